@@ -66,7 +66,7 @@ class ScriptQueue:
         self._checked_at = 0.0
         self._lanes: dict[Lane, deque[_Waiting]] = {}
         self._decided: dict[Lane, None] = {}
-        """Lanes in which `released` may find something."""
+        """Keys of `_lanes` under which `released` may find something."""
         self._sizes: dict[str, tuple[int, int]] = {}
         """Number and bytes of the waiting messages of each side."""
         self._asked: dict[int, _Waiting] = {}

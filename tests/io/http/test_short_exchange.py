@@ -140,7 +140,7 @@ def call(tool: str) -> bytes:
     return b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%b"}}' % tool.encode()
 
 
-CALM, ODD = call("calm"), call("odd1")
+CALM, LOUD = call("calm"), call("loud")
 
 
 async def calls_of(spy: Spy, client: Client, count: int = 3) -> None:
@@ -158,11 +158,11 @@ CHANGED = b'{"jsonrpc":"2.0","id":1,"result":{"a":1}}'
 @pytest.mark.parametrize(
     ("rule", "received", "answered"),
     [
-        ("tool:odd1 => error -32000 no", None, ERROR),
-        ("tool:odd1 => delay 20ms", ODD, PONG),
-        ("tool:odd1 => replace /params/name = even", call("even"), PONG),
-        ('kind:result tool:odd1 => replace /result = {"a":1}', ODD, CHANGED),
-        ("kind:result tool:odd1 => delay 20ms", ODD, PONG),
+        ("tool:loud => error -32000 no", None, ERROR),
+        ("tool:loud => delay 20ms", LOUD, PONG),
+        ("tool:loud => replace /params/name = even", call("even"), PONG),
+        ('kind:result tool:loud => replace /result = {"a":1}', LOUD, CHANGED),
+        ("kind:result tool:loud => delay 20ms", LOUD, PONG),
     ],
     ids=["answered", "delayed", "replaced", "response replaced", "response delayed"],
 )
@@ -177,7 +177,7 @@ async def test_a_decision_that_changes_something_is_carried_out(
         client = await spy.client()
         await calls_of(spy, client)
         assert len(runs) == 1
-        await client.post(ODD)
+        await client.post(LOUD)
         if received is not None:
             served = await spy.server.call()
             assert served.body == received
@@ -186,17 +186,17 @@ async def test_a_decision_that_changes_something_is_carried_out(
         assert len(runs) == 1 + ("delay" not in rule)
         assert await spy.ended(4) == [None] * 4
         assert [note["status"] for note in spy.notes("http")] == [200] * 4
-        assert spy.said("client") == [CALM] * 3 + [ODD]
+        assert spy.said("client") == [CALM] * 3 + [LOUD]
         assert spy.said("server")[3:] == [ERROR if received is None else PONG]
         await calls_of(spy, client)
 
 
 @pytest.mark.parametrize("side", ["client", "server"])
 async def test_a_message_of_a_client_that_has_hung_up_is_not_forwarded(proxy: Start, side: str) -> None:
-    async with proxy("/mcp", f"{'kind:result ' * (side == 'server')}tool:odd1 => hold") as spy:
+    async with proxy("/mcp", f"{'kind:result ' * (side == 'server')}tool:loud => hold") as spy:
         client = await spy.client()
         await calls_of(spy, client)
-        await client.post(ODD)
+        await client.post(LOUD)
         if side == "server":
             await (await spy.server.call()).send(plain(PONG, JSON))
         while not any(note["action"] == "hold" for note in spy.notes("rule")):  # noqa: ASYNC110 - a file sets no event.
@@ -210,17 +210,17 @@ async def test_a_message_of_a_client_that_has_hung_up_is_not_forwarded(proxy: St
 
 
 async def test_a_request_is_sent_though_the_connection_to_the_server_was_lost(proxy: Start) -> None:
-    async with proxy("/mcp", "tool:odd1 => delay 50ms") as spy:
+    async with proxy("/mcp", "tool:loud => delay 50ms") as spy:
         client = await spy.client()
         await calls_of(spy, client, 2)
         await client.post(CALM)
         last = await spy.server.call()
         await last.send(plain(PONG, JSON))
         assert await client.answer() == (200, PONG)
-        await client.post(ODD)
+        await client.post(LOUD)
         last.writer.close()
         served = await spy.server.call()
-        assert (served.body, served.writer is last.writer) == (ODD, False)
+        assert (served.body, served.writer is last.writer) == (LOUD, False)
         await served.send(plain(PONG, JSON))
         assert await client.answer() == (200, PONG)
         assert await spy.ended(4) == [None] * 4
@@ -228,10 +228,10 @@ async def test_a_request_is_sent_though_the_connection_to_the_server_was_lost(pr
 
 @pytest.mark.parametrize("side", ["client", "server"])
 async def test_a_second_request_waits_for_the_decision_on_the_first(proxy: Start, side: str) -> None:
-    async with proxy("/mcp", f"{'kind:result ' * (side == 'server')}tool:odd1 => delay 50ms") as spy:
+    async with proxy("/mcp", f"{'kind:result ' * (side == 'server')}tool:loud => delay 50ms") as spy:
         client = await spy.client()
         await calls_of(spy, client)
-        await client.post(ODD)
+        await client.post(LOUD)
         if side == "server":
             await (await spy.server.call()).send(plain(PONG, JSON))
         await client.post(CALM)
@@ -248,8 +248,8 @@ async def test_a_script_decides_on_its_messages(
 ) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "def request(exchange):\n    if exchange.tool == 'odd1':\n        exchange.tag('odd')\n"
-        "def response(exchange):\n    if exchange.tool == 'odd1':\n        exchange.replace(result={'a': 1})\n",
+        "def request(exchange):\n    if exchange.tool == 'loud':\n        exchange.tag('loud')\n"
+        "def response(exchange):\n    if exchange.tool == 'loud':\n        exchange.replace(result={'a': 1})\n",
         encoding="utf-8",
     )
     scripts = ScriptOptions()
@@ -258,7 +258,7 @@ async def test_a_script_decides_on_its_messages(
         client = await spy.client()
         await calls_of(spy, client)
         assert len(runs) == 1
-        await client.post(ODD)
+        await client.post(LOUD)
         await (await spy.server.call()).send(plain(PONG, JSON))
         assert await client.answer() == (200, CHANGED)
         assert len(runs) == 2
@@ -270,7 +270,7 @@ async def test_a_script_decides_on_its_messages(
 async def test_a_bug_in_interception_forwards_what_waits(
     proxy: Start, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    async with proxy("/mcp", "tool:odd1 => delay 50ms") as spy:
+    async with proxy("/mcp", "tool:loud => delay 50ms") as spy:
         client = await spy.client()
         await calls_of(spy, client)
 
@@ -278,9 +278,9 @@ async def test_a_bug_in_interception_forwards_what_waits(
             raise RuntimeError("broken")
 
         monkeypatch.setattr(Interceptor, "run_due", bug)
-        await client.post(ODD)
+        await client.post(LOUD)
         served = await spy.server.call()
-        assert served.body == ODD
+        assert served.body == LOUD
         await served.send(plain(PONG, JSON))
         assert await client.answer() == (200, PONG)
         await calls_of(spy, client)
