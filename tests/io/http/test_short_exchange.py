@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.io.http.exchange import HttpExchange
+from mcpspy.io.http.intercepted_exchange import InterceptedExchange
 from mcpspy.io.scripts import ScriptOptions
 from tests.io.http_spy import JSON, PING, PONG, chunk, event, plain
 
@@ -221,6 +223,7 @@ async def test_a_request_is_sent_though_the_connection_to_the_server_was_lost(pr
         last.writer.close()
         served = await spy.server.call()
         assert (served.body, served.writer is last.writer) == (LOUD, False)
+        assert spy.said("client") == [CALM] * 3 + [LOUD]
         await served.send(plain(PONG, JSON))
         assert await client.answer() == (200, PONG)
         assert await spy.ended(4) == [None] * 4
@@ -285,3 +288,10 @@ async def test_a_bug_in_interception_forwards_what_waits(
         assert await client.answer() == (200, PONG)
         await calls_of(spy, client)
         assert "interception stopped by a bug" in capfd.readouterr().err
+
+
+async def test_an_exchange_whose_messages_were_decided_on_leaves_nothing_behind(proxy: Start) -> None:
+    async with proxy("/mcp", "tool:loud => drop") as spy:
+        await calls_of(spy, await spy.client(), 20)
+        gc.collect()
+        assert sum(isinstance(each, InterceptedExchange) for each in gc.get_objects()) <= 1
