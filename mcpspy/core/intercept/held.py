@@ -75,13 +75,18 @@ class InFlightMessage(Struct, eq=False):
     is_scripted: bool = False
     """True if the scripts have decided on the message."""
 
+    # Nearly all messages have one part, so these properties use no generator for that.
+
     @property
     def size(self) -> int:
-        return len(self.data) + sum(len(part.decision.data or b"") for part in self.parts)
+        return len(self.data) + sum([len(part.decision.data or b"") for part in self.parts])
 
     @property
     def is_blocked(self) -> bool:
         """True if no part of the message is ever forwarded."""
+        if len(self.parts) == 1:
+            part = self.parts[0]
+            return part.is_removed or part.decision.is_disconnected
         return self.is_disconnected or all(part.is_removed for part in self.parts)
 
     @property
@@ -91,7 +96,7 @@ class InFlightMessage(Struct, eq=False):
     @property
     def delay(self) -> float:
         """Delay in seconds; for a batch, the longest delay of its parts."""
-        return max(part.decision.delay for part in self.parts)
+        return max([part.decision.delay for part in self.parts])
 
     @property
     def is_cut(self) -> bool:
@@ -111,6 +116,8 @@ class InFlightMessage(Struct, eq=False):
         """Return the replacement to forward; None if the message is unchanged."""
         if self.edited is not None:
             return self.edited
+        if len(self.parts) == 1 and self.parts[0].decision.data is None and not self.parts[0].is_removed:
+            return None
         rest = [part for part in self.parts if not part.is_removed]
         if len(rest) == len(self.parts) and all(part.decision.data is None for part in rest):
             return None

@@ -121,12 +121,15 @@ class Interceptor:
     @property
     def next_at(self) -> float | None:
         """Time of the next call of `run_due`, unless a message arrives earlier; None if none is needed."""
-        times = [self._watchdog.timeouts.next_at, self._watchdog.slow.next_at, self._deadlines.next_at]
+        times = [self._deadlines.next_at]
+        if self._watchdog.is_enabled:
+            times += self._watchdog.timeouts.next_at, self._watchdog.slow.next_at
         if self._delays:
             times.append(self._delays[0][0])
         if self.scripts is not None:
             times.append(self.scripts.next_at)
-        return min((at for at in times if at is not None), default=None)
+        known = [at for at in times if at is not None]
+        return min(known) if known else None
 
     def rules_note(self) -> AddNote:
         """Return the note that lists the rules, with the seeds that make the run reproducible."""
@@ -163,7 +166,7 @@ class Interceptor:
     ) -> Decision:
         """Return the decision about a received message; `data` has no line end."""
         self._ticket += 1
-        if self.passes(side, data):
+        if self._trust is not None and self.passes(side, data):
             return Decision(self._ticket, False, [Forward(side, data, exchange, self._ticket)], False)
         steps: list[Step] = []
         messages = read_frame(Frame(at, side, data, stream))
@@ -182,9 +185,8 @@ class Interceptor:
         """Return the actions for an HTTP head, whose ticket is set here; `HeadDecided` may follow later."""
         self._ticket += 1
         head.ticket = self._ticket
-        if self.scripts is None or not self.scripts.takes(head):
-            return head.decide(())
-        return self.scripts.add(head, head.at)
+        steps = None if self.scripts is None else self.scripts.add(head, head.at)
+        return head.decide(()) if steps is None else steps
 
     def run_due(self, at: float) -> list[Step]:
         """Return the actions that are due at this time."""
@@ -323,11 +325,13 @@ class Interceptor:
 
     def _proceed(self, flight: InFlightMessage, at: float) -> list[Step]:
         """Pass the message to the scripts, unless they have decided on it; otherwise hold or deliver it."""
-        scripts = self.scripts
-        if scripts is None or flight.is_scripted or flight.is_blocked or not scripts.takes(flight):
+        steps = None
+        if self.scripts is not None and not (flight.is_scripted or flight.is_blocked):
+            steps = self.scripts.add(flight, at)
+        if steps is None:
             return self._hold_or_deliver(flight, at)
         self._buffer.add(flight, is_limited=False)
-        return scripts.add(flight, at)
+        return steps
 
     def _execute_for_scripts(
         self, command: ScriptsCommand | DecideCommand | NoteCommand, at: float, viewer: str
@@ -389,7 +393,7 @@ class Interceptor:
         for part in flight.parts:
             if part.decision.holder is not None:
                 return part.decision.holder_kind, part.decision.holder
-        for part in flight.parts:
+        for part in flight.parts if self._queries else ():
             item = LiveItem(part.message, part.request)
             for viewer, query in self._queries.items():
                 if not part.is_removed and query.matches(item):
@@ -418,7 +422,7 @@ class Interceptor:
                 self._watchdog.stop(request)
         if flight.is_disconnected:
             return [*steps, Disconnect(flight.exchange)]
-        if all(part.is_removed for part in flight.parts):
+        if flight.is_blocked:
             return [*steps, Dropped(flight.side, flight.exchange, flight.ticket)]
         replacement = flight.outgoing()
         if replacement is None:

@@ -202,12 +202,9 @@ class Watchdog:
         """Time limits are in seconds; `keep` retains the bytes of requests until they are answered."""
         self.timeouts = Deadlines[AwaitedRequest](call_timeout)
         self.slow = Deadlines[AwaitedRequest](slow)
+        self.is_enabled = call_timeout is not None or slow is not None
         self._keep = keep
         self._pending = PendingRequests()
-
-    @property
-    def is_enabled(self) -> bool:
-        return self.timeouts.seconds is not None or self.slow.seconds is not None
 
     def track(self, message: Request, exchange: object, *, waits: bool = True) -> AwaitedRequest:
         """Return the entry of a request; the request is pending from now on unless `waits` is false."""
@@ -325,6 +322,8 @@ class InjectedRequests:
         self._number = 0
         self._open: dict[tuple[str, str], PendingInjection] = {}
         self._client_meta: dict[str, Any] = {}
+        self._raw_meta = b""
+        """The `_meta` of the last request, from which `_client_meta` was read."""
         self.is_initializing = False
         """True during the handshake."""
         self.has_client_message = False
@@ -347,8 +346,8 @@ class InjectedRequests:
         if message.method not in HANDSHAKE_METHODS or (revision or "") >= MODERN:
             self.has_begun = True
         self.is_initializing = not self.has_begun
-        if isinstance(message, Request) and revision is not None:
-            meta = loads(message.body.meta)
+        if revision is not None and (raw := bytes(message.body.meta)) != self._raw_meta:
+            self._raw_meta, meta = raw, loads(raw)
             self._client_meta = {key: value for key, value in meta.items() if key.startswith(META)}
 
     def create(

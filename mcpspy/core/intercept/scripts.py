@@ -41,6 +41,8 @@ Lane: TypeAlias = tuple[str, object]
 
 class _Waiting(Struct, eq=False):
     flight: Waiter
+    lane: Lane
+    size: int
     decisions: list[ScriptDecision] | None = None
     """None before the decision."""
 
@@ -63,6 +65,8 @@ class ScriptQueue:
         """Time since which the process owes a decision, or its start."""
         self._checked_at = 0.0
         self._lanes: dict[Lane, deque[_Waiting]] = {}
+        self._decided: dict[Lane, None] = {}
+        """Keys of `_lanes` under which `released` may find something."""
         self._sizes: dict[str, tuple[int, int]] = {}
         """Number and bytes of the waiting messages of each side."""
         self._asked: dict[int, _Waiting] = {}
@@ -89,20 +93,27 @@ class ScriptQueue:
         self.viewer, self.hooks = "", None
         self._since = self._checked_at = at
 
-    def takes(self, flight: Waiter) -> bool:
-        """Return True if a message has to wait: for a hook, or for earlier messages."""
-        return self.is_active and (_lane(flight) in self._lanes or self._wants(flight))
-
     def takes_heads(self, hook: str) -> bool:
         """Return True if HTTP heads have to wait for this hook."""
         return self.is_active and (self.hooks is None or hook in self.hooks)
 
-    def add(self, flight: Waiter, at: float) -> list[Step]:
-        """Add a message; return the events for the script process."""
-        waiting = _Waiting(flight)
-        self._lanes.setdefault(_lane(flight), deque()).append(waiting)
-        self._count(flight, 1)
-        if not self._wants(flight):
+    def add(self, flight: Waiter, at: float) -> list[Step] | None:
+        """Add a message, and return the events for the script process.
+
+        Return None for a message that need not wait: neither for a hook nor for earlier messages.
+        """
+        if not self.is_active:
+            return None
+        lane, is_wanted = (flight.side, flight.exchange), self._wants(flight)
+        queue = self._lanes.get(lane)
+        if queue is None:
+            if not is_wanted:
+                return None
+            queue = self._lanes[lane] = deque()
+        waiting = _Waiting(flight, lane, flight.size)
+        queue.append(waiting)
+        self._count(waiting, 1)
+        if not is_wanted:
             waiting.decisions = []
             return []
         self._unasked.append(waiting)
@@ -114,6 +125,7 @@ class ScriptQueue:
         if not self._asked:
             self._since = None
         unasked, self._unasked = self._unasked, deque()
+        self._decided.update(dict.fromkeys(self._lanes))
         for waiting in unasked:
             if self._wants(waiting.flight):
                 self._unasked.append(waiting)
@@ -136,6 +148,7 @@ class ScriptQueue:
         waiting = self._asked.pop(command.ticket, None)
         if waiting is not None:
             waiting.decisions = command.decisions
+            self._decided[waiting.lane] = None
             self._since = at if self._asked else None
 
     def fail(self, *, is_final: bool) -> int:
@@ -143,6 +156,7 @@ class ScriptQueue:
         released = [*self._asked.values(), *(self._unasked if is_final else ())]
         for waiting in released:
             waiting.decisions = []
+            self._decided[waiting.lane] = None
         self._asked.clear()
         if is_final:
             self._unasked.clear()
@@ -151,25 +165,29 @@ class ScriptQueue:
 
     def released(self) -> Iterator[tuple[Waiter, list[ScriptDecision]]]:
         """Remove and yield the messages that continue, in order, with the decisions on them."""
-        for lane in list(self._lanes):
-            queue = self._lanes[lane]
+        decided, self._decided = self._decided, {}
+        for lane in decided:
+            queue = self._lanes.get(lane)
+            if queue is None:
+                continue
             while queue and queue[0].decisions is not None:
                 waiting = queue.popleft()
-                self._count(waiting.flight, -1)
+                self._count(waiting, -1)
                 yield waiting.flight, waiting.decisions or []
             if not queue:
                 del self._lanes[lane]
 
     def forget(self, flight: Waiter) -> None:
         """Remove a message whose decision is not awaited any more."""
-        queue = self._lanes.get(_lane(flight))
+        queue = self._lanes.get((flight.side, flight.exchange))
         waiting = next((each for each in queue or () if each.flight is flight), None)
         if queue is None or waiting is None:
             return
         queue.remove(waiting)
-        self._count(flight, -1)
+        self._count(waiting, -1)
+        self._decided[waiting.lane] = None
         if not queue:
-            del self._lanes[_lane(flight)]
+            del self._lanes[waiting.lane]
         if waiting in self._unasked:
             self._unasked.remove(waiting)
         if self._asked.pop(flight.ticket, None) is not None and not self._asked:
@@ -178,9 +196,10 @@ class ScriptQueue:
     def failure_note(self, why: str, released: int) -> AddNote:
         return rule_note("script", {"script": ", ".join(self.names), "failed": why, "released": released})
 
-    def _count(self, flight: Waiter, change: int) -> None:
-        number, size = self.waiting(flight.side)
-        self._sizes[flight.side] = number + change, size + change * flight.size
+    def _count(self, waiting: _Waiting, change: int) -> None:
+        side = waiting.lane[0]
+        number, size = self._sizes.get(side, (0, 0))
+        self._sizes[side] = number + change, size + change * waiting.size
 
     def _wants(self, flight: Waiter) -> bool:
         hooks = self.hooks
@@ -227,10 +246,6 @@ def _hook(message: AnyMessage) -> str:
     if isinstance(message, Result | Failure):
         return "response"
     return "notification" if isinstance(message, Notification) else ""
-
-
-def _lane(flight: Waiter) -> Lane:
-    return flight.side, flight.exchange
 
 
 def _event(flight: Waiter) -> Fields:

@@ -24,6 +24,9 @@ _DONE = {
     "swallowed": "late response, not forwarded",
 }
 
+_TEXTS = {"tag": ("tag", "tag "), "note": ("text", "note: "), "script": ("failed", "failed: ")}
+"""Actions of scripts that are shown by a text: the field of that, and the words before it."""
+
 _TRUST = {"report": "differs from the lockfile", "hold": "held", "block": "blocked"}
 
 _RELEASED = {
@@ -49,7 +52,9 @@ def words(fields: dict[str, Any]) -> str:
     action = fields.get("action")
     if isinstance(found := fields.get("differences"), list):
         return f"{_TRUST.get(str(action), action)}: {'; '.join(map(str, found))}"
-    author = f"rule {fields['rule']}" if "rule" in fields else fields.get("viewer")
+    author = next(
+        (f"{kind} {fields[kind]}" for kind in ("rule", "script") if kind in fields), fields.get("viewer")
+    )
     return _done(str(action), fields) + (f" ({author})" if author else "")
 
 
@@ -86,4 +91,7 @@ def _done(action: str, fields: dict[str, Any]) -> str:
         return f"timed out after {span} without a response"
     if action == "slow":
         return f"no response after {span}"
+    if action in _TEXTS:
+        name, before = _TEXTS[action]
+        return before + " ".join(str(fields.get(name, "")).split())
     return _DONE.get(action, action)

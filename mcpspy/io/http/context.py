@@ -18,7 +18,7 @@ import orjson
 
 from mcpspy.core.compression import missing_package
 from mcpspy.core.protocol import mcp_headers
-from mcpspy.core.protocol.http_headers import rewritten_url
+from mcpspy.core.protocol.http_headers import request_headers, rewritten_url
 from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.protocol.oauth import OAuthTracker
 from mcpspy.core.recording import encode
@@ -295,6 +295,7 @@ class ExchangeHead:
     def __init__(self, context: ExchangeContext, request: HttpRequest, number: int | None = None) -> None:
         """Prepare an exchange; `number` is that of one that has begun."""
         self.request = request
+        self._context = context
         self.number = context.next_number() if number is None else number
         self.public_origin = context.public_origin(request)
         """The origin under which the client knows the server."""
@@ -314,9 +315,28 @@ class ExchangeHead:
         return {"stream": self.stream, "http": self.number}
 
     @property
+    def is_get(self) -> bool:
+        return self.request.method == "GET"
+
+    @property
     def is_address(self) -> bool:
         """Return whether this is a POST of HTTP+SSE (2024-11-05), whose responses arrive on another stream."""
         return self._streams.is_address(self.target)
+
+    @property
+    def headers(self) -> Headers:
+        """Return the headers that the server gets."""
+        return request_headers(self.request.headers.items(), self._context.upstream, self.public_origin)
+
+    def forwarded(self, body: Body) -> bytes:
+        """Return the head that is sent with the client's own body. Equal requests share it."""
+        request = self.request
+        known = request.head.forwarded
+        if known is None:
+            known = self._context.client.head(request.method, self.target, self.headers, body)
+            if isinstance(body, bytes) and not request.head.is_chunked:
+                request.head.forwarded = known
+        return known
 
     def redirect(self, chunk: bytes, data: bytes) -> bytes:
         """Learn the address for messages, and replace the server's origin in it with the proxy's."""

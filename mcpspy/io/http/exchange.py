@@ -15,11 +15,7 @@ from urllib.parse import urljoin
 import orjson
 
 from mcpspy.core.compression import BodyDecoder
-from mcpspy.core.protocol.http_headers import (
-    request_headers,
-    response_headers,
-    rewritten_url,
-)
+from mcpspy.core.protocol.http_headers import response_headers, rewritten_url
 from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.recording.capped_body import CappedBody, CappedStream
 from mcpspy.core.recording.decode import Frame
@@ -85,13 +81,17 @@ class HttpExchange:
         self._response: UpstreamResponse | None = None
         if short is not None:
             self._record.started_at, self._record.request = short.started_at, short.body
+            self._record.has_head = short.has_head
+            self._intercepted = short.intercepted
+            if self._intercepted is not None:
+                self._intercepted.head = self._head
 
     async def run(self) -> Response | None:
         """Proxy the exchange. Cancelled when the client hangs up and when the proxy stops."""
         try:
             try:
-                if self._short is not None:
-                    response = await self._short.upstream.response()
+                if self._short is not None and self._short.upstream is not None:
+                    response = await self._short.response()
                 else:
                     response = await self._send_request(await self._take_body())
             except UpstreamError as error:
@@ -120,7 +120,7 @@ class HttpExchange:
     async def _take_body(self) -> Body:
         """Return the body to send, or None if the message in it is intercepted."""
         request, head = self._request, self._head
-        if not request.has_body:
+        if not request.has_body or self._intercepted is not None:
             return None
         request.accept_body()
         if not (head.is_mcp and request.method == "POST"):
@@ -137,24 +137,22 @@ class HttpExchange:
 
     def _intercept(self) -> InterceptedExchange:
         body = self._record.request or b""
-        self._intercepted = InterceptedExchange(self._context, self._interception, self._head, body)
+        head = self._head
+        self._intercepted = InterceptedExchange(self._context, self._interception, head, body)
+        self._intercepted.head = head
         return self._intercepted
 
     async def _send_request(self, body: Body) -> UpstreamResponse:
         if self._intercepted is not None:
             return await self._intercepted.send_request(await self._intercepted.request())
         request, context, head = self._request, self._context, self._head
-        known = request.head.forwarded
-        is_scripted = self._interception.changes_heads(CLIENT)
-        if known is None or is_scripted:
-            headers = request_headers(request.headers.items(), context.upstream, head.public_origin)
-            if is_scripted:
-                line = request.method, head.target
-                headers = await self._interception.decided_headers(head.fields, headers, line)
-            known = context.client.head(request.method, head.target, headers, body)
-            if isinstance(body, bytes) and not request.head.is_chunked and not is_scripted:
-                request.head.forwarded = known
-        return await context.send(request.method, known, body, request.body.interrupt)
+        if self._interception.changes_heads(CLIENT):
+            line = request.method, head.target
+            headers = await self._interception.decided_headers(head.fields, head.headers, line)
+            forwarded = context.client.head(request.method, head.target, headers, body)
+        else:
+            forwarded = head.forwarded(body)
+        return await context.send(request.method, forwarded, body, request.body.interrupt)
 
     def _continue(self, request: HttpRequest, short: ShortExchange) -> Awaitable[Response | None]:
         """Continue a short exchange of an equal request."""
@@ -224,22 +222,35 @@ class HttpExchange:
         await self._record.end(None)
         if head.lists_tools:
             self._interception.learn_tools(body)
-        if request.head.begin is None and ShortExchanges.fit(self._context, head):
-            exchanges = ShortExchanges(self._context, self._interception, head, self._continue)
-            request.head.begin = exchanges.begin
-        known = response.head.forwarded
-        key = (request.head.version, request.keeps_alive, head.public_origin)
-        prepared = known.get(key)
+        prepared = response.head.forwarded.get(self._head_key)
         if prepared is not None:
+            self._prepare_short()
             request.respond(prepared, body)
             return
-        prepared = self._start(response, await self._response_headers(response))
-        if response.head.length is not None and len(known) < MAX_KNOWN:
-            known[key] = prepared
-            response.head.is_ordinary = response.status == 200 and not any(
-                name in response.head.named for name in ("location", "www-authenticate")
-            )
+        self._start_short(response, await self._response_headers(response))
         request.send(body, is_last=True)
+
+    @property
+    def _head_key(self) -> object:
+        """Return what the head that the client gets depends on."""
+        return (self._request.head.version, self._request.keeps_alive, self._head.public_origin)
+
+    def _prepare_short(self) -> None:
+        """Let later requests with this head be short exchanges."""
+        head = self._request.head
+        if head.begin is None and ShortExchanges.fit(self._context, self._head):
+            head.begin = ShortExchanges(self._context, self._interception, self._head, self._continue).begin
+
+    def _start_short(self, response: UpstreamResponse, headers: Headers) -> None:
+        """Begin the response to the client, and remember its head for short exchanges."""
+        self._prepare_short()
+        head, key = response.head, self._head_key
+        prepared = self._start(response, headers)
+        if head.length is not None and len(head.forwarded) < MAX_KNOWN:
+            head.forwarded[key] = prepared
+            head.is_ordinary = response.status == 200 and not any(
+                name in head.named for name in ("location", "www-authenticate")
+            )
 
     async def _response_headers(self, response: UpstreamResponse) -> Headers:
         """Return the headers for the client, after the decision of the scripts."""
@@ -306,6 +317,9 @@ class HttpExchange:
             if not is_unchanged:
                 headers = without(headers, ENCODING, "content-length")
                 headers.append(("Content-Length", str(len(body))))
+            elif response.header(ENCODING) is None and not self._interception.changes_heads(SERVER):
+                self._start_short(response, headers)
+                return body
             self._start(response, headers)
             return body
         if kind == EVENTS:  # Events are sent one by one, uncompressed.

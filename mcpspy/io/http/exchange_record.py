@@ -68,7 +68,9 @@ class ExchangeRecord:
             self._lines.append(body_line(self.now(), side, self._fields, body))
 
     def add_head(self, status: int | None, response: ResponseHead | None = None, **more: Value) -> None:
-        """Add the note with both heads."""
+        """Add the note with both heads, unless a short exchange has recorded that of the response."""
+        if response is not None and self.has_head:
+            return
         request = self._request.head
         if request.recorded is None:
             request.recorded = json_object(recorded_headers(request.headers.items()))

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from mcpspy.core.compression import BodyDecoder
 from mcpspy.core.framing import collect
 from mcpspy.core.intercept import actions
 from mcpspy.core.intercept.http import SseUnit, SseUnits, format_event, headers_for_changed_body
-from mcpspy.core.protocol.http_headers import request_headers
 from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.decode import Frame
@@ -27,7 +27,7 @@ from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
     from mcpspy.core.framing import Pieces, SseEvent
-    from mcpspy.core.recording.encode import Value
+    from mcpspy.core.recording.encode import JsonText, Value
     from mcpspy.io.http.context import ExchangeContext, ExchangeHead
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.server import HttpRequest
@@ -61,18 +61,63 @@ class _End:
         self.error = error
 
 
+class ExchangeName(Protocol):
+    """An exchange as its entries in the recording name it, and as its messages are routed."""
+
+    @property
+    def fields(self) -> dict[str, Value]:
+        """The fields of its entries."""
+
+    @property
+    def stream(self) -> str:
+        """The session to which it belongs."""
+
+    @property
+    def lists_tools(self) -> bool:
+        """Return whether its response is a list of tools (2026-07-28)."""
+
+    @property
+    def is_get(self) -> bool:
+        """Return whether the client has sent no message."""
+
+    @property
+    def is_address(self) -> bool:
+        """Return whether the response arrives on another stream (2024-11-05)."""
+
+
+class WithoutCoroutine(Protocol):
+    """An exchange that forwards a message itself (`io.http.short_exchange`)."""
+
+    def forward(self) -> bool:
+        """Forward the message that was decided on. Return False, before anything, if that needs a coroutine."""
+
+    def interrupt(self) -> None:
+        """Continue with a coroutine."""
+
+
 class InterceptedExchange:
     """One exchange with an interceptor between client and server."""
 
+    head: ExchangeHead
+    """Set before the coroutine starts."""
+
     def __init__(
-        self, context: ExchangeContext, interception: HttpInterception, head: ExchangeHead, body: bytes = b""
+        self,
+        context: ExchangeContext,
+        interception: HttpInterception,
+        name: ExchangeName,
+        body: bytes = b"",
+        short: WithoutCoroutine | None = None,
     ) -> None:
         """Prepare the exchange. `body` is the client's message, if there is one."""
         self._context = context
         self._interception = interception
-        self._head = head
+        self._name = name
         self._body = body
-        self._steps: asyncio.Queue[actions.Step | _Raw | _End] = asyncio.Queue()
+        self.short = short
+        """The exchange that forwards unchanged messages, until anything else is to be done."""
+        self._is_taken = False
+        """True while a message waits for its decision that `take_at_once` has passed on."""
         self._wakeup: Wakeup | None = None
         """Set with the next step, while this exchange waits for one."""
         self._deferred: list[actions.Step] = []
@@ -80,32 +125,53 @@ class InterceptedExchange:
         self._is_in_event = False
         self._held: dict[int, tuple[bytes, SseEvent | None]] = {}
         """Bytes and event of each message that is not forwarded yet, by ticket."""
-        messages = read_frame(Frame(0.0, CLIENT, body)) if body else []
-        self._unanswered = sum(isinstance(message, Request) for message in messages)
         self._answers: list[bytes] = []
         self._is_open = True
         self.is_draining = False
         """True if the server's response is still read after the client got another one."""
-        self.is_get = head.request.method == "GET"
-        self.stream = head.stream
+        self.is_get = name.is_get
+        self.stream = name.stream
         interception.add_exchange(self)
+
+    @cached_property
+    def _steps(self) -> asyncio.Queue[actions.Step | _Raw | _End]:
+        """The steps that are not executed yet."""
+        return asyncio.Queue()
+
+    @cached_property
+    def _unanswered(self) -> int:
+        """The number of requests in the client's message."""
+        messages = read_frame(Frame(0.0, CLIENT, self._body)) if self._body else []
+        return sum(isinstance(message, Request) for message in messages)
 
     @property
     def fields(self) -> dict[str, Value]:
         """The fields of this exchange's entries in the recording."""
-        return self._head.fields
+        return self._name.fields
 
     @property
     def lists_tools(self) -> bool:
-        return self._head.lists_tools
+        return self._name.lists_tools
 
     @property
     def is_answered_here(self) -> bool:
         """Return whether the client waits here for its response; in HTTP+SSE (2024-11-05) it waits on another stream."""
-        return self._is_open and not self.is_get and not self._head.is_address
+        return self._is_open and not self.is_get and not self._name.is_address
 
     def deliver(self, step: actions.Step) -> None:
-        """Queue a step. Ignored if the client has disconnected."""
+        """Execute a step without a coroutine, or queue it. Ignored if the client has disconnected."""
+        short = self.short
+        if short is not None:
+            if isinstance(step, actions.Forward):
+                if step.ticket not in self._held:  # It was released.
+                    return
+                self._held.clear()
+                self._is_taken = False
+                if short.forward():
+                    return
+                self._is_taken = True
+            self.short = None
+            self._interception.wake_later(short.interrupt)
         self._enqueue(step)
 
     def release_all(self) -> None:
@@ -120,18 +186,44 @@ class InterceptedExchange:
             self._interception.routes.close_stream(self)
             self._interception.remove_exchange(self)
 
+    def finish(self) -> None:
+        """Handle the end of the exchange after its messages were forwarded unchanged."""
+        self._is_open, self.short = False, None
+        self._interception.remove_delivered(self)
+
     async def request(self) -> bytes:
         """Return the body to send to the server. Raises ClientAnswered or ClientDisconnected."""
-        await self._take(CLIENT, self._body, self._body, None, self.fields)
-        return await self._decided_body(self._body)
+        return await self._decided(CLIENT, self._body)
+
+    def take_at_once(self, side: str, data: bytes, fields: JsonText, before: bytes = b"") -> None:
+        """Let the interceptor decide on a whole message, as `HttpInterception.take_at_once` does."""
+        self._is_taken = True
+        held = data, None
+        self._interception.take_at_once(
+            self,
+            side,
+            data,
+            fields,
+            on_ticket=lambda ticket: self._held.__setitem__(ticket, held),
+            before=before,
+        )
+
+    async def _decided(self, side: str, data: bytes) -> bytes:
+        """Return the body to forward in place of a message. Raises ClientAnswered or ClientDisconnected."""
+        if not self._is_taken:
+            await self._take(side, data, data, None, self.fields)
+        self._is_taken = False
+        return await self._decided_body(data)
 
     async def _send(self, sent: bytes) -> UpstreamResponse:
-        head = self._head
-        headers = request_headers(head.request.headers.items(), self._context.upstream, head.public_origin)
+        head, context, interception = self.head, self._context, self._interception
+        if sent is self._body and not interception.changes_heads(CLIENT):
+            return await context.send("POST", head.forwarded(sent), sent)
+        headers = head.headers
         if sent is not self._body:
-            headers = headers_for_changed_body(headers, self._body, sent, self._interception.tools)
-        headers = await self._interception.decided_headers(self.fields, headers, ("POST", head.target))
-        return await self._context.send_request("POST", head.target, headers, sent)
+            headers = headers_for_changed_body(headers, self._body, sent, interception.tools)
+        headers = await interception.decided_headers(self.fields, headers, ("POST", head.target))
+        return await context.send_request("POST", head.target, headers, sent)
 
     async def send_request(self, sent: bytes) -> UpstreamResponse:
         """Return the server's response, unless one is injected first. Raises ClientAnswered or ClientDisconnected."""
@@ -172,8 +264,7 @@ class InterceptedExchange:
         if not is_message(data):
             await self._record_body(body)
             return received, True
-        await self._take(SERVER, data, data, None, self.fields)
-        decided = await self._decided_body(data)
+        decided = await self._decided(SERVER, data)
         return (received, True) if decided is data else (decided, False)
 
     async def _read_or_injected(self, response: UpstreamResponse, body: CappedBody, pieces: Pieces) -> None:
@@ -264,7 +355,7 @@ class InterceptedExchange:
                 return step.data
             if isinstance(step, actions.Dropped):
                 self._held.clear()
-                if step.side == CLIENT and (not self._unanswered or self._head.is_address):
+                if step.side == CLIENT and (not self._unanswered or self._name.is_address):
                     raise ClientAnswered
                 await self._forever()  # A dropped message has no response: wait until a side hangs up.
             self._apply(step)
@@ -288,7 +379,7 @@ class InterceptedExchange:
         if self._is_open:
             self._steps.put_nowait(step)
             if self._wakeup is not None:
-                self._interception.wake_later(self._wakeup)
+                self._interception.wake_later(self._wakeup.set)
                 self._wakeup = None
 
     async def _or_injected(self, work: asyncio.Future[T]) -> T:
@@ -373,7 +464,7 @@ class InterceptedExchange:
         if event is not None:
             await self._record_event(event)
             if may_name_endpoint and event.event == "endpoint":
-                raw = self._head.redirect(raw, b"".join(event.data or ()))
+                raw = self.head.redirect(raw, b"".join(event.data or ()))
         self._enqueue(_Part(raw) if unit.is_part else _Raw(raw))
         return may_name_endpoint and event is None
 

@@ -28,10 +28,9 @@ from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.core.protocol.message import Result, read_frame
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
-from mcpspy.core.recording.encode import MCPSPY, frame_prefix, note, splice
+from mcpspy.core.recording.encode import MCPSPY, JsonText, body_line, frame_prefix, note, splice
 from mcpspy.io.asyncio_interception import AsyncioInterception
 from mcpspy.io.control.server_asyncio import AsyncioServer
-from mcpspy.io.http.inline_task import Wakeup
 from mcpspy.io.http.routes import ExchangeRoute, Route, RouteTable
 from mcpspy.io.interception import is_message
 from mcpspy.io.recording.recorder import say
@@ -94,7 +93,7 @@ class HttpInterception(AsyncioInterception):
         """Short tasks that are awaited at the end."""
         self._only_check: TrustGuard | None = None
         """The check of trust while nothing else may concern a message."""
-        self._wakeups: list[Wakeup] = []
+        self._wakeups: list[Callable[[], None]] = []
         """Exchanges that continue once nothing else of this module is in progress."""
         self._next_free_ticket = 0
         """Next ticket without an interceptor. Counts down, because an interceptor assigns positive ones."""
@@ -169,6 +168,29 @@ class HttpInterception(AsyncioInterception):
         self._execute(actions)
         self._settle()
 
+    def take_at_once(
+        self,
+        exchange: ExchangeRoute,
+        side: str,
+        data: bytes,
+        fields: JsonText,
+        *,
+        on_ticket: Callable[[int], None],
+        before: bytes = b"",
+    ) -> None:
+        """Do the same as `take` for a short message, while no thread writes to the recording.
+
+        `before` is recorded in front of it.
+        """
+        at = self.now()
+        decision, lines, actions = self._decide(at, exchange, side, data)
+        on_ticket(decision.ticket)
+        if decision.to_mcpspy:
+            fields = JsonText(b'%b,"to":"%b"}' % (fields[:-1], MCPSPY.encode()))
+        self._context.recorder.write(b"".join((before, body_line(at, side, fields, data), *lines)))
+        self._execute(actions)
+        self._settle()
+
     def changes_heads(self, side: str) -> bool:
         """Return whether a script may change the heads of this side."""
         scripts = None if self._interceptor is None else self._interceptor.scripts
@@ -198,11 +220,11 @@ class HttpInterception(AsyncioInterception):
             if self._interceptor is not None and self._interceptor.scripts is not None:
                 self._interceptor.scripts.forget(head)
 
-    def wake_later(self, wakeup: Wakeup) -> None:
-        """Wake an exchange after the command or the message that is being processed."""
+    def wake_later(self, wake: Callable[[], None]) -> None:
+        """Call a function of an exchange after the command or the message that is being processed."""
         if not self._wakeups:
             self._waking = asyncio.get_running_loop().call_soon(self._wake_exchanges)
-        self._wakeups.append(wakeup)
+        self._wakeups.append(wake)
 
     def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
         """Execute a viewer's command and continue the exchanges on which it decides. Raise CommandError."""
@@ -215,11 +237,15 @@ class HttpInterception(AsyncioInterception):
         if self._wakeups:
             self._waking.cancel()
             wakeups, self._wakeups = self._wakeups, []
-            for wakeup in wakeups:
-                wakeup.set()
+            for wake in wakeups:
+                wake()
 
     def add_exchange(self, exchange: ExchangeRoute) -> None:
         self._exchanges.add(exchange)
+
+    def remove_delivered(self, exchange: ExchangeRoute) -> None:
+        """Remove an exchange none of whose messages waits."""
+        self._exchanges.discard(exchange)
 
     def remove_exchange(self, exchange: ExchangeRoute) -> None:
         self._exchanges.discard(exchange)

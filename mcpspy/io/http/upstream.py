@@ -120,9 +120,14 @@ class UpstreamClient:
                 raise
         return await (await self._connect()).send(method, head, body, early)
 
+    @property
+    def has_short(self) -> bool:
+        """Return whether an idle connection can carry a short exchange."""
+        return bool(self._idle) and self._idle[-1].takes_short
+
     def take(self) -> UpstreamConnection | None:
         """Return an idle connection that can carry a short exchange."""
-        return self._take() if self._idle and self._idle[-1].takes_short else None
+        return self._take() if self.has_short else None
 
     async def close(self) -> None:
         """Close the idle connections."""

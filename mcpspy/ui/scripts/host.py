@@ -62,6 +62,7 @@ class ScriptHost(asyncio.BufferedProtocol):
         connection.setblocking(False)
         await asyncio.get_running_loop().create_connection(lambda: self, sock=connection)
         self._session = await self._greeting
+        self._reply({"order": "hello", "viewer": "scripts"})
         self._tell_state()
         try:
             for name, path in self._config["scripts"]:

@@ -26,6 +26,13 @@ from mcpspy.core.session.rule_notes import about, words
         ({"action": "timeout", "seconds": 30}, "timed out after 30 s without a response"),
         ({"action": "slow", "seconds": 1}, "no response after 1 s"),
         ({"action": "later"}, "later"),
+        ({"action": "replace", "script": "a.py"}, "changed (script a.py)"),
+        ({"action": "tag", "tag": "slow", "script": "a.py"}, "tag slow (script a.py)"),
+        ({"action": "note", "text": "13\n tools", "script": "a.py"}, "note: 13 tools (script a.py)"),
+        (
+            {"action": "script", "failed": "request: ValueError (line 2)", "script": "a.py"},
+            "failed: request: ValueError (line 2) (script a.py)",
+        ),
         (
             {"action": "block", "differences": ["tool a: new", "tool b: new"]},
             "blocked: tool a: new; tool b: new",

@@ -146,6 +146,7 @@ async def test_requests_that_a_script_injects_get_the_headers_too(tmp_path: Path
 
     (note,) = [note for note in session.notes() if note["action"] == "note"]
     assert note["text"] == "blue"
+    assert [note["viewer"] for note in session.notes() if note["action"] == "inject"] == ["scripts"]
 
 
 async def test_heads_have_method_path_and_status(tmp_path: Path) -> None:
