@@ -16,6 +16,7 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from mcpspy.analysis.export.base import OwnViews
 from mcpspy.analysis.rows import BAD, ISSUE, OK, QUIET
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
@@ -38,6 +39,9 @@ LONGEST = 1000
 
 MAX_EXCHANGE = 1 << 20
 """Size in bytes of a request and its response above which they have no cells."""
+
+EXPORT_WAIT = 6.0
+"""Seconds that an exporter waits for a cell or a view: longer than a function may take."""
 
 STYLES = frozenset({OK, BAD, QUIET, "title", "key", "string", "number", "word"})
 
@@ -142,6 +146,10 @@ class Extension:
                 found.append(ContentView(sanitize(block.pointer), label, lines))
         return found
 
+    def for_export(self) -> OwnViews:
+        """Return the columns and views for an exporter, which waits for each of them."""
+        return _Exported(self)
+
     def _render(self, view: Function, content: Content) -> list[Line]:
         """Return the lines of a view, or the error in it; no lines if it does not know the content."""
         try:
@@ -177,6 +185,29 @@ class Extension:
     def _failure(self, function: Function, error: BaseException) -> str:
         path, name = self._names.get(function, ("", ""))
         return failure(path, name, error).removeprefix(f"{name}: ")  # The heading has its name.
+
+
+class _Exported:
+    """The columns and views of an exported file."""
+
+    def __init__(self, extension: Extension) -> None:
+        self._extension = extension
+
+    @property
+    def headings(self) -> Sequence[str]:
+        return list(self._extension.columns)
+
+    def cells(self, exchange: Exchange) -> list[Piece]:
+        key = object()  # Each exchange is exported once.
+        return [
+            self._extension.cell(heading, key, lambda: exchange, EXPORT_WAIT) for heading in self.headings
+        ]
+
+    def views(self, data: bytes) -> list[dict[str, Any]]:
+        found = self._extension.views(data, EXPORT_WAIT)
+        while any(view.lines is PENDING for view in found):  # The time limit of a function ends this.
+            found = self._extension.views(data, EXPORT_WAIT)
+        return [view._asdict() for view in found]
 
 
 def _one_line(result: Any) -> Piece:

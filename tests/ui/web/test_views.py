@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from mcpspy.ui.cli.main import main
 from mcpspy.ui.views.extension import Extension
 from tests.analysis.export.html.axe import violations
 from tests.analysis.export.html.chromium import Page, chromium
@@ -19,6 +21,8 @@ from tests.ui.web.serving import Served, served, wrong
 in_chromium = pytest.mark.asyncio(loop_scope="module")
 
 NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\u202e\u200b"
+
+NASTY_SHOWN = r"</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\u202e\u200b"
 
 SCRIPT = f"""
 NASTY = {NASTY!r}
@@ -69,12 +73,19 @@ def entries() -> list[dict[str, object]]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
+async def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with sessions, and `script/own.py`."""
     folder = tmp_path_factory.mktemp("sessions")
     write(folder / "own.jsonl", entries())
     write_run(folder, ["files", "memory"])
-    script = tmp_path_factory.mktemp("script") / "own.py"
-    script.write_text(SCRIPT, encoding="utf-8")
+    (folder / "script").mkdir()
+    (folder / "script" / "own.py").write_text(SCRIPT, encoding="utf-8")
+    return folder
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(folder: Path) -> AsyncIterator[Served]:
+    script = folder / "script" / "own.py"
     async with served(folder, extension=Extension([str(script)], shows_images=False)) as running:
         yield running
 
@@ -205,3 +216,38 @@ async def test_a_view_is_reached_with_the_keyboard(browser: Page, server: Served
     await browser.evaluate("document.querySelector('#detail .view').focus()")
 
     assert await browser.evaluate("document.activeElement.ariaLabel") == "View of /result/content/0/text"
+
+
+@in_chromium
+async def test_an_exported_page_has_the_columns_and_views_of_its_time(browser: Page, folder: Path) -> None:
+    page = folder / "page.html"
+    script = str(folder / "script" / "own.py")
+    assert main(["export", str(folder / "own.jsonl"), "-o", str(page), "--script", script]) == 0
+    await browser.look(1400)
+    await browser.open("about:blank")
+    await browser.open(f"{page.as_uri()}#1")
+    await browser.until(f"{VIEW}.length === 2 && {OWN}.length === 12")
+
+    texts = await browser.evaluate(f"[...{VIEW}].map((each) => each.textContent)")
+    assert texts[0].count("<script>alert(1)</script>") == 2
+    assert (
+        await browser.evaluate("document.querySelectorAll('main :is(script, img, svg, iframe)').length") == 0
+    )
+    assert "ZeroDivisionError" in await browser.evaluate(
+        "document.querySelector('#detail .cells').textContent"
+    )
+    assert await browser.evaluate(f"{OWN}.slice(-2)") == [
+        NASTY_SHOWN + "hello 3",
+        "ZeroDivisionError: division by zero (line 11)",
+    ]
+    assert await violations(browser) == []
+    assert wrong(browser) == []
+
+
+async def test_only_a_page_can_be_exported_with_a_script(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = str(folder / "script" / "own.py")
+
+    assert main(["export", str(folder / "own.jsonl"), "--format", "csv", "--script", script]) == 2
+    assert "--script: csv has no columns and views (use --format html)" in capsys.readouterr().err

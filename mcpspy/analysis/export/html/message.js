@@ -1,7 +1,7 @@
 // One row in full: request and response side by side, notifications in between, and their HTTP exchange.
 // Owns the facts shown around a body, the user's cells and views (docs/scripting.md), and copying.
 
-const STYLES = new Set(["ok", "bad", "quiet", "title", "key", "string", "number", "word"]);
+const STYLES = new Set(["ok", "bad", "quiet", "issue", "title", "key", "string", "number", "word"]);
 
 /** Show a row in an element; `close` is called when the reader closes it. */
 function showMessage(element, row, words, close) {
