@@ -1,5 +1,5 @@
-"""Generate the help in every command's page, the overview of filters, the tables of the lake, the coverage of lint, the manual page, the token
-formats, and the profiles and page of the limits of hosts.
+"""Generate the help in every command's page, the reference of the Python API, the overview of filters, the tables of
+the lake, the coverage of lint, the manual page, the token formats, and the profiles and page of the limits of hosts.
 
     .venv/bin/python docs/make.py [--check]
 
@@ -32,6 +32,7 @@ from mcpspy.ui.report.lint_docs import page as rules
 DOCS = Path(__file__).resolve().parent
 
 sys.path.insert(0, str(DOCS.parent))
+from docs.api_reference import with_reference  # noqa: E402 - It is in this folder.
 from docs.lint_coverage import page as coverage  # noqa: E402 - It is in this folder.
 
 FORMATS = DOCS.parent / "mcpspy" / "core" / "redact" / "formats.toml"
@@ -139,6 +140,7 @@ def made() -> Iterator[tuple[Path, str]]:
         page = rules(page) if name == "lint" else with_tables(page) if name == "lake" else page
         yield path, with_help(page, name)
     yield DOCS / "filter.md", with_syntax((DOCS / "filter.md").read_text(encoding="utf-8"))
+    yield DOCS / "api.md", with_reference((DOCS / "api.md").read_text(encoding="utf-8"))
     yield DOCS / "lint-coverage.md", coverage()
     yield DOCS / "mcpspy.1", manual()
     yield from profiles.made()

@@ -17,13 +17,22 @@ NOT_FOUND = 127
 
 
 class McpspyError(Exception):
-    """An error of one line: the problem and its location; `hint` is the next step for the user."""
+    """An error of one line: the problem and its location. All errors of mcpspy are subclasses.
+
+    >>> try:
+    ...     mcpspy.read("no-such-file.jsonl")
+    ... except mcpspy.McpspyError as error:
+    ...     print(error.exit_code, str(error).startswith("no-such-file.jsonl: "))
+    2 True
+    """
 
     exit_code = 1
+    """The exit code of a command that ends with it."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
-        self.hint = hint
+        self.hint: str = hint
+        """The next step for the user; `str` adds it in parentheses. Empty if there is none."""
 
     def __str__(self) -> str:
         message = super().__str__()
@@ -31,12 +40,12 @@ class McpspyError(Exception):
 
 
 class UsageError(McpspyError):
-    """An invalid command line, or an invalid file named on it."""
+    """An invalid argument or command line, or an invalid file named by it. `exit_code` is 2."""
 
     exit_code = 2
 
 
 class CannotStart(McpspyError):  # noqa: N818 - The name reads well at every raise.
-    """Something that a valid command line needs is missing."""
+    """Something that a valid call or command line needs is missing. `exit_code` is 3."""
 
     exit_code = 3

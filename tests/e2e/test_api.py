@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,12 +45,13 @@ def sdk(request: pytest.FixtureRequest) -> str:
     return str(found)
 
 
-def play(sdk: str, folder: Path, *server: str) -> list[str]:
-    """Run the client; return its output."""
+def play(sdk: str, folder: Path, *server: str, client: str = CLIENT) -> list[str]:
+    """Run a client in a folder; return its output."""
     script = folder / "client.py"
-    script.write_text(CLIENT, encoding="utf-8")
+    script.write_text(client, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, str(script), f"{folder}/session.jsonl", *server],
+        cwd=folder,
         env=make.environment(folder) | {"PYTHONUTF8": "1", "PYTHONPATH": f"{ROOT}:{sdk}"},
         capture_output=True,
         encoding="utf-8",
@@ -70,6 +73,12 @@ def check(printed: list[str], folder: Path) -> None:
 
 def test_a_client_of_the_sdk_is_recorded_on_stdio(sdk: str, tmp_path: Path) -> None:
     check(play(sdk, tmp_path, "mcp-server-everything", "stdio"), tmp_path)
+
+
+def test_the_example_of_record_works(sdk: str, tmp_path: Path) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", inspect.getdoc(mcpspy.record) or "", re.DOTALL)
+
+    assert play(sdk, tmp_path, client=example) == ["mcp-servers/everything 2.0.0"]
 
 
 async def test_a_client_of_the_sdk_is_recorded_over_http(sdk: str, tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mcpspy.ui.views.extension import Extension
 from recordings import make
 from tests.analysis.export.html.axe import violations
 from tests.analysis.export.html.chromium import chromium
-from tests.ui.web.serving import served
+from tests.ui.web.serving import served, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,6 +94,45 @@ async def running(folder: Path, *command: str, options: Sequence[str] = ()) -> R
         *mcpspy, "--", *command, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL
     )
     return RawClient(process)
+
+
+OWN_SCRIPT = """
+def column_said(exchange):
+    return exchange.result["content"][0]["text"] if exchange.result else "waits"
+
+def view_echo(content):
+    return [[("heard ", "quiet"), (content.text, "ok")]] if content.text.startswith("Echo: ") else None
+"""
+
+
+async def test_columns_and_views_of_a_script_appear_while_a_client_calls(tmp_path: Path) -> None:
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    (tmp_path / "own.py").write_text(OWN_SCRIPT, encoding="utf-8")
+    client = await running(folder, EVERYTHING, "stdio")
+    await client.begin()
+    extension = Extension([str(tmp_path / "own.py")], shows_images=False)
+    async with served(folder, extension=extension) as server, chromium(tmp_path / "profile") as browser:
+        await browser.look(1400)
+        await browser.open(f"{server.origin}/#{server.token}")
+        await browser.until("document.querySelectorAll('a.listed').length === 1")
+        (session,) = (await server.get("sessions"))["sessions"]
+        await browser.open(f"{server.origin}/s/{session['key']}?q=tool:*")
+        await browser.until("document.querySelectorAll('#columns .own').length === 1")
+        slow = {"name": "trigger-long-running-operation", "arguments": {"duration": 4, "steps": 1}}
+        client.send(id=2, method="tools/call", params=slow)
+        cells = "[...document.querySelectorAll('#tall .own')].map((each) => each.textContent)"
+        await browser.until(f"{cells}.join() === 'waits'")
+        client.send(id=3, method="tools/call", params={"name": "echo", "arguments": {"message": "<b>hi</b>"}})
+        await browser.until(f"{cells}.join() === 'waits,Echo: <b>hi</b>'")
+        await client.response(2)
+        await browser.until(f"{cells}[0].startsWith('Long running operation completed')")
+        await browser.evaluate("document.querySelectorAll('#tall .row')[1].click()")
+        await browser.until(
+            "document.querySelector('#detail .view')?.textContent === 'heard Echo: <b>hi</b>'"
+        )
+        assert wrong(browser) == []
+    await client.end()
 
 
 def press(label: str) -> str:

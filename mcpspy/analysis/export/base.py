@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 from msgspec import DecodeError
@@ -14,6 +14,19 @@ from mcpspy.core.protocol.message import Message, Request
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
+
+
+class OwnViews(Protocol):
+    """The user's columns and views (docs/scripting.md). All texts are sanitized, and have a style or None."""
+
+    @property
+    def headings(self) -> Sequence[str]: ...
+
+    def cells(self, exchange: Exchange) -> list[tuple[str, str | None]]:
+        """Return a cell for each heading."""
+
+    def views(self, data: bytes) -> list[dict[str, Any]]:
+        """Return the views of a message: `pointer`, `label`, and `lines` of texts with their styles."""
 
 
 class RecordedSession(NamedTuple):
@@ -26,6 +39,8 @@ class RecordedSession(NamedTuple):
     """Returns whether a change is selected; the same for a request and its response."""
     is_live: bool = False
     """True if it is still being recorded."""
+    own: OwnViews | None = None
+    """For formats that show them."""
 
     def selected(self) -> Iterator[Change]:
         return filter(self.keep, self.changes)

@@ -38,7 +38,7 @@ class BaseMessage:
 
     @property
     def json(self) -> Any:
-        """The decoded message; None if it is not JSON."""
+        """The decoded message: an object for JSON-RPC, as a dict. None if it is not JSON."""
         return loads(self._message.data)
 
 
@@ -68,11 +68,12 @@ class BaseExchange:
 
     @property
     def id(self) -> Any:
-        """The JSON-RPC id."""
+        """The JSON-RPC id: a number or a text."""
         return loads(self._asked.id.encode()) if isinstance(self._asked, Request) else None
 
     @property
     def method(self) -> str:
+        """The method, such as `tools/call`."""
         return self._asked.method if isinstance(self._asked, Request | Notification) else ""
 
     @property

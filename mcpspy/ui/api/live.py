@@ -40,22 +40,34 @@ Order: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
 class ScriptSession:
-    """The session that the script runs in. Public as `mcpspy.LiveSession`."""
+    """The session that the script runs in. Public as `mcpspy.LiveSession`.
+
+    >>> def session_started(session: mcpspy.LiveSession) -> None:
+    ...     session.note(f"{session.name} over {session.transport}")
+    """
 
     def __init__(self, hello: dict[str, Any], order: Order, note: Callable[[str], None]) -> None:
         self._order = order
         self._note = note
         self.id: str = hello["session"]
+        """The id of the session."""
         self.name: str = hello["name"]
+        """The name of the session."""
         self.transport: str = hello["transport"]
         """`stdio` or `http`."""
         self.file: str | None = hello["file"]
         """The recording; None if nothing is recorded."""
 
     async def request(self, method: str, params: dict[str, Any] | None = None, to: str = "server") -> Any:
-        """Inject a request and return the result. The peers do not notice: its id is unique.
+        """Inject a request to the server or, with `to="client"`, the client, and return the result.
 
-        Raise McpspyError for an error response, before the handshake is complete, and at the end of the session.
+        Its id is unique, and neither the request nor the response reaches the other peer. Raise McpspyError for an error
+        response, before the handshake is complete, and at the end of the session.
+
+        >>> async def request(exchange: mcpspy.LiveExchange) -> None:
+        ...     if exchange.tool == "echo":
+        ...         tools = await exchange.session.request("tools/list")
+        ...         exchange.note(f"the server has {len(tools['tools'])} tools")
         """
         return await self._order("request", {"to": to, "method": method, "params": params})
 
@@ -72,7 +84,8 @@ class _Waiting:
     """A message or a head that waits for the scripts, with their decisions."""
 
     def __init__(self, session: ScriptSession) -> None:
-        self.session = session
+        self.session: ScriptSession = session
+        """The session."""
         self._effects: dict[str, Any] = {}
         self._saved: tuple[Any, dict[str, Any]] = None, {}
         """Content and effects before the current hook."""
@@ -87,7 +100,12 @@ class _Waiting:
 
 
 class LiveMessage(_Waiting, BaseMessage):
-    """A message that waits for the scripts. Public as `mcpspy.LiveMessage`."""
+    """A message that waits for the scripts. Public as `mcpspy.LiveMessage`.
+
+    >>> def notification(message: mcpspy.LiveMessage) -> None:
+    ...     if message.method == "notifications/message":
+    ...         message.replace(params={**message.params, "logger": "checked"})
+    """
 
     def __init__(self, session: ScriptSession, message: AnyMessage) -> None:
         super().__init__(session)
@@ -141,7 +159,7 @@ class LiveMessage(_Waiting, BaseMessage):
         """Send another message instead, or the same with other params or another result.
 
         Bytes and text are sent as they are. Raise UsageError unless there is exactly one argument, or for text of
-        several lines that is not JSON.
+        several lines that is not JSON. The recording has both: what the peer sent, and what was sent instead.
         """
         if (message is not None) + (params is not None) + (result is not None) != 1:
             raise UsageError("replace: needs exactly one of message, params and result")
@@ -167,7 +185,7 @@ class LiveMessage(_Waiting, BaseMessage):
         self._effects["drop"] = True
 
     def delay(self, seconds: float) -> None:
-        """Forward the message later. Later messages overtake it."""
+        """Forward the message some seconds later. Later messages overtake it. Raise UsageError for a negative number."""
         if not 0 <= seconds < float("inf"):
             raise UsageError(f"delay: {seconds}: not a number of seconds")
         self._effects["delay"] = self._effects.get("delay", 0.0) + seconds
@@ -184,23 +202,33 @@ class LiveExchange(BaseExchange):
     """A request, and in the hook `response` its response. Public as `mcpspy.LiveExchange`.
 
     The methods that change something are about the response if there is one, otherwise about the request.
+
+    >>> def request(exchange: mcpspy.LiveExchange) -> None:
+    ...     if exchange.arguments.get("message") == "delete everything":
+    ...         exchange.answer(error={"code": -32000, "message": "not allowed"})
+    >>> def response(exchange: mcpspy.LiveExchange) -> None:
+    ...     if exchange.latency > 1:
+    ...         exchange.tag("slow")
     """
 
     def __init__(self, request: LiveMessage | Frame, response: LiveMessage | None = None) -> None:
         """The request of a response may be a frame, which is decoded when a hook needs it."""
         self._request = request
-        self.response = response
+        self.response: LiveMessage | None = response
+        """The response, in the hook `response`; None in `request`."""
         if response is not None:
             response._exchange = self
 
     @property
     def request(self) -> LiveMessage:
+        """The request."""
         if isinstance(self._request, Frame):
             self._request = LiveMessage(self.session, read_frame(self._request)[0])
         return self._request
 
     @property
     def session(self) -> ScriptSession:
+        """The session."""
         if self.response is not None:
             return self.response.session
         return self.request.session
@@ -269,7 +297,7 @@ class LiveExchange(BaseExchange):
         self.message.drop()
 
     def delay(self, seconds: float) -> None:
-        """Forward the message that waits later. Later messages overtake it."""
+        """Forward the message that waits some seconds later. Later messages overtake it."""
         self.message.delay(seconds)
 
     def hold(self) -> None:
@@ -292,6 +320,9 @@ class LiveHead(_Waiting):
     """The head of an HTTP request or response that waits for the scripts. Public as `mcpspy.LiveHead`.
 
     Names of headers are compared without case. Those of the connection and Content-Length are not among them.
+
+    >>> def http_request(head: mcpspy.LiveHead) -> None:
+    ...     head.set("X-Request-Source", "mcpspy")
     """
 
     def __init__(self, session: ScriptSession, fields: dict[str, Any]) -> None:

@@ -32,9 +32,10 @@ class InProcessMock:
         match: str = "exact",
         ignore_paths: Sequence[str] = (),
     ) -> None:
-        """Read a recording. `match` and `ignore_paths` are the options of `mcpspy mock` (docs/mock.md).
+        """Read a recording: a session, or what `mcpspy.read` takes.
 
-        Raise UsageError or CannotStart.
+        `match` (`exact`, `lenient`, `nearest`, `tool` or `method`) and `ignore_paths` are the options of `mcpspy mock`
+        (docs/mock.md). Raise UsageError for an invalid value, and the errors of `mcpspy.read`.
         """
         if match not in list(MatchMode):
             raise UsageError(f"match {match}: unknown", f"use {', '.join(MatchMode)}")
@@ -53,7 +54,16 @@ class InProcessMock:
     def send(self, message: Any) -> list[Any]:
         """Take a message of the client, as a JSON value or as bytes; return the messages of the server.
 
-        An unrecorded request gets a JSON-RPC error.
+        An unrecorded request gets a JSON-RPC error, and is listed in `unrecorded`.
+
+        >>> session = mcpspy.read("recordings/everything-sdk-auto.jsonl")
+        >>> mock = mcpspy.Mock(session)
+        >>> exchange = session.filter("tool:echo").exchanges[0]
+        >>> (answer,) = mock.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": exchange.params})
+        >>> answer["result"] == exchange.result
+        True
+        >>> mock.unrecorded
+        []
         """
         now = monotonic()
         self._session.receive(message if isinstance(message, bytes) else to_json(message), now)
@@ -68,7 +78,15 @@ class InProcessMock:
 
     @asynccontextmanager
     async def serve_http(self) -> AsyncIterator[str]:
-        """Serve over HTTP on loopback while the context is open. Yield the URL. Raise CannotStart."""
+        """Serve over HTTP on a free port of loopback while the context is open. Yield the URL. Raise CannotStart.
+
+        >>> import asyncio
+        >>> async def url():
+        ...     async with mcpspy.Mock("recordings/everything-sdk-auto.jsonl").serve_http() as url:
+        ...         return url
+        >>> asyncio.run(url()).startswith("http://127.0.0.1:")
+        True
+        """
         from mcpspy.io.mock.http import Mock, serving
 
         async with serving(Mock(self._recordings, self._options, self.unrecorded.append)) as url:

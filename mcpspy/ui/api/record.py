@@ -20,9 +20,25 @@ def record(
 ) -> AbstractAsyncContextManager[tuple[Any, Any]]:
     """Return the streams `(read, write)` to a server, as `stdio_client` of the SDK does, and record the session.
 
-    `server` is a command with its arguments, or a URL. `to` is a new file, or a folder with a slash at its end; by
-    default the user's sessions folder. `env` is added to this process's environment for a command. The context
-    raises McpspyError without the package `mcp`, UsageError for an invalid value, and CannotStart.
+    A transport for clients of the Python SDK (the package `mcp`, version 1 or 2). `server` is a command with its
+    arguments, or a URL. `to` is a new file, or a folder with a slash at its end; by default the user's sessions folder.
+    `name` is the name of the session. `env` is added to this process's environment for a command. The context raises
+    McpspyError without the package `mcp`, UsageError for an invalid value, and CannotStart.
+
+    ```python
+    import asyncio
+    from mcp import ClientSession
+    import mcpspy
+
+    async def main():
+        async with mcpspy.record(["mcp-server-everything"], to="session.jsonl") as (read, write):
+            async with ClientSession(read, write) as session:
+                await session.initialize()
+                await session.list_tools()
+        print(mcpspy.read("session.jsonl").server)
+
+    asyncio.run(main())
+    ```
     """
     target = None if to is None else os.fspath(to)
     if isinstance(server, str):

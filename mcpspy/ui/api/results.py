@@ -21,7 +21,12 @@ from mcpspy.ui.report.stats_scan import counted_session
 def lint(session: ReadSession) -> list[Finding]:
     """Return the protocol violations of a session, of its selected entries if it is filtered.
 
-    A finding has `code`, `severity`, `message`, `excerpt`, `side`, `about`, and `at` in seconds (docs/lint.md).
+    A finding has `code`, `severity`, `message`, `excerpt`, `side`, `about`, and `at` in seconds since the start
+    (docs/lint.md).
+
+    >>> session = mcpspy.read("recordings/everything-sdk-auto.jsonl")
+    >>> sorted({str(finding.severity) for finding in mcpspy.lint(session)})
+    ['error', 'warning']
     """
     findings = LintScan(session.path).findings()
     if session.query is None:
@@ -43,6 +48,11 @@ def diff(
     `is_same()` of the result is True if there are only notes; `changes` has each compared item with each change of
     it: `kind`, `severity`, `why`, `pointer`, `old`, `new`. Raise UsageError for a filtered session, and for an
     invalid path.
+
+    >>> session = mcpspy.read("recordings/everything-sdk-auto.jsonl")
+    >>> difference = mcpspy.diff(session, session)
+    >>> difference.is_same(), difference.changes
+    (True, [])
     """
     for session in old, new:
         if session.query is not None:
@@ -61,6 +71,10 @@ def stats(session: ReadSession) -> dict[str, Any]:
     """Return the statistics of a session as the object of `mcpspy stats --format json` (docs/stats.md).
 
     Times are in seconds, sizes in bytes. The filter of a session limits requests and notifications.
+
+    >>> numbers = mcpspy.stats(mcpspy.read("recordings/everything-sdk-auto.jsonl"))
+    >>> numbers["transport"], numbers["damaged"]
+    ('stdio', 0)
     """
     recording = Recording(session.path)
     is_live = recording.state is RecordingState.LIVE

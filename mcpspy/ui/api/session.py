@@ -31,7 +31,17 @@ SHOWN = 50
 
 
 class ReadMessage(BaseMessage):
-    """One message of a session. Public as `mcpspy.Message`."""
+    """One message of a session. Public as `mcpspy.Message`.
+
+    >>> session = mcpspy.read("recordings/everything-sdk-auto.jsonl")
+    >>> message = session.messages[0]
+    >>> message
+    <mcpspy.Message client request server/discover>
+    >>> message.side, message.kind, message.json["jsonrpc"], type(message.data)
+    ('client', 'request', '2.0', <class 'bytes'>)
+    >>> message.exchange.status
+    'error'
+    """
 
     __slots__ = ("_change", "_message")
 
@@ -66,7 +76,7 @@ class ReadMessage(BaseMessage):
 
     @property
     def exchange(self) -> ReadExchange | None:
-        """The exchange that a request or a response belongs to."""
+        """The exchange that a request or a response belongs to; None for other messages."""
         return None if self._change.exchange is None else ReadExchange(self._change.exchange)
 
     @property
@@ -79,7 +89,17 @@ class ReadMessage(BaseMessage):
 
 
 class ReadExchange(BaseExchange):
-    """A request and its outcome. Public as `mcpspy.Exchange`."""
+    """A request and its outcome. Public as `mcpspy.Exchange`.
+
+    >>> session = mcpspy.read("recordings/everything-sdk-auto.jsonl")
+    >>> exchange = session.filter("tool:echo").exchanges[0]
+    >>> exchange.method, exchange.tool, exchange.arguments, exchange.status
+    ('tools/call', 'echo', {'message': 'Grüße, 世界 🎈'}, 'ok')
+    >>> exchange.result["content"][0]["text"], exchange.error
+    ('Echo: Grüße, 世界 🎈', None)
+    >>> exchange.latency < 1
+    True
+    """
 
     __slots__ = ("_exchange",)
 
@@ -125,23 +145,33 @@ class ReadExchange(BaseExchange):
 
 
 class ReadSession:
-    """A recorded session: its exchanges and messages. Public as `mcpspy.Session`; `mcpspy.read` returns it.
+    """A recorded session. Public as `mcpspy.Session`; `mcpspy.read` returns it.
 
-    The header is read at once, the messages on first use. A live session is read as it is at that time.
+    The header is read at once, the messages on first use. A live session is read as it is at that time. Iterating
+    yields the exchanges: requests of both sides with their outcomes. `len` is their number.
+
+    >>> session = mcpspy.read("recordings/everything-sdk-auto.jsonl")
+    >>> session.transport, session.revision
+    ('stdio', '2025-11-25')
+    >>> [exchange.subject for exchange in session if exchange.status == "tool error"]
+    ['simulate-research-query', 'get-sum', 'no-such-tool']
     """
 
     def __init__(self, path: Path, query: Query | None = None) -> None:
         """Read the header. Raise UsageError or CannotStart."""
-        self.path = path
+        self.path: Path = path
+        """The file."""
         self._query = query
         self._recording = Recording(path)
 
     @property
     def id(self) -> str:
+        """The id of the session: hexadecimal digits, unless another tool has written the file."""
         return self._recording.header.id
 
     @property
     def name(self) -> str:
+        """The name of the session, by default that of its server."""
         return self._recording.header.name
 
     @property
@@ -151,7 +181,7 @@ class ReadSession:
 
     @property
     def started(self) -> str:
-        """UTC, ISO 8601 with milliseconds and `Z`."""
+        """Time of the start: UTC, ISO 8601 with milliseconds and `Z`."""
         return self._recording.header.started
 
     @property
@@ -178,6 +208,11 @@ class ReadSession:
         """Return the session with only the matching messages and exchanges (docs/filter.md).
 
         A request and its response are kept together. Raise UsageError for an invalid filter, and for a second one.
+
+        >>> session = mcpspy.read("recordings/everything-sdk-auto.jsonl")
+        >>> calls = session.filter("method:tools/call status:ok")
+        >>> {exchange.method for exchange in calls}, len(calls) < len(session)
+        ({'tools/call'}, True)
         """
         if self._query is not None:
             raise UsageError("this session is filtered already", "combine the filters: 'tool:x status:error'")
@@ -216,13 +251,18 @@ class ReadSession:
         return True
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return one row per exchange, with the columns of `mcpspy export --format csv`; missing values are None."""
+        """Return one row per exchange, with the columns of `mcpspy export --format csv`; missing values are None.
+
+        >>> row = mcpspy.read("recordings/everything-sdk-auto.jsonl").to_rows()[0]
+        >>> row["method"], row["status"], row["latency_ms"] < 1000
+        ('server/discover', 'error', True)
+        """
         from mcpspy.analysis.export.csv import flat_rows
 
         return list(flat_rows(self.table))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the rows as a DataFrame. Raise McpspyError if pandas is not installed."""
+        """Return the rows of `to_rows` as a DataFrame. Raise McpspyError if pandas is not installed."""
         try:
             from pandas import DataFrame
         except ImportError:
@@ -232,7 +272,12 @@ class ReadSession:
         return DataFrame(self.to_rows(), columns=list(COLUMNS))
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return the rows as an Arrow table. Raise McpspyError if pyarrow is not installed."""
+        """Return the rows of `to_rows` as an Arrow table. Raise McpspyError if pyarrow is not installed.
+
+        >>> table = mcpspy.read("recordings/everything-sdk-auto.jsonl").to_arrow()
+        >>> table.column("method")[0].as_py()
+        'server/discover'
+        """
         try:
             from pyarrow import Table
         except ImportError:
@@ -280,13 +325,25 @@ class ReadSession:
 def read(path_or_id: str | os.PathLike[str] = "last", folder: str | None = None) -> ReadSession:
     """Return a session by its file, `last`, its name, its id or the beginning of its id.
 
-    `folder` is the sessions folder, by default that of the user. Raise UsageError or CannotStart.
+    `folder` is the sessions folder, by default that of the user. Raise UsageError if there is no such session or the
+    file is not a recording, and CannotStart if it cannot be read.
+
+    >>> mcpspy.read("recordings/everything-sdk-auto.jsonl").server
+    'mcp-servers/everything 2.0.0'
+    >>> mcpspy.read("last", folder="recordings").path.parent.name
+    'recordings'
     """
     return ReadSession(catalog.find(os.fspath(path_or_id), folder))
 
 
 def sessions(folder: str | os.PathLike[str] | None = None) -> list[ReadSession]:
-    """Return the sessions of a folder, the newest first. Raise CannotStart if the folder cannot be read."""
+    """Return the sessions of a folder, the newest first; by default of the user's sessions folder.
+
+    Raise CannotStart if the folder cannot be read.
+
+    >>> len([each for each in mcpspy.sessions("recordings") if each.transport == "stdio"]) > 5
+    True
+    """
     found = catalog.sessions(None if folder is None else os.fspath(folder), entries=False)
     return [ReadSession(summary.path) for summary in found]
 
@@ -296,7 +353,13 @@ async def follow(
 ) -> AsyncIterator[ReadMessage]:
     """Yield the messages of a session from its start, and new ones as they arrive, until the session ends.
 
-    Raise UsageError or CannotStart.
+    Arguments and errors are those of `mcpspy.read`.
+
+    >>> import asyncio
+    >>> async def methods(path):
+    ...     return [message.method async for message in mcpspy.follow(path) if message.kind == "request"]
+    >>> asyncio.run(methods("recordings/everything-sdk-auto.jsonl"))[:2]
+    ['server/discover', 'initialize']
     """
     path = catalog.find(os.fspath(path_or_id), folder)
     session = Session(Recording(path).header)

@@ -27,7 +27,7 @@ Written: TypeAlias = ReadMessage | tuple[str, Any] | tuple[str, Any, float]
 
 
 class RecordingFile:
-    """A file of a session. Public as `mcpspy.Recording`."""
+    """A file of a session, for example as a fixture of a test. Public as `mcpspy.Recording`."""
 
     @staticmethod
     def write(
@@ -38,8 +38,22 @@ class RecordingFile:
         Each message is a `mcpspy.Message`, or a tuple of its sender (`client` or `server`), the message (an object to
         be written as JSON, or its own text or bytes) and optionally the seconds since the start. Without them, it
         comes a millisecond after the message before. `name` is the name of the session. Secrets are redacted, as in
-        every recording, unless `redact` is false. Raise UsageError if the file exists or a message is invalid, and
-        CannotStart if the file cannot be written; then there is no file.
+        every recording, unless `redact` is false. Notes, such as lines of stderr and heads of HTTP, are not copied.
+        Raise UsageError if the file exists or a message is invalid, and CannotStart if the file cannot be written; then
+        there is no file.
+
+        >>> import os, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> written = mcpspy.Recording.write(os.path.join(folder, "ping.jsonl"), [
+        ...     ("client", {"jsonrpc": "2.0", "id": 1, "method": "ping"}),
+        ...     ("server", {"jsonrpc": "2.0", "id": 1, "result": {}}, 0.5),
+        ... ], name="ping")
+        >>> written.exchanges[0].status, written.exchanges[0].latency
+        ('ok', 0.5)
+        >>> echoes = mcpspy.read("recordings/everything-sdk-auto.jsonl").filter("tool:echo").messages
+        >>> copy = mcpspy.Recording.write(os.path.join(folder, "echo.jsonl"), echoes)
+        >>> [each.data for each in copy.messages] == [each.data for each in echoes]
+        True
         """
         out = os.fspath(path)
         importing.check(out)

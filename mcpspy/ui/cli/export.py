@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from mcpspy.analysis.export import FORMATS, ExportFormat, RecordedSession, of_suffix
+from mcpspy.analysis.export.base import OwnViews
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.sanitize import sanitize
@@ -16,9 +17,18 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
 from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of
+from mcpspy.io.settings import table
 from mcpspy.io.telemetry.options import PROTOCOLS, SIGNALS
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
-from mcpspy.ui.cli.options import CACERT, FOLDER, UNSAFE_REGEX, describe, describe_headers, read_unsafe_regex
+from mcpspy.ui.cli.options import (
+    CACERT,
+    FOLDER,
+    UNSAFE_REGEX,
+    VIEW_SCRIPT,
+    describe,
+    describe_headers,
+    read_unsafe_regex,
+)
 from mcpspy.ui.filter_items import exchange_filter
 from mcpspy.ui.terminal import Output, scanned
 
@@ -27,6 +37,7 @@ EPILOG = (
 examples:
   mcpspy export weather -o weather.har              for the browser's developer tools
   mcpspy export last -q 'tool:forecast' -o bug.md   a document for a bug report
+  mcpspy export last -o bug.html --script sales.py  with its columns and views
   mcpspy export before.jsonl after.jsonl --format csv | mlr --icsv --opprint sort -nr latency_ms
   mcpspy export last --endpoint http://localhost:4318 --header 'x-token: ${TOKEN}'
   mcpspy export --follow --endpoint http://localhost:4317 --protocol grpc
@@ -63,10 +74,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--force": (None, "overwrite FILE if it exists; recordings are never overwritten"),
         "-q --filter": ("QUERY", "export only matching exchanges, e.g. 'tool:x >200ms'"),
         **UNSAFE_REGEX,
+        "--script": ("FILE", "html: Python file with columns and views (docs/scripting.md); repeatable"),
         "--endpoint": ("URL", "send spans to this OpenTelemetry collector"),
         "--follow": (None, "send spans, metrics and logs while sessions are recorded"),
     }
-    describe(parser, options)
+    describe(parser, options, repeated=VIEW_SCRIPT)
     parser.add_argument("--protocol", choices=PROTOCOLS, help="--endpoint: protocol of OTLP (default: http)")
     describe_headers(parser, "--endpoint:")
     more = {
@@ -79,6 +91,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     form = _format(args)
+    if args.script and form.name != "html":
+        raise UsageError(f"--script: {form.name} has no columns and views", "use --format html")
     if args.follow:
         from mcpspy.ui.cli.export_telemetry import follow
 
@@ -91,7 +105,7 @@ def main(args: argparse.Namespace) -> int:
             f"export: --format {form.name} takes one session, not {len(paths)}",
             f"{several} take several",
         )
-    sessions = _Sessions(paths, query)
+    sessions = _Sessions(paths, query, _own_views(args) if form.name == "html" else None)
     if args.endpoint is not None:
         from mcpspy.ui.cli.export_telemetry import send_spans
 
@@ -109,6 +123,16 @@ def main(args: argparse.Namespace) -> int:
     if not sessions.exchanges:
         sys.stderr.write(f"mcpspy: nothing to export: {sessions.summary}\n")
     return 0
+
+
+def _own_views(args: argparse.Namespace) -> OwnViews | None:
+    """Return the user's columns and views; None without any. Raise UsageError or CannotStart."""
+    settings = table("views")
+    if not args.script and not settings:
+        return None
+    from mcpspy.ui.views.extension import Extension
+
+    return Extension(args.script, settings, shows_images=False).for_export()
 
 
 def _format(args: argparse.Namespace) -> ExportFormat:
@@ -146,15 +170,18 @@ def _format(args: argparse.Namespace) -> ExportFormat:
 class _Sessions:
     """The selected sessions, each read on demand, and the number of their selected requests."""
 
-    def __init__(self, paths: Iterable[tuple[str, Path]], query: Query | None) -> None:
+    def __init__(
+        self, paths: Iterable[tuple[str, Path]], query: Query | None, own: OwnViews | None = None
+    ) -> None:
         self._paths = paths
+        self._own = own
         self._query = query
         self.exchanges = 0
         self.count = 0
 
     def __iter__(self) -> Iterator[RecordedSession]:
         for name, path in self._paths:
-            recorded = _read(name, path, self._query)
+            recorded = _read(name, path, self._query)._replace(own=self._own)
             self.count += 1
             self.exchanges += sum(1 for _ in recorded.exchanges())
             yield recorded

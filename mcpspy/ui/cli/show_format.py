@@ -187,14 +187,10 @@ class TextFormatter:
 
     def _print_views(self, extension: Extension, data: bytes) -> None:
         """Print the views of the contents of a message."""
-        from mcpspy.ui.tui.detail.content_view import blocks
-
-        for block in blocks(data):
-            lines = None if block.content is None else extension.lines(block.content, wait=RENDER_WAIT)
-            needs_colours = any((style or "").startswith("#") for line in lines or () for _, style in line)
-            if lines is not None and (self._output.colour or not needs_colours):
-                label = "".join(text for text, _ in block.label).strip(" ·") or "content"
-                self._output.line(f"          {sanitize(block.pointer)}: {label}", rows.QUIET)
+        for pointer, label, lines in extension.views(data, wait=RENDER_WAIT):
+            needs_colours = any((style or "").startswith("#") for line in lines for _, style in line)
+            if self._output.colour or not needs_colours:
+                self._output.line(f"          {pointer}: {label}", rows.QUIET)
                 for line in lines:
                     self._output.pieces([("          ", None), *line])
 

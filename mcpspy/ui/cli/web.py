@@ -15,8 +15,9 @@ from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.errors import UsageError
 from mcpspy.io.http.listener import listening, origin, run_server, stop_on_signals
 from mcpspy.io.recording.recorder import say
+from mcpspy.io.settings import table
 from mcpspy.ui.cli.arguments import listen_address, sessions_of_host
-from mcpspy.ui.cli.options import FOLDER, SSH, describe
+from mcpspy.ui.cli.options import FOLDER, SSH, VIEW_SCRIPT, describe
 
 if TYPE_CHECKING:
     import ssl
@@ -28,6 +29,7 @@ examples:
   mcpspy web --dir recordings/
   mcpspy web --listen 0.0.0.0:8443 --tls-cert box.pem --tls-key box.key
   mcpspy web --ssh ada@box                 the sessions of another machine
+  mcpspy web --script sales.py             with its columns and views
 
 It prints an address that contains a secret token; the page works only with it, and only
 until mcpspy web ends (ctrl-c). The page can only read, unless --allow-control is given.
@@ -45,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--allow-control": (None, "let the page hold, change, drop and answer messages, and send requests"),
         "--open": (None, "open the page in the default browser"),
     }
-    describe(parser, {**own, **FOLDER, **SSH})
+    describe(parser, {**own, **VIEW_SCRIPT, **FOLDER, **SSH}, repeated=VIEW_SCRIPT)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -63,6 +65,9 @@ def main(args: argparse.Namespace) -> int:
             f"web: --listen {args.listen}: other machines could read the sessions, without encryption",
             "use --tls-cert and --tls-key, or --ssh on the other machine, or add --i-know",
         )
+    from mcpspy.ui.views.extension import Extension
+
+    args.extension = Extension(args.script, table("views"), shows_images=False)
     with (
         sessions_of_host(args, say),
         listening(host, port, "use another port, or 0 for a free one") as listener,
@@ -87,7 +92,7 @@ async def _serve(
     from mcpspy.ui.web.server import WebServer
 
     access = Access(names)
-    server = WebServer(args.dir, access, allows_control=args.allow_control)
+    server = WebServer(args.dir, access, allows_control=args.allow_control, extension=args.extension)
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     stopped = asyncio.Event()

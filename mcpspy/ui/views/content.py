@@ -41,7 +41,13 @@ DEPTH = 6
 
 
 class Content(NamedTuple):
-    """A content of a message: text, an image, a resource. Public as `mcpspy.Content`."""
+    """A content of a message: text, an image, a resource. A function `view_NAME` gets it. Public as `mcpspy.Content`.
+
+    >>> def view_shout(content: mcpspy.Content) -> str | None:
+    ...     return content.text.upper() if content.media_type == "text/plain" else None
+    >>> view_shout(mcpspy.Content("text/plain", b"hello"))
+    'HELLO'
+    """
 
     media_type: str
     """Its `mimeType`, in lower case and without parameters; empty if the message names none."""

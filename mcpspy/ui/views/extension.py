@@ -1,17 +1,22 @@
 """Columns and views of the user's Python files, and the views that mcpspy contains.
 
-`column_NAME(exchange)` is a column of `show` and of the terminal UI, `view_NAME(content)` a view. Files are named on the
-command line or in the user's own settings, never by a recording. All texts that the functions return are sanitized.
+`column_NAME(exchange)` is a column of `show`, of the terminal UI and of the pages, `view_NAME(content)` a view. Files are
+named on the command line or in the user's own settings, never by a recording. All texts that the functions return are
+sanitized.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from mcpspy.analysis.export.base import OwnViews
 from mcpspy.analysis.rows import BAD, ISSUE, OK, QUIET
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
@@ -35,6 +40,9 @@ LONGEST = 1000
 MAX_EXCHANGE = 1 << 20
 """Size in bytes of a request and its response above which they have no cells."""
 
+EXPORT_WAIT = 6.0
+"""Seconds that an exporter waits for a cell or a view: longer than a function may take."""
+
 STYLES = frozenset({OK, BAD, QUIET, "title", "key", "string", "number", "word"})
 
 _COLOURS = re.compile("#[0-9a-f]{6}(?: on #[0-9a-f]{6})?")
@@ -42,11 +50,29 @@ _COLOURS = re.compile("#[0-9a-f]{6}(?: on #[0-9a-f]{6})?")
 Function: TypeAlias = Callable[[Any], Any]
 
 
+class ContentView(NamedTuple):
+    """A view of one content of a message."""
+
+    pointer: str
+    """JSON Pointer of the content, sanitized."""
+    label: str
+    lines: list[Line]
+
+
 class Extension:
     """The columns and views in use."""
 
-    def __init__(self, files: Sequence[str] = (), settings: Mapping[str, Any] = MappingProxyType({})) -> None:
-        """Load the files of the command line after those of the settings. Raise UsageError or CannotStart."""
+    def __init__(
+        self,
+        files: Sequence[str] = (),
+        settings: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        shows_images: bool = True,
+    ) -> None:
+        """Load the files of the command line after those of the settings. Raise UsageError or CannotStart.
+
+        Without `shows_images`, images are left to the page, which shows them by itself.
+        """
         self.columns: dict[str, Function] = {}
         """Heading of each column → its function."""
         self._views: dict[str, Function] = {}
@@ -58,8 +84,11 @@ class Extension:
             self._add(file, "--script")
         if settings.get("builtin", True) is not False:
             self._views |= {
-                f"{VIEW}{name}": view for name, view in BUILTIN.items() if name not in self._views
+                f"{VIEW}{name}": view
+                for name, view in BUILTIN.items()
+                if f"{VIEW}{name}" not in self._views and (shows_images or name != "image")
             }
+        self._renders = [partial(self._render, view) for view in self._views.values()]
         self._results = LazyResults(self._failure)
 
     def stop_slow_call(self) -> None:
@@ -89,24 +118,48 @@ class Extension:
         """Return the view of a content: its lines, an error, `…` until it is ready; None if no view knows it."""
         if not content.data or len(content.data) > MAX_CONTENT:
             return None
-        result = self._results.get(("view", content), self._render, lambda: content, wait)
-        if result is None:
-            return PENDING
-        if isinstance(result, Failed):
-            return [[(sanitize(result.why)[:LONGEST], BAD)]]
-        return result or None
+        until = time.monotonic() + wait
+        digest = blake2b(content.data).digest()
+        too_slow: list[Line] | None = None
+        for render in self._renders:
+            left = max(until - time.monotonic(), 0.0)
+            result = self._results.get((render, content.media_type, digest), render, lambda: content, left)
+            if result is None:
+                return PENDING
+            if isinstance(result, Failed):
+                too_slow = [[(sanitize(result.why)[:LONGEST], BAD)]]
+            elif result:
+                return list(result)
+        return too_slow
 
-    def _render(self, content: Content) -> list[Line]:
-        """Return the lines of the first view that knows a content; no lines without one."""
-        for name, view in self._views.items():
-            try:
-                shown = view(content)
-                if shown is not None:
-                    return [_line(line) for line in _as_lines(shown)[:MAX_LINES]] or [[("(empty)", QUIET)]]
-            except (Exception, SystemExit) as error:
-                path, _ = self._names.get(view, ("", ""))
-                return [[(sanitize(failure(path, name, error))[:LONGEST], BAD)]]
-        return []
+    def views(self, data: bytes, wait: float = 0.0) -> list[ContentView]:
+        """Return the views of the contents of a message; `wait` is for all of them."""
+        from mcpspy.ui.tui.detail.content_view import blocks
+
+        until = time.monotonic() + wait
+        found = []
+        for block in blocks(data):
+            left = max(until - time.monotonic(), 0.0)
+            lines = None if block.content is None else self.lines(block.content, left)
+            if lines is not None:
+                label = "".join(text for text, _ in block.label).strip(" ·") or "content"
+                found.append(ContentView(sanitize(block.pointer), label, lines))
+        return found
+
+    def for_export(self) -> OwnViews:
+        """Return the columns and views for an exporter, which waits for each of them."""
+        return _Exported(self)
+
+    def _render(self, view: Function, content: Content) -> list[Line]:
+        """Return the lines of a view, or the error in it; no lines if it does not know the content."""
+        try:
+            shown = view(content)
+            if shown is None:
+                return []
+            return [_line(line) for line in _as_lines(shown)[:MAX_LINES]] or [[("(empty)", QUIET)]]
+        except (Exception, SystemExit) as error:
+            path, name = self._names.get(view, ("", view.__name__))
+            return [[(sanitize(failure(path, name, error))[:LONGEST], BAD)]]
 
     def _add(self, file: str, where: str) -> None:
         options = ScriptOptions()
@@ -132,6 +185,29 @@ class Extension:
     def _failure(self, function: Function, error: BaseException) -> str:
         path, name = self._names.get(function, ("", ""))
         return failure(path, name, error).removeprefix(f"{name}: ")  # The heading has its name.
+
+
+class _Exported:
+    """The columns and views of an exported file."""
+
+    def __init__(self, extension: Extension) -> None:
+        self._extension = extension
+
+    @property
+    def headings(self) -> Sequence[str]:
+        return list(self._extension.columns)
+
+    def cells(self, exchange: Exchange) -> list[Piece]:
+        key = object()  # Each exchange is exported once.
+        return [
+            self._extension.cell(heading, key, lambda: exchange, EXPORT_WAIT) for heading in self.headings
+        ]
+
+    def views(self, data: bytes) -> list[dict[str, Any]]:
+        found = self._extension.views(data, EXPORT_WAIT)
+        while any(view.lines is PENDING for view in found):  # The time limit of a function ends this.
+            found = self._extension.views(data, EXPORT_WAIT)
+        return [view._asdict() for view in found]
 
 
 def _one_line(result: Any) -> Piece:

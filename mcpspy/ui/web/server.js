@@ -99,11 +99,11 @@ class RemoteRows {
     let rows = this.chunks.get(number)?.rows ?? [];
     try {
       const answer = await fetchJson(`s/${encodeURIComponent(this.key)}/rows`, { ...this.parameters, first: number * CHUNK, count: CHUNK });
-      rows = answer.rows.map((values, i) => ({ ...rowOf(values, session.facts.lasted), place: number * CHUNK + i, source: this }));
+      rows = answer.rows.map((values, i) => ({ ...rowOf(values, session.facts.lasted), cells: answer.cells[i], place: number * CHUNK + i, source: this }));
       Object.assign(this, { length: answer.total, unfiltered: answer.unfiltered });
       this.keep(number, rows, version);
       this.loaded(this, answer);
-      if (answer.behind) setTimeout(() => this.refresh(), 300);
+      if (answer.behind || answer.waits) setTimeout(() => this.refresh(), 300);
     } catch (error) {
       this.keep(number, rows, version);
       this.failed(this, error);
@@ -132,6 +132,17 @@ const session = {
   after: () => session.open.related.after,
   along: () => session.open.along,
   carriers: () => session.open.carriers,
+  /** Load the user's cells and the views of a row, and show them until all are ready, or another row is open. */
+  async views(row, show) {
+    const { open, key } = session;
+    for (;;) {
+      const found = await guard(() => fetchJson(`s/${encodeURIComponent(key)}/rows/${row.number}/views`));
+      if (!found || session.open !== open) return;
+      show(found);
+      if (!found.waits) return;
+      await new Promise((done) => setTimeout(done, 300));
+    }
+  },
   /** Load a row with everything that its view shows. */
   async load(number) {
     const found = await fetchJson(`s/${encodeURIComponent(session.key)}/rows/${number}`);

@@ -7,6 +7,7 @@
     /api/events?session=         server-sent events: the list or the session has changed
     /api/s/ID/rows               a window of rows: q, order, http, first, count
     /api/s/ID/rows/NUMBER        a row with its bodies
+    /api/s/ID/rows/NUMBER/views  the user's cells of a row, and the views of its contents
     /api/s/ID/place              the place of a row (number), or of the next error (from, step)
     /api/s/ID/timeline           a window of the requests over time: begin, end, parts, q
     /api/s/ID/held/TICKET        the text of a held message, and its differences from the lockfile
@@ -42,11 +43,12 @@ from mcpspy.io.recording.runs import RUN, RecordedRun, named_run
 from mcpspy.io.recording.session_counts import CountCache, is_too_large
 from mcpspy.ui.bug import keep_traceback, summary_of
 from mcpspy.ui.report.listed_session import ListedSession, read_time
+from mcpspy.ui.views.extension import Extension
 from mcpspy.ui.web import page, reports, runs
 from mcpspy.ui.web.access import HEADERS, LOGIN, Access
 from mcpspy.ui.web.control import SessionControl
 from mcpspy.ui.web.runs import FoundRuns, described
-from mcpspy.ui.web.session import WebSession
+from mcpspy.ui.web.session import WebSession, is_pending
 
 OPEN = 4
 """Sessions whose indexes are kept, unless a page shows more."""
@@ -68,8 +70,16 @@ HEARTBEAT = 15.0
 
 
 class WebServer:
-    def __init__(self, folder: str | None, access: Access, *, allows_control: bool = False) -> None:
+    def __init__(
+        self,
+        folder: str | None,
+        access: Access,
+        *,
+        allows_control: bool = False,
+        extension: Extension | None = None,
+    ) -> None:
         self._access = access
+        self._extension = extension or Extension(shows_images=False)
         self._control = SessionControl() if allows_control else None
         self._catalog = Catalog(folder)
         self._counts = CountCache(self._catalog)
@@ -93,6 +103,7 @@ class WebServer:
         get("/api/events", self._events)
         get("/api/s/{id}/rows", self._rows)
         get("/api/s/{id}/rows/{number}", self._row)
+        get("/api/s/{id}/rows/{number}/views", self._views)
         get("/api/s/{id}/place", self._place)
         get("/api/s/{id}/timeline", self._timeline)
         get("/api/s/{id}/held/{ticket}", self._held)
@@ -215,13 +226,17 @@ class WebServer:
         first, count = int(request.query.get("first", 0)), int(request.query.get("count", 100))
         await session.reach(first + count)
         view = await self._view(session, request)
+        shown = session.window(view, first, count)
+        cells = await session.cells(shown)
         return _json(
             {
                 "total": len(view),
                 "unfiltered": view.unfiltered,
                 "behind": view.is_behind,
                 "order": str(view.options.order),
-                "rows": session.window(view, first, count),
+                "rows": list(map(session.row, shown)),
+                "cells": cells,
+                "waits": any(map(is_pending, cells)),
             }
         )
 
@@ -233,6 +248,14 @@ class WebServer:
         if found is None:
             raise web.HTTPNotFound(text="the session has no such row")
         return _json(found)
+
+    async def _views(self, request: web.Request) -> web.Response:
+        session = await self._session(request.match_info["id"])
+        row = int(request.match_info["number"]) - 1
+        await session.reach(row)
+        if not 0 <= row < len(session.model):
+            raise web.HTTPNotFound(text="the session has no such row")
+        return _json(await session.views(row))
 
     async def _place(self, request: web.Request) -> web.Response:
         session = await self._session(request.match_info["id"])
@@ -279,7 +302,7 @@ class WebServer:
         elif key not in self._open:
             summary = await self._summary(key)
             if key not in self._open:  # Another request may have opened it meanwhile.
-                self._open[key] = WebSession([summary])
+                self._open[key] = WebSession([summary], self._extension)
         session = self._open.pop(key)
         self._open[key] = session
         for old, unused in list(self._open.items())[:-OPEN]:
@@ -295,7 +318,7 @@ class WebServer:
         if old is not None and old.paths == [summary.path for summary in found.sessions]:
             return
         listed = described(found, self._count, self._key)
-        self._open[key] = WebSession(found.sessions, runs.facts(found, listed))
+        self._open[key] = WebSession(found.sessions, self._extension, runs.facts(found, listed))
         if old is not None:
             await old.close()
 

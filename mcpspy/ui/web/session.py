@@ -17,14 +17,18 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.export.html.rows import NONE, body_text, row_members, target
 from mcpspy.core.protocol.message import Request
 from mcpspy.core.query.parser import Query, parse
+from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import NOTE, NOTIFICATION
+from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.ui.filter_items import RowItem
 from mcpspy.ui.row_filter import FilteredView, SortOrder, ViewOptions
 from mcpspy.ui.session_loader import MergedLoader, SessionLoader
 from mcpspy.ui.trust_notes import trust_differences, trust_note
+from mcpspy.ui.views.content import PENDING, Piece
+from mcpspy.ui.views.extension import MAX_EXCHANGE, Extension
 from mcpspy.ui.web.timeline import PARTS, Timeline
 
 WINDOW = 500
@@ -52,8 +56,13 @@ ERROR = parse("is:error or is:unanswered or note:exit is:problem")
 
 
 class WebSession:
-    def __init__(self, summaries: Sequence[Summary], run: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, summaries: Sequence[Summary], extension: Extension, run: dict[str, Any] | None = None
+    ) -> None:
         """`run` has the facts of a run (`runs.facts`), whose sessions are shown as one; None for a session."""
+        self._extension = extension
+        self._identity = object()
+        """Distinguishes the rows of this session in the results of the extension."""
         self.path = summaries[0].path
         self.paths = [summary.path for summary in summaries]
         self._run = run
@@ -117,6 +126,7 @@ class WebSession:
             "pending": index.pending,
             "unanswered": index.unanswered,
             "tracks": list(map(sanitize, self.tracks)),
+            "columns": list(self._extension.columns),
             **(self._run or {}),
         }
 
@@ -143,9 +153,9 @@ class WebSession:
             view.sort()
         return view
 
-    def window(self, view: FilteredView, first: int, count: int) -> list[list[Any]]:
-        """Return at most `WINDOW` rows of a view, the first at place `first`."""
-        return [self.row(row) for row in view.rows[max(first, 0) : first + min(count, WINDOW)]]
+    def window(self, view: FilteredView, first: int, count: int) -> Sequence[int]:
+        """Return the numbers of at most `WINDOW` rows of a view, the first at place `first`."""
+        return view.rows[max(first, 0) : first + min(count, WINDOW)]
 
     def row(self, row: int) -> list[Any]:
         """Return a row as a list shows it, of the index alone if its message is large; its bodies are rows."""
@@ -189,6 +199,45 @@ class WebSession:
             "carriers": [self.row(each) for each in carriers],
             "related": {name: None if each is None else self.row(each) for name, each in related.items()},
         }
+
+    async def cells(self, rows: Iterable[int]) -> list[list[Piece]]:
+        """Return the cells of the user's columns; those that are not ready are pending."""
+        found, may_continue = [], _for_seconds(SLICE)
+        for row in rows if self._extension.columns else ():
+            found.append(self._cells(row))
+            if not may_continue():
+                await asyncio.sleep(0)
+                may_continue = _for_seconds(SLICE)
+        return found
+
+    def _cells(self, row: int) -> list[Piece]:
+        index, model = self.model.index, self.model
+        request, answer = index.request(row), index.answer(row)
+        if request is None or (row != request and not index.is_answer(row)):
+            return []
+        key = self._identity, model.generation, request, answer, index.state(request)
+
+        def exchange() -> Exchange | None:
+            size = index.size[request] + (0 if answer is None else index.size[answer])
+            change = model.get(request) if size <= MAX_EXCHANGE else None
+            return None if change is None else change.exchange
+
+        return [self._extension.cell(heading, key, exchange) for heading in self._extension.columns]
+
+    async def views(self, row: int) -> dict[str, Any]:
+        """Return the cells of a row, and the views of its message and of its response by the numbers of their rows."""
+        index, model = self.model.index, self.model
+        answer = index.answer(row) if index.request(row) == row else None
+        messages = {each: model.message(each) for each in (row, *([] if answer is None else [answer]))}
+        found = {
+            each: await asyncio.to_thread(self._extension.views, what.data, PATIENCE)
+            for each, what in messages.items()
+            if not isinstance(what, Note | Damaged)
+        }
+        (cells,) = await self.cells([row]) or [[]]
+        waits = is_pending(cells) or any(view.lines is PENDING for views in found.values() for view in views)
+        shown = {str(each): [view._asdict() for view in views] for each, views in found.items()}
+        return {"cells": cells, "views": shown, "waits": waits}
 
     async def timeline(self, view: FilteredView, query: Mapping[str, str]) -> dict[str, Any]:
         """Return a window of the timeline: `begin` and `end` in seconds, in a number of `parts`."""
@@ -257,6 +306,11 @@ class WebSession:
         """Return the note with the HTTP headers of a message."""
         head = None if number is None else self.model.index.heads.get(number)
         return [] if head is None else [head]
+
+
+def is_pending(cells: Iterable[Piece]) -> bool:
+    """Return whether any of the user's cells is not ready."""
+    return any(cell == PENDING[0][0] for cell in cells)
 
 
 def _for_seconds(seconds: float) -> Callable[[], bool]:

@@ -207,6 +207,7 @@ function refreshTracks() {
 function showFacts() {
   const { facts } = session;
   byId("list").classList.toggle("merged", facts.tracks.length > 0);
+  listing.addColumns(facts.columns);
   byId("name").textContent = facts.name;
   document.title = `${facts.name} - mcpspy`;
   byId("target").textContent = facts.target;

@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copy
 
 import aiohttp
 import pytest
 
 from mcpspy.ui.cli.main import main
+
+ROOT = Path(__file__).parents[3]
 
 
 async def test_it_prints_an_address_whose_token_opens_the_data(tmp_path: Path) -> None:
@@ -29,6 +32,51 @@ async def test_it_prints_an_address_whose_token_opens_the_data(tmp_path: Path) -
         finally:
             process.terminate()
         assert await process.wait() == 0
+
+
+async def test_scripts_of_the_command_line_and_of_the_settings_add_columns(tmp_path: Path) -> None:
+    copy(ROOT / "recordings" / "everything-sdk-auto.jsonl", tmp_path / "real.jsonl")
+    (tmp_path / "one.py").write_text("def column_one(e):\n    return e.method\n", encoding="utf-8")
+    (tmp_path / "two.py").write_text("def column_two(e):\n    return e.number\n", encoding="utf-8")
+    settings = tmp_path / "config" / "mcpspy" / "mcpspy.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f"[views]\nscripts = ['{tmp_path / 'one.py'}']\n", encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "mcpspy",
+        "web",
+        "--dir",
+        str(tmp_path),
+        "--script",
+        str(tmp_path / "two.py"),
+    ]
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, env=environment)
+    async with asyncio.timeout(60):
+        try:
+            assert process.stdout is not None
+            address, _, token = (await process.stdout.readline()).decode().strip().partition("#")
+            async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
+                await client.post(f"{address}api/login", data=token)
+                found = {"waits": True}
+                while found["waits"]:
+                    async with client.get(f"{address}api/s/b5d36025/rows?q=tool:echo") as response:
+                        found = await response.json()
+        finally:
+            process.terminate()
+        assert await process.wait() == 0
+    assert found["cells"][0][0] == ["tools/call", None]  # type: ignore[index]
+    assert found["cells"][0][1][0].isdecimal()  # type: ignore[index]
+
+
+def test_a_script_without_columns_and_views_is_a_usage_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.py").write_text("def request(e): ...\n", encoding="utf-8")
+
+    assert main(["web", "--script", str(tmp_path / "x.py")]) == 2
+    assert "defines no columns and no views" in capsys.readouterr().err
 
 
 def test_it_listens_on_loopback_unless_the_user_insists(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import mcpspy
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.errors import UsageError
+from mcpspy.ui.views import lazy
 from mcpspy.ui.views.content import Content
 from mcpspy.ui.views.extension import Extension
 
@@ -59,6 +61,39 @@ def test_the_settings_can_name_files_and_turn_off_the_views_of_mcpspy(tmp_path: 
 
     assert own.lines(Content("", b"x"), SECONDS) == [[("of the settings", None)]]
     assert Extension([], {"builtin": False}).lines(Content("text/csv", b"a,b\n"), SECONDS) is None
+
+
+def test_a_view_of_the_user_with_the_name_of_one_that_mcpspy_contains_replaces_it(tmp_path: Path) -> None:
+    own = extension(tmp_path, "def view_table(c):\n    return None\n")
+
+    assert own.lines(Content("text/csv", b"a,b\n"), SECONDS) is None
+
+
+def test_a_view_that_never_returns_does_not_stop_the_other_views(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lazy, "LIMIT", 0.2)
+    text = "import threading\ndef view_never(c):\n    return threading.Event().wait(20) if c.text == 'x' else None\n"
+    own = extension(tmp_path, text)
+
+    assert own.lines(Content("", b"x"), SECONDS) == [[("not done after 0.2 s; not called again", "bad")]]
+    assert own.lines(Content("text/csv", b"a,b\n"), SECONDS) == [[("a  b", "title")]]
+
+
+def test_each_content_of_a_message_has_its_view_with_its_place(tmp_path: Path) -> None:
+    texts = [{"type": "text", "text": "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y"}, {"type": "text", "text": "plain"}]
+    resource = {"type": "resource", "resource": {"uri": "x:/\x1b", "mimeType": "text/csv", "text": "a,b"}}
+    image = {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}
+    message = {"jsonrpc": "2.0", "id": 1, "result": {"content": [*texts, resource, image]}}
+
+    found = Extension(shows_images=False).views(json.dumps(message).encode(), SECONDS)
+
+    assert [(view.pointer, view.label) for view in found] == [
+        ("/result/content/0/text", "text"),
+        ("/result/content/2/resource/text", "x:/\\x1b · text/csv"),
+    ]
+    assert found[0].lines[4] == [("+y", "ok")]
+    assert found[1].lines == [[("a  b", "title")]]
 
 
 @pytest.mark.parametrize(

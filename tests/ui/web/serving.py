@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from mcpspy.ui.views.extension import Extension
 from mcpspy.ui.web.access import Access
 from mcpspy.ui.web.server import WebServer
 from tests.analysis.export.html.chromium import Page
@@ -52,11 +53,12 @@ async def served(
     access: Access | None = None,
     port: int = 0,
     allows_control: bool = False,
+    extension: Extension | None = None,
 ) -> AsyncIterator[Served]:
     """Serve a folder; yield the server, with the cookie if `is_signed_in`."""
     access = access or Access()
     runner = web.AppRunner(
-        WebServer(str(folder), access, allows_control=allows_control).application(),
+        WebServer(str(folder), access, allows_control=allows_control, extension=extension).application(),
         access_log=None,
         shutdown_timeout=0.1,
     )

@@ -15,6 +15,7 @@ DATA = (
     "/api/events",
     "/api/s/x/rows",
     "/api/s/x/rows/1",
+    "/api/s/x/rows/1/views",
     "/api/s/x/place",
     "/api/s/x/stats",
     "/api/s/x/timeline",

@@ -46,6 +46,7 @@ class Listing {
     });
     new ResizeObserver(() => this.measure()).observe(element);
     this.heads = new Map();
+    this.own = 0; // The user's columns (docs/scripting.md), after the others.
     byId("columns").append(...COLUMNS.map(([name, words, key]) => {
       if (!key || !sorts(name)) return make(`span.${name}`, {}, words);
       const head = make(`button.${name}`, { type: "button", title: `Sort by ${words}` }, words);
@@ -53,6 +54,14 @@ class Listing {
       this.heads.set(name, head);
       return head;
     }));
+  }
+
+  /** Add the user's columns, whose cells are those of a row. */
+  addColumns(names) {
+    if (this.own === names.length) return;
+    for (const head of byId("columns").querySelectorAll(".own")) head.remove();
+    byId("columns").append(...names.map((name) => make("span.own", { title: name }, ...visible(name))));
+    this.own = names.length;
   }
 
   /** Replace the rows; keep the position of the reader. */
@@ -192,7 +201,14 @@ class Listing {
       make("span.sizes", {}, sizes),
       make("span.fall", { "aria-hidden": "true" }, bar),
     );
+    for (let i = 0; i < this.own; i++) line.append(this.ownCell(row.cells?.[i] ?? ["", null]));
     return line;
+  }
+
+  ownCell(cell) {
+    const made = make("span.own", { title: cell[0] });
+    made.append(piece(cell));
+    return made;
   }
 
   /** Mark the column that sorts, and its direction. */

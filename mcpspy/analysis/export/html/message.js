@@ -1,5 +1,7 @@
 // One row in full: request and response side by side, notifications in between, and their HTTP exchange.
-// Owns the facts shown around a body, and copying.
+// Owns the facts shown around a body, the user's cells and views (docs/scripting.md), and copying.
+
+const STYLES = new Set(["ok", "bad", "quiet", "issue", "title", "key", "string", "number", "word"]);
 
 /** Show a row in an element; `close` is called when the reader closes it. */
 function showMessage(element, row, words, close) {
@@ -7,6 +9,7 @@ function showMessage(element, row, words, close) {
   const parts = [
     headOf(row, close),
     make("p.aside", {}, factsOf(row)),
+    make("p.cells.aside", {}),
     flawsOf(row),
     linksOf(row),
     bodies,
@@ -15,6 +18,28 @@ function showMessage(element, row, words, close) {
   ];
   element.replaceChildren(...parts.filter((part) => part !== null));
   element.scrollTop = 0;
+  session.views(row, (found) => showViews(element, found));
+}
+
+/** Show the user's cells, and the views of bodies, which may arrive later than the message. */
+function showViews(element, { cells, views }) {
+  const named = session.facts.columns.map((name, i) => [name, cells[i]]).filter(([, cell]) => cell);
+  element.querySelector(".cells").replaceChildren(...named.map(([name, cell]) => make("span", {}, ...visible(`${name} `), piece(cell))));
+  for (const box of element.querySelectorAll(".views")) box.replaceChildren(...(views[box.dataset.body] ?? []).map(viewOf));
+}
+
+/** Return a view: a line with the place of the content, and the lines of the view. */
+function viewOf({ pointer, label, lines }) {
+  const box = make("div.view", { tabIndex: 0, role: "group", ariaLabel: `View of ${pointer}` });
+  box.append(...lines.map((line) => make("div", {}, ...line.map(piece))));
+  return make("div", {}, make("p.aside", {}, ...visible(`${pointer}: ${label}`)), box);
+}
+
+/** Return a text with its style: one of STYLES, or `#rrggbb on #rrggbb`. */
+function piece([text, style]) {
+  const made = make(STYLES.has(style) ? `span.${style}` : "span", {}, ...visible(text));
+  if (style?.startsWith("#")) [made.style.color, made.style.backgroundColor = ""] = style.split(" on ");
+  return made;
 }
 
 function headOf(row, close) {
@@ -93,7 +118,9 @@ function side(name, body, bytes, from, words) {
   const about = `${bytes.toLocaleString("en")} bytes${json || !from ? "" : ", not JSON"}`;
   const way = from === "client" ? [", client ", arrow("client"), " server"] : from ? [", server ", arrow("client"), " client"] : [];
   const head = make("div.bar", {}, make("h3", {}, name), make("span.aside", {}, about, ...way), make("span.room"), ...tools);
-  return make(`article.side${from ? `.from-${from}` : ""}`, { "aria-label": name }, head, box);
+  const views = make("div.views", {});
+  views.dataset.body = body;
+  return make(`article.side${from ? `.from-${from}` : ""}`, { "aria-label": name }, head, views, box);
 }
 
 function alongOf(row) {

@@ -27,6 +27,7 @@ let isPushed = false;
 
 const timeline = new Timeline(byId("canvas"), { chosen: (row) => choose(row), zoomed: zoom, moved: moveInTime });
 const listing = new Listing(byId("rows"), { chosen: (row) => choose(row, false), opened: (row) => choose(row), sorted: sort });
+listing.addColumns(session.facts.columns);
 
 /** Compute the rows to show, in slices so that keys stay responsive. */
 async function apply() {

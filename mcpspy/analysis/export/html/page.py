@@ -7,7 +7,7 @@ so no text of a peer can end its element.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from html import escape
 from pkgutil import get_data
@@ -56,7 +56,8 @@ def export(session: RecordedSession) -> Iterator[str]:
     for bodies in entries.blocks():
         yield _block("bodies", bodies)
     facts = {"version": __version__, "facts": entries.facts(), "tables": _filter_tables()}
-    yield _block("session", {**facts, "starts": entries.starts, "rows": entries.rows})
+    own = {"cells": _by_text(entries.cells), "views": _by_text(entries.views)}
+    yield _block("session", {**facts, **own, "starts": entries.starts, "rows": entries.rows})
     yield Template(after).substitute(script=script)
 
 
@@ -77,6 +78,10 @@ def _filter_tables() -> dict[str, Any]:
         "sizes": values.SIZES,
         "slow": fields.SLOW,
     }
+
+
+def _by_text(values: Mapping[int, Any]) -> dict[str, Any]:
+    return {str(number): value for number, value in values.items()}
 
 
 def _block(name: str, value: Any) -> str:

@@ -7,7 +7,7 @@ let hit = -1;
 /** Highlight the words in the open message, if one is open. */
 function markHits(words) {
   const detail = byId("detail");
-  hits = detail.hidden ? [] : highlight("found", detail.querySelectorAll("h2, .badge, .flaws, .along, .sides .body, .http"), words);
+  hits = detail.hidden ? [] : highlight("found", detail.querySelectorAll("h2, .badge, .flaws, .along, .sides :is(.body, .view), .http"), words);
   hit = -1;
   if (detail.hidden) highlight("found", [], []);
 }

@@ -16,7 +16,7 @@ import orjson
 from mcpspy.analysis import rows
 from mcpspy.analysis.context import ContextCollector, summary
 from mcpspy.analysis.export.base import CARRIERS, RecordedSession, http_number
-from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
+from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
 from mcpspy.core.protocol.peers import Peers
 from mcpspy.core.query.item import is_near_failure, reports_failure
 from mcpspy.core.recording.decode import Damaged, Header, Note
@@ -53,6 +53,10 @@ class HtmlRows:
         self._last_at = 0.0
         self._context = ""
         self.rows: list[list[Any]] = []
+        self.cells: dict[int, list[tuple[str, str | None]]] = {}
+        """The user's cells by the number of the row."""
+        self.views: dict[int, list[dict[str, Any]]] = {}
+        """The views of a message by the number of its body."""
         self.starts = [0]
         """The number of the first body of each block."""
         self.counts = dict.fromkeys(("all", "messages", "requests", "errors", "unanswered"), 0)
@@ -98,6 +102,7 @@ class HtmlRows:
             "endingTone": ending.tone if ending is not None else rows.ISSUE,
             "counts": self.counts,
             "context": self._context,
+            "columns": [] if self._session.own is None else list(self._session.own.headings),
         }
 
     def _count(self, change: Change) -> None:
@@ -129,6 +134,12 @@ class HtmlRows:
             self._answer_flaws.get(exchange.number) if answer is not None and exchange is not None else None
         )
         members = row_members(change, (body, answer_body), sizes, self._last_at, flaw)
+        if self._session.own is not None:
+            if exchange is not None and what is exchange.request:
+                self.cells[change.number + 1] = self._session.own.cells(exchange)
+            for number, shown in (body, what), (answer_body, answer):
+                if isinstance(shown, Message) and (views := self._session.own.views(shown.data)):
+                    self.views[number] = views
         return [*members, self._is_failed_event(change)]
 
     def _is_failed_event(self, change: Change) -> bool:

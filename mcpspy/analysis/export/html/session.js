@@ -3,11 +3,11 @@
 
 const session = (() => {
   const embedded = (name) => [...document.querySelectorAll(`script.${name}`)];
-  const { facts, rows: cells, starts, version, tables } = JSON.parse(embedded("session")[0].textContent);
+  const { facts, rows: members, starts, version, tables, cells, views } = JSON.parse(embedded("session")[0].textContent);
   const blocks = embedded("bodies");
   const read = new Map();
 
-  const rows = cells.map((values, place) => ({ place, ...rowOf(values, facts.lasted) }));
+  const rows = members.map((values, place) => ({ place, ...rowOf(values, facts.lasted) })).map((row) => ({ ...row, cells: cells[row.number] }));
 
   const requests = new Map();
   const followers = new Map();
@@ -57,6 +57,8 @@ const session = (() => {
     after: (row) => (row.kind === "request" ? followers.get(row.exchange) : undefined),
     /** Messages between a request and its response. */
     along: (row) => (row.kind === "request" ? (along.get(row.exchange) ?? []) : []),
+    /** Show the user's cells and the views of a row, as they were at the time of the export. */
+    views: (row, show) => show({ cells: row.cells ?? [], views }),
     /** The head and the end of the HTTP exchange that carried a message. */
     carriers: (row) => (row.http === null || row.kind === "http" ? [] : (carriers.get(row.http) ?? [])),
   };
