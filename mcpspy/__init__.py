@@ -51,5 +51,5 @@ def __getattr__(name: str) -> object:
     return value
 
 
-def __dir__() -> list[str]:
+def __dir__() -> "list[str]":  # An old Python reads this, too, before it is refused.
     return sorted(__all__)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -33,3 +35,31 @@ def test_the_version_is_the_packages_own(
 
     assert main() == 0
     assert capsys.readouterr().out == f"mcpspy {mcpspy.__version__}\n"
+
+
+def test_an_old_python_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 10, 13))
+    monkeypatch.setattr(sys, "version", "3.10.13 (main, Nov 27 2026)")
+
+    assert main() == 3
+    assert capsys.readouterr().err == (
+        "mcpspy: needs Python 3.11 or newer, and this is 3.10.13 (use python3.11 -m mcpspy)\n"
+    )
+
+
+def test_a_checkout_without_its_packages_is_refused_in_one_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "mcpspy", "ls"],
+        cwd=Path(mcpspy.__file__).parents[1],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=30,
+    )
+
+    assert done.returncode == 3
+    assert re.fullmatch(
+        r"mcpspy: the package \w+ is not installed \(pipx install \. or make demo in the checkout\)\n",
+        done.stderr,
+    ), done.stderr

@@ -32,7 +32,8 @@ from mcpspy.io.client import (
 from mcpspy.io.client.base import INITIALIZE_ID, INITIALIZED, with_mcpspy_id
 from mcpspy.io.client.http import HttpConnection, open_http
 from mcpspy.io.client.http_exchange import ClientExchange
-from mcpspy.io.client.oauth import EXTRA, OAuthClient, OAuthOptions, is_installed
+from mcpspy.io.client.oauth import OAuthClient, OAuthOptions, is_installed
+from mcpspy.io.extras import install_command
 from mcpspy.io.host_process import parent
 from mcpspy.io.http.listener import stop_on_signals
 from mcpspy.io.interception import InterceptionOptions
@@ -46,8 +47,6 @@ DRAIN = 10.0
 """Seconds to wait for responses after the host closed stdin. Hosts send SIGTERM after two."""
 
 UNAUTHORIZED, NOT_FOUND = 401, 404
-
-SIGN_IN_ADVICE = f"sign in with the extra oauth ({EXTRA}), or send a token with --bearer-env VARIABLE"
 
 MAX_QUEUED = 1 << 20
 """Bytes that may be queued for the host before the server has to wait, and for the server before the host has to."""
@@ -278,7 +277,7 @@ class Bridge:
         why = event.why
         if isinstance(event, ExchangeRefused) and event.status == UNAUTHORIZED and self._oauth is None:
             is_refused = self._address.has_authorization
-            why += "; the Authorization header was refused" if is_refused else f"; {SIGN_IN_ADVICE}"
+            why += "; the Authorization header was refused" if is_refused else f"; {_sign_in_advice()}"
         if event.request == INITIALIZE_ID:
             self._end_handshake(why)
             return
@@ -399,3 +398,7 @@ async def _forward_lines(bridge: Bridge, lines: asyncio.Queue[bytes | None], bac
             await bridge.forward(line)
         backlog.remove(len(line))
     await bridge.drain()
+
+
+def _sign_in_advice() -> str:
+    return f"sign in with the extra oauth ({install_command('oauth')}), or send a token with --bearer-env VARIABLE"

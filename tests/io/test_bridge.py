@@ -26,6 +26,7 @@ from mcpspy.io.client import (
 from mcpspy.io.client.base import INITIALIZE_ID
 from mcpspy.io.client.http import Receive
 from mcpspy.io.client.http_exchange import ClientExchange
+from mcpspy.io.extras import install_command
 from mcpspy.io.http.listener import listening, origin
 from mcpspy.io.http.server import HttpRequest, Response, accepting
 from mcpspy.io.recording.reader import Recording, RecordingState
@@ -160,7 +161,10 @@ async def test_a_request_without_a_response_gets_an_error_with_the_reason(
 @pytest.mark.parametrize(
     ("headers", "advice"),
     [
-        ((), module.SIGN_IN_ADVICE),
+        (
+            (),
+            f"sign in with the extra oauth ({install_command('oauth')}), or send a token with --bearer-env VARIABLE",
+        ),
         ((("authorization", "Bearer x"),), "the Authorization header was refused"),
     ],
 )

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 VERSION = 1
 """Version of the tables. A lake with a higher one is refused."""
 
-TEXT, WHOLE, NUMBER, BOOL = "text", "int64", "double", "bool"
 TIME = "timestamp"
 """Microseconds since 1970, UTC."""
 TEXTS, BYTES = "text[]", "binary"

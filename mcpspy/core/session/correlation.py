@@ -122,9 +122,6 @@ class Correlation(Peers, ABC, Generic[P]):
         self._names_clients = not forgets
         self._handshakes: Counter[str] = Counter()
         """Name of a client → number of its `initialize` requests."""
-        self.upstream_error: str | None = None
-        """HTTP: the reason why no request has reached the server; None if one has, or none was sent."""
-        self._is_reached = False
 
     @abstractmethod
     def _begin(self, message: Request) -> P:
@@ -250,7 +247,7 @@ class Correlation(Peers, ABC, Generic[P]):
                 if request is not None and transition(request, event):
                     return CorrelatedEntry(note, request)
         elif note.kind == "http":
-            self._take_head(fields)
+            self._pairing.http(fields.get("http"), fields.get("status"))
         elif note.kind == "http-end":
             request, flaw = self._pairing.http_end(fields.get("http"), fields.get("hung_up"))
             if request is not None:
@@ -277,14 +274,6 @@ class Correlation(Peers, ABC, Generic[P]):
         request = self._pairing.open_request(fields.get("stream"), str(fields.get("from")), id_text)
         # The note of a response has the same id, and the method of its request.
         return request if request is not None and self._method_of(request) == fields.get("method") else None
-
-    def _take_head(self, fields: dict[str, Any]) -> None:
-        status, error = fields.get("status"), fields.get("error")
-        self._pairing.http(fields.get("http"), status)
-        if isinstance(error, str) and status == 502 and not self._is_reached:
-            self.upstream_error = error
-        elif status is not None and error is None:
-            self._is_reached, self.upstream_error = True, None
 
     def _noted(self, row: int, fields: dict[str, Any]) -> int | None:
         """Return the row of the message that a rule note is about; the note comes after `row`.

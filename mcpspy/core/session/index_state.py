@@ -86,8 +86,6 @@ class StoredIndex(Struct, forbid_unknown_fields=True):
     clients: dict[str, Peer]
     _handshakes: dict[str, int]
     _names_clients: bool
-    upstream_error: str | None
-    _is_reached: bool
     is_over: bool
     messages: int
     unanswered: int

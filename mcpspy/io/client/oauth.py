@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from mcpspy.io.client.base import ServerAddress
 
-EXTRA = "pip install 'mcpspy[oauth]'"
 
 TIMEOUT = 30.0
 """Seconds for one request to an authorization server."""

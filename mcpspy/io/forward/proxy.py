@@ -11,7 +11,6 @@ import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 from mcpspy.core.protocol.http_headers import Upstream
@@ -108,9 +107,3 @@ def _trusted(more: str | None, path: Path) -> str:
     """Return one file with all trusted CAs, as mitmproxy requires."""
     path.write_bytes(system_authorities() + (b"" if more is None else Path(more).read_bytes()))
     return os.fspath(path)
-
-
-def require_mitmproxy(command: str) -> None:
-    """Raise CannotStart if mitmproxy is not installed."""
-    if find_spec("mitmproxy") is None:
-        raise CannotStart(f"{command} needs mitmproxy, which is not installed", "pip install 'mcpspy[mitm]'")

@@ -10,11 +10,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
+from mcpspy.io.extras import require
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -39,8 +39,7 @@ def executor_of(workers: int, scheduler: str | None) -> Iterator[Executor | None
 @contextmanager
 def cluster(scheduler: str) -> Iterator[Executor]:
     """Return a context manager: the workers of a Dask scheduler, `tcp://HOST:8786`. It raises CannotStart."""
-    if find_spec("distributed") is None:
-        raise CannotStart("--on needs distributed, which is not installed", "pip install 'mcpspy[cluster]'")
+    require("distributed", "--on", "cluster")
     import distributed
 
     connect: Any = distributed.Client  # Its methods have no types.

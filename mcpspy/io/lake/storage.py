@@ -16,13 +16,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import CannotStart, UsageError
+from mcpspy.errors import UsageError
+from mcpspy.io.extras import require
 from mcpspy.io.recording.cache_file import replace_own
 from mcpspy.io.settings import config_file
 
@@ -95,14 +95,6 @@ class Storage(Protocol):
 
     def exclusive(self) -> Any:
         """Return a context manager that keeps other processes out. It raises BlockingIOError."""
-
-
-def require(package: str, command: str, extra: str = "lake") -> None:
-    """Raise CannotStart if a package of an extra is not installed."""
-    if find_spec(package) is None:
-        raise CannotStart(
-            f"{command} needs {package}, which is not installed", f"pip install 'mcpspy[{extra}]'"
-        )
 
 
 def is_url(location: str | Path) -> bool:

@@ -21,6 +21,7 @@ from mcpspy.analysis.export.otlp.spans import REMOTE, SpanData, Value
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.client.http_exchange import excerpt
+from mcpspy.io.extras import install_command
 from mcpspy.io.telemetry.options import HTTP, LOGS, METRICS, TRACES, TelemetryOptions
 
 try:
@@ -51,9 +52,7 @@ try:
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
     from opentelemetry.trace.status import Status, StatusCode
 except ImportError:
-    raise CannotStart(
-        "export: the OpenTelemetry SDK is not installed", "pip install 'mcpspy[otel]'"
-    ) from None
+    raise CannotStart("export: the OpenTelemetry SDK is not installed", install_command("otel")) from None
 
 BATCH = 512
 """Items per request, as in OpenTelemetry's own exporters: some collectors accept 4 MB at most."""

@@ -110,13 +110,14 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _oauth_options(args: argparse.Namespace) -> OAuthOptions | None:
-    from mcpspy.io.client.oauth import EXTRA, OAuthOptions, is_installed
+    from mcpspy.io.client.oauth import OAuthOptions, is_installed
+    from mcpspy.io.extras import install_command
 
     given = (args.oauth_client_id, args.oauth_secret_env, args.oauth_scope)
     if args.no_oauth or not any(given):
         return None if args.no_oauth else OAuthOptions()
     if not is_installed():
-        raise CannotStart("the options --oauth-… need the extra oauth", EXTRA)
+        raise CannotStart("the options --oauth-… need the extra oauth", install_command("oauth"))
     if args.oauth_secret_env is not None and args.oauth_client_id is None:
         raise UsageError("--oauth-secret-env: missing --oauth-client-id", "name the client of the secret")
     secret = args.oauth_secret_env and variable_of("--oauth-secret-env", args.oauth_secret_env)

@@ -68,9 +68,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from mcpspy.io.forward.proxy import require_mitmproxy
+    from mcpspy.io.extras import require
 
-    require_mitmproxy("ca")
+    require("mitmproxy", "ca", "mitm")
     from mcpspy.io.forward.ca import authority
 
     ca = authority()

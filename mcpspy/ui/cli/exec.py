@@ -36,9 +36,9 @@ def main(args: argparse.Namespace) -> int:
     """Run the program; it ends this process with the program's exit status."""
     if not args.command:
         raise UsageError("exec: missing COMMAND", "use mcpspy exec -- COMMAND ARGS…")
-    from mcpspy.io.forward.proxy import require_mitmproxy
+    from mcpspy.io.extras import require
 
-    require_mitmproxy("exec")
+    require("mitmproxy", "exec", "mitm")
     from mcpspy.io.forward.child import ExecOptions, run_program
 
     options = ExecOptions(args.command)

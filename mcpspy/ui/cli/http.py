@@ -140,9 +140,9 @@ def _forward(args: argparse.Namespace, host: str, port: int) -> int:
         )
     if args.script:
         raise UsageError("http: --script requires --upstream")
-    from mcpspy.io.forward.proxy import require_mitmproxy
+    from mcpspy.io.extras import require
 
-    require_mitmproxy("http --forward")
+    require("mitmproxy", "http --forward", "mitm")
     from mcpspy.io.forward.proxy import ForwardOptions, run
 
     options = ForwardOptions(host, port)

@@ -14,8 +14,8 @@ import orjson
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
+from mcpspy.io.extras import require
 from mcpspy.io.lake.files import Lake
-from mcpspy.io.lake.storage import require
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, summarize
 from mcpspy.ui.cli.arguments import is_folder, session_path

@@ -17,6 +17,7 @@ from mcpspy.core.hostconfig.entry import added, removed
 from mcpspy.core.hostconfig.layout import ConfigSyntax
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError, UsageError
+from mcpspy.io.extras import install_command
 from mcpspy.io.hosts.resolve import ConfigTarget, command_line, find
 from mcpspy.io.hosts.table import HOSTS
 from mcpspy.io.recording.recorder import say
@@ -126,7 +127,7 @@ def _require_sdk() -> None:
     problem = (
         f"the installed MCP SDK is {found}, older than {oldest}" if found else "the MCP SDK is not installed"
     )
-    hint = "pip install 'mcpspy[agent]'"
+    hint = install_command("agent")
     if find_spec("mitmproxy") is not None:
         hint = (
             "mitmproxy 11 (extra mitm) and this SDK need different versions of h11: install mcpspy[agent] in an "

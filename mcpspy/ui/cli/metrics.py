@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from mcpspy.core.protocol.http_headers import LOOPBACK, rejection_reason
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.errors import CannotStart, McpspyError, UsageError
+from mcpspy.io.extras import install_command
 from mcpspy.io.http.listener import listening, origin, run_server, stop_on_signals
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Recording
@@ -62,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
         from mcpspy.analysis.metrics import PrometheusMetrics
     except ImportError:
         raise CannotStart(
-            "metrics needs prometheus-client, which is not installed", "pip install 'mcpspy[metrics]'"
+            "metrics needs prometheus-client, which is not installed", install_command("metrics")
         ) from None
     with listening(host, port, "use another port, or 0 for a free one") as listener:
         run_server(_serve(listener, host, Catalog(args.dir), PrometheusMetrics()))

@@ -39,6 +39,10 @@ exit codes: 0; 2 usage error or no limit; 3 a session could not be deleted
 _WIDTHS = (8, 24, 19, -7, 0)
 
 
+FIRST_YEAR = 2024
+"""The first year of MCP. A session with an earlier start was recorded before the clock of its machine was set."""
+
+
 class Limits(NamedTuple):
     """The limits of a folder of sessions; None: no limit."""
 
@@ -115,8 +119,10 @@ def _age(summary: Summary, now: datetime) -> float:
     """Return the seconds since the end of a session; 0 if its header has no valid time."""
     try:
         started = datetime.fromisoformat(summary.header.started)
+        if started.year < FIRST_YEAR:
+            return now.timestamp() - summary.path.stat().st_mtime
         return (now - started - timedelta(seconds=summary.last)).total_seconds()
-    except (ValueError, TypeError, OverflowError):  # Not a time, or one without a zone.
+    except (ValueError, TypeError, OverflowError, OSError):  # Not a time, or one without a zone.
         return 0.0
 
 

@@ -20,7 +20,7 @@ from mcpspy.analysis.lake.queries import QUERIES
 from mcpspy.analysis.lake.schema import PARTITIONS, TABLES
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
-from mcpspy.io.lake.storage import require
+from mcpspy.io.extras import require
 from mcpspy.io.recording.atomic import save
 from mcpspy.ui.cli.arguments import filter_errors
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format

@@ -133,13 +133,15 @@ def _print_progress(message: dict[str, Any]) -> None:
 def _socket(name: str, folder: str | None) -> str:
     """Return the control socket of a session like `_open_socket`; wait for that of a session that has just begun."""
     while True:
-        begun = time.time() - OPENING
+        now = time.time()
         try:
             return _open_socket(name, folder)
         except CannotStart:
             newest = Catalog(folder).newest(entries=False)[:1]
             live = [each.header for each in newest if each.state is RecordingState.LIVE]
-            if not any(datetime.fromisoformat(header.started).timestamp() > begun for header in live):
+            # A start in the future is that of a session during which the clock was set back.
+            starts = [datetime.fromisoformat(header.started).timestamp() for header in live]
+            if not any(abs(now - start) < OPENING for start in starts):
                 raise
         time.sleep(0.05)
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from mcpspy.analysis.rows import BAD, OK, QUIET
 from mcpspy.core.sanitize import sanitize
+from mcpspy.io.extras import install_command
 
 Piece: TypeAlias = tuple[str, str | None]
 """Text and its style: `ok`, `bad`, `quiet`, `title`, `key`, `string`, `number`, or colours as `#rrggbb on #rrggbb`."""
@@ -67,7 +68,7 @@ def image(content: Content) -> list[Line] | None:
     try:
         from PIL import Image
     except ImportError:
-        return [[("to see the image: pip install 'mcpspy[images]'", QUIET)]]
+        return [[(f"to see the image: {install_command('images')}", QUIET)]]
     from io import BytesIO
 
     with Image.open(BytesIO(content.data), formats=("PNG", "JPEG", "GIF", "WEBP")) as opened:

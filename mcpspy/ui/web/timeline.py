@@ -13,7 +13,7 @@ from typing import Any
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import FAILURE, NOTIFICATION, REQUEST, RESULT
+from mcpspy.core.session.columns import FAILURE, NOTE, NOTIFICATION, REQUEST, RESULT
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.session_model import SessionModel
 
@@ -69,7 +69,9 @@ class Timeline:
                 if kind == REQUEST:
                     if index.request(row) is not None:
                         self._add(row)
-                elif kind in (RESULT, FAILURE, NOTIFICATION) and (request := index.pair(row)) in is_open:
+                elif (
+                    kind in (RESULT, FAILURE, NOTIFICATION, NOTE) and (request := index.pair(row)) in is_open
+                ):
                     if kind != NOTIFICATION:
                         self._ends[is_open.pop(request)] = at[row]
                     elif index.texts[index.method[row]] == "notifications/cancelled":

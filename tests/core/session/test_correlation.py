@@ -297,12 +297,3 @@ def test_a_plain_request_names_the_client_of_its_stream() -> None:
     meta = b'"_meta":{"io.modelcontextprotocol/clientInfo":{"name":"later","version":"1"},'
     count, index = taken([ASKED.replace(b'"_meta":{', meta).replace(b'"from"', OVER_HTTP)])
     assert (count, index.client_label("1")) == (1, "later")
-
-
-def test_the_server_is_reached_by_the_first_response_that_is_not_of_the_proxy() -> None:
-    session = Session()
-    session.add(Note(1.0, "http", {"http": 1, "status": 502, "error": "cannot reach x"}))
-    assert session.upstream_error == "cannot reach x"
-    session.add(Note(2.0, "http", {"http": 2, "status": 404}))
-    session.add(Note(3.0, "http", {"http": 3, "status": 502, "error": "cannot reach x"}))
-    assert session.upstream_error is None

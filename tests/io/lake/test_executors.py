@@ -54,9 +54,9 @@ def test_without_a_scheduler_there_is_one_line(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "find_spec", lambda name: None)
+    monkeypatch.setattr("mcpspy.io.extras.find_spec", lambda name: None)
     with (
-        pytest.raises(CannotStart, match=r"--on needs distributed.*mcpspy\[cluster\]"),
+        pytest.raises(CannotStart, match=r"--on needs distributed, .+\[cluster\]"),
         executor_of(1, "tcp://x:1"),
     ):
         pass

@@ -10,9 +10,7 @@ import msgspec
 import pytest
 
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.lake import storage
 from mcpspy.io.lake.files import JOURNAL, MARKER, CompactionJournal, Lake, partition
-from mcpspy.io.lake.storage import require
 from tests.io.files import POSIX
 from tests.io.lake.lakes import folder_of
 
@@ -92,13 +90,6 @@ def test_a_failure_of_the_disk_is_one_line(lake: Lake) -> None:
 )
 def test_the_name_of_a_server_is_a_valid_name_of_a_folder(server: str, folder: str) -> None:
     assert partition("2026-11-23", server) == f"day=2026-11-23/{folder}"
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "find_spec", lambda name: None)
-    with pytest.raises(CannotStart) as error:
-        require("pyarrow", "lake")
-    assert str(error.value) == "lake needs pyarrow, which is not installed (pip install 'mcpspy[lake]')"
 
 
 @pytest.mark.parametrize("deleted", [0, 1, 2])

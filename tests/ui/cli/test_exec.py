@@ -6,6 +6,7 @@ import importlib.util
 
 import pytest
 
+from mcpspy.io.extras import install_command
 from mcpspy.io.forward import child
 from mcpspy.ui.cli.main import main
 
@@ -47,10 +48,10 @@ def test_without_the_extra_one_line_explains_how_to_install_it(
 ) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        "mcpspy.io.forward.proxy.find_spec", lambda name: None if name == "mitmproxy" else found(name)
+        "mcpspy.io.extras.find_spec", lambda name: None if name == "mitmproxy" else found(name)
     )
     assert main(words.split()) == 3
     command = words.partition(" --")[0] if words != "http --forward" else words
     assert capsys.readouterr().err == (
-        f"mcpspy: {command} needs mitmproxy, which is not installed (pip install 'mcpspy[mitm]')\n"
+        f"mcpspy: {command} needs mitmproxy, which is not installed ({install_command('mitm')})\n"
     )

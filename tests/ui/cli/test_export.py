@@ -19,6 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from mcpspy.analysis.export import FORMATS
+from mcpspy.io.extras import install_command
 from mcpspy.ui.cli.main import main
 from tests.otlp_receiver import Answer, Receiver
 from tests.ui.conftest import CONVERSATION
@@ -236,7 +237,7 @@ def test_without_the_sdk_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "opentelemetry._logs", None)
 
     assert main(["export", str(make_recording()), "--endpoint", "http://127.0.0.1:9"]) == 3
-    assert "the OpenTelemetry SDK is not installed (pip install 'mcpspy[otel]')" in capsys.readouterr().err
+    assert f"the OpenTelemetry SDK is not installed ({install_command('otel')})" in capsys.readouterr().err
 
 
 def test_an_ended_session_is_followed_to_its_end(

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.many_sessions import write_sessions
-from mcpspy.io.lake import files, storage
+from mcpspy.io.extras import install_command
+from mcpspy.io.lake import files
 from mcpspy.ui.cli import lake as lake_command
 from mcpspy.ui.cli.main import main
 
@@ -129,12 +130,12 @@ def test_a_wrong_command_line_is_one_line(
 def test_a_missing_package_is_one_line(
     command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "find_spec", lambda name: None)
+    monkeypatch.setattr("mcpspy.io.extras.find_spec", lambda name: None)
 
     assert run(capsys, *command) == (
         3,
         "",
-        f"mcpspy: {command[0]} needs pyarrow, which is not installed (pip install 'mcpspy[lake]')\n",
+        f"mcpspy: {command[0]} needs pyarrow, which is not installed ({install_command('lake')})\n",
     )
 
 

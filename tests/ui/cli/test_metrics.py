@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from mcpspy.io.extras import install_command
 from mcpspy.ui.cli.main import main
 
 
@@ -23,5 +24,5 @@ def test_without_its_package_it_names_the_extra(
 
     assert main(["metrics"]) == 3
     assert capsys.readouterr().err == (
-        "mcpspy: metrics needs prometheus-client, which is not installed (pip install 'mcpspy[metrics]')\n"
+        f"mcpspy: metrics needs prometheus-client, which is not installed ({install_command('metrics')})\n"
     )

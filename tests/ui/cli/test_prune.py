@@ -169,3 +169,13 @@ def test_the_sessions_left_exceed_no_limit_unless_they_are_live(
         str(number): age for number, (age, _, _) in enumerate(sorted(made, key=lambda session: session[0]))
     }
     assert all(ages[summary.header.id] <= days + 1e-6 for summary in dead)
+
+
+def test_a_session_of_a_clock_that_was_not_set_is_as_old_as_its_file(tmp_path: Path) -> None:
+    for name in ("new", "old"):
+        write(tmp_path / f"{name}.jsonl", EXIT, id=name, started="1970-01-01T00:00:07.000Z")
+    month = NOW.timestamp() - 31 * 86400
+    os.utime(tmp_path / "old.jsonl", (month, month))
+
+    assert main(["prune", "--older-than", "30d", "--dir", str(tmp_path)]) == 0
+    assert left(tmp_path) == {"new"}

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mcpspy.core.intercept.actions import CommandError
 from mcpspy.io.control.server_poll import ThreadedServer
+from mcpspy.io.recording.writer import Writer
+from mcpspy.ui.cli import send
 from mcpspy.ui.cli.main import main
 
 if TYPE_CHECKING:
@@ -244,3 +248,16 @@ def test_the_live_sessions_are_listed(live: Live, capfd: pytest.CaptureFixture[s
     answering = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert [session["session"] for session in answering] == ["deadbeef", "0badcafe"]
     assert answering[1]["socket"].endswith("0badcafe.sock")
+
+
+def test_a_session_that_cannot_be_reached_is_not_waited_for_because_the_clock_was_set_back(
+    runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer = Writer(str(tmp_path), None, {"name": "weather"}, say=pytest.fail)
+    yesterday = time.time() - 86_400
+    clock = SimpleNamespace(time=lambda: yesterday, sleep=lambda _: pytest.fail("it waits"))
+    monkeypatch.setattr(send, "time", clock)
+
+    assert main(["send", "last", "ping", "--dir", str(tmp_path)]) == 3
+    writer.close()
+    assert "no live session" in capsys.readouterr().err

@@ -98,3 +98,13 @@ async def test_a_window_has_a_bounded_size_and_stays_in_the_session(server: Serv
     assert len(found["tracks"][0]["peak"]) == timeline.PARTS
     assert await server.status("/api/s/calls/timeline?begin=x") == 400
     assert await server.status("/api/s/calls/timeline?begin=nan") == 400
+
+
+async def test_a_dropped_request_ends_with_the_note_of_its_rule(tmp_path: Path) -> None:
+    drop = {"t": 1.5, "note": "rule", "action": "drop", "from": "client", "id": "7", "method": "tools/call"}
+    write(tmp_path / "rule.jsonl", [request(1.0, 7, "echo"), drop, {"t": 200.0, "note": "exit", "code": 0}])
+    async with served(tmp_path) as running:
+        found = await running.get("s/rule/timeline", begin=0, end=200, parts=PARTS)
+
+    (bar,) = found["bars"]
+    assert bar[1:3] == [1.0, 1.5]
