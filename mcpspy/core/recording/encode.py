@@ -437,6 +437,10 @@ class SseEncoder:
         return self._framer.is_inside_event
 
     @property
+    def is_between_events(self) -> bool:
+        return self._framer.is_between_events
+
+    @property
     def is_oversized(self) -> bool:
         """Return whether the current event is larger than the limit."""
         return self._framer.is_oversized

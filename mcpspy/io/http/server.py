@@ -92,6 +92,11 @@ class HttpRequest:
         """Return whether the request has a body, which may be empty only if it has no length."""
         return self.head.is_chunked or self.head.length > 0
 
+    @property
+    def is_writable(self) -> bool:
+        """Return whether `write` would not wait."""
+        return self._connection.is_writable
+
     def accept_body(self) -> None:
         """Send `100 Continue` to a client that waits for it."""
         if self.head.waits and not self.body.has_data:
@@ -236,6 +241,11 @@ class DownstreamConnection(asyncio.Protocol):
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None
+
+    @property
+    def is_writable(self) -> bool:
+        """Return whether the client has not hung up and has read enough."""
+        return self._writable is None and not self._is_lost and not self.transport.is_closing()
 
     async def drain(self) -> None:
         """Wait until the client has read enough. Raises ConnectionResetError if it has hung up."""
