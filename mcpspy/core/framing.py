@@ -244,9 +244,9 @@ class SseFramer:
         return [first[5:].removeprefix(b" "), *line[1:]]
 
     @property
-    def is_between_events(self) -> bool:
-        """True if nothing has arrived since the last event, not even a part of a comment."""
-        return not self._held
+    def is_holding(self) -> bool:
+        """True if the next event may depend on what has arrived: on a part of it, or on a CR whose LF may follow."""
+        return bool(self._held) or self._after_cr or not self._begun
 
     @property
     def is_inside_event(self) -> bool:

@@ -56,23 +56,20 @@ class BodyStream:
 
     def flush(self) -> None:
         """Wake the reader if there is something to read, and nothing takes it in the reader's place."""
-        if self._waiting is not None and self.has_data and not self._is_taken():
+        if self._waiting is None or not (self._pieces or self.is_over):
+            return
+        if self._take is None or self.is_over or not self._is_taken(self._take):
             self.interrupt()
 
-    def _is_taken(self) -> bool:
-        if self._take is None or self.is_over:
-            return False
+    def _is_taken(self, take: Callable[[bytes], bool]) -> bool:
+        pieces = self._pieces
         try:
-            if self._take(self._joined()):
-                self._pieces, self.size = [], 0
-                return True
+            if not take(pieces[0] if len(pieces) == 1 else b"".join(pieces)):
+                return False
         except Exception as error:  # The reader raises it.
-            self._pieces, self.size = [], 0
             self.end(error)
-        return False
-
-    def _joined(self) -> bytes:
-        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        self._pieces, self.size = [], 0
+        return not self.is_over
 
     def interrupt(self) -> None:
         """Wake the reader, even if nothing has arrived."""
@@ -104,13 +101,12 @@ class BodyStream:
         self._take = take
         await self.wait()
         if self._pieces:
-            joined = self._joined()
-            self._pieces, self.size = [], 0
+            pieces, self._pieces, self.size = self._pieces, [], 0
             if self.is_paused:
                 self.is_paused = False
                 if not self._transport.is_closing():
                     self._transport.resume_reading()
-            return joined
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
         if not self.is_over:
             return b""
         if self._error is not None:

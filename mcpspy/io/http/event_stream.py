@@ -1,7 +1,8 @@
 """The events of a response, forwarded as they arrive.
 
 An event is recorded before its blank line is forwarded; nothing else is delayed, except the beginning of a stream that
-may name an address. Nearly every chunk is forwarded without a coroutine, inside the callback for which it arrived.
+may name an address. A chunk that is an event like the one before, as nearly all are, is forwarded without a coroutine,
+inside the callback for which it arrived.
 """
 
 from __future__ import annotations
@@ -107,21 +108,22 @@ class EventStream:
             await self._context.record(decoded.close(at) if decoded.is_over else encoder.close(at), 0)
 
     def _forward_at_once(self, chunk: bytes) -> bool:
-        """Record and forward a chunk. Return False, before anything, if that could mean to wait."""
-        context, encoder = self._context, self._encoder
+        """Record and forward a chunk like the one before. Return False, before anything, for any other.
+
+        Also if that could mean to wait: for the client to read, or for a write to the recording.
+        """
+        context, request = self._context, self._request
         if (
-            len(chunk) > JOIN_LIMIT
-            or self._may_name_endpoint
-            or not encoder.is_between_events
-            or context.is_writing
-            or not self._request.is_writable
+            self._may_name_endpoint
+            or self._head.lists_tools
+            or not request.is_writable
+            or len(chunk) > JOIN_LIMIT
         ):
             return False
-        events, lines = encoder.feed(context.recorder.now(), chunk)
-        if lines:
-            context.record_at_once(lines, 0)
-        self._learn(events)
-        self._request.send(chunk)
+        line = self._encoder.known_line(context.recorder.now(), chunk)
+        if line is None or not context.record_at_once((line,), len(line)):
+            return False
+        request.send(chunk)
         return True
 
     async def _record(self, chunk: bytes) -> SseEvent | None:
@@ -135,11 +137,6 @@ class EventStream:
                 await self._context.record(lines, sum(map(len, lines)))
             if events and first is None:
                 first = events[0]
-            self._learn(events)
-        return first
-
-    def _learn(self, events: list[SseEvent]) -> None:
-        """Learn the headers of tools from a response in the stream."""
-        if self._head.lists_tools:
-            for event in events:
+            for event in events if self._head.lists_tools else ():
                 self._interception.learn_tools(b"".join(event.data or ()))
+        return first
