@@ -327,7 +327,8 @@ def _oauth(note: Note) -> NoteText:
     steps = " → ".join(map(str, chain)) if isinstance(chain, list) else fields.get("step")
     is_refused = isinstance(status, int) and status >= 400
     outcome = f"HTTP {status}" + (f"; {fields['hint']}" if "hint" in fields else "")
-    return f"OAuth {fields.get('flow')}: {steps}", outcome, BAD if is_refused else QUIET
+    joined = f" with {', '.join(map(str, joins))}" if isinstance(joins := fields.get("joins"), list) else ""
+    return f"OAuth {fields.get('flow')}{joined}: {steps}", outcome, BAD if is_refused else QUIET
 
 
 def _sse(note: Note) -> NoteText:

@@ -18,6 +18,8 @@ SMALL = 4096
 MAX_DIGITS = 16
 """Digits above which a retry time is ignored: no reader could use it, and some cannot read it."""
 
+CR = ord("\r")
+
 PIECE = 65536
 """Bytes merged into one piece before the next one begins."""
 
@@ -102,6 +104,16 @@ class SseEvent:
         self.oversized: OversizedData | None = None
         """Size and digest of data beyond the limit, which replace it."""
 
+    def set(self, name: bytes, value: bytes) -> None:
+        """Set a field other than `data`. Ignores unknown names and invalid values."""
+        text = value.decode("utf-8", "replace")
+        if name == b"event":
+            self.event = text
+        elif name == b"id" and "\0" not in text:
+            self.id = text
+        elif name == b"retry" and text.isascii() and text.isdigit() and len(text) < MAX_DIGITS:
+            self.retry = int(text)
+
     @property
     def is_message(self) -> bool:
         """True if the event carries a message, and not only an `id`, a `retry` or another event type."""
@@ -156,6 +168,8 @@ class SseFramer:
             self._after_cr = False
             if data.startswith(b"\n"):
                 data = data[1:]
+        if not self._held and self._begun and (event := self._whole_event(data)) is not None:
+            return [event]
         events: list[SseEvent] = []
         for line in data.splitlines(keepends=True):  # On bytes: at CR, LF and CRLF only.
             self._after_cr = line.endswith(b"\r")
@@ -167,6 +181,31 @@ class SseFramer:
         if self._limit and self._held > self._limit:
             self._shrink()
         return events
+
+    def _whole_event(self, data: bytes) -> SseEvent | None:
+        """Return the event of a chunk that is one event with one line of data, as nearly all are; else None."""
+        if CR not in data:
+            end = b"\n"
+        elif data.count(b"\r\n") == data.count(b"\r") == data.count(b"\n"):
+            end = b"\r\n"
+        else:
+            return None
+        if not data.endswith(end + end) or (self._limit and len(data) > self._limit):
+            return None
+        lines = data.split(end)
+        if lines.index(b"") != len(lines) - 2:  # Several events, or none.
+            return None
+        event = SseEvent()
+        for line in lines[:-2]:
+            name, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if name != b"data":
+                event.set(name, value)
+            elif event.data is None:
+                event.data = [value]
+            else:
+                return None
+        return event if event.data else None
 
     @property
     def is_oversized(self) -> bool:
@@ -203,6 +242,11 @@ class SseFramer:
         if len(first) <= len(b"data:") or not first.startswith(b"data:"):
             return None
         return [first[5:].removeprefix(b" "), *line[1:]]
+
+    @property
+    def is_holding(self) -> bool:
+        """True if the next event may depend on what has arrived: on a part of it, or on a CR whose LF may follow."""
+        return bool(self._held) or self._after_cr or not self._begun
 
     @property
     def is_inside_event(self) -> bool:
@@ -252,7 +296,7 @@ class SseFramer:
         # Join the first pieces, because the name may be split; do not join a megabyte of data.
         if len(pieces) > 1 and len(pieces[0]) < SMALL:
             pieces[:2] = [b"".join(pieces[:2])]
-        name, colon, first = bytes(pieces[0]).partition(b":")
+        name, _, first = bytes(pieces[0]).partition(b":")
         event = self._current
         if name == b"data":
             pieces[0] = first.removeprefix(b" ")
@@ -263,13 +307,7 @@ class SseFramer:
                 for piece in pieces:
                     collect(event.data, piece)
             return
-        value = b"".join([first, *pieces[1:]]).removeprefix(b" ").decode("utf-8", "replace") if colon else ""
-        if name == b"event":
-            event.event = value
-        elif name == b"id" and "\0" not in value:
-            event.id = value
-        elif name == b"retry" and value.isascii() and value.isdigit() and len(value) < MAX_DIGITS:
-            event.retry = int(value)
+        event.set(name, b"".join([first, *pieces[1:]]).removeprefix(b" "))
 
 
 def _has_fields(event: SseEvent) -> bool:

@@ -20,6 +20,7 @@ from mcpspy.core.query.parser import Query, parse
 from mcpspy.core.session.columns import FAILURE, NOTE, NOTIFICATION, REQUEST, RESULT
 from mcpspy.core.session.rule_notes import RULE
 from mcpspy.ui.filter_items import RowItem
+from mcpspy.ui.oauth_flow import OAUTH, OAuthFlows
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.time_format import Cycle
 
@@ -264,6 +265,7 @@ class FilteredView:
         """Rows that are hidden whatever the query is."""
         self._kinds: dict[int, str] = {}
         """Row → its kind of problem."""
+        self._flows = OAuthFlows(self._model)
         self.problems.clear()
         self._was_over, self._unanswered = False, 0
         self._item = RowItem(self._model, exchanges=self.options.exchanges)
@@ -281,6 +283,7 @@ class FilteredView:
         leaves_out = (
             options.exchanges and not fresh
         )  # Otherwise a response may change the row of its request.
+        passed = self._flows.update(end) if options.exchanges else ()
         rows = index.leading(begin, end) if leaves_out else range(begin, end)
         self._seen += len(rows)
         for row in rows:
@@ -295,6 +298,8 @@ class FilteredView:
             # A new row may change the text of an earlier one.
             if fresh and (request := index.request(row)) is not None and request < fresh:
                 self._reevaluate(request)
+        for row in passed:  # A later step of its flow has its place.
+            self._reevaluate(row)
         for row in self._rows[bisect_left(self._rows, begin) :] if options.problems else ():
             self._count_problem(row)
         if begin == fresh:  # A failure also changes the lines of stderr before it.
@@ -344,7 +349,9 @@ class FilteredView:
             elif note == RULE:
                 if options.exchanges or not options.events:  # Shown in the row of its message.
                     return False
-            elif not options.events and not options.problems and note not in ("lost", "error"):
+            elif (not options.events and not options.problems and note not in ("lost", "error")) or (
+                note == OAUTH and options.exchanges and not self._flows.is_last(row)
+            ):
                 return False
         elif kind == NOTIFICATION and (
             not options.notifications or (options.exchanges and self._is_shown_by_request(row))

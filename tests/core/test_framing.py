@@ -184,6 +184,28 @@ def test_an_event_is_returned_by_the_chunk_that_ends_it(blank: bytes) -> None:
     assert framer.close() is None
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (b"data: {}",),
+        (b"event: message", b"id: 1", b"data:{}", b": comment", b"retry: 5", b"other: x"),
+        (b"data: a", b"data: b"),
+        (b"id: 1\x00", b"data"),
+        (b"data: a\rdata: b",),
+        (b"data: a\ndata: b",),
+        (b"data: a", b"", b"data: b"),
+        (b": comment",),
+        (b"id: 7",),
+        (b"",),
+    ],
+)
+def test_an_event_in_one_chunk_is_that_of_its_bytes_one_by_one(lines: tuple[bytes, ...], end: bytes) -> None:
+    chunk = end.join(lines) + end + end
+    first = b"data: first\n\n"
+    assert events([first, chunk, chunk]) == events([bytes([byte]) for byte in first + chunk + chunk])
+
+
 @pytest.mark.parametrize(
     ("stream", "is_message"),
     [

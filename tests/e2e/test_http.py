@@ -387,6 +387,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
         }
 
 
+CHAIN = ["challenge 401", "resource metadata 200", "server metadata 200", "registration 201"]
+CHAIN += ["authorize 302", "token 200", "retry 200"]
+
+
 def origin(url: str) -> str:
     return url.removesuffix("/mcp")
 
@@ -427,21 +431,29 @@ async def test_the_steps_of_an_authorization_are_one_flow_without_a_secret(
         played = await peers.play(f"oauth.py --secrets {secrets} {flags}", through_mcpspy)
     assert (played.complaints, played.code) == ("", 0)
     (read,) = await peers.recorded("recorded")
-    assert read.notes("oauth")[-1].fields["chain"] == [
-        "challenge 401",
-        "resource metadata 200",
-        "server metadata 200",
-        "registration 201",
-        "authorize 302",
-        "token 200",
-        "retry 200",
-    ]
+    assert read.notes("oauth")[-1].fields["chain"] == CHAIN
     text = read.path.read_text()
     values = json.loads(secrets.read_text())
     assert {"code", "state", "code_challenge", "code_verifier", "client_secret", "access_token"} <= set(
         values
     )
     assert [name for name, value in values.items() if value in text] == []
+
+
+async def test_clients_that_authorize_at_the_same_time_have_a_flow_each(
+    peers: Peers, guarded: dict[str, str]
+) -> None:
+    async with peers.proxied(guarded["described"]) as through_mcpspy:
+        played = await asyncio.gather(*(peers.play("oauth.py", through_mcpspy) for _ in range(3)))
+    assert [(each.complaints, each.code) for each in played] == [("", 0)] * 3
+    (read,) = await peers.recorded("recorded")
+    notes = [note.fields for note in read.notes("oauth")]
+    flows = [fields["flow"] for fields in notes]
+    assert flows != sorted(flows), "the clients took turns"
+    chains = {fields["flow"]: fields["chain"] for fields in notes if "chain" in fields}
+    assert chains == dict.fromkeys((1, 2, 3), CHAIN)
+    assert [sum(flow == number for flow in flows) for number in (1, 2, 3)] == [len(CHAIN)] * 3
+    assert not {finding.code for finding in mcpspy.lint(mcpspy.read(read.path)) if finding.code[:4] == "AUTH"}
 
 
 async def test_a_server_with_bound_tokens_must_know_the_address_of_mcpspy(

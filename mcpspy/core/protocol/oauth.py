@@ -1,6 +1,6 @@
 """OAuth through a proxy: its steps by name, and metadata with the proxy's addresses.
 
-Values that clients send are never kept: only the names of their parameters. Sources: MCP basic/authorization, all
+Values that clients send are never recorded: only the names of their parameters. Sources: MCP basic/authorization, all
 revisions since 2025-03-26; RFC 9728, 3 and 5.1; RFC 8414, 3; RFC 7591, 3; RFC 8707, 2; RFC 9207, 2; RFC 7636, 4.
 """
 
@@ -9,19 +9,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import orjson
 
 from mcpspy.core.protocol.http_headers import LOOPBACK, Headers, names_only, rewritten_url
-
-CHALLENGE, RESOURCE, SERVER, REGISTRATION = (
-    "challenge",
-    "resource metadata",
-    "server metadata",
-    "registration",
+from mcpspy.core.protocol.oauth_flows import (
+    AUTHORIZE,
+    CHALLENGE,
+    REGISTRATION,
+    RESOURCE,
+    RETRY,
+    SERVER,
+    TOKEN,
+    OAuthFlow,
+    OAuthFlows,
+    OAuthRequest,
+    json_members,
 )
-AUTHORIZE, TOKEN, RETRY = "authorize", "token", "retry"
 
 _WELL_KNOWN = {
     "oauth-protected-resource": RESOURCE,
@@ -52,42 +57,17 @@ _NAMED = re.compile(r'\bresource_metadata="([^"]*)"')
 _ERROR = re.compile(r'\berror="([a-z_]{1,40})"')
 _ISSUER = re.compile(r"([?&#]iss=)([^&#]*)")
 
-FORM_LIMIT = 1 << 16
-"""Maximum bytes of a request's body in which names of parameters are looked for."""
-
-MAX_STEPS = 32
-"""Maximum steps of a flow in the recording; a client that retries forever adds none."""
+REPLACED = "replaced"
+"""The fact, which is not recorded, that the metadata got the proxy's address as the resource."""
 
 HINT = (
     "the server refused a token that was issued for the address of mcpspy: if it checks the audience, start the client "
     "with `mcpspy exec -- COMMAND`, or use --keep-resource"
 )
 
-Step = tuple[str, int]
-
-
-class OAuthRequest:
-    """A request that may be a step of a flow."""
-
-    def __init__(self, target: str, headers: Mapping[str, str], form: bytes, *, is_mcp: bool) -> None:
-        """`form` is the beginning of the body, at most FORM_LIMIT bytes."""
-        self.target = target
-        self.headers = headers
-        self.is_mcp = is_mcp
-        self._form = form
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the parameters in its query, form or JSON object."""
-        names = {name for name, _ in parse_qsl(self.target.partition("?")[2], keep_blank_values=True)}
-        if self._form[:1] == b"{":
-            return sorted(names | set(_object(self._form) or ()))
-        form = parse_qsl(self._form.decode("utf-8", "replace"), keep_blank_values=True)
-        return sorted(names | {name for name, _ in form})
-
 
 class OAuthTracker:
-    """The authorization of one server's clients: known URLs, and the steps of the current flow."""
+    """The authorization of one server's clients: known URLs, and the steps of each client."""
 
     def __init__(self, origin: str) -> None:
         self._origin = origin
@@ -95,10 +75,7 @@ class OAuthTracker:
         """True if `resource` in the metadata stays the server's own URL."""
         self._steps: dict[str, str] = {}
         """Path → the step at it, from challenges and metadata."""
-        self._flow = 0
-        self._chain: list[Step] = []
-        self._sent_resource = False
-        """The current flow's client has read metadata with the proxy's address as the resource."""
+        self._flows = OAuthFlows()
         self.hint: str | None = None
         """The next step towards a server that refuses the token, until it was printed."""
         self._has_hinted = False
@@ -106,7 +83,7 @@ class OAuthTracker:
     @property
     def is_between_flows(self) -> bool:
         """Return whether only a refused message would be a step: true for nearly all messages."""
-        return not self._chain or self._chain[-1][0] == RETRY
+        return not self._flows.is_waiting
 
     def step(self, target: str) -> str | None:
         """Return the step at a path; None for any other path."""
@@ -140,7 +117,7 @@ class OAuthTracker:
         An authorization server on the server's own origin gets the proxy's address too. Its sign-in pages keep theirs,
         whose cookies they need, unless cookies are shared (loopback) or the response must name the issuer (RFC 9207).
         """
-        document = _object(body)
+        document = json_members(body)
         if document is None:
             return body, {"unreadable": True}
         is_resource = self.step(target) == RESOURCE
@@ -157,8 +134,8 @@ class OAuthTracker:
         for name in names:
             if name in document:
                 changed[name] = self._rewritten_value(document[name], proxy_origin)
-        self._sent_resource = changed.get("resource") != document.get("resource") or self._sent_resource
         facts = self._facts(target, changed, proxy_origin, is_resource=is_resource)
+        facts[REPLACED] = changed.get("resource") != document.get("resource")
         return (body if changed == document else orjson.dumps(changed)), facts
 
     def _rewritten_value(self, value: Any, proxy_origin: str) -> Any:
@@ -201,32 +178,40 @@ class OAuthTracker:
     def step_fields(
         self, request: OAuthRequest, status: int, facts: Mapping[str, Any]
     ) -> dict[str, Any] | None:
-        """Add the step that an exchange was to the flow. Return the fields of its note; None if it is not a step."""
+        """Add the step that an exchange was to its flow. Return the fields of its note; None if it is not a step."""
         if not request.is_mcp:
             step = self.step(request.target)
-            if step is None:
-                return None
-            return self._record(step, status, {"names": request.names, **facts})
+            return (
+                None
+                if step is None
+                else self._record(step, status, request, {"names": request.names, **facts})
+            )
         if self.is_between_flows and status != 401:
             return None
-        has_token = "authorization" in {name.lower() for name in request.headers}
-        is_issued = any(name == TOKEN and code < 400 for name, code in self._chain)
-        if is_issued and self._chain[-1][0] != RETRY and (has_token or status == 401):
-            return self._record(RETRY, status, {"authorized": has_token, **facts})
-        return self._record(CHALLENGE, status, {"authorized": has_token, **facts}) if status == 401 else None
+        facts = {"authorized": request.has_token, **facts}
+        if (flow := self._flows.retried(request, status)) is not None:
+            return self._record(RETRY, status, request, facts, flow)
+        return self._record(CHALLENGE, status, request, facts) if status == 401 else None
 
-    def _record(self, step: str, status: int, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Add a step to the flow. Return the fields of its note."""
-        is_last = bool(self._chain) and self._chain[-1] == (step, status)
-        if not self._chain or (step == CHALLENGE and any(name in (TOKEN, RETRY) for name, _ in self._chain)):
-            self._flow, self._chain, self._sent_resource = self._flow + 1, [], False
-        if not is_last and len(self._chain) < MAX_STEPS:
-            self._chain.append((step, status))
-        fields: dict[str, Any] = {"flow": self._flow, "step": step, "status": status, **facts}
+    def _record(
+        self,
+        step: str,
+        status: int,
+        request: OAuthRequest,
+        facts: Mapping[str, Any],
+        retried: OAuthFlow | None = None,
+    ) -> dict[str, Any]:
+        """Add a step to its flow. Return the fields of its note."""
+        flow, joined = self._flows.add(step, status, request, retried)
+        flow.sent_resource |= facts.get(REPLACED, False)
+        fields: dict[str, Any] = {"flow": flow.number, "step": step, "status": status}
+        if joined:
+            fields["joins"] = joined
+        fields |= {name: value for name, value in facts.items() if name != REPLACED}
         if step == RETRY:
-            fields["chain"] = [f"{name} {code}" for name, code in self._chain]
+            fields["chain"] = flow.chain
             is_scope = facts.get("error") == "insufficient_scope"
-            if status in (401, 403) and self._sent_resource and facts["authorized"] and not is_scope:
+            if status in (401, 403) and flow.sent_resource and request.has_token and not is_scope:
                 fields["hint"] = HINT
                 if not self._has_hinted:
                     self.hint, self._has_hinted = HINT, True
@@ -240,11 +225,3 @@ def is_well_known(target: str) -> bool:
 
 def _well_known(path: str) -> str | None:
     return next((step for name, step in _WELL_KNOWN.items() if f"/.well-known/{name}" in path), None)
-
-
-def _object(body: bytes) -> dict[str, Any] | None:
-    try:
-        document = orjson.loads(body)
-    except ValueError:
-        return None
-    return document if isinstance(document, dict) else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from binascii import b2a_base64
 from codecs import getincrementaldecoder
 
-from mcpspy.core.framing import SMALL, LineFramer, SseFramer, collect
+from mcpspy.core.framing import CR, SMALL, LineFramer, SseFramer, collect
 from mcpspy.core.recording import strict_json
 from mcpspy.core.recording.strict_json import SHORT
 
@@ -398,11 +398,14 @@ class BodyEncoder:
 class SseEncoder:
     """A body that is a stream of server-sent events, with or without messages."""
 
-    __slots__ = ("_fields", "_framer", "_known", "_side")
+    __slots__ = ("_fields", "_framer", "_known", "_limit", "_shape", "_side")
 
     def __init__(self, side: str, fields: Mapping[str, Value], limit: int = 0) -> None:
         """Create an encoder. The data of an event of more than `limit` bytes is not recorded (0: no limit)."""
         self._side = side
+        self._limit = limit
+        self._shape: tuple[bytes, bytes, JsonText] | None = None
+        """What is before and after the message in the latest event that was one chunk, and its fields as JSON."""
         self._fields = dict(fields)
         self._known: dict[str | None, JsonText] = {}
         """The fields of events with the latest name and nothing else, as JSON."""
@@ -410,8 +413,35 @@ class SseEncoder:
 
     def feed(self, at: float, data: bytes) -> tuple[list[SseEvent], list[bytes | bytearray]]:
         """Return the events that end in `data`, and the buffers to append for them."""
+        was_holding = self._framer.is_holding
         events = self.events(data)
+        if len(events) == 1 and not (was_holding or self._framer.is_holding):
+            self._learn_shape(data, events[0])
         return events, [buffer for event in events for buffer in self.line(at, event)]
+
+    def _learn_shape(self, data: bytes, event: SseEvent) -> None:
+        """Remember what is around the message of a chunk that is one event, if that is the same for the next one."""
+        if not (event.is_message and event.data and len(event.data) == 1 and self._fields):
+            return
+        if event.id is None and event.retry is None and event.oversized is None:
+            begin, _, end = data.partition(event.data[0])
+            if begin.endswith(b"data: ") and end in (b"\n\n", b"\r\n\r\n"):
+                self._shape = begin, end, self._json_fields(event)
+
+    def known_line(self, at: float, data: bytes) -> bytes | None:
+        """Return the line of a chunk that is an event like the one before, except for its message; None for any other.
+
+        In place of `feed`: nothing of the chunk is kept.
+        """
+        if self._shape is None or self._framer.is_holding or (self._limit and len(data) > self._limit):
+            return None
+        begin, end, fields = self._shape
+        if not (data.startswith(begin) and data.endswith(end)):
+            return None
+        message = data[len(begin) : -len(end)]
+        if not message or LF in message or CR in message:
+            return None
+        return body_line(at, self._side, fields, message)
 
     def events(self, data: bytes) -> list[SseEvent]:
         """Return the events that end in `data`, for a caller that records them with `line` or `fields`."""

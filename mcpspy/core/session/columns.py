@@ -272,6 +272,10 @@ class Columns:
             column.frombytes(bytes(column.itemsize * rows))
         self._room += rows
 
+    def text_number(self, text: str) -> int | None:
+        """Return the number of a text; None if no row has it."""
+        return self._text_numbers.get(text)
+
     def _text(self, text: str) -> int:
         number = self._text_numbers.get(text)
         if number is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from mcpspy.io.http.inline_task import Wakeup
 
@@ -22,6 +22,8 @@ class BodyStream:
         self.is_paused = False
         self._error: Exception | None = None
         self._waiting: Wakeup | None = None
+        self._take: Callable[[bytes], bool] | None = None
+        """Takes what arrives in place of the reader that waits, if it can."""
         self.is_over = False
         """True once the last byte has arrived, or the sender has hung up."""
 
@@ -53,9 +55,21 @@ class BodyStream:
             self.is_over, self._error = True, error
 
     def flush(self) -> None:
-        """Wake the reader if there is something to read."""
-        if self._waiting is not None and self.has_data:
+        """Wake the reader if there is something to read, and nothing takes it in the reader's place."""
+        if self._waiting is None or not (self._pieces or self.is_over):
+            return
+        if self._take is None or self.is_over or not self._is_taken(self._take):
             self.interrupt()
+
+    def _is_taken(self, take: Callable[[bytes], bool]) -> bool:
+        pieces = self._pieces
+        try:
+            if not take(pieces[0] if len(pieces) == 1 else b"".join(pieces)):
+                return False
+        except Exception as error:  # The reader raises it.
+            self.end(error)
+        self._pieces, self.size = [], 0
+        return not self.is_over
 
     def interrupt(self) -> None:
         """Wake the reader, even if nothing has arrived."""
@@ -79,8 +93,12 @@ class BodyStream:
             await self._waiting
         return b"".join(self._pieces)
 
-    async def next(self) -> bytes | None:
-        """Return what has arrived: empty after `interrupt`, None at the end. Raises the error that ended the body."""
+    async def next(self, take: Callable[[bytes], bool] | None = None) -> bytes | None:
+        """Return what has arrived: empty after `interrupt`, None at the end. Raises the error that ended the body.
+
+        What arrives while this waits is given to `take`, which returns False, before anything, to leave it.
+        """
+        self._take = take
         await self.wait()
         if self._pieces:
             pieces, self._pieces, self.size = self._pieces, [], 0

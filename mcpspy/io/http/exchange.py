@@ -1,33 +1,29 @@
 """One proxied HTTP exchange.
 
-A body is recorded before its last byte is forwarded, and an event of a stream before its blank line; nothing
-else is delayed. Bytes and headers are forwarded unchanged. If one side disconnects, the other is disconnected
+A body is recorded before its last byte is forwarded; nothing else is delayed, except for decisions and by
+`io.http.event_stream`. Bytes and headers are forwarded unchanged. If one side disconnects, the other is disconnected
 at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 import orjson
 
-from mcpspy.core.compression import BodyDecoder
 from mcpspy.core.protocol.http_headers import response_headers, rewritten_url
 from mcpspy.core.protocol.message import Request, read_frame
-from mcpspy.core.recording.capped_body import CappedBody, CappedStream
+from mcpspy.core.protocol.oauth_flows import FORM_LIMIT
+from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.decode import Frame
-from mcpspy.core.recording.encode import (
-    CLIENT,
-    MCPSPY,
-    SERVER,
-    SseEncoder,
-)
+from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.io.client.network import in_turns
 from mcpspy.io.http.context import ENCODING, SESSION, ExchangeHead
+from mcpspy.io.http.event_stream import EventStream
 from mcpspy.io.http.exchange_record import SHORT, ExchangeRecord
 from mcpspy.io.http.intercepted_exchange import (
     EVENTS,
@@ -44,16 +40,13 @@ from mcpspy.io.http.short_exchange import ShortExchanges
 from mcpspy.io.http.upstream_connection import HEAD_WAIT, UpstreamError
 
 if TYPE_CHECKING:
-    from mcpspy.core.framing import Pieces, SseEvent
+    from mcpspy.core.framing import Pieces
     from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.server import HttpRequest
     from mcpspy.io.http.short_exchange import ShortExchange
     from mcpspy.io.http.upstream_connection import Body, UpstreamResponse
-
-ENDPOINT_LIMIT = 1 << 16
-"""Maximum size, in bytes, of the beginning of a stream that is held because its first event may name an address."""
 
 METADATA_LIMIT = 1 << 20
 """Maximum size, in bytes, of a metadata document that is read; a larger one is forwarded unchanged."""
@@ -78,7 +71,6 @@ class HttpExchange:
         self._record = ExchangeRecord(context, self._head, request)
         self._body = RequestBody(context, interception, self._record, self._head, request)
         self._intercepted: InterceptedExchange | None = None
-        self._response: UpstreamResponse | None = None
         if short is not None:
             self._record.started_at, self._record.request = short.started_at, short.body
             self._record.has_head = short.has_head
@@ -160,7 +152,6 @@ class HttpExchange:
 
     async def _forward_response(self, response: UpstreamResponse) -> Response | None:
         request, context, head = self._request, self._context, self._head
-        self._response = response
         self._learn(response)
         kind = response.content_type if head.is_mcp and request.method != "HEAD" else ""
         if not response.body.has_data:
@@ -289,14 +280,18 @@ class HttpExchange:
         if kind == JSON:
             return await self._forward_message(response)
         await self._write(b"")
-        if kind == EVENTS:
-            await self._forward_events(response)
-            return b""
-        return await self._forward_rest(response)
+        return await self._forward_rest(response, kind)
 
-    async def _forward_rest(self, response: UpstreamResponse) -> bytes:
-        """Forward a body that is not recorded. Return its last part."""
+    async def _forward_rest(self, response: UpstreamResponse, kind: str = "") -> bytes:
+        """Forward a stream of events, or a body that is not recorded. Return its last part."""
+        if kind == EVENTS:
+            stream = EventStream(self._context, self._interception, self._head, response, self._intercept)
+            await stream.forward(self._intercepted)
+            return b""
+        is_step = not kind and self._context.oauth.step(self._head.target) is not None
         while (piece := await response.body.next()) is not None:
+            if is_step:
+                self._record.answer += piece[: FORM_LIMIT - len(self._record.answer)]
             if response.body.is_complete:
                 return piece
             await self._write(piece)
@@ -326,10 +321,7 @@ class HttpExchange:
             headers = without(headers, ENCODING, "content-length")
         self._start(response, headers)
         await self._write(b"")
-        if kind == EVENTS:
-            await self._forward_events(response)
-            return b""
-        return await self._forward_rest(response)
+        return await self._forward_rest(response, kind)
 
     async def _forward_oversized(self, response: UpstreamResponse, body: CappedBody, pieces: Pieces) -> bytes:
         """Forward a body above the limit, which begins with `pieces`. Return its last part, once it is recorded."""
@@ -415,87 +407,6 @@ class HttpExchange:
     def _response_body(self, response: UpstreamResponse) -> CappedBody:
         encoding = response.header(ENCODING)
         return CappedBody(SERVER, self._head.fields, encoding, self._context.max_body)
-
-    async def _forward_events(self, response: UpstreamResponse) -> None:
-        """Forward each chunk as it arrives, after its events are recorded."""
-        # HTTP+SSE (2024-11-05) names the address for messages in the first event of its GET.
-        may_name_endpoint = self._request.method == "GET" and SESSION not in self._request.headers
-        routes = self._interception.routes
-        try:
-            if self._intercepted is None:
-                may_name_endpoint = await self._forward_chunks(response, may_name_endpoint=may_name_endpoint)
-            else:
-                routes.open_stream(self._intercepted)
-            if self._intercepted is not None:
-                await self._intercepted.events(
-                    response,
-                    self._request,
-                    BodyDecoder(response.header(ENCODING)),
-                    may_name_endpoint=may_name_endpoint,
-                )
-        finally:
-            routes.remove_uninspected(self)
-            if self._head.address is not None:
-                self._context.streams.end_address(self._head.address)
-
-    async def _forward_chunks(self, response: UpstreamResponse, *, may_name_endpoint: bool) -> bool:
-        """Forward chunks until the end, or until each event needs a decision.
-
-        Return whether the event that names the address may still arrive.
-        """
-        fields, limit = self._head.fields, self._context.max_body
-        encoding = response.header(ENCODING)
-        encoder = SseEncoder(SERVER, fields, limit)
-        stream = CappedStream(SERVER, fields, encoding, limit)
-        held = b""
-        if encoding is None:  # Compressed streams cannot be changed in part.
-            self._interception.routes.add_uninspected(self)
-        try:
-            while self._intercepted is None or held or encoder.is_inside_event:
-                chunk = await response.body.next()
-                if chunk is None:
-                    await self._write(held)
-                    break
-                first = await self._record_events(stream.steps(chunk), encoder) if chunk else None
-                held += chunk
-                if (
-                    may_name_endpoint
-                    and first is None
-                    and encoder.is_inside_event
-                    and len(held) < ENDPOINT_LIMIT
-                ):
-                    continue
-                if may_name_endpoint and (first is not None or len(held) >= ENDPOINT_LIMIT):
-                    may_name_endpoint = False
-                    if first is not None and first.event == "endpoint":
-                        held = self._head.redirect(held, b"".join(first.data or ()))
-                await self._write(held)
-                held = b""
-        finally:
-            rest = stream.close(self._record.now()) if stream.is_over else encoder.close(self._record.now())
-            await self._context.record(rest, 0)
-        return may_name_endpoint
-
-    async def _record_events(self, steps: Iterator[bytes], encoder: SseEncoder) -> SseEvent | None:
-        """Record the events that end in a chunk. Return the first one."""
-        first: SseEvent | None = None
-        for number, data in enumerate(steps):
-            if number:
-                await asyncio.sleep(0)
-            events, lines = encoder.feed(self._record.now(), data)
-            if lines:
-                await self._context.record(lines, sum(map(len, lines)))
-            for event in events:
-                first = first or event
-                if self._head.lists_tools:
-                    self._interception.learn_tools(b"".join(event.data or ()))
-        return first
-
-    def inspect(self) -> None:
-        """Decide on all events of this stream from the next one on; immediately if the next one is being awaited."""
-        self._interception.routes.open_stream(self._intercept())
-        if self._response is not None:
-            self._response.body.interrupt()
 
     async def _respond_unreachable(self, error: UpstreamError) -> Response:
         """Respond with a JSON-RPC error because the server cannot be reached."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.core.protocol.http_headers import recorded_headers
-from mcpspy.core.protocol.oauth import OAuthRequest
+from mcpspy.core.protocol.oauth_flows import OAuthRequest
 from mcpspy.core.recording.encode import JsonText, body_line, json_object
 from mcpspy.io.recording.recorder import say
 
@@ -46,9 +46,12 @@ class ExchangeRecord:
         """The message of the request while it arrives."""
         self.form = b""
         """The beginning of the body of a request that is a step of OAuth."""
+        self.answer = b""
+        """The beginning of the response to such a request."""
         self.facts: dict[str, Any] = {}
         """Facts of the response, for the note of its OAuth step."""
         self.has_head = False
+        self._response: ResponseHead | None = None
         self._status: int | None = None
         self._is_over = False
         if head.is_mcp and context.recorder.writer is not None:
@@ -89,7 +92,7 @@ class ExchangeRecord:
         }
         self._lines.append(self._context.note_line("http", {**fields, **self._client()}))
         self.has_head = True
-        self._status = status
+        self._response, self._status = response, status
 
     async def flush(self) -> None:
         """Write the lines."""
@@ -134,7 +137,15 @@ class ExchangeRecord:
 
     def _add_oauth_step(self) -> None:
         head, oauth = self._head, self._context.oauth
-        request = OAuthRequest(head.target, self._request.headers, self.form, is_mcp=head.is_mcp)
+        request = OAuthRequest(
+            head.target,
+            self._request.headers,
+            self.form,
+            is_mcp=head.is_mcp,
+            peer=self._request.peer,
+            location=None if self._response is None else self._response.named.get("location"),
+            response=self.answer,
+        )
         fields = None if self._status is None else oauth.step_fields(request, self._status, self.facts)
         if fields is not None:
             self._lines.append(self._context.note_line("oauth", {**head.fields, **fields}))

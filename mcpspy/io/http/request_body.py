@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mcpspy.core.framing import collect
-from mcpspy.core.protocol.oauth import FORM_LIMIT
+from mcpspy.core.protocol.oauth_flows import FORM_LIMIT
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import CLIENT
 from mcpspy.io.client.network import in_turns

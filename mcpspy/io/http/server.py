@@ -92,6 +92,12 @@ class HttpRequest:
         """Return whether the request has a body, which may be empty only if it has no length."""
         return self.head.is_chunked or self.head.length > 0
 
+    @property
+    def is_writable(self) -> bool:
+        """Return whether `write` would neither fail nor wait, because the client has read enough."""
+        connection = self._connection
+        return connection.is_drained and not connection.transport.is_closing()
+
     def accept_body(self) -> None:
         """Send `100 Continue` to a client that waits for it."""
         if self.head.waits and not self.body.has_data:
@@ -211,6 +217,8 @@ class DownstreamConnection(asyncio.Protocol):
         self.short: StartedExchange | None = None
         """The exchange in progress, if it is a short one."""
         self._writable: asyncio.Future[None] | None = None
+        self.is_drained = True
+        """False while the client has to read before more is sent."""
         self._is_refusing = False
         self._is_lost = False
 
@@ -230,9 +238,11 @@ class DownstreamConnection(asyncio.Protocol):
             self.task.cancel()
 
     def pause_writing(self) -> None:
+        self.is_drained = False
         self._writable = asyncio.get_running_loop().create_future()
 
     def resume_writing(self) -> None:
+        self.is_drained = True
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None

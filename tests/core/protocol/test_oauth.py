@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.core.protocol.oauth import HINT, OAuthRequest, OAuthTracker
+from mcpspy.core.protocol.oauth import HINT, OAuthTracker
+from mcpspy.core.protocol.oauth_flows import OAuthRequest
 
 SERVER, REMOTE, PROXY = "http://127.0.0.1:3001", "https://mcp.example", "http://127.0.0.1:8808"
 RESOURCE = "/.well-known/oauth-protected-resource/mcp"
@@ -25,6 +26,13 @@ def request(target: str, form: bytes = b"", *, is_mcp: bool = False, **headers: 
 def follow(tracker: OAuthTracker, *steps: tuple[str, int]) -> None:
     for target, status in steps:
         assert tracker.step_fields(request(target), status, {}) is not None
+
+
+def read_metadata(tracker: OAuthTracker) -> None:
+    _, facts = tracker.rewritten(RESOURCE, json.dumps({"resource": f"{SERVER}/mcp"}).encode(), PROXY)
+    fields = tracker.step_fields(request(RESOURCE), 200, facts)
+    assert fields is not None
+    assert fields.keys() == {"flow", "step", "status", "names", "resource", "servers", "address"}
 
 
 @pytest.mark.parametrize("target", [RESOURCE, "/mcp/.well-known/oauth-protected-resource"])
@@ -119,8 +127,8 @@ def test_the_first_request_after_the_token_ends_the_flow_and_another_challenge_b
     assert tracker.step_fields(call, 200, {}) is None
     first = {"flow": 1, "step": "challenge", "status": 401, "authorized": False}
     assert tracker.step_fields(call, 401, {}) == first
-    rewritten(tracker, RESOURCE, {"resource": f"{SERVER}/mcp"})
-    follow(tracker, (RESOURCE, 200), ("/register", 201), ("/authorize", 302), ("/token", 200))
+    read_metadata(tracker)
+    follow(tracker, ("/register", 201), ("/authorize", 302), ("/token", 200))
     authorized = request("/mcp", is_mcp=True, Authorization="Bearer a")
     last = tracker.step_fields(authorized, 401, {})
     assert last is not None
@@ -142,7 +150,7 @@ def test_no_hint_is_given_if_the_audience_is_not_the_reason(
     tracker = OAuthTracker(SERVER)
     tracker.step_fields(request("/mcp", is_mcp=True), 401, {})
     if reads_metadata:
-        rewritten(tracker, RESOURCE, {"resource": f"{SERVER}/mcp"})
+        read_metadata(tracker)
     follow(tracker, ("/token", 200))
     authorized = request("/mcp", is_mcp=True, Authorization="Bearer a")
     last = tracker.step_fields(authorized, status, {"error": error} if error else {})

@@ -239,3 +239,47 @@ def test_a_large_text_of_control_characters_does_not_become_six_times_as_large(s
     line = b"".join(encoder.close(0.5))
     assert key in json.loads(line)
     assert size < 1 << 20 or len(line) < 1.4 * size
+
+
+SHAPES = [
+    b"data: %b\n\n",
+    b"event: message\ndata: %b\n\n",
+    b"event: message\r\ndata: %b\r\n\r\n",
+    b"event: other\ndata: %b\n\n",
+    b"id: 1\ndata: %b\n\n",
+    b"data:%b\n\n",
+    b"data: a\ndata: %b\n\n",
+    b": %b\n\n",
+    b"data: %b\r\r",
+    b"data: %b",
+    b"event: message\n",
+    b"\n",
+    b"\r\n",
+]
+MESSAGES = [b"{}", b'{"a":1}', b"", b"x", b" {}", b"{}\n\ndata: {}", b"{}\rid: 5", b'{"%s":1}' % (b"x" * 90)]
+
+
+@given(st.lists(st.tuples(st.sampled_from(SHAPES), st.sampled_from(MESSAGES)), max_size=12))
+def test_a_chunk_like_the_one_before_has_the_same_line_as_any_other(
+    chunks: list[tuple[bytes, bytes]],
+) -> None:
+    quick, plain = (SseEncoder("server", {"stream": "1", "http": 1}, 60) for _ in range(2))
+    lines: list[bytes] = []
+    for shape, message in chunks:
+        chunk = shape.replace(b"%b", message)
+        known = quick.known_line(1.0, chunk)
+        lines.append(known if known is not None else b"".join(quick.feed(1.0, chunk)[1]))
+        assert lines[-1] == b"".join(plain.feed(1.0, chunk)[1])
+    assert b"".join(quick.close(2.0)) == b"".join(plain.close(2.0))
+
+
+def test_the_third_of_equal_events_is_known_and_one_with_another_field_is_not() -> None:
+    encoder = SseEncoder("server", {"stream": "1", "http": 1})
+    chunk = b"event: message\r\ndata: {}\r\n\r\n"
+    known = []
+    for data in (chunk, chunk, chunk, b"id: 1\r\n" + chunk, chunk.replace(b"{}", b'{"a":1}')):
+        line = encoder.known_line(1.0, data)
+        known.append(line is not None)
+        if line is None:
+            encoder.feed(1.0, data)
+    assert known == [False, False, True, False, True]

@@ -86,3 +86,47 @@ async def test_a_sender_is_paused_above_the_limit_until_the_body_is_read() -> No
     states.append(transport.is_paused)
     assert len(await body.next() or b"") == BUFFERED + 2
     assert [*states, transport.is_paused] == [False, True, False]
+
+
+async def test_data_that_arrives_while_the_reader_waits_is_taken_in_its_place() -> None:
+    body, _ = stream()
+    taken: list[bytes] = []
+
+    def take(data: bytes) -> bool:
+        taken.append(data)
+        return data != b"refused"
+
+    reading = asyncio.create_task(body.next(take))
+    await asyncio.sleep(0)
+    for piece in (b"a", b"b"):
+        body.feed(piece)
+    body.flush()
+    body.feed(b"c")
+    body.flush()
+    await asyncio.sleep(0)
+    assert (taken, reading.done(), body.size) == ([b"ab", b"c"], False, 0)
+    body.feed(b"refused")
+    body.flush()
+    body.feed(b" and what follows")
+    body.flush()
+    assert await reading == b"refused and what follows"
+    assert taken == [b"ab", b"c", b"refused"]
+
+
+async def test_the_end_is_left_to_the_reader_and_so_is_a_failure() -> None:
+    def take(data: bytes) -> bool:
+        raise ValueError(data.decode())
+
+    for end, expected in ((True, b"last"), (False, None)):
+        body, _ = stream()
+        reading = asyncio.create_task(body.next(take))
+        await asyncio.sleep(0)
+        body.feed(b"last")
+        if end:
+            body.end()
+        body.flush()
+        if expected is not None:
+            assert await reading == expected
+        else:
+            with pytest.raises(ValueError, match="last"):
+                await reading

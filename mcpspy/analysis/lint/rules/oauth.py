@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
-from mcpspy.core.protocol.oauth import AUTHORIZE, REGISTRATION, RESOURCE, RETRY, SERVER, TOKEN
+from mcpspy.core.protocol.oauth_flows import AUTHORIZE, REGISTRATION, RESOURCE, RETRY, SERVER, TOKEN
 
 RULES: list[LintRule] = []
 
@@ -89,17 +89,19 @@ class _NotServed:
     """The flows in which no metadata of a kind was served so far, although the client asked for it."""
 
     def __init__(self) -> None:
-        self.of: dict[str, object] = {}
+        self.of: set[int] = set()
 
     def first_use(self, event: LintEvent, wanted: str, uses: tuple[str, ...]) -> bool:
         """Return whether a step is the first of a flow that continues without the metadata it wanted."""
         step, status, flow = (event.note.fields.get(name) for name in ("step", "status", "flow"))
+        if not isinstance(flow, int):
+            return False
         if step == wanted and isinstance(status, int):
-            if status >= 400:
-                self.of.setdefault(wanted, flow)
-            else:
-                self.of.pop(wanted, None)
-        return step in uses and flow is not None and self.of.pop(wanted, None) == flow
+            (self.of.add if status >= 400 else self.of.discard)(flow)
+        is_use = step in uses and flow in self.of
+        if is_use:
+            self.of.discard(flow)
+        return is_use
 
 
 class _NoResourceMetadata(_NotServed):

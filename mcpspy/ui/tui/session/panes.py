@@ -13,6 +13,7 @@ from textual.timer import Timer
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
+from mcpspy.ui.oauth_flow import oauth_flow
 from mcpspy.ui.row_filter import FilteredView
 from mcpspy.ui.session_loader import SessionLoader
 from mcpspy.ui.session_model import SessionModel
@@ -152,6 +153,8 @@ def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") 
             head.insert(1, (f"note: {sanitize(note)}", "title"))
         if (about := trust_note(model, one)) is not None:
             parts.append(_differences(about))
+        if (steps := oauth_flow(model, one)) is not None:
+            parts.append(DocumentPart("note", steps, b""))
         parts.append(DocumentPart(name.get(kind, "message"), head, content(change)))
         if one in index.crashes and one not in index.last_stderr and (last := last_stderr(model)):
             parts.insert(

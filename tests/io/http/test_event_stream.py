@@ -1,0 +1,108 @@
+"""The events of a stream are recorded, then forwarded, without a coroutine where nothing has to wait."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from mcpspy.io.http.event_stream import EventStream
+from mcpspy.io.http.server import HttpRequest
+from tests.io.http_spy import EVENTS, PING, PONG, chunk, event
+
+if TYPE_CHECKING:
+    from tests.io.http_spy import Start
+
+pytestmark = pytest.mark.timeout(60)
+
+MOST = 20
+
+
+@pytest.fixture
+def refusals(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Return a list to which each chunk is added that is left to the coroutine while it waits."""
+    refused: list[bytes] = []
+    take = EventStream._forward_at_once
+
+    def noted(self: EventStream, data: bytes) -> bool:
+        is_taken = take(self, data)
+        if not is_taken:
+            refused.append(data)
+        return is_taken
+
+    monkeypatch.setattr(EventStream, "_forward_at_once", noted)
+    return refused
+
+
+async def test_each_event_is_in_the_file_when_it_is_forwarded(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch, refusals: list[bytes]
+) -> None:
+    async with proxy() as spy:
+        send, recorded = HttpRequest.send, []
+
+        def noted(self: HttpRequest, data: bytes = b"", *, is_last: bool = False) -> None:
+            if data == event(PONG):
+                recorded.append(len(spy.said("server")))
+            send(self, data, is_last=is_last)
+
+        monkeypatch.setattr(HttpRequest, "send", noted)
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(EVENTS)
+        await client.head()
+        for _ in range(MOST):
+            await call.send(chunk(event(PONG)))
+            assert await client.read(len(event(PONG))) == event(PONG)
+        await call.send(chunk(b""))
+        assert await client.body() == b""
+        assert recorded == list(range(1, MOST + 1))
+        assert refusals == [event(PONG)] * 2  # The stream begins, and the shape of its events becomes known.
+
+
+async def test_the_rest_of_an_event_and_a_client_that_does_not_read_are_left_to_the_coroutine(
+    proxy: Start, refusals: list[bytes]
+) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(EVENTS)
+        await client.head()
+        for _ in range(3):
+            await call.send(chunk(event(PONG)))
+            assert await client.read(len(event(PONG))) == event(PONG)
+        refusals.clear()
+        await call.send(chunk(event(PONG)[:9]))
+        assert await client.read(9) == event(PONG)[:9]
+        await call.send(chunk(event(PONG)[9:]))
+        assert await client.read(len(event(PONG)) - 9) == event(PONG)[9:]
+        assert refusals == [event(PONG)[:9], event(PONG)[9:]]
+        large = event(b'{"text":"%b"}' % (b"x" * 15_000))
+        count = 2000  # 30 MB, more than sockets and buffers hold.
+        sending = asyncio.create_task(call.send(chunk(large) * count + chunk(b"")))
+        assert await client.body() == large * count
+        await sending
+        assert len(spy.said("server")) == count + 4
+        assert await spy.ended() == [None]
+
+
+async def test_a_bug_while_an_event_is_forwarded_ends_the_stream_and_is_reported(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken(self: EventStream, _: bytes) -> bool:
+        raise ValueError("broken")
+
+    monkeypatch.setattr(EventStream, "_forward_at_once", broken)
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        call = await spy.server.call()
+        await call.send(EVENTS)
+        await client.head()
+        await call.send(chunk(event(PONG)))
+        with pytest.raises(asyncio.IncompleteReadError):
+            await client.body()
+        assert await spy.ended() == ["mcpspy"]
+    assert "a bug in mcpspy: ValueError: 'broken'" in capfd.readouterr().err
