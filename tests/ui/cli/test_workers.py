@@ -17,10 +17,12 @@ from typing import Any
 import pytest
 
 from mcpspy.io.lake import executors
+from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.main import main
 from tests.io.files import POSIX
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
+CAPTURES = Path(__file__).parents[2] / "core" / "importers" / "files"
 
 KILLING_RULES = '''
 import multiprocessing, os, signal
@@ -147,6 +149,97 @@ def test_workers_redact_a_folder_and_continue_an_interrupted_run(
     assert (code, err) == (0, "")
     assert (document["files"], document["present"]) == (len(missing), len(one) - len(missing))
     assert {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()} == one
+
+
+@pytest.fixture
+def captures(tmp_path: Path) -> Path:
+    """Files of other tools: a log with several sessions, one that is no log, and the log of a database."""
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    for name in ("mcp.log", "mcp-cassette.json", "mcphawk.db", "vscode.log", "otlp.json"):
+        (folder / name).write_bytes((CAPTURES / name).read_bytes())
+    (folder / "notes.txt").write_text("not a capture", encoding="utf-8")
+    (folder / "other.db").write_text("neither", encoding="utf-8")
+    (folder / "other.db-shm").write_text("of other.db", encoding="utf-8")
+    (folder / ".hidden").write_text("hidden", encoding="utf-8")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.usefixtures("_pickling")
+def test_workers_import_a_folder_as_one_process_does(
+    captures: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.urandom", lambda size: b"k" * size)
+    options = ("import", captures, "--redact-key", "text")
+    code, out, err = output(capfd, *options, "-o", tmp_path / "one")
+    again = output(capfd, *options, "-o", tmp_path / "two", "--workers", 2)
+
+    assert code == 3
+    assert again == (3, out.replace(f"{tmp_path / 'one'}", f"{tmp_path / 'two'}"), err)
+    assert [line.partition(": unknown format")[0] for line in err.splitlines()[:2]] == [
+        f"mcpspy: {captures / name}" for name in ("notes.txt", "other.db")
+    ]
+    assert sum("claude-desktop does not contain" in line for line in err.splitlines()) == 1
+    assert out.splitlines()[-1] == f"{tmp_path / 'one'}: 10 recordings of 5 files"
+    assert {*contents(tmp_path / "one")} == {
+        *(f"{name}.jsonl" for name in ("mcp.log", "mcp.log-2", "mcp.log-3", "mcp-cassette.json")),
+        *(f"{name}.jsonl" for name in ("mcphawk.db", "mcphawk.db-2", "vscode.log", "vscode.log-2")),
+        *("otlp.json.jsonl", "otlp.json-2.jsonl"),
+    }
+    assert contents(tmp_path / "two") == contents(tmp_path / "one")
+    assert b"[redacted:" in contents(tmp_path / "one")["mcphawk.db.jsonl"]
+    assert len({Recording(path).header.id for path in (tmp_path / "one").iterdir()}) == 10
+
+
+@pytest.mark.usefixtures("_pickling")
+def test_an_interrupted_import_continues_in_the_middle_of_a_file(
+    captures: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.urandom", lambda size: b"k" * size)
+    output(capfd, "import", captures, "-o", tmp_path / "one")
+    whole = contents(tmp_path / "one")
+    (tmp_path / "two").mkdir()
+    for name in ("otlp.json.jsonl", "otlp.json-2.jsonl", "mcp.log-3.jsonl"):
+        (tmp_path / "two" / name).write_bytes(whole[name])
+    (tmp_path / "two" / ".mcp.log-2.jsonl.tmp").write_bytes(b"half a recording of a killed process")
+    written = (tmp_path / "two" / "mcp.log-3.jsonl").stat().st_mtime_ns
+    code, out, _ = output(
+        capfd, "import", captures, "-o", tmp_path / "two", "--format", "json", "--workers", 2
+    )
+    document = json.loads(out)
+
+    assert (code, document["files"], document["present"], len(document["failures"])) == (3, 4, 1, 2)
+    assert contents(tmp_path / "two") == whole
+    assert (tmp_path / "two" / "mcp.log-3.jsonl").stat().st_mtime_ns == written
+    (tmp_path / "two" / "mcp.log.jsonl").unlink()
+    (tmp_path / "two" / "mcp.log-2.jsonl").write_bytes(whole["vscode.log.jsonl"])
+    code, _, err = output(capfd, "import", captures, "-o", tmp_path / "two")
+    assert "mcp.log-2.jsonl: another recording has this name (use another folder)" in err
+    assert contents(tmp_path / "two")["mcp.log-2.jsonl"] == whole["vscode.log.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["{folder}", "--session", "1"], "--session: not possible with a folder"),
+        (["{folder}", "-o", "{folder}"], "the folder of the recordings (use another folder)"),
+        (["{folder}/mcp.log", "--workers", "2"], "--workers and --on: only possible with a folder"),
+        (["{folder}/empty"], "this folder contains no files"),
+    ],
+)
+def test_an_import_that_does_not_fit_is_one_line(
+    captures: Path, options: list[str], error: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (captures / "empty").mkdir()
+    code, _, err = output(capfd, "import", *(each.format(folder=captures) for each in options))
+
+    assert code == 2
+    assert error in err
+    assert err.count("\n") == 1
 
 
 @POSIX
