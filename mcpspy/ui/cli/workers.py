@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.ui.cli.options import describe
@@ -70,6 +71,15 @@ def _shown(
         sys.stderr.write(messages)
         yield result
         progress.show(number, count, f"{number:,} of {count:,} {what}")
+
+
+def adding_shown(progress: ProgressBar) -> Callable[[int, int, int], None]:
+    """Return a function that shows the progress of adding sessions to a lake."""
+
+    def show(done: int, of: int, rows: int) -> None:
+        progress.show(done, of, f"{done:,} of {of:,} sessions, {counted(rows, 'row')}")
+
+    return show
 
 
 def require_folder(args: argparse.Namespace) -> None:

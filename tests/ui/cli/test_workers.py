@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,12 +18,14 @@ from typing import Any
 
 import pytest
 
+from bench.many_sessions import write_sessions
 from mcpspy.io.lake import executors
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.main import main
 from tests.io.files import POSIX
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
+PLACEHOLDER = re.compile(rb"\[redacted:[0-9a-f]{8}\]")
 CAPTURES = Path(__file__).parents[2] / "core" / "importers" / "files"
 
 KILLING_RULES = '''
@@ -46,17 +50,37 @@ if multiprocessing.parent_process() is not None:
 """A file of rules: the third execution in a worker kills it."""
 
 CLUSTER = """
-import sys
+import json, os, sys
 from multiprocessing import resource_tracker
-from distributed import LocalCluster
+from distributed import Client, LocalCluster, WorkerPlugin
 from mcpspy.ui.cli.main import main
 
+class Killer(WorkerPlugin):
+    def __init__(self, log, after):
+        self.log, self.after = log, after
+
+    def transition(self, key, start, finish, **_):
+        if finish == "executing":
+            with open(self.log, "a+") as log:
+                log.write("x")
+                log.flush()
+                if log.tell() in self.after:
+                    os.kill(os.getpid(), 9)
+
 if __name__ == "__main__":
+    killing, *commands = json.loads(sys.argv[1])
+    codes = []
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
-        code = main([*sys.argv[1:], "--on", cluster.scheduler_address])
+        if killing:
+            with Client(cluster) as client:
+                client.register_plugin(Killer(*killing))
+        os.environ["MCPSPY_TEST_SECRET"] = "tangerine-4711"  # Of this process: the workers run already.
+        for command in commands:
+            codes.append(main([*command, "--on", cluster.scheduler_address]))
     resource_tracker._resource_tracker._stop()  # Its process would outlive this one.
-    sys.exit(code)
+    sys.exit(max(codes))
 """
+"""Runs commands on a cluster of two workers; one of them is killed when it starts a task of one of these numbers."""
 
 
 class Pickling(Executor):
@@ -87,6 +111,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torn = (RECORDINGS / "peer-sdk-auto.jsonl").read_bytes()
     (folder / "torn.jsonl").write_bytes(torn[: len(torn) // 2].replace(b'"id":"', b'"id":"f', 1))
     return folder
+
+
+def on_cluster(
+    folder: Path, killing: tuple[str, list[int]] | None, *commands: list[str]
+) -> subprocess.CompletedProcess[str]:
+    """Run commands on a cluster, in another process: Dask leaves threads and processes behind that end with it."""
+    (folder / "cluster.py").write_text(CLUSTER, encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, str(folder / "cluster.py"), json.dumps([killing, *commands])],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
 
 
 def output(capfd: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -153,7 +191,7 @@ def test_workers_redact_a_folder_and_continue_an_interrupted_run(
 
 @pytest.fixture
 def captures(tmp_path: Path) -> Path:
-    """Files of other tools: a log with several sessions, one that is no log, and the log of a database."""
+    """Files of other tools: logs with several sessions, files that are not captures, and the log of a database."""
     folder = tmp_path / "captures"
     folder.mkdir()
     for name in ("mcp.log", "mcp-cassette.json", "mcphawk.db", "vscode.log", "otlp.json"):
@@ -242,22 +280,31 @@ def test_an_import_that_does_not_fit_is_one_line(
     assert err.count("\n") == 1
 
 
+@pytest.mark.usefixtures("_pickling")
+def test_workers_compare_the_definitions_of_a_folder(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    write_sessions(tmp_path / "one", 12, 240)
+    write_sessions(tmp_path / "two", 12, 240)
+    for form in ("text", "json"):
+        one = output(capfd, "drift", tmp_path / "one", "--server", "weather", "--format", form)
+        two = output(
+            capfd, "drift", tmp_path / "two", "--server", "weather", "--format", form, "--workers", 2
+        )
+        assert (one[0], two) == (1, one)
+        assert "lost the tool sum" in one[1]
+
+
 @POSIX
 def test_a_cluster_checks_every_session_if_a_worker_is_killed(
     folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "cluster.py").write_text(CLUSTER, encoding="utf-8")
     log, rules = tmp_path / "log", tmp_path / "rules.py"
     command = ["lint", str(folder), "--format", "json", "--rules-file", str(rules)]
     rules.write_text(KILLING_RULES.format(log=str(log)), encoding="utf-8")
     code, out, _ = output(capfd, *command)
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "cluster.py"), *command],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    done = on_cluster(tmp_path, None, command)
 
     assert (done.returncode, done.stdout) == (code, out), done.stderr
     assert len(log.read_text(encoding="utf-8")) > len(list(folder.iterdir()))
@@ -317,3 +364,51 @@ def test_options_that_do_not_fit_are_one_line(
     assert code == 2
     assert error in err
     assert err.count("\n") == 1
+
+
+@POSIX
+def test_a_cluster_writes_what_one_process_writes_if_workers_are_killed(
+    folder: Path,
+    captures: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The files, except placeholders: their key is of the run. The secret is in the environment of this process alone."""
+    monkeypatch.setenv("MCPSPY_TEST_SECRET", "tangerine-4711")
+    secret = tmp_path / "recordings"
+    write_sessions(secret, 12, 600)
+    for path in secret.iterdir():
+        path.write_bytes(path.read_bytes().replace(b"lorem", b"tangerine-4711", 1))
+    redact = ["redact", str(secret), "--redact-env", "MCPSPY_TEST_SECRET", "--format", "json", "-o"]
+    convert = ["import", str(captures), "--redact-key", "text", "--format", "json", "-o"]
+    compare = ["drift", str(secret), "--server", "weather", "--format", "json"]
+    here, there = str(tmp_path / "one"), str(tmp_path / "two")
+    printed = [output(capfd, *each)[1] for each in ([*redact, here], [*convert, f"{here}-imported"], compare)]
+    shutil.rmtree(secret / ".mcpspy-lake")
+    log = tmp_path / "log"
+    done = on_cluster(
+        tmp_path,
+        (str(log), [3, 16, 24]),
+        [*redact, there],
+        [*convert, f"{there}-imported"],
+        compare,
+    )
+
+    assert done.returncode == 3, done.stderr  # Two of the captures are not captures.
+    assert done.stdout.replace(there, here).splitlines() == "".join(printed).splitlines(), done.stderr
+    assert json.loads(printed[2])["changes"]
+    assert len(log.read_bytes()) > 24
+    for name in ("", "-imported"):
+        one, two = contents(Path(here + name)), contents(Path(there + name))
+        assert {path: masked(data) for path, data in two.items()} == {
+            path: masked(data) for path, data in one.items()
+        }
+    redacted = contents(Path(there))
+    assert len(redacted) == 12
+    assert not any(b"tangerine" in data for data in redacted.values())
+    assert len({placeholder for data in redacted.values() for placeholder in PLACEHOLDER.findall(data)}) == 1
+
+
+def masked(data: bytes) -> bytes:
+    return PLACEHOLDER.sub(b"[redacted]", data)
