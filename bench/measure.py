@@ -326,21 +326,31 @@ def main(
     *,
     full: S,
     quick: S,
+    huge: S | None = None,
     figures: Mapping[str, Callable[[Report, S], None]],
     lacks: str | None,
 ) -> int:
-    """Measure and print the table; with --check return 1 if a bar was missed. `lacks`: a missing requirement."""
+    """Measure and print the table; with --check return 1 if a bar was missed. `lacks`: a missing requirement.
+
+    `huge` is the size for --huge, which exists only with it.
+    """
     parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds: a quarter of the time")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", action="store_true", help="fewer rounds: a quarter of the time")
+    if huge is not None:
+        sizes.add_argument("--huge", action="store_true", help="ten times the amount, for an hour or more")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a figure misses its bar")
     parser.add_argument("--json", metavar="FILE", help="write the rows to this file too")
     parser.add_argument("--only", choices=figures, action="append", help="measure only this; may be repeated")
     arguments = parser.parse_args()
     if lacks is not None:
         parser.error(lacks)
-    report = Report(f"{title}, {'quick' if arguments.quick else 'full'}")
-    for name in arguments.only or figures:
-        figures[name](report, quick if arguments.quick else full)
+    name, size = ("quick", quick) if arguments.quick else ("full", full)
+    if huge is not None and arguments.huge:
+        name, size = "huge", huge
+    report = Report(f"{title}, {name}")
+    for figure in arguments.only or figures:
+        figures[figure](report, size)
     report.show()
     if arguments.json:
         report.save(arguments.json)

@@ -6,7 +6,7 @@ several clients is one change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -71,24 +71,40 @@ Transition = tuple[str, str | None, str | None]
 """Tool, and the digests of its old and its new definition; None: not listed."""
 
 
-def drift(listed: Iterable[ToolDefinition], calls: Mapping[tuple[str, str], CallOutcomes]) -> list[ToolDrift]:
+Definition = tuple[str, str | None]
+"""A tool, and its definition as JSON; None: not listed."""
+
+Compare = Callable[
+    [Callable[[tuple[Definition, Definition]], list[DiffChange]], Sequence[tuple[Definition, Definition]]],
+    Iterable[list[DiffChange]],
+]
+"""Call a function for each pair of definitions, like `map`, in this process or in others."""
+
+
+def drift(
+    listed: Iterable[ToolDefinition],
+    calls: Mapping[tuple[str, str], CallOutcomes],
+    compare: Compare = map,
+) -> list[ToolDrift]:
     """Return the changes in the order of time. `listed` is in the order of time; `calls` are by session and tool."""
     found: dict[Transition, ToolDrift] = {}
     outcomes: dict[tuple[str, str | None], CallOutcomes] = {}
     latest: dict[str, Definitions] = {}
+    pairs: list[tuple[Definition, Definition]] = []
     for session, in_session in groupby(listed, attrgetter("session")):
         current: dict[str, Definitions] = {}
         for client, rows in groupby(in_session, attrgetter("client")):
             for state in _states(current.get(client, {}), rows):
                 current[client] = state
-                _compare(latest.get(client), state, client, found)
+                _compare(latest.get(client), state, client, found, pairs)
                 latest[client] = state
         for name in {name for state in current.values() for name in state}:
             for digest in {state[name].digest for state in current.values() if name in state}:
                 outcomes.setdefault((name, digest), CallOutcomes()).add(
                     calls.get((session, name), CallOutcomes())
                 )
-    for (tool, old, new), change in found.items():
+    for ((tool, old, new), change), changes in zip(found.items(), compare(_changes, pairs), strict=True):
+        change.changes = changes
         change.before = outcomes.get((tool, old), change.before)
         change.after = outcomes.get((tool, new), change.after)
     return sorted(found.values(), key=attrgetter("time"))
@@ -107,8 +123,13 @@ def _states(state: Definitions, rows: Iterable[ToolDefinition]) -> Iterable[Defi
 
 
 def _compare(
-    old: Definitions | None, new: Definitions, client: str, found: dict[Transition, ToolDrift]
+    old: Definitions | None,
+    new: Definitions,
+    client: str,
+    found: dict[Transition, ToolDrift],
+    pairs: list[tuple[Definition, Definition]],
 ) -> None:
+    """Add the transitions to `found`, and the definitions of the new ones to `pairs`."""
     for name in sorted(new.keys() | (old or {}).keys()) if old is not None else ():
         assert old is not None
         was, now = old.get(name), new.get(name)
@@ -124,18 +145,18 @@ def _compare(
                 time=here.time,
                 session=here.session,
                 versions=((was or next(iter(old.values()), here)).version, here.version),
-                changes=_changes(was, now),
+                changes=[],
                 before=CallOutcomes(),
                 after=CallOutcomes(),
             )
+            pairs.append(((name, was and was.definition), (name, now and now.definition)))
         found[key].clients.setdefault(client, here.time)
 
 
-def _changes(old: ToolDefinition | None, new: ToolDefinition | None) -> list[DiffChange]:
+def _changes(pair: tuple[Definition, Definition]) -> list[DiffChange]:
     """Return the changes of a tool; pointers begin in its definition."""
     before, now = (
-        {} if each is None or each.definition is None else {each.name: loads(each.definition.encode())}
-        for each in (old, new)
+        {} if definition is None else {name: loads(definition.encode())} for name, definition in pair
     )
     return [
         DiffChange(

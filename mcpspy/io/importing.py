@@ -7,6 +7,7 @@ complete or does not exist.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import sys
@@ -21,6 +22,7 @@ from mcpspy.core.importers.mcphawk import NAME, QUERIES, SCHEMA, McphawkDatabase
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.recording.reader import read_header_of
 from mcpspy.io.recording.writer import Writer
 from mcpspy.io.session_name import session_name
 
@@ -120,6 +122,42 @@ def write(
     if trouble:
         raise CannotStart(trouble[0].partition("; ")[0], "this session was not imported")
     return Path(writer.path)
+
+
+def files_to_import(folder: Path) -> list[Path]:
+    """Return the files of a folder by name, without hidden ones and the logs of databases. Raise CannotStart."""
+    try:
+        found = {path.name: path for path in sorted(folder.iterdir()) if path.is_file()}
+    except OSError as error:
+        raise CannotStart(sanitize(f"{folder}: {error.strerror}"), "check the permissions") from None
+    logs = {name + ending for name in found for ending in ("-wal", "-shm", "-journal")}
+    return [path for name, path in found.items() if not name.startswith(".") and name not in logs]
+
+
+def write_next_to(
+    path: Path, head: dict[str, Value], lines: list[bytes], redactor: Redactor | None, number: int
+) -> Path:
+    """Write session `number` of a file (from 1) that is imported as `path`, and return its path.
+
+    The recording gets its name when it is complete, and its id from its content: after an interruption, it is the same
+    and is left alone. Raise CannotStart; UsageError if another recording has this name.
+    """
+    target = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
+    digest = hashlib.blake2b(f"{path.name} {number} ".encode(errors="surrogateescape"), digest_size=4)
+    for line in lines:
+        digest.update(line)
+    head = {"id": digest.hexdigest(), **head}
+    if target.exists():
+        if read_header_of(target).id != head["id"]:
+            raise UsageError(sanitize(f"{target}: another recording has this name"), "use another folder")
+        return target
+    aside = path.with_name(f".{target.name}.tmp")
+    try:
+        aside.unlink(missing_ok=True)  # Of a process that was killed.
+        write(head, lines, None, str(aside), redactor).replace(target)
+    except OSError as error:
+        raise CannotStart(sanitize(f"{target}: {error.strerror}"), "this session was not imported") from None
+    return target
 
 
 def header(session: ImportedSession, name: str) -> dict[str, Value]:

@@ -6,7 +6,7 @@ Without a lake, the sessions of a folder are converted into a lake in that folde
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +20,8 @@ from mcpspy.io.lake.storage import ObjectStore, is_url
 from mcpspy.io.settings import sessions_folder
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from mcpspy.io.lake.add import AddResult
 
 _TYPES = {"text": "VARCHAR", "int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN", "date": "DATE"}
@@ -32,7 +34,11 @@ ROWS = 10_000
 """Rows per read of results."""
 
 
-def lake_of(path: str | None) -> tuple[Lake, AddResult | None]:
+Adding = tuple["Executor | None", Callable[[int, int, int], None]]
+"""The executor and the progress for `add`."""
+
+
+def lake_of(path: str | None, adding: Adding | None = None) -> tuple[Lake, AddResult | None]:
     """Return the lake in a folder; of a folder with sessions, a lake of them, and what was added to it.
 
     Raise UsageError or CannotStart.
@@ -40,10 +46,10 @@ def lake_of(path: str | None) -> tuple[Lake, AddResult | None]:
     if path is not None and is_url(path):
         return Lake.opened(path), None
     lake = Lake(folder := Path(sessions_folder(path)))
-    return (Lake.opened(folder), None) if lake.exists() else _cached(folder)
+    return (Lake.opened(folder), None) if lake.exists() else _cached(folder, adding)
 
 
-def _cached(folder: Path) -> tuple[Lake, AddResult]:
+def _cached(folder: Path, adding: Adding | None) -> tuple[Lake, AddResult]:
     """Return a lake with the ended sessions of a folder, and no others."""
     # A query of a lake needs none of them: 30 ms.
     from mcpspy.io.lake.add import add
@@ -61,7 +67,7 @@ def _cached(folder: Path) -> tuple[Lake, AddResult]:
     # The copy stays in the same folder with the same permissions: it keeps what the recording keeps.
     options = RedactionOptions()
     options.off = True
-    result = add(lake, found, options, copies=False)
+    result = add(lake, found, options, *(adding or ()), copies=False)
     with lake.exclusive():
         for table in TABLES:
             names = (file for file in lake.files(table))

@@ -147,8 +147,11 @@ class Folder:
 
     def list(self, prefix: str) -> list[StoredFile]:
         root = self._folder / prefix
-        paths = sorted(Path(folder) / name for folder, _, names in os.walk(root) for name in names)
-        return [StoredFile(path.relative_to(self._folder).as_posix(), path.stat().st_size) for path in paths]
+        found = []
+        for path in sorted(Path(folder) / name for folder, _, names in os.walk(root) for name in names):
+            with suppress(FileNotFoundError):  # Another process merged or deleted it meanwhile.
+                found.append(StoredFile(path.relative_to(self._folder).as_posix(), path.stat().st_size))
+        return found
 
     def is_empty(self, marker: str) -> bool:
         return not self._folder.exists() or all(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from mcpspy.analysis.diff import ChangeSeverity
 from mcpspy.analysis.drift import CallOutcomes, ToolDefinition, drift
@@ -11,20 +14,29 @@ from mcpspy.analysis.export.base import dumps
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.ui.cli.options import describe_format
-from mcpspy.ui.terminal import Output
+from mcpspy.ui.cli.workers import adding_shown, describe_workers
+from mcpspy.ui.terminal import Output, ProgressBar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 EPILOG = """\
 examples:
   mcpspy drift ~/lake --server weather
   mcpspy drift recordings/ --server weather --format markdown
   mcpspy drift s3://acme/lake --server weather --format html > drift.html
+  mcpspy drift recordings/ --server weather --workers 4
 
 Compares the tools that each client was shown with those of its session before, and
 rates each change as mcpspy diff does. Without a lake, LAKE is a folder of recordings;
---server is the name in the column server of mcpspy query (docs/lake.md).
+--server is the name in the column server of mcpspy query (docs/lake.md). Workers read
+the recordings of a folder that are new, and compare the definitions.
 
 exit codes: 0; 1 a change is breaking; 2 usage error or unknown server; 3 duckdb or
-pyarrow not installed, or a file not readable
+pyarrow not installed, a file not readable, or a worker was killed
 """
 
 _LISTED = """
@@ -46,13 +58,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "json: one object; markdown: for a pull request; html: one page",
         choices=("json", "markdown", "html"),
     )
+    describe_workers(parser)
 
 
 def main(args: argparse.Namespace) -> int:
+    from mcpspy.io.lake.executors import executor_of
+
+    with executor_of(args.workers, args.on) as executor:
+        return _print(args, executor)
+
+
+def _print(args: argparse.Namespace, executor: Executor | None) -> int:
     from mcpspy.ui.cli.query import connected
     from mcpspy.ui.report import drift as report
 
-    connection = connected("drift", args.lake)
+    with ProgressBar("sessions") as progress:
+        connection = connected("drift", args.lake, adding=(executor, adding_shown(progress)))
     counts = dict(
         connection.run("SELECT server, count(*) FROM sessions GROUP BY ALL ORDER BY ALL").fetchall()
     )
@@ -66,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
         (session, tool): CallOutcomes(*counts)
         for session, tool, *counts in connection.run(_CALLS, [args.server]).fetchall()
     }
-    found = drift(listed, calls)
+    found = drift(listed, calls, partial(_compared, executor))
     if args.format == "json":
         sys.stdout.write(dumps(report.document(args.server, found, sessions)) + "\n")
     elif args.format == "markdown":
@@ -81,3 +102,15 @@ def main(args: argparse.Namespace) -> int:
         for line, tone in report.text(args.server, found, sessions, output.width):
             output.line(line, tone)
     return FINDINGS if any(each.severity is ChangeSeverity.BREAKING for each in found) else 0
+
+
+def _compared(
+    executor: Executor | None, compare: Callable[[Item], Result], pairs: Sequence[Item]
+) -> Iterator[Result]:
+    from mcpspy.io.lake.executors import mapped
+
+    with ProgressBar("changes") as progress:
+        found = map(compare, pairs) if executor is None else mapped(executor, compare, pairs)
+        for number, changes in enumerate(found, 1):
+            yield changes
+            progress.show(number, len(pairs), f"{number:,} of {len(pairs):,} changes")

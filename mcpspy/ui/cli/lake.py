@@ -20,7 +20,7 @@ from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, summarize
 from mcpspy.ui.cli.arguments import is_folder, session_path
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
-from mcpspy.ui.cli.workers import describe_workers
+from mcpspy.ui.cli.workers import adding_shown, describe_workers
 from mcpspy.ui.terminal import Output, ProgressBar
 
 if TYPE_CHECKING:
@@ -124,10 +124,7 @@ def _add_found(lake: Lake, args: argparse.Namespace, found: list[Summary], execu
     from mcpspy.io.lake.add import add
 
     with ProgressBar("sessions") as progress:
-
-        def show(done: int, of: int, rows: int) -> None:
-            progress.show(done, of, f"{done:,} of {of:,} sessions, {counted(rows, 'row')}")
-
+        show = adding_shown(progress)
         result = add(lake, found, read_redaction(args), executor, show, copies=not args.no_jsonl)
     for failure in result.failures:
         sys.stderr.write(f"mcpspy: lake: {failure}\n")

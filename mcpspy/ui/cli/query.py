@@ -27,7 +27,7 @@ from mcpspy.ui.cli.options import FOLDER, describe, describe_format
 from mcpspy.ui.terminal import Output, cells, columns
 
 if TYPE_CHECKING:
-    from mcpspy.io.lake.query import LakeConnection, Results
+    from mcpspy.io.lake.query import Adding, LakeConnection, Results
 
 EPILOG = """\
 examples:
@@ -116,16 +116,18 @@ def main(args: argparse.Namespace) -> int:
     return _write(args, (_json if args.format == "json" else _csv)(*results))
 
 
-def connected(command: str, path: str | None, selected: Iterable[LakeFilter] = ()) -> LakeConnection:
+def connected(
+    command: str, path: str | None, selected: Iterable[LakeFilter] = (), adding: Adding | None = None
+) -> LakeConnection:
     """Return a connection to a lake, or to the sessions of a folder; report sessions that are not in it.
 
-    Its views have the selected rows.
+    Its views have the selected rows. `adding` is how new sessions of a folder are converted.
     """
     for package in ("pyarrow", "duckdb", "pytz"):
         require(package, command)
     from mcpspy.io.lake.query import LakeConnection, lake_of
 
-    lake, result = lake_of(path)
+    lake, result = lake_of(path, adding)
     for failure in result.failures if result is not None else ():
         sys.stderr.write(f"mcpspy: {command}: {failure}\n")
     if result is not None and result.live:

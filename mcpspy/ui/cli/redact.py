@@ -23,7 +23,7 @@ from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import STDOUT, RedactionOptions, clean, prepared, redactor
 from mcpspy.ui.cli.arguments import is_folder
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
-from mcpspy.ui.cli.workers import describe_workers, results
+from mcpspy.ui.cli.workers import create_output, describe_workers, require_folder, results
 from mcpspy.ui.terminal import Output, columns
 
 EPILOG = """\
@@ -74,8 +74,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("redact: --output and --check exclude each other")
     if is_folder(args.session, args.dir):
         return _redact_folder(Path(args.session), None if out is None else Path(out), args)
-    if args.workers > 1 or args.on is not None:
-        raise UsageError("--workers and --on: only possible with a folder", "leave them out")
+    require_folder(args)
     source = str(find(args.session, args.dir))
     counts: Counter[tuple[str, str]] = Counter()
     redacting = redactor(
@@ -109,7 +108,7 @@ def _redact_folder(folder: Path, out: Path | None, args: argparse.Namespace) -> 
     ended = [summary for summary in found if summary.state is not RecordingState.LIVE]
     files = [folder / name for summary in ended for name in (summary.path.name, *summary.parts)]
     if out is not None:
-        _create(out, folder)
+        create_output(out, folder)
     left = [file for file in files if out is None or not (out / file.name).exists()]
     counts: Counter[tuple[str, str]] = Counter()
     lost = torn = failed = 0
@@ -143,17 +142,6 @@ def _redact_folder(folder: Path, out: Path | None, args: argparse.Namespace) -> 
     if failed:
         return CannotStart.exit_code
     return FINDINGS if lost or (args.check and counts) else 0
-
-
-def _create(out: Path, folder: Path) -> None:
-    try:
-        out.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except FileExistsError:
-        raise UsageError(sanitize(f"{out}: a file"), "recordings of a folder need a folder") from None
-    except OSError as error:
-        raise CannotStart(sanitize(f"{out}: {error.strerror}"), "use another folder") from None
-    if out.samefile(folder):
-        raise UsageError(sanitize(f"{out}: the folder of the recordings"), "use another folder")
 
 
 def _redacted(file: Path, out: Path | None, options: RedactionOptions, key: bytes) -> _Redacted:

@@ -8,8 +8,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
+from mcpspy.core.counted import counted
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import CannotStart, UsageError
 from mcpspy.ui.cli.options import describe
 from mcpspy.ui.terminal import ProgressBar
 
@@ -33,8 +37,9 @@ def results(
     sessions: Sequence[Item],
     *,
     is_shown: bool = False,
+    what: str = "sessions",
 ) -> Iterator[Iterator[Result]]:
-    """Return a context manager: the results of a function for each session, in their order.
+    """Return a context manager: the results of a function for each session (or `what` they are), in their order.
 
     The function and its results can be pickled, unless this process does the work. Its messages on stderr are those
     of one process. `is_shown` shows the progress of one process too. Raises the errors of the function, or CannotStart
@@ -42,13 +47,14 @@ def results(
     """
     from mcpspy.io.lake.executors import executor_of, mapped
 
-    with executor_of(args.workers, args.on) as executor, ProgressBar("sessions") as progress:
+    with executor_of(args.workers, args.on) as executor, ProgressBar(what) as progress:
         if executor is None and is_shown:
-            yield _shown(((function(each), "") for each in sessions), len(sessions), progress)
+            yield _shown(((function(each), "") for each in sessions), len(sessions), what, progress)
         elif executor is None:
             yield map(function, sessions)
         else:
-            yield _shown(mapped(executor, partial(_captured, function), sessions), len(sessions), progress)
+            found = mapped(executor, partial(_captured, function), sessions)
+            yield _shown(found, len(sessions), what, progress)
 
 
 def _captured(function: Callable[[Item], Result], session: Item) -> tuple[Result, str]:
@@ -57,12 +63,41 @@ def _captured(function: Callable[[Item], Result], session: Item) -> tuple[Result
         return function(session), messages.getvalue()
 
 
-def _shown(found: Iterator[tuple[Result, str]], count: int, progress: ProgressBar) -> Iterator[Result]:
+def _shown(
+    found: Iterator[tuple[Result, str]], count: int, what: str, progress: ProgressBar
+) -> Iterator[Result]:
     for number, (result, messages) in enumerate(found, 1):
         progress.clear()
         sys.stderr.write(messages)
         yield result
-        progress.show(number, count, f"{number:,} of {count:,} sessions")
+        progress.show(number, count, f"{number:,} of {count:,} {what}")
+
+
+def adding_shown(progress: ProgressBar) -> Callable[[int, int, int], None]:
+    """Return a function that shows the progress of adding sessions to a lake."""
+
+    def show(done: int, of: int, rows: int) -> None:
+        progress.show(done, of, f"{done:,} of {of:,} sessions, {counted(rows, 'row')}")
+
+    return show
+
+
+def require_folder(args: argparse.Namespace) -> None:
+    """Raise UsageError for workers of a command that has only one file to read."""
+    if args.workers > 1 or args.on is not None:
+        raise UsageError("--workers and --on: only possible with a folder", "leave them out")
+
+
+def create_output(out: Path, folder: Path) -> None:
+    """Create the folder for what becomes of the files of another one. Raise UsageError or CannotStart."""
+    try:
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise UsageError(sanitize(f"{out}: a file"), "recordings of a folder need a folder") from None
+    except OSError as error:
+        raise CannotStart(sanitize(f"{out}: {error.strerror}"), "use another folder") from None
+    if out.samefile(folder):
+        raise UsageError(sanitize(f"{out}: the folder of the recordings"), "use another folder")
 
 
 def _workers(text: str) -> int:
