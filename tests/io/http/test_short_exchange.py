@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -128,3 +129,26 @@ async def test_the_server_learns_that_the_client_has_hung_up(proxy: Start) -> No
         async with asyncio.timeout(20):
             await call.gone.wait()
         assert await spy.ended(3) == [None, None, "client"]
+
+
+async def test_a_connection_that_was_closed_is_freed_without_the_cycle_collector(proxy: Start) -> None:
+    async with proxy() as spy:
+        gc.collect()
+        gc.disable()
+        try:
+            for number in range(2):
+                client = await spy.client()
+                await called(spy, client, 3, f"Mcp-Session-Id: s{number}")
+                client.writer.close()
+            async with asyncio.timeout(20):
+                while left := _of_connections():
+                    await asyncio.sleep(0)
+            assert left == []
+        finally:
+            gc.enable()
+
+
+def _of_connections() -> list[str]:
+    """Return the names of the objects that belong to connections of clients and their requests."""
+    names = ("DownstreamConnection", "HttpExchange", "HttpRequest", "RequestHead", "ShortExchanges")
+    return [name for each in gc.get_objects() if (name := type(each).__name__) in names]
