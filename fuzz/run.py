@@ -31,7 +31,7 @@ def main() -> None:
             f"-max_total_time={seconds}",
             f"-artifact_prefix={found.parent}/{name}-",
             "-max_len=4096",
-            "-timeout=20",
+            "-timeout=120",
             "-print_final_stats=1",
         ],
         TARGETS[name],

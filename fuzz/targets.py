@@ -8,14 +8,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 
 import duckdb
 
+from fuzz.filters import STORED, page_filter, same_rows
 from fuzz.http_messages import requests, responses
 from mcpspy.analysis.lake.filter import lake_filters
-from mcpspy.analysis.lake.schema import TABLES, StoredRecording
+from mcpspy.analysis.lake.schema import TABLES
 from mcpspy.analysis.lake.tables import SessionTables
+from mcpspy.analysis.lint import Finding, Linter, StreamingSession
+from mcpspy.analysis.lint.rule import LintRule
+from mcpspy.analysis.lint.rules import RULES
 from mcpspy.core.framing import LineFramer, SseFramer
 from mcpspy.core.intercept.actions import CommandError
 from mcpspy.core.intercept.commands import parse_command
@@ -128,16 +133,23 @@ def tables(data: bytes) -> None:
                 assert not isinstance(value, str) or value.encode() is not None, (table, row)
 
 
+def lint(data: bytes) -> None:
+    """The rules that are skipped for most messages find nothing in them."""
+    assert _findings(data, RULES) == _findings(data, UNSKIPPED)
+
+
 def lake_filter(data: bytes) -> None:
-    """A filter becomes one condition of SQL, whatever its text, or is rejected."""
+    """A filter becomes one condition of SQL, whatever its text, which selects what it matches; or it is rejected."""
+    text = data.decode("utf-8", "replace")
     try:
-        filters = lake_filters(data.decode("utf-8", "replace"))
+        filters = lake_filters(text)
     except (parser.QueryError, UsageError):
         return
     for each in filters:
         for condition in filter(None, (each.sure, each.undecided)):
             query = f"SELECT {each.columns} FROM t WHERE {condition}"  # noqa: S608
             assert len(SQL.extract_statements(query)) == 1, condition
+        same_rows(each, text)
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
@@ -151,7 +163,9 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "lockfile": lockfile,
     "orders": orders,
     "tables": tables,
+    "lint": lint,
     "lake_filter": lake_filter,
+    "page_filter": page_filter,
 }
 
 
@@ -174,6 +188,16 @@ def _events(chunks: Iterable[bytes]) -> list[tuple[object, ...]]:
     ]
 
 
+def _findings(data: bytes, rules: tuple[LintRule, ...]) -> list[Finding]:
+    session, linter = StreamingSession(HEADER), Linter(HEADER, rules)
+    found = []
+    for line in data.split(b"\n"):
+        for change in session.add(read_entry(line)):
+            found += linter.add(change)
+    session.end()
+    return found + linter.end()
+
+
 def _joined(lines: bytes | Iterable[bytes | bytearray]) -> bytes:
     return lines if isinstance(lines, bytes) else b"".join(lines)
 
@@ -192,5 +216,8 @@ def _items() -> list[ChangeItem]:
 
 _ITEMS = _items()
 HEADER = read_header(b'{"mcpspy":1,"id":"0","started":"2026-11-26T00:00:00.000Z","name":"s","command":["s"]}')
-STORED = StoredRecording(key="k", digest="d", uri="file:///r", size=1, state="ended", is_redacted=True)
+UNSKIPPED = tuple(
+    replace(rule, unusual=False, beyond_plain=False, beyond_compact=False, in_meta=False, shape=False)
+    for rule in RULES
+)
 SQL = duckdb.connect()

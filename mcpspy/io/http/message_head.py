@@ -6,6 +6,7 @@ message whose head is known and which is one whole packet is taken without a par
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 MAX_HEAD = 1 << 17
@@ -34,6 +35,10 @@ class KnownHeads(Generic[H]):
         if known is None or len(packet) != end + known[1]:
             return None
         return known[0], packet[end:]
+
+    def heads(self) -> Iterator[H]:
+        """Yield what was parsed of each known head."""
+        return (head for head, _ in self._heads.values())
 
     def is_head(self, packet: bytes) -> bool:
         """Return whether a packet is a known head without its body."""

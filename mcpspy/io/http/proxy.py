@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -202,6 +203,8 @@ async def _serve(options: HttpOptions) -> int:
     stop_on_signals(lambda _: stop.set())
     async with proxying(options) as url:
         say(banner(url, options))
+        # The transports of asyncio are cycles. The collector looks for them earlier if there is little else to look at.
+        gc.freeze()
         await stop.wait()
     return 0
 

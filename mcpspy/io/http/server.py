@@ -236,6 +236,11 @@ class DownstreamConnection(asyncio.Protocol):
             request.body.end(ConnectionResetError("the client hung up"))
         if self.task is not None:
             self.task.cancel()
+        # Otherwise the connection is freed only by the cycle collector, after hundreds of others.
+        self._receiving = None
+        del self._parser
+        for head in self._known.heads():
+            head.begin = None
 
     def pause_writing(self) -> None:
         self.is_drained = False
@@ -411,6 +416,7 @@ class DownstreamConnection(asyncio.Protocol):
                 request.start(500, (), b"")
         except asyncio.CancelledError:
             self.transport.abort()
+            self._requests.clear()
             raise
         self.task = None
         self._requests.popleft()

@@ -295,3 +295,26 @@ async def test_an_exchange_whose_messages_were_decided_on_leaves_nothing_behind(
         await calls_of(spy, await spy.client(), 20)
         gc.collect()
         assert sum(isinstance(each, InterceptedExchange) for each in gc.get_objects()) <= 1
+
+
+async def test_a_connection_that_was_closed_is_freed_without_the_cycle_collector(proxy: Start) -> None:
+    async with proxy() as spy:
+        gc.collect()
+        gc.disable()
+        try:
+            for number in range(2):
+                client = await spy.client()
+                await called(spy, client, 3, f"Mcp-Session-Id: s{number}")
+                client.writer.close()
+            async with asyncio.timeout(20):
+                while left := _of_connections():  # noqa: ASYNC110 - objects set no event.
+                    await asyncio.sleep(0)
+            assert left == []
+        finally:
+            gc.enable()
+
+
+def _of_connections() -> list[str]:
+    """Return the names of the objects that belong to connections of clients and their requests."""
+    names = ("DownstreamConnection", "HttpExchange", "HttpRequest", "RequestHead", "ShortExchanges")
+    return [name for each in gc.get_objects() if (name := type(each).__name__) in names]

@@ -406,7 +406,11 @@ function itemOf(row) {
     side: row.side,
     kind: isNote ? row.method : row.kind,
     method: hasMethod ? row.method : "",
-    subject: hasMethod && row.method !== "notifications/progress" ? row.subject : "",
+    get subject() {
+      if (!hasMethod || row.method !== "notifications/progress") return hasMethod ? row.subject : "";
+      const token = parsed(row.body)?.params?.progressToken ?? ""; // The row shows the progress in its place.
+      return typeof token === "string" ? token : JSON.stringify(token);
+    },
     id: row.id,
     status: row.state,
     latency: row.latency,
