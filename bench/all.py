@@ -1,15 +1,19 @@
-"""Run all benchmarks of this folder: one table, and a line for each figure in the history.
+"""Run all benchmarks of this folder: one table, a line for each figure in the history, and the tables of the page.
 
-Owns their list and order. Each runs in a separate process, so that no benchmark finds modules already
-imported; a figure that cannot be measured here is marked, and the others are still measured.
+Owns their list and order, and the generated parts of docs/benchmarks.md: the table of a benchmark, between
+`<!-- figures: NAME -->` and `<!-- end of figures -->`, and the headline figures with the list of missed targets. Each
+benchmark runs in a separate process, so that none finds modules already imported; a figure that cannot be measured here
+is marked, and the others are still measured.
 
-    .venv/bin/python bench/all.py [--quick] [--check] [--history FILE] [NAME…]
+    .venv/bin/python bench/all.py [--quick] [--check] [--page] [--history FILE] [NAME…]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,12 +23,48 @@ from pathlib import Path
 # Not this folder: its `http.py` would shadow the standard library's.
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 from bench.measure import Report, Row, machine  # noqa: E402 - the line above must come first.
 from mcpspy import __version__  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 HISTORY = HERE / "history.jsonl"
+PAGE = HERE.parent / "docs" / "benchmarks.md"
 NAMES = tuple("stdio trust http scripts field mock replay redact stats catalog lint lake tui".split())
+
+HEADLINES = (
+    (
+        "a round trip on stdio, redacting: added time",
+        "stdio: round trip 200 B, pipes: added p50, redacting as",
+        "",
+    ),
+    (
+        "lines of 300 bytes a second on stdio",
+        "stdio: throughput 300 B lines, server→client, redacting as",
+        "tee",
+    ),
+    ("a call on stdio, beside other recorders", "field: stdio: a call, p50", ""),
+    ("5,000 calls at once on stdio, beside other recorders", "field: stdio: 5,000 calls at once", ""),
+    ("a call over HTTP, beside other recorders", "field: HTTP: a call, p50", ""),
+    ("a call of the Python SDK's server over HTTP", "http: tools/call, JSON: p50", "direct"),
+    ("a call of a fast server over HTTP: added time", "http: fast server, tools/call: added p50", "HAProxy"),
+    ("an event over HTTP: added time", "http: SSE event: added p50", "HAProxy"),
+    (
+        "a call over HTTP with a script: added time",
+        "scripts: HTTP call with a script: added p50",
+        "mitmproxy",
+    ),
+    ("the mock, 64 calls at once over HTTP", "mock: HTTP, Python SDK's echo: 64 at once", "Python SDK"),
+    ("replay, 50 requests at once", "replay: stdio, 50 at once", ""),
+    ("the terminal UI reads a million messages", "tui: whole index, a million messages", ""),
+    ("lint of a million messages", "lint: ", ""),
+    ("a question in SQL", "lake: ten questions, 1,000,000 messages: lake", ""),
+    ("a lake with two processes", "lake: lake add, 1,000,000 messages: two processes", ""),
+)
+"""Text, beginning of the figure, and beginning of the baseline, of the rows at the top of the page."""
 
 
 def main() -> int:
@@ -33,6 +73,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which (default: all): {', '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="fewer rounds: a quarter of the time")
     parser.add_argument("--check", action="store_true", help="exit with 1 if a figure misses its bar")
+    parser.add_argument("--page", action="store_true", help="write the tables of docs/benchmarks.md too")
     parser.add_argument("--history", type=Path, default=HISTORY, help="the file to append to")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(NAMES):
@@ -47,6 +88,8 @@ def main() -> int:
             report.add(*rows)
     report.show()
     append_history(arguments.history, report, quick=arguments.quick)
+    if arguments.page:
+        write_page(PAGE, report, quick=arguments.quick)
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed or (arguments.check and report.missed) else 0
@@ -80,6 +123,64 @@ def append_history(path: Path, report: Report, *, quick: bool) -> None:
         for row in report.rows:
             figure = {"figure": row.figure, "ours": row.measured, "value": row.value, "unit": row.unit}
             file.write(json.dumps({**same, **figure, "holds": row.holds}, ensure_ascii=False) + "\n")
+
+
+def write_page(page: Path, report: Report, *, quick: bool) -> None:
+    """Replace the tables of the benchmarks that ran; the headlines only if all did."""
+    text = page.read_text(encoding="utf-8")
+    when = f"{datetime.now(UTC):%Y-%m-%d}, {machine()}, load {os.getloadavg()[0]:.1f}{', `--quick`' * quick}"
+    names = {row.figure.split(": ")[0] for row in report.rows}
+    for name in names:
+        rows = [row for row in report.rows if row.figure.startswith(f"{name}: ")]
+        text = replaced(
+            text, name, f"{when}:\n\n{table((row.figure.removeprefix(f'{name}: '), row) for row in rows)}"
+        )
+    if names >= set(NAMES):
+        text = replaced(text, "headlines", f"{when}:\n\n{headlines(report)}")
+    page.write_text(text, encoding="utf-8")
+
+
+def replaced(page: str, name: str, content: str) -> str:
+    """Return the page with new content between the marks of a name."""
+    marks = re.compile(rf"(<!-- figures: {name} -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+    page, count = marks.subn(lambda found: f"{found[1]}{content}\n{found[2]}", page)
+    if count != 1:
+        raise ValueError(f"{PAGE.name} has {count} tables {name!r} instead of one")
+    return page
+
+
+def table(rows: Iterable[tuple[str, Row]]) -> str:
+    """Return rows as Markdown, each with the text that names it."""
+    lines = ["| figure | mcpspy | baseline | ratio or value | target | |", "|---|---|---|---|---|---|"]
+    for text, row in rows:
+        value, bar = map(with_sign, row.cells()[3:5])
+        verdict = {True: "met", False: "**missed**", None: ""}[row.holds]
+        lines.append(f"| {text} | {row.measured} | {row.baseline} | {value} | {bar} | {verdict} |")
+    return "\n".join(lines)
+
+
+def with_sign(cell: str) -> str:
+    """Return a ratio with the sign that the page uses."""
+    return cell.replace(" x", " \N{MULTIPLICATION SIGN}")
+
+
+def headlines(report: Report) -> str:
+    """Return the headline figures, and the targets that were missed."""
+    chosen = [
+        (
+            text,
+            next(
+                row
+                for row in report.rows
+                if row.figure.startswith(figure) and row.baseline.startswith(baseline)
+            ),
+        )
+        for text, figure, baseline in HEADLINES
+    ]
+    missed = [row for row in report.rows if row.holds is False]
+    targets = [row for row in report.rows if row.holds is not None]
+    named = "".join(f"\n- {row.figure}: {with_sign(row.cells()[3])}" for row in missed)
+    return f"{table(chosen)}\n\nOf {len(targets)} targets, {len(missed)} were missed{':' if missed else '.'}\n{named}"
 
 
 if __name__ == "__main__":
