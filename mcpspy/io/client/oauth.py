@@ -109,6 +109,10 @@ class OAuthClient:
             except (AuthlibBaseError, httpx.HTTPError, ValueError) as error:
                 why = redacted_text(str(error)) or type(error).__name__
                 raise CannotStart(f"cannot sign in to {self._address.shown}: {why}") from None
+            except (AttributeError, LookupError, TypeError) as error:
+                # A member is missing, or of another type.
+                why = f"the authorization server's metadata is malformed: {type(error).__name__}: {error}"
+                raise CannotStart(f"cannot sign in to {self._address.shown}: {redacted_text(why)}") from None
             self._store.save(self._entry)
 
     async def _refresh(self) -> bool:

@@ -256,6 +256,68 @@ async def test_without_a_browser_the_user_enters_a_code_on_another_device(
     assert f"open {authority.origin}/activate, enter ABCD-EFGH" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("status", "device", "tokens", "why"),
+    [
+        (400, {"error": "no"}, [], 'device authorization failed with HTTP 400: {"error": "no"}'),
+        (200, {"device_code": "d", "user_code": "A"}, [], "malformed: KeyError: 'verification_uri'"),
+        (200, {"expires_in": 0}, [], "the code was not entered in time"),
+        (200, {}, ["slow_down", "authorization_pending", "access_denied"], "access_denied: "),
+    ],
+)
+async def test_a_device_that_is_not_authorized_is_refused_with_the_reason(
+    status: int,
+    device: dict[str, Any],
+    tokens: list[str],
+    why: str,
+    *,
+    authority: Authority,
+    make_client: Callable[..., OAuthClient],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = {"device_code": "d", "user_code": "A", "verification_uri": "https://x.example", "interval": 0}
+    form = device if status != 200 or "device_code" in device else {**whole, **device}
+    left = iter(tokens)
+
+    async def answer_device(*_: Any) -> web.StreamResponse:
+        return web.json_response(form, status=status)
+
+    async def answer_token(*_: Any) -> web.StreamResponse:
+        return web.json_response({"error": next(left)}, status=400)
+
+    monkeypatch.setattr(authority, "device", answer_device)
+    monkeypatch.setattr(authority, "token", answer_token)
+    monkeypatch.setattr(module, "POLL", 0.001)
+    monkeypatch.setattr(module, "_has_browser", lambda: False)
+    authority.issuer = {"device_authorization_endpoint": f"{authority.origin}/device"}
+
+    with pytest.raises(CannotStart) as error:
+        await make_client().renew(None, f'Bearer resource_metadata="{authority.origin}/.well-known/about"')
+    assert why in str(error.value)
+    assert list(left) == []
+
+
+async def test_a_refused_registration_and_a_sign_in_that_takes_too_long_are_reported(
+    authority: Authority, make_client: Callable[..., OAuthClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(*_: Any) -> None:
+        pass
+
+    async def refuse(*_: Any) -> web.StreamResponse:
+        return web.Response(status=403, text="not here")
+
+    challenge = f'Bearer resource_metadata="{authority.origin}/.well-known/about"'
+    monkeypatch.setattr(module, "SIGN_IN", 0.01)
+    client = make_client()
+    monkeypatch.setattr(module, "_open_browser", nothing)
+    with pytest.raises(CannotStart, match="the user did not sign in within 0 s"):
+        await client.renew(None, challenge)
+
+    monkeypatch.setattr(authority, "registration", refuse)
+    with pytest.raises(CannotStart, match="registration failed with HTTP 403: not here"):
+        await make_client().renew(None, challenge)
+
+
 async def test_a_client_that_the_user_names_is_not_registered(
     authority: Authority, make_client: Callable[..., OAuthClient]
 ) -> None:
@@ -276,6 +338,8 @@ async def test_a_client_that_the_user_names_is_not_registered(
             {"resource": {"resource": "https://other.example/mcp"}},
             "its metadata is for https://other.example/mcp",
         ),
+        ({"issuer": {"authorization_endpoint": None}}, "malformed: KeyError: 'authorization_endpoint'"),
+        ({"resource": {"authorization_servers": 7}}, "malformed: TypeError"),
         ({"answer": {"state": "other"}}, "the answer has another state"),
         ({"answer": {"iss": "https://other.example"}}, "another authorization server"),
         (
