@@ -30,12 +30,14 @@ def record(
     from mcp import ClientSession
     import mcpspy
 
+
     async def main():
         async with mcpspy.record(["mcp-server-everything"], to="session.jsonl") as (read, write):
             async with ClientSession(read, write) as session:
                 await session.initialize()
                 await session.list_tools()
         print(mcpspy.read("session.jsonl").server)
+
 
     asyncio.run(main())
     ```
