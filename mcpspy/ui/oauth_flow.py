@@ -14,7 +14,7 @@ Flow = tuple[int, int]
 """The number of the session's file and that of the flow."""
 
 
-class OAuthFlows:
+class FlowRows:
     """The rows of each flow, found while the session grows."""
 
     def __init__(self, model: SessionModel) -> None:
@@ -71,7 +71,7 @@ def oauth_flow(model: SessionModel, row: int) -> list[tuple[str, str | None]] | 
     index = model.index
     if index.kind(row) is not RowKind.NOTE or index.texts[index.method[row]] != OAUTH:
         return None
-    flows = OAuthFlows(model)
+    flows = FlowRows(model)
     flows.update(len(model))
     notes = [(step, note) for step in flows.steps(row) if isinstance(note := model.message(step), Note)]
     if not notes:

@@ -20,7 +20,7 @@ from mcpspy.core.query.parser import Query, parse
 from mcpspy.core.session.columns import FAILURE, NOTE, NOTIFICATION, REQUEST, RESULT
 from mcpspy.core.session.rule_notes import RULE
 from mcpspy.ui.filter_items import RowItem
-from mcpspy.ui.oauth_flow import OAUTH, OAuthFlows
+from mcpspy.ui.oauth_flow import OAUTH, FlowRows
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.time_format import Cycle
 
@@ -265,7 +265,7 @@ class FilteredView:
         """Rows that are hidden whatever the query is."""
         self._kinds: dict[int, str] = {}
         """Row → its kind of problem."""
-        self._flows = OAuthFlows(self._model)
+        self._flows = FlowRows(self._model)
         self.problems.clear()
         self._was_over, self._unanswered = False, 0
         self._item = RowItem(self._model, exchanges=self.options.exchanges)

@@ -405,7 +405,7 @@ class SseEncoder:
         self._side = side
         self._limit = limit
         self._shape: tuple[bytes, bytes, JsonText] | None = None
-        """What is before and after the message in the latest event that was one chunk, and its fields as JSON."""
+        """The bytes before and after the message in the latest event that was one chunk, and its fields as JSON."""
         self._fields = dict(fields)
         self._known: dict[str | None, JsonText] = {}
         """The fields of events with the latest name and nothing else, as JSON."""
