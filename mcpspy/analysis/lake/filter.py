@@ -7,6 +7,7 @@ surely match, and one of rows that may match. Python's own filter decides on the
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from itertools import product
@@ -19,7 +20,7 @@ from mcpspy.core.query.fields import SLOW, SUBJECTS, atom_test
 from mcpspy.core.query.item import ExchangeItem, SessionEnd
 from mcpspy.core.query.lexer import MOMENTS, NUMBERS, ORDER, PATH, WORD, Atom, path_steps
 from mcpspy.core.query.parser import AllOf, Node, Not, parse, parse_tree
-from mcpspy.core.query.path import path_names
+from mcpspy.core.query.path import json_literal, path_names
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.regex import refuse
 from mcpspy.core.sanitize import sanitize
@@ -226,11 +227,63 @@ class _Compiler:
         if root != "params" and not response:
             return _exact("false")
         text, raw = request if root == "params" else response[0]
-        names = [
-            f"contains({text}, {quoted(name)})" for name in path_names(path_steps(atom.name[len(root) :]))
-        ]
+        steps = path_steps(atom.name[len(root) :])
+        names = [f"contains({text}, {quoted(name)})" for name in path_names(steps)]
         named = " AND ".join(names) or "true"
-        return Bounds("false", f"coalesce({named} OR contains({text}, '\\'), false) OR {raw} IS NOT NULL")
+        path = "".join(f'."{each}"' for each in (root, *steps))
+        value = f"TRY(json_extract({text}, {quoted('$' + path)}))::VARCHAR"
+        decided = _value(atom, value) if len({root, *steps}) == 1 + len(names) == 1 + len(steps) else None
+        if decided is None:
+            return Bounds("false", f"coalesce({named} OR contains({text}, '\\'), false) OR {raw} IS NOT NULL")
+        # DuckDB takes the first of two members of one name, and does not read what some peers accept.
+        twice = [f'"{re.escape(each)}".*"{re.escape(each)}"' for each in map(str, (root, *steps))]
+        hidden = f"regexp_matches({text}, {quoted('|'.join(['(?s)' + re.escape(chr(92)), *twice]))})"
+        possible = f"({decided.possible}) OR {hidden} OR ({value} IS NULL AND {named})"
+        return Bounds(
+            f"coalesce(({decided.sure}) AND NOT {hidden}, false)",
+            f"coalesce({possible}, false) OR {raw} IS NOT NULL"
+            if self._has_raw
+            else f"coalesce({possible}, false)",
+        )
+
+
+_INTEGER, _NUMBER = "-?[0-9]{1,15}", "[-0-9].*"
+"""JSON integers that DuckDB compares exactly, and all numbers, as regular expressions."""
+
+
+def _value(atom: Atom, value: str) -> Bounds | None:
+    """Return the condition of a value at a path, given its JSON in SQL; None if SQL cannot decide it.
+
+    Numbers of unusual notation, non-ASCII text, objects and arrays may match.
+    """
+    is_integer = f"regexp_full_match({value}, '{_INTEGER}')"
+    other_number = f"regexp_full_match({value}, '{_NUMBER}') AND NOT {is_integer}"
+    if atom.op == ":":
+        needle = atom.value.lower()
+        if not _SIMPLE.fullmatch(needle):
+            return None
+        sure = f"{value} = {quoted(needle)} AND {value} IN ('true', 'false', 'null')"
+        sure += f" OR starts_with({value}, '\"') AND contains(lower({value}), {quoted(needle)})"
+        is_ascii = f"strlen({value}) = length({value})"
+        return Bounds(
+            f"({sure}) AND {is_ascii}", f"{sure} OR NOT ({is_ascii}) OR regexp_matches({value}, '^[-0-9{{[]')"
+        )
+    literal = atom.value if atom.is_quoted else json_literal(atom.raw)
+    if isinstance(literal, str) and atom.op in ("=", "!="):
+        return (
+            _exact(f"{value} = {quoted(chr(34) + literal + chr(34))}") if _SIMPLE.fullmatch(literal) else None
+        )
+    if literal is None or isinstance(literal, bool):
+        return _exact(f"{value} = '{json.dumps(literal)}'")
+    if not isinstance(literal, int | float) or abs(literal) >= 1 << 53:
+        return None
+    compare = "=" if atom.op == "!=" else atom.op
+    sure = f"{is_integer} AND TRY_CAST({value} AS BIGINT) {compare} '{literal!r}'::DOUBLE"
+    return Bounds(sure, f"({sure}) OR ({other_number})")
+
+
+_SIMPLE = re.compile(r"[ !#-)+->@-\[\]-~]+", re.ASCII)
+"""Printable ASCII without the characters of wildcards and escapes."""
 
 
 _SAMPLES = (

@@ -27,6 +27,15 @@ RECORDINGS = Path(__file__).parents[3] / "recordings"
 
 Key = tuple[str, int]
 
+UNUSUAL_TEXTS = (
+    '{"jsonrpc":"2.0","method":"notifications/x","params":{"twice":1,"twice":2,"nan":1,"s":"100","zero":-0}}',
+    '{"jsonrpc":"2.0","method":"notifications/x","params":{"twice":1,"deep":{"x":1},"e":1e2,"o":{"b":1},"b":true}}',
+    '{"jsonrpc":"2.0","method":"notifications/x","params":{"n":null,"zero":0,"e":100.0,"big":123456789012345678901}}',
+    '{"jsonrpc":"2.0","method":"notifications/x","params":{"x":{"y":1.0},"b":"true","\\u0073":100,"a":"7"}}',
+    '{"jsonrpc":"2.0","method":"notifications/x","x":{"params":{"zero":0}},"params":{"x":[1],"zero":1}}',
+)
+"""Notifications whose JSON parsers read differently."""
+
 UNUSUAL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("client", {"id": 1.0, "method": "tools/call", "params": {"name": "Straße", "arguments": {"a": 7}}}),
     ("server", {"id": 1, "result": {"content": [{"type": "text", "text": "300 \u212aelvin"}]}}),
@@ -49,6 +58,7 @@ def unusual_recording(path: Path) -> None:
     for at, (side, message) in enumerate(UNUSUAL):
         text = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=at % 3 == 0)
         lines.append(f'{{"t":{at / 8},"from":"{side}","msg":{text}}}')
+    lines += [f'{{"t":8,"from":"client","msg":{text}}}' for text in UNUSUAL_TEXTS]
     raw = b'{"t":9,"from":"client","b64":"eyJqc29ucnBjIjoiMi4wIiwiaWQiOjksIm1ldGhvZCI6Imv/In0="}'
     path.write_bytes("\n".join(lines).encode() + b"\n" + raw + b"\n")
 
@@ -127,6 +137,11 @@ is:slow is:issue is:problem is:error is:unanswered is:request
 text:kelvin text:ELVIN text:keep text:istanbul text:"it's" text:straße text:é text:needle text:"\\"name\\"" text:i text:300
 /kelvin/i /^\\{"jsonrpc/ /\\}$/ /[0-9]{3}/
 params.name:* params.name=Straße params.arguments.a>5 params.arguments.a=7 params["a.b"].c[]:ké result.content[0].text:k
+params.arguments.a=7 params.arguments.a!=7 params.arguments.a=7.0 params.arguments.a<7 params.arguments.a>=7
+params.name=echo params.name="echo" params.name:ech params.name:k params.a:7 params.a>6 params.a=null params.name:true
+params.level=info params.data:KELVIN error.code=-32602 error.message=no error.message:no error.code<=0
+params.x.y=1 params.twice=1 params.twice=2 params.twice!=1 params.nan=1 params.o:1 params.b=true params.b:true params.n:null
+params.n=null params.zero=0 params.e=100 params.s=100 params.s="100" params.e:100 params.big>1 params.o:b params.deep.x=1
 result.a[0]=1 error.code<0 error.message:wrong result.isError:true params.a=7 params:x
 """.split()
 
