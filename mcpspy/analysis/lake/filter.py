@@ -7,6 +7,7 @@ surely match, and one of rows that may match. Python's own filter decides on the
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from itertools import product
@@ -19,7 +20,7 @@ from mcpspy.core.query.fields import SLOW, SUBJECTS, atom_test
 from mcpspy.core.query.item import ExchangeItem, SessionEnd
 from mcpspy.core.query.lexer import MOMENTS, NUMBERS, ORDER, PATH, WORD, Atom, path_steps
 from mcpspy.core.query.parser import AllOf, Node, Not, parse, parse_tree
-from mcpspy.core.query.path import path_names
+from mcpspy.core.query.path import json_literal, path_names
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.regex import refuse
 from mcpspy.core.sanitize import sanitize
@@ -98,10 +99,8 @@ class LakeFilter:
         self._table = _TABLES[table]
         self._query = parse(text, linted=True)  # It reports errors; the compiler refuses findings.
         node = parse_tree(text)
-        bounds, utf8 = (
-            _exact("true") if node is None else _Compiler(self._table, has_raw).bounds(node)
-            for has_raw in (True, False)
-        )
+        compilers = [_Compiler(self._table, has_unusual) for has_unusual in (True, False)]
+        bounds, usual = (_exact("true") if node is None else compiler.bounds(node) for compiler in compilers)
         self.key = self._table.key
         """The column that identifies a row in its session."""
         self.sure = f"({self._table.rows}) AND ({bounds.sure})"
@@ -110,10 +109,11 @@ class LakeFilter:
         """Condition of the rows on which `matches` decides; None if SQL decides on all."""
         if bounds.sure != bounds.possible:
             self.undecided = f"({self._table.rows}) AND ({bounds.possible}) AND NOT ({bounds.sure})"
-        self.is_decided_in_utf8 = utf8.sure == utf8.possible
-        """True if SQL decides on all rows for which `has_raw` is false."""
-        self.has_raw = " OR ".join(f"{raw} IS NOT NULL" for raw in self._table.texts.values())
-        """Condition of the rows with a message that is not UTF-8."""
+        self.usual = f"({self._table.rows}) AND ({usual.sure})" if usual.sure == usual.possible else None
+        """Condition of the rows that match, if there are no unusual rows; None if SQL cannot decide even then."""
+        raws = [f"{raw} IS NOT NULL" for raw in self._table.texts.values()]
+        self.unusual = " OR ".join([*raws, *dict.fromkeys(compilers[0].unusual)])
+        """Condition of the rows with text that SQL and Python may read differently."""
         first, *others = (
             f"coalesce(encode({text}), {raw}, ''::BLOB)" for text, raw in self._table.texts.items()
         )
@@ -137,8 +137,10 @@ def lake_filters(text: str) -> list[LakeFilter]:
 
 
 class _Compiler:
-    def __init__(self, table: _Table, has_raw: bool) -> None:
-        self._table, self._has_raw = table, has_raw
+    def __init__(self, table: _Table, has_unusual: bool) -> None:
+        self._table, self._has_unusual = table, has_unusual
+        self.unusual: list[str] = []
+        """Conditions of rows on which SQL cannot decide; without `has_unusual`, there are none of them."""
 
     def bounds(self, node: Node) -> Bounds:
         if isinstance(node, Atom):
@@ -217,7 +219,7 @@ class _Compiler:
         for text, raw in self._table.texts.items():
             # Three times as fast as lower(), and (?i) would match two letters outside ASCII.
             matches = f"coalesce(regexp_matches({text}, {quoted(_pattern(atom.value))}), false)"
-            found.append(Bounds(matches, f"{matches} OR {raw} IS NOT NULL" if self._has_raw else matches))
+            found.append(Bounds(matches, f"{matches} OR {raw} IS NOT NULL" if self._has_unusual else matches))
         return _any(found)
 
     def _path(self, atom: Atom) -> Bounds:
@@ -226,11 +228,61 @@ class _Compiler:
         if root != "params" and not response:
             return _exact("false")
         text, raw = request if root == "params" else response[0]
-        names = [
-            f"contains({text}, {quoted(name)})" for name in path_names(path_steps(atom.name[len(root) :]))
-        ]
+        steps = path_steps(atom.name[len(root) :])
+        names = [f"contains({text}, {quoted(name)})" for name in path_names(steps)]
         named = " AND ".join(names) or "true"
-        return Bounds("false", f"coalesce({named} OR contains({text}, '\\'), false) OR {raw} IS NOT NULL")
+        path = "".join(f'."{each}"' for each in (root, *steps))
+        value = f"TRY(json_extract({text}, {quoted('$' + path)}))::VARCHAR"
+        decided = _value(atom, value) if len({root, *steps}) == 1 + len(names) == 1 + len(steps) else None
+        if decided is None:
+            return Bounds("false", f"coalesce({named} OR contains({text}, '\\'), false) OR {raw} IS NOT NULL")
+        # DuckDB takes the first of two members of one name, and does not read what some peers accept.
+        twice = [f'"{re.escape(each)}".*"{re.escape(each)}"' for each in map(str, (root, *steps))]
+        hidden = f"regexp_matches({text}, {quoted('|'.join(['(?s)' + re.escape(chr(92)), *twice]))})"
+        matches, exceptions = decided
+        if not self._has_unusual:
+            return _exact(f"coalesce({matches}, false)")
+        unusual = f"coalesce(regexp_full_match({value}, {quoted('(?s)' + exceptions)}), {named}) OR {hidden}"
+        self.unusual.append(unusual := f"coalesce({unusual}, false)")
+        return Bounds(
+            f"coalesce({matches}, false) AND NOT {unusual}",
+            f"coalesce({matches}, false) OR {unusual} OR {raw} IS NOT NULL",
+        )
+
+
+_NUMBERS = r"-?[0-9]{16,}.*|-?[0-9]+[.eE].*|-0"
+"""JSON numbers in a notation that DuckDB does not compare as Python does."""
+
+
+def _value(atom: Atom, value: str) -> tuple[str, str] | None:
+    """Return the condition of a value at a path, given its JSON in SQL, and a pattern of values on which it is wrong.
+
+    Return None if SQL cannot decide it. The conditions name the value once: DuckDB would compute it each time.
+    """
+    if atom.op == ":":
+        needle = atom.value.lower()
+        if not _SIMPLE.fullmatch(needle):
+            return None
+        patterns = [
+            '"(?s:.*)' + _pattern(needle),
+            *([f"{needle}$"] if needle in ("true", "false", "null") else []),
+        ]
+        matches = f"regexp_matches({value}, {quoted('^(?:' + '|'.join(patterns) + ')')})"
+        return matches, r"[-0-9{\[].*|.*[^\x00-\x7f].*"
+    literal = atom.value if atom.is_quoted else json_literal(atom.raw)
+    if isinstance(literal, int | float) and not isinstance(literal, bool):
+        compare = "=" if atom.op == "!=" else atom.op
+        matches = f"TRY_CAST({value} AS DOUBLE) {compare} '{literal!r}'::DOUBLE"
+        return (matches, _NUMBERS) if abs(literal) < 1 << 53 else None
+    if isinstance(literal, str) and _SIMPLE.fullmatch(literal):
+        return f"{value} = {quoted(chr(34) + literal + chr(34))}", "x^"
+    return (
+        (f"{value} = '{json.dumps(literal)}'", "x^") if literal is None or isinstance(literal, bool) else None
+    )
+
+
+_SIMPLE = re.compile(r"[ !#-)+->@-\[\]-~]+", re.ASCII)
+"""Printable ASCII without the characters of wildcards and escapes."""
 
 
 _SAMPLES = (

@@ -92,7 +92,7 @@ def _value_test(atom: Atom) -> Callable[[Any], bool]:
     if atom.op == ":":
         return _colon_test(atom)
     if atom.op in ("=", "!="):
-        wanted = atom.value if atom.is_quoted else _literal(atom.raw)
+        wanted = atom.value if atom.is_quoted else json_literal(atom.raw)
         return lambda value: (
             value == wanted and (type(value) is type(wanted) or (is_number(value) and is_number(wanted)))
         )
@@ -107,7 +107,7 @@ def _colon_test(atom: Atom) -> Callable[[Any], bool]:
     like = text_test(atom)
     if atom.value == "*" and not atom.is_quoted:
         return lambda value: True
-    lowered, literal = atom.value.lower(), _literal(atom.value)
+    lowered, literal = atom.value.lower(), json_literal(atom.value)
 
     def test(value: Any) -> bool:
         if isinstance(value, str):
@@ -122,7 +122,7 @@ def _colon_test(atom: Atom) -> Callable[[Any], bool]:
     return test
 
 
-def _literal(text: str) -> Any:
+def json_literal(text: str) -> Any:
     """Return the value of JSON text; any other text is a string."""
     try:
         return json.loads(text, parse_constant=_reject)

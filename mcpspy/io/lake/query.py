@@ -144,10 +144,10 @@ class LakeConnection:
 
     def _selected(self, lake_filter: LakeFilter) -> str:
         """Return the condition of the matching rows; the filter itself decides on those that SQL cannot decide."""
-        if lake_filter.undecided is None or (
-            lake_filter.is_decided_in_utf8 and not self._has_rows(lake_filter.table, lake_filter.has_raw)
-        ):
+        if lake_filter.undecided is None:
             return lake_filter.sure
+        if lake_filter.usual is not None and not self._has_rows(lake_filter.table, lake_filter.unusual):
+            return lake_filter.usual
         import pyarrow as pa
 
         key = ("session", lake_filter.key)
