@@ -180,7 +180,7 @@ def _written(value: Any, document: Any, data: bytes | Raw) -> bytes | None:
                 return written[1:-1] if isinstance(value, str) else written
             if isinstance(part, dict | list) and (found := _written(value, part, parts[step])) is not None:
                 return found
-    except (DecodeError, KeyError, RecursionError):
+    except (DecodeError, ValueError, KeyError, RecursionError):
         pass
     return None
 

@@ -307,7 +307,7 @@ async def test_a_connection_that_was_closed_is_freed_without_the_cycle_collector
                 await called(spy, client, 3, f"Mcp-Session-Id: s{number}")
                 client.writer.close()
             async with asyncio.timeout(20):
-                while left := _of_connections():  # noqa: ASYNC110 - objects set no event.
+                while left := _of_connections():  # noqa: ASYNC110 - that a connection is freed has no event.
                     await asyncio.sleep(0)
             assert left == []
         finally:
