@@ -120,7 +120,7 @@ def test_a_sign_in_page_whose_client_is_not_known_is_joined_by_the_verifier() ->
     assert [note.get("joins") for note in second] == [None] * 4 + [[4], None]
 
 
-def test_programs_with_a_connection_for_each_request_are_told_by_their_user_agent() -> None:
+def test_programs_with_a_connection_for_each_request_are_distinguished_by_their_user_agent() -> None:
     clients = [Client(name, agent=f"{name}/1", keeps_connection=False) for name in "abc"]
     for number, notes in enumerate(interleaved(*clients), 1):
         assert set(flows(notes)) == {number}
