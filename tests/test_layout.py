@@ -33,7 +33,7 @@ WORLD = frozenset(
 )
 
 IO_LEVELS = (
-    ("settings", "manifest", "host_process"),
+    ("settings", "manifest", "host_process", "extras"),
     ("session_name",),
     ("recording", "scripts"),
     ("lockfile",),

@@ -1,7 +1,7 @@
-"""Extras: a check that a package is installed, and the command line that adds an extra to this installation.
+"""Extras: the check that a package is installed, and the command line that adds an extra.
 
-pip, pipx and uv have environments of their own, and mcpspy may come from a checkout, a wheel or an index: the command
-line names the tool and the source that it was installed with.
+pip, pipx and uv install into different environments, and mcpspy may come from a checkout, a wheel or an index: the
+command line names the tool and the source that it was installed with.
 """
 
 from __future__ import annotations
