@@ -421,6 +421,9 @@ def prepare(folder: Path, values: dict[str, str]) -> None:
     (folder / "chaos.toml").write_text(_block("rules.md", "toml"), encoding="utf-8")
     _configure(folder)
     shutil.copytree(ROOT / "recordings", folder / "recordings")
+    logs = folder / "Library" / "Logs" / "Claude"
+    logs.mkdir(parents=True)
+    shutil.copy(FILES / "mcp-server-weather.log", logs)
     shutil.copy(FILES / "mcp-cassette.json", folder / "cassette.json")
     shutil.copy(FILES / "mcphawk.db", folder / ".mcphawk" / "mcphawk.db")
     place = Workplace(folder, values)

@@ -105,7 +105,7 @@ def main(args: argparse.Namespace) -> int:
     """Read the whole file before the first write."""
     if args.file != STDIN and Path(args.file).is_dir():
         return _import_folder(Path(args.file), args)
-    require_folder(args)
+    require_folder(args, args.file)
     check(args.output)
     check_redaction(read_redaction(args))
     format, found = read(args.file, args.source)  # noqa: A001

@@ -74,7 +74,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("redact: --output and --check exclude each other")
     if is_folder(args.session, args.dir):
         return _redact_folder(Path(args.session), None if out is None else Path(out), args)
-    require_folder(args)
+    require_folder(args, args.session)
     source = str(find(args.session, args.dir))
     counts: Counter[tuple[str, str]] = Counter()
     redacting = redactor(

@@ -82,10 +82,10 @@ def adding_shown(progress: ProgressBar) -> Callable[[int, int, int], None]:
     return show
 
 
-def require_folder(args: argparse.Namespace) -> None:
-    """Raise UsageError for workers of a command that has only one file to read."""
+def require_folder(args: argparse.Namespace, source: str) -> None:
+    """Raise UsageError for workers of a command whose source is not a folder."""
     if args.workers > 1 or args.on is not None:
-        raise UsageError("--workers and --on: only possible with a folder", "leave them out")
+        raise UsageError(sanitize(f"{source}: not a folder, which --workers and --on need"), "leave them out")
 
 
 def create_output(out: Path, folder: Path) -> None:

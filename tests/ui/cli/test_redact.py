@@ -179,7 +179,7 @@ def test_a_file_that_cannot_be_written_is_reported_and_the_others_are_redacted(
             ["FOLDER/empty", "--check"],
             "FOLDER/empty: this folder contains no recordings (name another folder)",
         ),
-        (["FOLDER/in.jsonl", "--check", "--workers", "2"], "--workers and --on: only possible with a folder"),
+        (["FOLDER/in.jsonl", "--check", "--workers", "2"], "not a folder, which --workers and --on need"),
     ],
 )
 def test_a_wrong_folder_is_one_line(

@@ -265,7 +265,7 @@ def test_an_interrupted_import_continues_in_the_middle_of_a_file(
     [
         (["{folder}", "--session", "1"], "--session: not possible with a folder"),
         (["{folder}", "-o", "{folder}"], "the folder of the recordings (use another folder)"),
-        (["{folder}/mcp.log", "--workers", "2"], "--workers and --on: only possible with a folder"),
+        (["{folder}/mcp.log", "--workers", "2"], "not a folder, which --workers and --on need"),
         (["{folder}/empty"], "this folder contains no files"),
     ],
 )
