@@ -62,7 +62,7 @@ ENOUGH = 600
 REMEMBERED = max(MAX_CLIENTS, MAX_ENDED, MAX_REMEMBERED) + 100
 """Sessions over HTTP before sampling, in a run that is long enough for a slope: then all tables are full."""
 WARM_UP = 10
-"""The first of so many parts of the samples is left out."""
+"""Parts of the samples, of which the first is left out."""
 
 
 class Wrapped:

@@ -1,7 +1,7 @@
 """Fuzz targets of the filter language where something else than Python evaluates it: the exported page, and SQL.
 
 What Python's own filter matches is expected. The page gets ASCII without regular expressions, because JavaScript folds
-case and reads expressions otherwise, which docs/export.md says.
+case and reads expressions otherwise (docs/export.md).
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ result.a[0]=1 error.code<0 error.message:wrong result.isError:true params.a=7 pa
 PATHS = """
 params.arguments.limit=5 params.arguments.limit!=5 params.arguments.limit>4 params.arguments.limit<=4 params.arguments.limit=5.0
 params.name=search params.name!=search params.name:EAR params.name:true result.isError=true result.isError!=true
-result.isError:true result.isError:tru error.code<0 error.code=-32602 error.message:Such params.arguments.limit=null
+result.isError:true result.isError:rue error.code<0 error.code=-32602 error.message:Such params.arguments.limit=null
 """.split()
 
 
