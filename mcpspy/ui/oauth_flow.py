@@ -66,14 +66,19 @@ class FlowRows:
         return self._steps.get(self._flows.get(row, (-1, -1)), [])
 
 
-def oauth_flow(model: SessionModel, row: int) -> list[tuple[str, str | None]] | None:
-    """Return the lines that show the steps of a flow, with their tones; None if the row is not one of them."""
+def flow_steps(model: SessionModel, row: int) -> list[int]:
+    """Return the rows of the flow to which a row belongs; none if it is not a step."""
     index = model.index
     if index.kind(row) is not RowKind.NOTE or index.texts[index.method[row]] != OAUTH:
-        return None
+        return []
     flows = FlowRows(model)
     flows.update(len(model))
-    notes = [(step, note) for step in flows.steps(row) if isinstance(note := model.message(step), Note)]
+    return flows.steps(row)
+
+
+def oauth_flow(model: SessionModel, row: int) -> list[tuple[str, str | None]] | None:
+    """Return the lines that show the steps of a flow, with their tones; None if the row is not one of them."""
+    notes = [(step, note) for step in flow_steps(model, row) if isinstance(note := model.message(step), Note)]
     if not notes:
         return None
     lines: list[tuple[str, str | None]] = [

@@ -24,6 +24,7 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.ui.filter_items import RowItem
+from mcpspy.ui.oauth_flow import flow_steps
 from mcpspy.ui.row_filter import FilteredView, SortOrder, ViewOptions
 from mcpspy.ui.session_loader import MergedLoader, SessionLoader
 from mcpspy.ui.trust_notes import trust_differences, trust_note
@@ -195,7 +196,9 @@ class WebSession:
         return {
             "row": self._members(change),
             "bodies": {str(each): body_text(self.model.message(each)) for each in bodies},
-            "along": [self.row(each) for each in self._along(row)] if is_request else [],
+            "along": [
+                self.row(each) for each in (self._along(row) if is_request else flow_steps(self.model, row))
+            ],
             "carriers": [self.row(each) for each in carriers],
             "related": {name: None if each is None else self.row(each) for name, each in related.items()},
         }

@@ -8,6 +8,7 @@ from shutil import copy
 
 import pytest
 
+from tests.ui.web.recordings import request, response, write
 from tests.ui.web.serving import Served, served
 
 RECORDINGS = Path(__file__).resolve().parents[3] / "recordings"
@@ -147,3 +148,21 @@ async def test_orders_that_cannot_be_executed_are_an_error_each(tmp_path: Path) 
         assert await server.status("/api/s/x/control", "POST", foreign, '{"order":"release all"}') == 403
     async with served(tmp_path, allows_control=True, is_signed_in=False) as server:
         assert await server.status("/api/s/x/control", "POST", data="{}") == 401
+
+
+async def test_an_authorization_flow_is_one_row_with_its_steps(tmp_path: Path) -> None:
+    step: dict[str, object] = {"note": "oauth", "stream": "1", "status": 200}
+    chain = ("challenge", 1, 401), ("challenge", 2, 401), ("token", 1, 200), ("retry", 1, 200)
+    entries = [
+        {**step, "t": http / 10, "http": http, "step": name, "flow": flow, "status": status}
+        for http, (name, flow, status) in enumerate(chain, 1)
+    ]
+    write(tmp_path / "signed-in.jsonl", [request(0.05, 1), response(0.5, 1), *entries])
+    async with served(tmp_path) as server:
+        (session,) = (await server.get("sessions"))["sessions"]
+        rows = (await server.get(f"s/{session['key']}/rows"))["rows"]
+        found = await server.get(f"s/{session['key']}/rows/{rows[-1][NUMBER]}")
+
+    assert [row[METHOD] for row in rows] == ["tools/call", "oauth", "oauth"]
+    assert [row[AT] for row in found["along"]] == [0.1, 0.3, 0.4]
+    assert found["along"][-1][NUMBER] == rows[-1][NUMBER]

@@ -128,7 +128,7 @@ function alongOf(row) {
   if (!along.length) return null;
   const items = along.slice(0, PAGE).map((each) => make("li", {}, linkTo(each, `${moment(each.at)} s`), " ", ...visible(`${each.method} ${each.subject}`)));
   const rest = along.length > PAGE ? [make("li", {}, `and ${(along.length - PAGE).toLocaleString("en")} more`)] : [];
-  return make("section.along", {}, make("h3", {}, "Notifications"), make("ul", {}, ...items, ...rest));
+  return make("section.along", {}, make("h3", {}, row.kind === "request" ? "Notifications" : "Steps"), make("ul", {}, ...items, ...rest));
 }
 
 function httpOf(row, words) {
