@@ -126,9 +126,11 @@ function side(name, body, bytes, from, words) {
 function alongOf(row) {
   const along = session.along(row);
   if (!along.length) return null;
-  const items = along.slice(0, PAGE).map((each) => make("li", {}, linkTo(each, `${moment(each.at)} s`), " ", ...visible(`${each.method} ${each.subject}`)));
+  const isRequest = row.kind === "request";
+  const textOf = (each) => (isRequest ? `${each.method} ${each.subject}` : `${each.subject}, ${each.status}`);
+  const items = along.slice(0, PAGE).map((each) => make("li", {}, linkTo(each, `${moment(each.at)} s`), " ", ...visible(textOf(each))));
   const rest = along.length > PAGE ? [make("li", {}, `and ${(along.length - PAGE).toLocaleString("en")} more`)] : [];
-  return make("section.along", {}, make("h3", {}, row.kind === "request" ? "Notifications" : "Steps"), make("ul", {}, ...items, ...rest));
+  return make("section.along", {}, make("h3", {}, isRequest ? "Notifications" : "Steps"), make("ul", {}, ...items, ...rest));
 }
 
 function httpOf(row, words) {

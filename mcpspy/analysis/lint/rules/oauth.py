@@ -112,6 +112,10 @@ class _NoServerMetadata(_NotServed):
     """Metadata of the authorization server."""
 
 
+def _of_another_client(entries: str) -> str:
+    return entries.replace('"flow":1', '"flow":2')
+
+
 _S256 = '["S256"]'
 _LACKS_RESOURCE = _STEP % (RESOURCE, 404, '"names":[]')
 _LACKS_SERVER = _STEP % (SERVER, 404, '"names":[]')
@@ -125,6 +129,7 @@ _REGISTERS = _STEP % (REGISTRATION, 201, '"names":["redirect_uris"]')
     valid=(
         f"{_LACKS_RESOURCE}\n{_RESOURCE % _PROXY}\n{_SERVER % (_PROXY, _S256)}",
         _SERVER % (_PROXY, '["S256"]'),
+        f"{_LACKS_RESOURCE}\n{_of_another_client(_SERVER % (_PROXY, _S256))}",
     ),
     invalid=f"{_LACKS_RESOURCE}\n{_SERVER % (_PROXY, _S256)}",
 )
@@ -141,7 +146,11 @@ def no_resource_metadata(event: LintEvent) -> Iterator[Report]:
     "AUTH105",
     "metadata of the authorization server not served",
     page=RFC + "8414#section-3",
-    valid=(f"{_LACKS_SERVER}\n{_SERVER % (_PROXY, _S256)}\n{_REGISTERS}", _REGISTERS),
+    valid=(
+        f"{_LACKS_SERVER}\n{_SERVER % (_PROXY, _S256)}\n{_REGISTERS}",
+        _REGISTERS,
+        f"{_LACKS_SERVER}\n{_of_another_client(_REGISTERS)}",
+    ),
     invalid=f"{_LACKS_SERVER}\n{_REGISTERS}",
 )
 def no_server_metadata(event: LintEvent) -> Iterator[Report]:
