@@ -74,7 +74,7 @@ recordings: $(INSTALLED) peers
 
 bench: $(INSTALLED) peers
 	sh bench/rivals.sh $(PYTHON)
-	$(BIN)/python bench/all.py
+	$(BIN)/python bench/all.py --page
 
 # The public conformance suite of MCP; SERVER='COMMAND {port}' or CLIENT=COMMAND: those of another SDK.
 conformance: $(INSTALLED) peers
