@@ -270,8 +270,11 @@ class ExchangeContext:
         package = None if encoding is None or encoding in self._reported else missing_package(encoding)
         if package is not None and encoding is not None:
             self._reported.add(encoding)
+            from mcpspy.io.extras import install_command
+
+            command = install_command("compression")
             say(
-                f"bodies compressed by {encoding} are recorded as they are sent (install mcpspy[compression])"
+                f"bodies compressed by {encoding} are recorded as they are sent, without {package}: {command}"
             )
 
     def public_origin(self, request: HttpRequest) -> str:

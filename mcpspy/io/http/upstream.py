@@ -158,7 +158,9 @@ class UpstreamClient:
         except OSError as error:
             raise UpstreamError(reason(error)) from error
         if find_spec("h2") is None:
-            raise UpstreamError("it speaks only HTTP/2: install mcpspy[http2]")
+            from mcpspy.io.extras import install_command
+
+            raise UpstreamError(f"it speaks only HTTP/2, which needs h2: {install_command('http2')}")
         self._trusted.set_alpn_protocols([HTTP2, HTTP1])
         try:
             return await self._open()

@@ -134,5 +134,5 @@ async def test_without_the_extra_the_error_names_it(
     server: Http2Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upstream, "find_spec", lambda _: None)
-    with pytest.raises(UpstreamError, match=r"it speaks only HTTP/2: install mcpspy\[http2\]"):
+    with pytest.raises(UpstreamError, match=r"it speaks only HTTP/2, which needs h2: .*\[http2\]"):
         await ask(server.client(), "/mcp", b"{}")
