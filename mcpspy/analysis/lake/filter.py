@@ -238,12 +238,16 @@ class _Compiler:
             return Bounds("false", f"coalesce({named} OR contains({text}, '\\'), false) OR {raw} IS NOT NULL")
         # DuckDB takes the first of two members of one name, and does not read what some peers accept.
         twice = [f'"{re.escape(each)}".*"{re.escape(each)}"' for each in map(str, (root, *steps))]
-        hidden = f"regexp_matches({text}, {quoted('|'.join(['(?s)' + re.escape(chr(92)), *twice]))})"
+        hidden = f"regexp_matches({text}, {quoted('(?s)' + '|'.join(twice))})"
         matches, exceptions = decided
         if not self._has_unusual:
             return _exact(f"coalesce({matches}, false)")
-        unusual = f"coalesce(regexp_full_match({value}, {quoted('(?s)' + exceptions)}), {named}) OR {hidden}"
-        self.unusual.append(unusual := f"coalesce({unusual}, false)")
+        odd = f"coalesce(regexp_full_match({value}, {quoted('(?s)' + exceptions)}), true)"
+        # DuckDB evaluates a branch of CASE only for its rows, but each part of OR and AND for all.
+        unusual = (
+            f"CASE WHEN contains({text}, '\\') THEN true WHEN {named} THEN {hidden} OR {odd} ELSE false END"
+        )
+        self.unusual.append(unusual)
         return Bounds(
             f"coalesce({matches}, false) AND NOT {unusual}",
             f"coalesce({matches}, false) OR {unusual} OR {raw} IS NOT NULL",
