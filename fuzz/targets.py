@@ -217,7 +217,6 @@ def _items() -> list[ChangeItem]:
 _ITEMS = _items()
 HEADER = read_header(b'{"mcpspy":1,"id":"0","started":"2026-11-26T00:00:00.000Z","name":"s","command":["s"]}')
 UNSKIPPED = tuple(
-    replace(rule, unusual=False, beyond_plain=False, beyond_compact=False, in_meta=False, shape=False)
-    for rule in RULES
+    replace(rule, unusual=False, beyond_plain=False, beyond_compact=False, in_meta=False) for rule in RULES
 )
 SQL = duckdb.connect()
