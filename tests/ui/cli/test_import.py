@@ -246,8 +246,6 @@ def test_no_file_is_overwritten_and_none_that_is_not_there_is_read(
     assert there.read_bytes() == b"mine"
     printed = refused("gone", ["gone"], tmp_path, capsys)
     assert printed == "no such file"
-    printed = refused(str(tmp_path), [str(tmp_path)], tmp_path, capsys)
-    assert printed == "a folder (name a file in it)"
 
 
 def test_a_disk_that_is_full_leaves_nothing(
