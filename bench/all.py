@@ -51,7 +51,7 @@ HEADLINES = (
     ("a call over HTTP, beside other recorders", "field: HTTP: a call, p50", ""),
     ("a call of the Python SDK's server over HTTP", "http: tools/call, JSON: p50", "direct"),
     ("a call of a fast server over HTTP: added time", "http: fast server, tools/call: added p50", "HAProxy"),
-    ("an event over HTTP: added time", "http: SSE event: added p50", "HAProxy"),
+    ("an event over HTTP: added time", "http: SSE event: added p50", "direct"),
     (
         "a call over HTTP with a script: added time",
         "scripts: HTTP call with a script: added p50",
@@ -81,15 +81,16 @@ def main() -> int:
     report = Report(f"mcpspy {__version__}, {'quick' if arguments.quick else 'full'}")
     failed = []
     for name in arguments.names or NAMES:
+        load = os.getloadavg()[0]
         rows = measured(name, quick=arguments.quick)
         if rows is None:
             failed.append(name)
-        else:
-            report.add(*rows)
+            continue
+        report.add(*rows)
+        append_history(arguments.history, rows, load, quick=arguments.quick)
+        if arguments.page:
+            write_page(PAGE, arguments.history)
     report.show()
-    append_history(arguments.history, report, quick=arguments.quick)
-    if arguments.page:
-        write_page(PAGE, report, quick=arguments.quick)
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed or (arguments.check and report.missed) else 0
@@ -111,33 +112,45 @@ def measured(name: str, *, quick: bool) -> list[Row] | None:
     ]
 
 
-def append_history(path: Path, report: Report, *, quick: bool) -> None:
-    """Append the figures, one line each, for comparison with later runs."""
+def append_history(path: Path, rows: list[Row], load: float, *, quick: bool) -> None:
+    """Append the figures of one benchmark, a line each, for comparison with later runs, and for the page."""
     same = {
-        "at": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "at": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         "version": __version__,
-        "machine": machine(),
+        "machine": f"{machine()}, load {load:.1f} before",
         "quick": quick,
     }
     with path.open("a", encoding="utf-8") as file:
-        for row in report.rows:
+        for row in rows:
             figure = {"figure": row.figure, "ours": row.measured, "value": row.value, "unit": row.unit}
-            file.write(json.dumps({**same, **figure, "holds": row.holds}, ensure_ascii=False) + "\n")
+            rest = {"baseline": row.baseline, "most": row.most, "least": row.least, "holds": row.holds}
+            file.write(json.dumps({**same, **figure, **rest}, ensure_ascii=False) + "\n")
 
 
-def write_page(page: Path, report: Report, *, quick: bool) -> None:
-    """Replace the tables of the benchmarks that ran; the headlines only if all did."""
-    text = page.read_text(encoding="utf-8")
-    when = f"{datetime.now(UTC):%Y-%m-%d}, {machine()}, load {os.getloadavg()[0]:.1f}{', `--quick`' * quick}"
-    names = {row.figure.split(": ")[0] for row in report.rows}
-    for name in names:
-        rows = [row for row in report.rows if row.figure.startswith(f"{name}: ")]
-        text = replaced(
-            text, name, f"{when}:\n\n{table((row.figure.removeprefix(f'{name}: '), row) for row in rows)}"
-        )
-    if names >= set(NAMES):
-        text = replaced(text, "headlines", f"{when}:\n\n{headlines(report)}")
+def write_page(page: Path, history: Path) -> None:
+    """Replace the tables of the page by the last run of each benchmark."""
+    text, latest = page.read_text(encoding="utf-8"), last_runs(history)
+    for name, (when, rows) in latest.items():
+        shown = ((row.figure.removeprefix(f"{name}: "), row) for row in rows)
+        text = replaced(text, name, f"{when}:\n\n{table(shown)}")
+    text = replaced(text, "headlines", headlines([row for _, rows in latest.values() for row in rows]))
     page.write_text(text, encoding="utf-8")
+
+
+def last_runs(history: Path) -> dict[str, tuple[str, list[Row]]]:
+    """Return date, machine and rows of the last run of each benchmark. Runs without baselines are too old."""
+    runs: dict[str, tuple[str, list[Row]]] = {}
+    for line in history.read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        if "baseline" not in entry:
+            continue
+        name = entry["figure"].split(": ")[0]
+        when = f"{entry['at']} UTC, {entry['machine']}{', `--quick`' * entry['quick']}"
+        if name not in runs or runs[name][0] != when:
+            runs[name] = when, []
+        names = ("figure", "baseline", "value", "most", "least", "unit")
+        runs[name][1].append(Row(measured=entry["ours"], **{each: entry[each] for each in names}))
+    return runs
 
 
 def replaced(page: str, name: str, content: str) -> str:
@@ -164,23 +177,18 @@ def with_sign(cell: str) -> str:
     return cell.replace(" x", " \N{MULTIPLICATION SIGN}")
 
 
-def headlines(report: Report) -> str:
+def headlines(rows: list[Row]) -> str:
     """Return the headline figures, and the targets that were missed."""
-    chosen = [
-        (
-            text,
-            next(
-                row
-                for row in report.rows
-                if row.figure.startswith(figure) and row.baseline.startswith(baseline)
-            ),
-        )
-        for text, figure, baseline in HEADLINES
-    ]
-    missed = [row for row in report.rows if row.holds is False]
-    targets = [row for row in report.rows if row.holds is not None]
-    named = "".join(f"\n- {row.figure}: {with_sign(row.cells()[3])}" for row in missed)
-    return f"{table(chosen)}\n\nOf {len(targets)} targets, {len(missed)} were missed{':' if missed else '.'}\n{named}"
+    chosen: dict[str, Row] = {}
+    for text, figure, baseline in HEADLINES:
+        for row in rows:
+            if row.figure.startswith(figure) and row.baseline.startswith(baseline):
+                chosen.setdefault(text, row)
+    missed = [row for row in rows if row.holds is False]
+    targets = [row for row in rows if row.holds is not None]
+    named = "".join(f"\n- {row.figure}: {with_sign(row.cells()[3])} ({with_sign(row.bar)})" for row in missed)
+    count = f"Of {len(targets)} targets, {len(missed)} were missed"
+    return f"{table(chosen.items())}\n\n{count}{':' if missed else '.'}\n{named}".rstrip()
 
 
 if __name__ == "__main__":
