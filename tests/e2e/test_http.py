@@ -443,13 +443,24 @@ async def test_the_steps_of_an_authorization_are_one_flow_without_a_secret(
 async def test_clients_that_authorize_at_the_same_time_have_a_flow_each(
     peers: Peers, guarded: dict[str, str]
 ) -> None:
-    async with peers.proxied(guarded["described"]) as through_mcpspy:
-        played = await asyncio.gather(*(peers.play("oauth.py", through_mcpspy) for _ in range(3)))
+    all_wait = asyncio.Barrier(3)
+
+    async def meet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await all_wait.wait()
+        writer.write(b".")
+        writer.close()
+
+    async with (
+        peers.proxied(guarded["described"]) as through_mcpspy,
+        await asyncio.start_server(meet, "127.0.0.1", 0) as meeting,
+    ):
+        client = f"oauth.py --meet {meeting.sockets[0].getsockname()[1]}"
+        played = await asyncio.gather(*(peers.play(client, through_mcpspy) for _ in range(3)))
     assert [(each.complaints, each.code) for each in played] == [("", 0)] * 3
     (read,) = await peers.recorded("recorded")
     notes = [note.fields for note in read.notes("oauth")]
     flows = [fields["flow"] for fields in notes]
-    assert flows != sorted(flows), "the clients took turns"
+    assert flows != sorted(flows)
     chains = {fields["flow"]: fields["chain"] for fields in notes if "chain" in fields}
     assert chains == dict.fromkeys((1, 2, 3), CHAIN)
     assert [sum(flow == number for flow in flows) for number in (1, 2, 3)] == [len(CHAIN)] * 3

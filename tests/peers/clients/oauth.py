@@ -1,6 +1,6 @@
 """The Python SDK's client at a server that requires a token: it registers, is authorized, and calls a tool.
 
-    .peers/venv/bin/python tests/peers/clients/oauth.py [--mode auto|legacy|2026-07-28] [--any-resource] [--secrets FILE] -- URL
+    .peers/venv/bin/python tests/peers/clients/oauth.py [--mode auto|legacy|2026-07-28] [--any-resource] [--secrets FILE] [--meet PORT] -- URL
 
 There is no browser and no user: this client requests the authorization endpoint, which must redirect at once. Prints
 its requests by origin and the result of the tool, as JSON; one line on stderr and exit code 1 if it was rejected.
@@ -61,7 +61,8 @@ class Storage:
 class User:
     """The user with a browser."""
 
-    def __init__(self) -> None:
+    def __init__(self, meets: int | None) -> None:
+        self._meets = meets
         self.secrets: dict[str, str] = {}
         """Name → value of each code, token, state and verifier, and of the client's secret."""
         self._back = httpx2.URL(CALLBACK)
@@ -78,6 +79,9 @@ class User:
         self.secrets.update((name, str(value)) for name, value in values if name in SECRETS and value)
 
     async def authorize(self, url: str) -> None:
+        if self._meets is not None:
+            async with await anyio.connect_tcp("127.0.0.1", self._meets) as others:
+                await others.receive()
         async with httpx2.AsyncClient(event_hooks={"request": [self.hear]}) as browser:
             answer = await browser.get(url)
             if not answer.is_redirect:
@@ -105,7 +109,7 @@ def use_resource_of_metadata(auth: OAuthClientProvider) -> None:
 
 
 async def run(url: str, options: argparse.Namespace) -> dict[str, Any]:
-    user, storage = User(), Storage()
+    user, storage = User(options.meet), Storage()
     about = OAuthClientMetadata(client_name="oauth-client", redirect_uris=[AnyUrl(CALLBACK)])
     auth = OAuthClientProvider(
         url,
@@ -147,6 +151,7 @@ def main() -> int:
     parser.add_argument(
         "--secrets", type=Path, help="write the values that no recording may contain, as JSON"
     )
+    parser.add_argument("--meet", type=int, help="authorize when a server on this port sends something")
     parser.add_argument("url")
     options = parser.parse_args()
     try:
