@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 from math import ceil, fsum
 from typing import NamedTuple
@@ -20,7 +20,10 @@ _made = count()
 
 
 MOST_RUNS = 100
-"""Number of runs above which a union sorts all of them at once: thousands of short sessions."""
+"""Number of runs above which a union sorts them in portions: long sessions, and thousands of short ones."""
+
+PORTION = 1 << 16
+"""Numbers that are sorted together then: as objects, they take two megabytes."""
 
 
 class Durations(NamedTuple):
@@ -55,7 +58,7 @@ class Distribution:
         union = Distribution()
         union._runs = [run for spread in spreads for run in spread._all()]
         if len(union._runs) > MOST_RUNS:
-            union._runs = [array("d", sorted(chain.from_iterable(union._runs)))]
+            union._runs = [array("d", sorted(chain.from_iterable(part))) for part in _portions(union._runs)]
         union._sorted = sum(map(len, union._runs))
         return union
 
@@ -92,6 +95,19 @@ class Distribution:
 
     def _all(self) -> list[array[float]]:
         return [*self._runs, array("d", sorted(self._fresh))]
+
+
+def _portions(runs: Sequence[array[float]]) -> Iterator[list[array[float]]]:
+    """Yield consecutive runs that have `PORTION` numbers together."""
+    part: list[array[float]] = []
+    size = 0
+    for run in runs:
+        part.append(run)
+        size += len(run)
+        if size >= PORTION:
+            yield part
+            part, size = [], 0
+    yield part
 
 
 def _ranked(runs: Sequence[array[float]], rank: int) -> float:

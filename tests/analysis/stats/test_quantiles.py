@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from math import ceil, fsum
 
 import pytest
@@ -75,3 +76,21 @@ def test_quantiles_stay_correct_as_numbers_are_added() -> None:
     assert found.quantiles(0.5) == [1.0]
     found.add(2.0)
     assert found.quantiles(0.5) == [2.0]
+
+
+def test_a_union_of_many_runs_sorts_a_part_of_them_at_once() -> None:
+    spreads = []
+    for first in range(3):
+        spread = Distribution()
+        for number in range(first, 600_000, 3):
+            spread.add(float(number * 7919 % 600_011))
+        spreads.append(spread)
+    whole = sorted(float(number * 7919 % 600_011) for number in range(600_000))
+    tracemalloc.start()
+    try:
+        union = Distribution.union(spreads)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert union.quantiles(0.5, 0.99) == [whole[299_999], whole[593_999]]
+    assert peak < 2 * 8 * 600_000  # Its own eight bytes for each number, and the objects of one part.
