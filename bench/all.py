@@ -59,9 +59,9 @@ HEADLINES = (
     ),
     ("the mock, 64 calls at once over HTTP", "mock: HTTP, Python SDK's echo: 64 at once", "Python SDK"),
     ("replay, 50 requests at once", "replay: stdio, 50 at once", ""),
-    ("the terminal UI reads a million messages", "tui: whole index, a million messages", ""),
+    ("the terminal UI reads a whole recording", "tui: whole index, ", ""),
     ("lint of a million messages", "lint: ", ""),
-    ("a question in SQL", "lake: ten questions, 1,000,000 messages: lake", ""),
+    ("a question in SQL", "lake: 1,000,000 messages, mean of 10 questions: lake", ""),
     ("a lake with two processes", "lake: lake add, 1,000,000 messages: two processes", ""),
 )
 """Text, beginning of the figure, and beginning of the baseline, of the rows at the top of the page."""

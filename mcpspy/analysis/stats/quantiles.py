@@ -22,8 +22,8 @@ _made = count()
 MOST_RUNS = 100
 """Number of runs above which a union sorts them in portions: long sessions, and thousands of short ones."""
 
-PORTION = 1 << 16
-"""Numbers that are sorted together then: as objects, they take two megabytes."""
+PORTION = 1 << 14
+"""Numbers that are sorted together then: as objects, they take half a megabyte."""
 
 
 class Durations(NamedTuple):
