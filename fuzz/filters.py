@@ -15,13 +15,12 @@ import duckdb
 from mcpspy.analysis.lake.filter import LakeFilter
 from mcpspy.analysis.lake.schema import TABLES, TEXTS, StoredRecording
 from mcpspy.analysis.lake.tables import SessionTables
-from mcpspy.core.protocol.message import Notification
 from mcpspy.core.query.item import ExchangeItem
 from mcpspy.core.query.parser import parse
 from mcpspy.core.session.session import Session
 from mcpspy.io.recording.reader import Recording
-from mcpspy.ui.filter_items import exchange_item
 from tests.analysis.export.html.filters import SESSION, Pages, in_python
+from tests.io.lake.lakes import items
 
 STORED = StoredRecording(key="k", digest="d", uri="file:///r", size=1, state="ended", is_redacted=True)
 ROWS = Path(__file__).parent / "rows.jsonl"
@@ -62,28 +61,15 @@ def database() -> tuple[duckdb.DuckDBPyConnection, dict[str, dict[int, ExchangeI
         connection.execute(f"CREATE TABLE {table} ({columns})")
         places = ", ".join("?" * len(TABLES[table]))
         connection.executemany(f"INSERT INTO {table} VALUES ({places})", [*tables.rows(table)])  # noqa: S608
-    items: dict[str, dict[int, ExchangeItem]] = {"exchanges": {}, "messages": {}}
-    for exchange in session.exchanges:
-        items["exchanges"][exchange.number] = exchange_item(exchange, "request")
-    for change in session.changes:
-        if isinstance(what := change.what, Notification):
-            items["messages"][change.number] = ExchangeItem(
-                at=what.at,
-                side=what.side,
-                kind="notification",
-                method=what.method,
-                subject=what.subject or "",
-                size=len(what.data),
-                stream=what.frame.stream or "",
-                has_issue=bool(what.flaws or change.flaw),
-                data=what.data,
-            )
-    return connection, items
+    found: dict[str, dict[int, ExchangeItem]] = {"exchanges": {}, "messages": {}}
+    for table, number, item in items(session):
+        found[table][number] = item
+    return connection, found
 
 
 def same_rows(each: LakeFilter, text: str) -> None:
     """Assert that SQL, and Python where SQL cannot decide, select the rows that match the filter."""
-    connection, items = database()
+    connection, of_tables = database()
 
     def rows(condition: str) -> list[dict[str, Any]]:
         query = f"SELECT {each.key} AS key, {each.columns} FROM {each.table} WHERE {condition}"  # noqa: S608
@@ -97,5 +83,5 @@ def same_rows(each: LakeFilter, text: str) -> None:
         if each.matches(row):
             found.add(key)
     query = parse(text)
-    expected = {key for key, item in items[each.table].items() if query.matches(item)}
+    expected = {key for key, item in of_tables[each.table].items() if query.matches(item)}
     assert found == expected, (text, each.table, found, expected)

@@ -39,7 +39,7 @@ MAX_FLOWS, MAX_PROOFS = 64, 1 << 12
 """Number of flows, and of values of their clients, that are remembered."""
 
 MAX_WAIT = 1000
-"""Number of messages after which the first use of a token is no longer waited for."""
+"""Maximum number of messages with a token between its issue and its first use."""
 
 _PROOFS = {
     "code": "code",

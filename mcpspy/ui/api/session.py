@@ -325,8 +325,8 @@ class ReadSession:
 def read(path_or_id: str | os.PathLike[str] = "last", folder: str | None = None) -> ReadSession:
     """Return a session by its file, `last`, its name, its id or the beginning of its id.
 
-    `folder` is the sessions folder, by default that of the user. Raise UsageError if there is no such session or the
-    file is not a recording, and CannotStart if it cannot be read.
+    `folder` is the sessions folder, by default the user's. Raise UsageError if the session is not found or the file is
+    not a recording, and CannotStart if it cannot be read.
 
     >>> mcpspy.read("recordings/everything-sdk-auto.jsonl").server
     'mcp-servers/everything 2.0.0'

@@ -39,8 +39,8 @@ class RecordingFile:
         be written as JSON, or its own text or bytes) and optionally the seconds since the start. Without them, it
         comes a millisecond after the message before. `name` is the name of the session. Secrets are redacted, as in
         every recording, unless `redact` is false. Notes, such as lines of stderr and heads of HTTP, are not copied.
-        Raise UsageError if the file exists or a message is invalid, and CannotStart if the file cannot be written; then
-        there is no file.
+        Raise UsageError if the file exists or a message is invalid, and CannotStart if the file cannot be written; no
+        file remains then.
 
         >>> import os, tempfile
         >>> folder = tempfile.mkdtemp()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bench.many_sessions import write_sessions
 from mcpspy.analysis.lake.schema import TABLES
+from mcpspy.core.protocol.message import Notification
+from mcpspy.core.query.item import ExchangeItem
+from mcpspy.core.session.session import Session
 from mcpspy.io.lake.add import AddResult, add
 from mcpspy.io.lake.files import Lake
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.redaction import RedactionOptions
+from mcpspy.ui.filter_items import exchange_item
 
 
 def summaries(folder: Path) -> list[Summary]:
@@ -49,3 +54,27 @@ def content(lake: Lake) -> dict[str, list[str]]:
         )
         for table in TABLES
     }
+
+
+def items(session: Session) -> Iterator[tuple[str, int, ExchangeItem]]:
+    """Yield the rows of a session by the code that `stats -q` tests: table, number, item."""
+    for change in session.changes:
+        what, exchange = change.what, change.exchange
+        if exchange is not None and what is exchange.request:
+            yield "exchanges", exchange.number, exchange_item(exchange, "request")
+        elif isinstance(what, Notification):
+            yield (
+                "messages",
+                change.number,
+                ExchangeItem(
+                    at=what.at,
+                    side=what.side,
+                    kind="notification",
+                    method=what.method,
+                    subject=what.subject or "",
+                    size=len(what.data),
+                    stream=what.frame.stream or "",
+                    has_issue=bool(what.flaws or change.flaw),
+                    data=what.data,
+                ),
+            )

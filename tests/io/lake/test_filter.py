@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.analysis.lake.filter import LakeFilter, lake_filters
-from mcpspy.core.protocol.message import Notification
 from mcpspy.core.query.item import ExchangeItem
 from mcpspy.core.query.lexer import QueryError
 from mcpspy.core.query.parser import parse
 from mcpspy.io.lake.files import Lake
 from mcpspy.io.lake.maintenance import compact
 from mcpspy.io.lake.query import LakeConnection
-from mcpspy.io.recording.reader import Recording, Summary
-from mcpspy.ui.filter_items import exchange_item
-from tests.io.lake.lakes import filled, folder_of, generated, summaries
+from mcpspy.io.recording.reader import Recording
+from tests.io.lake.lakes import filled, folder_of, generated, items, summaries
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
 
@@ -63,31 +60,6 @@ def unusual_recording(path: Path) -> None:
     path.write_bytes("\n".join(lines).encode() + b"\n" + raw + b"\n")
 
 
-def items(summary: Summary) -> Iterator[tuple[str, int, ExchangeItem]]:
-    """Yield the rows of a session by the code that `stats -q` tests: table, number, item."""
-    session = Recording(summary.path).session()
-    for change in session.changes:
-        what, exchange = change.what, change.exchange
-        if exchange is not None and what is exchange.request:
-            yield "exchanges", exchange.number, exchange_item(exchange, "request")
-        elif isinstance(what, Notification):
-            yield (
-                "messages",
-                change.number,
-                ExchangeItem(
-                    at=what.at,
-                    side=what.side,
-                    kind="notification",
-                    method=what.method,
-                    subject=what.subject or "",
-                    size=len(what.data),
-                    stream=what.frame.stream or "",
-                    has_issue=bool(what.flaws or change.flaw),
-                    data=what.data,
-                ),
-            )
-
-
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, dict[str, dict[Key, ExchangeItem]]]:
     """A lake of generated, real and unusual sessions, and their rows as items of the filter."""
@@ -102,7 +74,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, dict[str, dict
     compact(lake)  # Fewer files: a connection opens all of them.
     table: dict[str, dict[Key, ExchangeItem]] = {"exchanges": {}, "messages": {}}
     for summary in found:
-        for name, number, item in items(summary):
+        for name, number, item in items(Recording(summary.path).session()):
             table[name][summary.header.id, number] = item
     return Lake(folder_of(lake)), table
 
@@ -163,7 +135,7 @@ def test_sql_decides_paths_without_unusual_rows(
     lake, _ = filled(tmp_path / "lake", found)
     table: dict[str, dict[Key, ExchangeItem]] = {"exchanges": {}, "messages": {}}
     for summary in found:
-        for name, number, item in items(summary):
+        for name, number, item in items(Recording(summary.path).session()):
             table[name][summary.header.id, number] = item
     with monkeypatch.context() as patch:
         if ".arguments." in atom:  # Members of other names occur twice in some messages.
