@@ -61,7 +61,7 @@ class Storage:
 class User:
     """The user with a browser."""
 
-    def __init__(self, meets: int | None) -> None:
+    def __init__(self, meets: int | None = None) -> None:
         self._meets = meets
         self.secrets: dict[str, str] = {}
         """Name → value of each code, token, state and verifier, and of the client's secret."""
