@@ -187,7 +187,7 @@ function news(key, facts) {
   showFacts();
   if (isFirst) listing.measure(); // The rows of a run have one more column.
   control.show(facts.control);
-  if (isFirst && openRow) showMessage(byId("detail"), openRow, wordsToMark(place.q), close); // Now with the time of day.
+  if (isFirst && openRow) refreshMessage(byId("detail"), openRow);
   if (place.view === "timeline") return refreshTracks();
   if (place.view !== "messages") return;
   rows?.refresh();

@@ -37,6 +37,11 @@ def write_run(folder: Path, names: Any = tuple(RUN), **header: object) -> None:
         (folder / f"{name}.jsonl").write_text("\n".join([json.dumps(fields), *rest]) + "\n", encoding="utf-8")
 
 
+def line(entry: dict[str, object]) -> bytes:
+    """Return the line of an entry."""
+    return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+
+
 def request(at: float, number: int, name: str = "echo") -> dict[str, object]:
     params = {"name": name, "arguments": {"text": f"hello {number}"}}
     msg = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}

@@ -11,10 +11,11 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
+from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.web.access import Access
 from tests.analysis.export.html.axe import violations
 from tests.analysis.export.html.chromium import Page, chromium
-from tests.ui.web.recordings import RECORDINGS, failure, request, response, write
+from tests.ui.web.recordings import RECORDINGS, failure, line, request, response, write
 from tests.ui.web.serving import Served, served, wrong
 
 in_chromium = pytest.mark.asyncio(loop_scope="module")
@@ -333,3 +334,23 @@ async def test_the_page_reconnects_and_shows_what_it_missed(browser: Page, tmp_p
         await browser.until(f"{TEXT.format('found')} === '2 rows'")
 
         await browser.until("document.getElementById('connection').hidden")
+
+
+@in_chromium
+async def test_the_focus_stays_in_a_message_that_is_answered_meanwhile(browser: Page, tmp_path: Path) -> None:
+    header = {"transport": "stdio", "command": ["server"], "name": "live"}
+    writer = Writer(str(tmp_path), None, header, say=print)
+    try:
+        writer.write([line(request(0.0, 1))])
+        async with served(tmp_path) as live:
+            await browser.open(f"{live.origin}/s/{Path(writer.path).stem}/1#{live.token}")
+            await browser.until(
+                "document.querySelector('#detail .body') && document.querySelector('#tall .method')"
+            )
+            await browser.evaluate("document.querySelector('#detail .body').focus()")
+            writer.write([line(response(0.1, 1))])
+            await browser.until("document.querySelectorAll('#detail .body').length === 2")
+
+            assert await browser.evaluate("document.activeElement.ariaLabel") == "Request, body"
+    finally:
+        writer.close()

@@ -8,7 +8,7 @@ function showMessage(element, row, words, close) {
   const bodies = make("div.sides", {}, ...sidesOf(row, words));
   const parts = [
     headOf(row, close),
-    make("p.aside", {}, factsOf(row)),
+    make("p.about.aside", {}, factsOf(row)),
     make("p.cells.aside", {}),
     flawsOf(row),
     linksOf(row),
@@ -16,8 +16,14 @@ function showMessage(element, row, words, close) {
     alongOf(row),
     httpOf(row, words),
   ];
-  element.replaceChildren(...parts.filter((part) => part !== null));
+  keepFocus(element, () => element.replaceChildren(...parts.filter((part) => part !== null)));
   element.scrollTop = 0;
+  session.views(row, (found) => showViews(element, found));
+}
+
+/** Show what depends on facts of the session that arrived after the row: the time of day, and the user's cells. */
+function refreshMessage(element, row) {
+  element.querySelector(".about").textContent = factsOf(row);
   session.views(row, (found) => showViews(element, found));
 }
 
@@ -25,7 +31,16 @@ function showMessage(element, row, words, close) {
 function showViews(element, { cells, views }) {
   const named = session.facts.columns.map((name, i) => [name, cells[i]]).filter(([, cell]) => cell);
   element.querySelector(".cells").replaceChildren(...named.map(([name, cell]) => make("span", {}, ...visible(`${name} `), piece(cell))));
-  for (const box of element.querySelectorAll(".views")) box.replaceChildren(...(views[box.dataset.body] ?? []).map(viewOf));
+  keepFocus(element, () => {
+    for (const box of element.querySelectorAll(".views")) box.replaceChildren(...(views[box.dataset.body] ?? []).map(viewOf));
+  });
+}
+
+/** Replace content of an element; the focus stays on the part with the same label. */
+function keepFocus(element, replace) {
+  const label = element.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
+  replace();
+  if (label && !element.contains(document.activeElement)) [...element.querySelectorAll("[aria-label]")].find((each) => each.ariaLabel === label)?.focus({ preventScroll: true });
 }
 
 /** Return a view: a line with the place of the content, and the lines of the view. */
