@@ -12,11 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from hypothesis import settings
 
 from tests.strict import strict_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+# Tests time nothing: an example may take long on a machine that does something else.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # Child processes would inherit that `nohup` and a shell's `&` ignore these signals; some tests need them.
 if hasattr(signal, "SIGHUP"):

@@ -314,7 +314,7 @@ class McpspyApp(App[None]):
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):
             hint = "Type words: stats, slow, stderr, resend … (enter: run, esc: close)"
-            self.push_screen(Palette(id="--command-palette", placeholder=hint))
+            self.push_screen(Palette(placeholder=hint))
 
     def action_help(self) -> None:
         from mcpspy.ui.tui.help import Group, HelpScreen, grouped

@@ -99,3 +99,14 @@ async def test_a_click_on_an_action_that_is_no_longer_found_does_nothing(
 
 def test_synonyms_belong_to_bindings() -> None:
     assert set(SYNONYMS) <= names(node.BINDINGS for node in keyed())
+
+
+async def test_the_palette_opens_again_while_the_one_before_is_still_being_removed(
+    opened: Any, make_recording: Make
+) -> None:
+    async with opened(make_recording(), size=(80, 24)) as screen:
+        await screen.until(lambda: screen.count)
+        screen.app.action_command_palette()
+        screen.app.pop_screen()
+        screen.app.action_command_palette()
+        await screen.shows("toggle filter")
