@@ -106,7 +106,9 @@ async def test_the_palette_opens_again_while_the_one_before_is_still_being_remov
 ) -> None:
     async with opened(make_recording(), size=(80, 24)) as screen:
         await screen.until(lambda: screen.count)
-        screen.app.action_command_palette()
+        await screen.press("colon")
+        await screen.shows("toggle filter")
         screen.app.pop_screen()
         screen.app.action_command_palette()
+        await screen.until(lambda: isinstance(screen.app.screen, Palette))
         await screen.shows("toggle filter")
