@@ -136,17 +136,22 @@ def splice(
 
 def body_line(at: float, side: str, fields: JsonText, body: bytes) -> bytes:
     """Return the line of a message that is the whole body of a request or response, as `splice` does."""
-    decode = strict_json.decoder()
-    if decode is not None and body[:1] == b"{" and body[-1:] == b"}" and LF not in body and body.isascii():
-        # The fast path: in nearly every body, nothing but the envelope is added.
-        try:
-            decode(body)
-            if len(body) <= SHORT or not strict_json.is_deep(body):
-                return b'{"t":%.6f,"from":"%b",%b,"msg":%b}\n' % (at, side.encode(), fields[1:-1], body)
-        except (ValueError, RecursionError):
-            pass
+    if body[:1] == b"{" and body[-1:] == b"}" and is_ordinary(body):  # Nearly every body.
+        return b'{"t":%.6f,"from":"%b",%b,"msg":%b}\n' % (at, side.encode(), fields[1:-1], body)
     prefix = b'{"t":%.6f,"from":"%b",%b,' % (at, side.encode(), fields[1:-1])
     return b"".join(splice(prefix, [body], body=True))
+
+
+def is_ordinary(message: bytes) -> bool:
+    """Return whether a message is ASCII, one line, and strict JSON; False if more is needed to know that."""
+    decode = strict_json.decoder()
+    if decode is None or LF in message or CR in message or not message.isascii():
+        return False
+    try:
+        decode(message)
+    except (ValueError, RecursionError):
+        return False
+    return len(message) <= SHORT or not strict_json.is_deep(message)
 
 
 def splice_raw(
@@ -404,8 +409,11 @@ class SseEncoder:
         """Create an encoder. The data of an event of more than `limit` bytes is not recorded (0: no limit)."""
         self._side = side
         self._limit = limit
-        self._shape: tuple[bytes, bytes, JsonText] | None = None
-        """The bytes before and after the message in the latest event that was one chunk, and its fields as JSON."""
+        self._shape: tuple[bytes, bytes, bytes] | None = None
+        """How the latest event that was one chunk begins and ends, with the brackets of its message; the line's prefix.
+
+        None while the next event may depend on what has arrived.
+        """
         self._fields = dict(fields)
         self._known: dict[str | None, JsonText] = {}
         """The fields of events with the latest name and nothing else, as JSON."""
@@ -415,7 +423,9 @@ class SseEncoder:
         """Return the events that end in `data`, and the buffers to append for them."""
         was_holding = self._framer.is_holding
         events = self.events(data)
-        if len(events) == 1 and not (was_holding or self._framer.is_holding):
+        if self._framer.is_holding:
+            self._shape = None
+        elif len(events) == 1 and not was_holding:
             self._learn_shape(data, events[0])
         return events, [buffer for event in events for buffer in self.line(at, event)]
 
@@ -426,22 +436,22 @@ class SseEncoder:
         if event.id is None and event.retry is None and event.oversized is None:
             begin, _, end = data.partition(event.data[0])
             if begin.endswith(b"data: ") and end in (b"\n\n", b"\r\n\r\n"):
-                self._shape = begin, end, self._json_fields(event)
+                fields = self._fields if event.event is None else self._fields | {"event": event.event}
+                prefix = frame_prefix(self._side, fields) + b'"msg":'
+                self._shape = begin + b"{", b"}" + end, prefix
 
     def known_line(self, at: float, data: bytes) -> bytes | None:
         """Return the line of a chunk that is an event like the one before, except for its message; None for any other.
 
         In place of `feed`: nothing of the chunk is kept.
         """
-        if self._shape is None or self._framer.is_holding or (self._limit and len(data) > self._limit):
+        if self._shape is None or (self._limit and len(data) > self._limit):
             return None
-        begin, end, fields = self._shape
+        begin, end, prefix = self._shape
         if not (data.startswith(begin) and data.endswith(end)):
             return None
-        message = data[len(begin) : -len(end)]
-        if not message or LF in message or CR in message:
-            return None
-        return body_line(at, self._side, fields, message)
+        message = data[len(begin) - 1 : 1 - len(end)]
+        return prefix % at + message + b"}\n" if is_ordinary(message) else None
 
     def events(self, data: bytes) -> list[SseEvent]:
         """Return the events that end in `data`, for a caller that records them with `line` or `fields`."""

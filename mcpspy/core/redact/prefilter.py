@@ -90,7 +90,7 @@ class Prefilter:
         self._longest = max(map(len, self._all))
 
     @cached_property
-    def _exact(self) -> Search:
+    def exact(self) -> Search:
         """The search for all literals in lower-case text."""
         return BytesAhoCorasick(
             self._all, matchkind=MatchKind.Standard, implementation=Implementation.DFA
@@ -106,7 +106,7 @@ class Prefilter:
         """Return the matches of literals in any case of letters, in order, also overlapping ones."""
         lower = data.lower()
         if len(data) < LONG:
-            return self._exact(lower, overlapping=True)
+            return self.exact(lower, overlapping=True)
         in_lower, as_is = self._fragments
         found: Matches = []
         for search in in_lower:
@@ -116,7 +116,7 @@ class Prefilter:
         if not found:
             return found
         if len(found) * DENSE > len(data):
-            return self._exact(lower, overlapping=True)
+            return self.exact(lower, overlapping=True)
         return self._around(lower, sorted([start for _, start, _ in found]))
 
     def _around(self, lower: bytes, places: list[int]) -> Matches:
@@ -139,7 +139,7 @@ class Prefilter:
             shifts.append(start - length)
             length += end - start + 1
         matches = []
-        for number, start, stop in self._exact(b"\0".join(parts), overlapping=True):
+        for number, start, stop in self.exact(b"\0".join(parts), overlapping=True):
             shift = shifts[bisect_right(starts, start) - 1]
             matches.append((number, start + shift, stop + shift))
         return matches
@@ -147,7 +147,7 @@ class Prefilter:
     def hits(self, data: bytes) -> list[Hit]:
         """Return the hits in order; nearly always none."""
         # Most data is short: without a call of `find`.
-        matches = self._exact(data.lower(), overlapping=True) if len(data) < LONG else self.find(data)
+        matches = self.exact(data.lower(), overlapping=True) if len(data) < LONG else self.find(data)
         return self.ordered(data, matches) if matches or AT_SIGN in data else []
 
     def ordered(self, data: bytes, matches: Matches) -> list[Hit]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
 
-from mcpspy.core.redact.prefilter import AT_SIGN, B64, builtin_prefilter
+from mcpspy.core.redact.prefilter import AT_SIGN, B64, LONG, builtin_prefilter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ class Redactor:
         self._custom_rules = rules
         self._found = found
         self._prefilter = rules.prefilter if rules is not None else builtin_prefilter()
-        self._find = self._prefilter.find
         self._is_thorough = rules is not None and rules.is_thorough
         self._blocks: KeyBlocks | None = None
         """The keys that arrive line by line; None until the first one begins."""
@@ -52,11 +51,15 @@ class Redactor:
 
     def lines(self, data: bytes) -> bytes:
         """Return whole lines, redacted: nearly always unchanged."""
-        if self._is_in_block():
+        if self._blocks is not None and self._blocks.is_open:
             return self._lines_in_block(data)
         if self._is_thorough:
             return b"".join(map(self._line, _lines(data)))
-        matches = self._find(data)
+        # Most data is short: without a call of `find`.
+        prefilter = self._prefilter
+        matches = (
+            prefilter.exact(data.lower(), overlapping=True) if len(data) < LONG else prefilter.find(data)
+        )
         if not matches and AT_SIGN not in data:
             return data
         pieces: list[bytes] = []

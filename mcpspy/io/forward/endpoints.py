@@ -76,7 +76,7 @@ class EndpointProbe(McpEndpoint):
         self.is_mcp = False
         self.streams = _ObservedScopes(upstream.path, lambda: decided(self))
 
-    def record_at_once(self, _lines: Iterable[bytes | bytearray], _size: int) -> bool:
+    def record_at_once(self, _lines: Lines, _size: int) -> bool:
         """Return False: all lines go through `record`."""
         return False
 

@@ -58,13 +58,24 @@ class BodyStream:
         """Wake the reader if there is something to read, and nothing takes it in the reader's place."""
         if self._waiting is None or not (self._pieces or self.is_over):
             return
-        if self._take is None or self.is_over or not self._is_taken(self._take):
+        pieces = self._pieces
+        if self.is_over or not self._is_taken(pieces[0] if len(pieces) == 1 else b"".join(pieces)):
             self.interrupt()
 
-    def _is_taken(self, take: Callable[[bytes], bool]) -> bool:
-        pieces = self._pieces
+    def pass_on(self, piece: bytes) -> None:
+        """Do what `feed` and `flush` do, with one piece of a body that is not over."""
+        if self._waiting is not None and not self._pieces and self._is_taken(piece):
+            return
+        if not self.is_over:  # Otherwise there was an error.
+            self.feed(piece)
+        self.interrupt()
+
+    def _is_taken(self, arrived: bytes) -> bool:
+        """Give what has arrived to what takes it in the reader's place. Return False if the reader has to read."""
+        if self._take is None:
+            return False
         try:
-            if not take(pieces[0] if len(pieces) == 1 else b"".join(pieces)):
+            if not self._take(arrived):
                 return False
         except Exception as error:  # The reader raises it.
             self.end(error)

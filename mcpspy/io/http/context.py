@@ -29,7 +29,7 @@ from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
     from mcpspy.core.protocol.http_headers import Headers, Upstream
-    from mcpspy.core.recording.encode import Value
+    from mcpspy.core.recording.encode import Lines, Value
     from mcpspy.io.host_process import Fields
     from mcpspy.io.http.server import HttpRequest
     from mcpspy.io.http.upstream import UpstreamClient
@@ -223,11 +223,13 @@ class ExchangeContext:
     def next_number(self) -> int:
         return next(self._numbers)
 
-    def record_at_once(self, lines: Iterable[bytes | bytearray], size: int) -> bool:
+    def record_at_once(self, lines: Lines, size: int) -> bool:
         """Write lines to the recording, unless that would block other exchanges. Return whether they are written."""
         if size > THREAD_WRITE_SIZE or self._writing.locked():
             return False
-        self.recorder.write(b"".join(lines) if size <= JOIN_LIMIT else lines)
+        if size <= JOIN_LIMIT and not isinstance(lines, bytes):
+            lines = b"".join(lines)
+        self.recorder.write(lines)
         return True
 
     async def record(self, lines: Iterable[bytes | bytearray], size: int) -> None:

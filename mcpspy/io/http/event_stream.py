@@ -89,7 +89,8 @@ class EventStream:
             self._interception.routes.add_uninspected(self)
         try:
             while self._intercepted is None or held or encoder.is_inside_event:
-                chunk = await body.next(None if decoded.is_decoding else self._forward_at_once)
+                is_simple = not (decoded.is_decoding or self._may_name_endpoint or self._head.lists_tools)
+                chunk = await body.next(self._forward_at_once if is_simple else None)
                 if chunk is None:
                     await self._request.write(held)
                     break
@@ -113,15 +114,10 @@ class EventStream:
         Also if that could mean to wait: for the client to read, or for a write to the recording.
         """
         context, request = self._context, self._request
-        if (
-            self._may_name_endpoint
-            or self._head.lists_tools
-            or not request.is_writable
-            or len(chunk) > JOIN_LIMIT
-        ):
+        if not request.is_writable or len(chunk) > JOIN_LIMIT:
             return False
         line = self._encoder.known_line(context.recorder.now(), chunk)
-        if line is None or not context.record_at_once((line,), len(line)):
+        if line is None or not context.record_at_once(line, len(line)):
             return False
         request.send(chunk)
         return True

@@ -112,6 +112,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._known: KnownHeads[ResponseHead] = KnownHeads()
         self._is_between = True
         """True if nothing of the next response has arrived."""
+        self._is_between_chunks = False
+        """True if nothing of the next chunk of the body has arrived."""
         self._keeps_alive = False
         self._has_more = False
         """True if something follows the response: the connection is not used again."""
@@ -154,6 +156,8 @@ class UpstreamConnection(asyncio.Protocol):
             writable.set()
 
     def data_received(self, data: bytes) -> None:
+        if self._is_between_chunks and self._has_taken_chunk(data):
+            return
         if self._short is not None:
             if self._has_responded(self._short, data):
                 return
@@ -181,6 +185,8 @@ class UpstreamConnection(asyncio.Protocol):
                 self._fail(UpstreamError(f"the head of its response exceeds {MAX_HEAD} bytes"))
                 self.transport.abort()
             return
+        if not data.endswith(b"\n"):
+            self._is_between_chunks = False
         head = self._response.head
         if was_between and not self._is_between and data.endswith(b"\r\n\r\n"):
             self._head_packet = data
@@ -188,6 +194,17 @@ class UpstreamConnection(asyncio.Protocol):
         if is_whole and self._keeps_alive and self._method == "POST":
             self._known.add(packet, head, int(head.length or 0))
         self._wake()
+
+    def _has_taken_chunk(self, packet: bytes) -> bool:
+        """Take a packet that is one chunk, so that nothing is left to parse. Return False for any other."""
+        end = packet.find(b"\r\n", 0, 8)
+        size = len(packet) - end - 4
+        if size <= 0 or packet[:end] != b"%x" % size or not packet.endswith(b"\r\n"):
+            return False
+        if self._response is None or self._response.body.is_over:
+            return False
+        self._response.body.pass_on(packet[end + 2 : -2])
+        return True
 
     def _take_whole(self, head: ResponseHead, body: bytes) -> None:
         """Take a response whose head is known, so that nothing is left to parse."""
@@ -221,7 +238,14 @@ class UpstreamConnection(asyncio.Protocol):
         if self._response is not None and not self._response.body.is_over:
             self._response.body.feed(piece)
 
+    def on_chunk_header(self) -> None:
+        self._is_between_chunks = False
+
+    def on_chunk_complete(self) -> None:
+        self._is_between_chunks = True
+
     def on_message_complete(self) -> None:
+        self._is_between_chunks = False
         self._keeps_alive = self._parser.should_keep_alive()
         self._is_between = True
         if self._response is not None:

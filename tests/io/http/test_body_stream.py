@@ -105,28 +105,37 @@ async def test_data_that_arrives_while_the_reader_waits_is_taken_in_its_place() 
     body.flush()
     await asyncio.sleep(0)
     assert (taken, reading.done(), body.size) == ([b"ab", b"c"], False, 0)
-    body.feed(b"refused")
-    body.flush()
-    body.feed(b" and what follows")
-    body.flush()
+    body.pass_on(b"d")
+    body.pass_on(b"refused")
+    body.pass_on(b" and what follows")
     assert await reading == b"refused and what follows"
-    assert taken == [b"ab", b"c", b"refused"]
+    assert taken == [b"ab", b"c", b"d", b"refused"]
+    assert body.size == 0
 
 
-async def test_the_end_is_left_to_the_reader_and_so_is_a_failure() -> None:
-    def take(data: bytes) -> bool:
-        raise ValueError(data.decode())
+def failing(data: bytes) -> bool:
+    raise ValueError(data.decode())
 
-    for end, expected in ((True, b"last"), (False, None)):
-        body, _ = stream()
-        reading = asyncio.create_task(body.next(take))
-        await asyncio.sleep(0)
+
+async def test_the_end_is_left_to_the_reader() -> None:
+    body, _ = stream()
+    reading = asyncio.create_task(body.next(failing))
+    await asyncio.sleep(0)
+    body.feed(b"last")
+    body.end()
+    body.flush()
+    assert await reading == b"last"
+
+
+@pytest.mark.parametrize("is_one_piece", [True, False])
+async def test_an_error_of_what_takes_the_data_is_raised_in_the_reader(is_one_piece: bool) -> None:
+    body, _ = stream()
+    reading = asyncio.create_task(body.next(failing))
+    await asyncio.sleep(0)
+    if is_one_piece:
+        body.pass_on(b"last")
+    else:
         body.feed(b"last")
-        if end:
-            body.end()
         body.flush()
-        if expected is not None:
-            assert await reading == expected
-        else:
-            with pytest.raises(ValueError, match="last"):
-                await reading
+    with pytest.raises(ValueError, match="last"):
+        await reading
