@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpspy.io.http import intercepted_exchange
+from mcpspy.io.http import intercepted_response
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ async def test_a_bug_in_reading_a_stream_ends_it_and_leaves_no_one_waiting(
         client = await spy.client()
         await client.post(PING)
         served = await spy.server.call()
-        monkeypatch.setattr(intercepted_exchange, "is_message", lambda _: 1 / 0)
+        monkeypatch.setattr(intercepted_response, "is_message", lambda _: 1 / 0)
         await served.send(EVENTS + chunk(event(PONG)))
         await client.head()
         with pytest.raises(asyncio.IncompleteReadError):
