@@ -134,7 +134,7 @@ class Extension:
 
     def views(self, data: bytes, wait: float = 0.0) -> list[ContentView]:
         """Return the views of the contents of a message; `wait` is for all of them."""
-        from mcpspy.ui.tui.detail.content_view import blocks
+        from mcpspy.ui.views.blocks import blocks
 
         until = time.monotonic() + wait
         found = []
