@@ -43,8 +43,8 @@ class ClientDisconnected(Exception):  # noqa: N818
     """The connection to the client must be closed."""
 
 
-class ExchangeName(Protocol):
-    """An exchange as its entries in the recording name it, and as its messages are routed."""
+class ExchangeInfo(Protocol):
+    """The facts about an exchange by which its messages are recorded and routed."""
 
     @property
     def fields(self) -> dict[str, Value]:
@@ -67,8 +67,8 @@ class ExchangeName(Protocol):
         """Return whether the response arrives on another stream (2024-11-05)."""
 
 
-class WithoutCoroutine(Protocol):
-    """An exchange that forwards a message itself (`io.http.short_exchange`)."""
+class FastPath(Protocol):
+    """An exchange that forwards an unchanged message without a coroutine (`io.http.short_exchange`)."""
 
     def forward(self) -> bool:
         """Forward the message that was decided on. Return False, before anything, if that needs a coroutine."""
@@ -87,14 +87,14 @@ class InterceptedExchange:
         self,
         context: ExchangeContext,
         interception: HttpInterception,
-        name: ExchangeName,
+        info: ExchangeInfo,
         body: bytes = b"",
-        short: WithoutCoroutine | None = None,
+        short: FastPath | None = None,
     ) -> None:
         """Prepare the exchange. `body` is the client's message, if there is one."""
         self._context = context
         self._interception = interception
-        self._name = name
+        self._info = info
         self._body = body
         self.short = short
         """The exchange that forwards unchanged messages, until anything else is to be done."""
@@ -111,8 +111,8 @@ class InterceptedExchange:
         self._is_open = True
         self.is_draining = False
         """True if the server's response is still read after the client got another one."""
-        self.is_get = name.is_get
-        self.stream = name.stream
+        self.is_get = info.is_get
+        self.stream = info.stream
         interception.add_exchange(self)
 
     @cached_property
@@ -133,16 +133,16 @@ class InterceptedExchange:
     @property
     def fields(self) -> dict[str, Value]:
         """The fields of this exchange's entries in the recording."""
-        return self._name.fields
+        return self._info.fields
 
     @property
     def lists_tools(self) -> bool:
-        return self._name.lists_tools
+        return self._info.lists_tools
 
     @property
     def is_answered_here(self) -> bool:
         """Return whether the client waits here for its response; in HTTP+SSE (2024-11-05) it waits on another stream."""
-        return self._is_open and not self.is_get and not self._name.is_address
+        return self._is_open and not self.is_get and not self._info.is_address
 
     def deliver(self, step: actions.Step) -> None:
         """Execute a step without a coroutine, or queue it. Ignored if the client has disconnected."""
@@ -344,7 +344,7 @@ class InterceptedExchange:
                 return step.data
             if isinstance(step, actions.Dropped):
                 self._held.clear()
-                if step.side == CLIENT and (not self._unanswered or self._name.is_address):
+                if step.side == CLIENT and (not self._unanswered or self._info.is_address):
                     raise ClientAnswered
                 await self._forever()  # A dropped message has no response: wait until a side hangs up.
             self._apply(step)

@@ -122,7 +122,9 @@ async def test_a_port_that_another_process_reuses_has_the_name_of_that_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pids = iter((7, 8))
-    monkeypatch.setattr(streams_module, "clients_of", lambda addresses, _: {addresses[0]: {"pid": next(pids)}})
+    monkeypatch.setattr(
+        streams_module, "clients_of", lambda addresses, _: {addresses[0]: {"pid": next(pids)}}
+    )
     clients = ClientProcesses()
 
     for stream, pid in (("1", 7), ("2", 8)):
