@@ -49,17 +49,30 @@ def test_an_old_python_is_refused_in_one_line(
     )
 
 
-def test_a_checkout_without_its_packages_is_refused_in_one_line() -> None:
+PACKAGE = r"the package \w+ is not installed \(.+ install .+\)"
+"""A missing package, and the command line that installs it."""
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "line"),
+    [
+        (["ls"], 3, PACKAGE),
+        (["run", "--", "cat"], 0, f"cannot record: {PACKAGE}; traffic continues unrecorded"),
+        (["run", "--rule", "tool:echo => drop", "--", "cat"], 3, PACKAGE),
+    ],
+    ids=["ls", "run", "run with a rule"],
+)
+def test_without_a_package_one_line_names_it_and_the_command_that_installs_it(
+    command: list[str], code: int, line: str
+) -> None:
     done = subprocess.run(
-        [sys.executable, "-S", "-m", "mcpspy", "ls"],
+        [sys.executable, "-S", "-m", "mcpspy", *command],
         cwd=Path(mcpspy.__file__).parents[1],
+        input="{}\n",
         capture_output=True,
         encoding="utf-8",
         timeout=30,
     )
 
-    assert done.returncode == 3
-    assert re.fullmatch(
-        r"mcpspy: the package \w+ is not installed \(pipx install \. or make demo in the checkout\)\n",
-        done.stderr,
-    ), done.stderr
+    assert re.fullmatch(f"mcpspy: {line}\n", done.stderr), done.stderr
+    assert (done.returncode, done.stdout) == (code, "" if code else "{}\n")

@@ -277,6 +277,17 @@ def _may_be_deep(data: bytes) -> bool:
     return True
 
 
+def string(data: bytes) -> str | None:
+    """Return the text of a JSON string, else None; a lone surrogate is escaped."""
+    if not data.startswith(b'"'):
+        return None
+    try:
+        text: str = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        text = json.loads(data.decode("utf-8", "backslashreplace"))
+    return text
+
+
 def one_line(data: bytes) -> bytes:
     """Return the message with line ends, which are only white space in JSON, replaced by blanks."""
     return data.replace(b"\r", b" ").replace(b"\n", b" ")

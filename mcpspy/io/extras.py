@@ -1,4 +1,4 @@
-"""Extras: the check that a package is installed, and the command line that adds an extra.
+"""Packages that are not installed: the error that names them, and the command line that installs them.
 
 pip, pipx and uv install into different environments, and mcpspy may come from a checkout, a wheel or an index: the
 command line names the tool and the source that it was installed with.
@@ -20,26 +20,41 @@ def require(package: str, command: str, extra: str = "lake") -> None:
         raise CannotStart(f"{command} needs {package}, which is not installed", install_command(extra))
 
 
-def install_command(extra: str) -> str:
-    """Return the command line that adds an extra with the tool that installed mcpspy, and keeps the others."""
+def missing_package(error: BaseException) -> CannotStart | None:
+    """Return the error for an import that failed because a package that mcpspy always needs is not installed."""
+    if (
+        not isinstance(error, ModuleNotFoundError)
+        or not error.name
+        or error.name.partition(".")[0] == "mcpspy"
+    ):
+        return None
+    return CannotStart(f"the package {error.name} is not installed", install_command())
+
+
+def install_command(extra: str = "") -> str:
+    """Return the command line that installs mcpspy with its packages, by the tool that installed it.
+
+    It adds an extra and keeps the others.
+    """
     import shlex
 
+    extras = [extra] if extra else []
     prefix = Path(sys.prefix)
     where = f"{prefix.as_posix()}/"
     if getattr(sys, "frozen", False):
         return f"not in the executable; pipx install 'mcpspy[{extra}]' installs mcpspy with it"
     if "/archive-v0/" in where:
-        return f"uvx --from {shlex.join(_source([extra]))} mcpspy …"
+        return f"uvx --from {shlex.join(_source(extras))} mcpspy …"
     if (receipt := prefix / "uv-receipt.toml").exists():
-        return shlex.join(["uv", "tool", "install", *_source([extra, *_uv_extras(receipt)])])
+        return shlex.join(["uv", "tool", "install", *_source([*extras, *_uv_extras(receipt)])])
     if (record := prefix / "pipx_metadata.json").exists():
         if "/.cache/" in where:
-            return f"pipx run --spec {shlex.join(_source([extra]))} mcpspy …"
-        return shlex.join(["pipx", "install", "--force", *_source([extra, *_pipx_extras(record)])])
+            return f"pipx run --spec {shlex.join(_source(extras))} mcpspy …"
+        return shlex.join(["pipx", "install", "--force", *_source([*extras, *_pipx_extras(record)])])
     pip = [sys.executable, "-m", "pip", "install"]
     if find_spec("pip") is None:
         pip = ["uv", "pip", "install", "--python", sys.executable]
-    return shlex.join([*pip, *_source([extra])])
+    return shlex.join([*pip, *_source(extras)])
 
 
 def _source(extras: list[str]) -> list[str]:
@@ -49,7 +64,7 @@ def _source(extras: list[str]) -> list[str]:
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 
-    names = f"[{','.join(sorted(set(extras)))}]"
+    names = f"[{','.join(sorted(set(extras)))}]" if extras else ""
     try:
         source = json.loads(distribution("mcpspy").read_text("direct_url.json") or "{}")
     except PackageNotFoundError:  # A checkout that is not installed.

@@ -20,6 +20,7 @@ from mcpspy.core.jsontools import (
     pointer_text,
     replaced,
     same,
+    string,
     with_member,
     without,
     without_deep,
@@ -198,3 +199,17 @@ def test_nesting_has_a_limit_and_an_unreadable_text_stays_as_it_is() -> None:
     assert without_deep(torn) is torn
     brackets_in_text = json.dumps(["[" * 500]).encode()
     assert without_deep(brackets_in_text) == brackets_in_text
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (b'"a\\nb"', "a\nb"),
+        (b'"\\ud83d half"', "\ud83d half"),
+        (b'"whole \\ud83d\\ude00"', "whole \U0001f600"),
+        (b"12", None),
+        (b"[]", None),
+    ],
+)
+def test_a_json_string_is_its_text(found: bytes, text: str | None) -> None:
+    assert string(found) == text

@@ -148,6 +148,14 @@ class Spy:
         """Return the exit code of mcpspy, negative for a signal."""
         return self.process.wait(bound)
 
+    def seconds_until_exit(self) -> float:
+        """Read stdout until mcpspy exits, at most 20 seconds. Return how long that took."""
+        began = time.monotonic()
+        while self.process.poll() is None and time.monotonic() < began + 20:
+            if self.out.is_ready(0.01):
+                self.out.some()
+        return time.monotonic() - began
+
     def stays(self, bound: float) -> None:
         """Assert that mcpspy does not end within this time."""
         with pytest.raises(subprocess.TimeoutExpired):

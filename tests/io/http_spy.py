@@ -179,6 +179,19 @@ class Spy:
         self.clients.append(client)
         return client
 
+    async def exchange(self, body: bytes = PING, *headers: str) -> tuple[Client, Call]:
+        """Post a message on a new connection. Return both ends of the exchange once it has reached the server."""
+        client = await self.client()
+        await client.post(body, *headers)
+        return client, await self.server.call()
+
+    async def event_stream(self) -> tuple[Client, Call]:
+        """Return both ends of an exchange whose response is a stream of events that has begun."""
+        client, call = await self.exchange()
+        await call.send(EVENTS)
+        await client.head()
+        return client, call
+
     def entries(self) -> list[Any]:
         lines = self.recording.read_bytes().split(b"\n")[1:-1]
         for line in lines:

@@ -25,7 +25,7 @@ from mcpspy.analysis.diff.model import (
     SessionDiff,
 )
 from mcpspy.analysis.diff.options import LISTED, DiffOptions, is_cut
-from mcpspy.analysis.diff.results import ComparisonTerms, compare_params, compare_steps
+from mcpspy.analysis.diff.results import ComparisonContext, compare_params, compare_steps
 from mcpspy.analysis.diff.steps import RequestStep, SessionSteps, StandaloneMessage, step_of
 from mcpspy.core.jsontools import pointer
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, is_known
@@ -73,23 +73,23 @@ def compare(old: Session, new: Session, options: DiffOptions | None = None) -> S
     """Compare two sessions without changing them. A pending request counts as unanswered."""
     options = DiffOptions() if options is None else options
     before, now = SessionSteps(old), SessionSteps(new)
-    terms = ComparisonTerms(options, is_across_handshake(before, now))
-    cases = [*_compare_steps(before, now, terms)]
+    context = ComparisonContext(options, is_across_handshake(before, now))
+    cases = [*_compare_steps(before, now, context)]
     if options.only:
         return SessionDiff(tuple(_in_order(cases)))
-    cases += _compare_standalone(before, now, terms)
-    first, last = (_counting(case, terms) for case in (handshake(before, now), _exit(before, now)))
+    cases += _compare_standalone(before, now, context)
+    first, last = (_counting(case, context) for case in (handshake(before, now), _exit(before, now)))
     return SessionDiff((*first, *_in_order(cases), *last))
 
 
 def compare_exchanges(old: Exchange, new: Exchange, options: DiffOptions | None = None) -> ComparedCase:
     """Compare the outcomes of two requests. The positions have no line numbers."""
-    terms = ComparisonTerms(DiffOptions() if options is None else options, old.is_modern != new.is_modern)
+    context = ComparisonContext(DiffOptions() if options is None else options, old.is_modern != new.is_modern)
     one, two = step_of(old, ChangePosition(0, old.number)), step_of(new, ChangePosition(0, new.number))
-    keyed = _key(one, terms) == _key(two, terms)
-    changes = [*compare_steps(one, two, terms, is_exact=keyed)]
+    keyed = _key(one, context) == _key(two, context)
+    changes = [*compare_steps(one, two, context, is_exact=keyed)]
     if keyed:
-        changes += _latency([MatchedPair(one, two, keyed, None)], terms)
+        changes += _latency([MatchedPair(one, two, keyed, None)], context)
     return _case(one, two, changes)
 
 
@@ -133,11 +133,11 @@ def moved(pairs: Sequence[MatchedPair[T]], old: Sequence[T]) -> list[MatchedPair
     return [found for place, found in enumerate(pairs) if place not in kept]
 
 
-def _counting(case: ComparedCase | None, terms: ComparisonTerms) -> list[ComparedCase]:
+def _counting(case: ComparedCase | None, context: ComparisonContext) -> list[ComparedCase]:
     """Return the case without ignored changes; an empty list if the whole case is ignored."""
-    if case is None or terms.is_ignored(case):
+    if case is None or context.is_ignored(case):
         return []
-    patterns = terms.patterns(case)
+    patterns = context.patterns(case)
     changes = (c for c in case.changes if not c.pointer or not is_cut(pointer(c.pointer), patterns))
     return [structs.replace(case, changes=tuple(changes))]
 
@@ -157,28 +157,30 @@ def _in_order(cases: list[ComparedCase]) -> list[ComparedCase]:
     return sorted(cases, key=position)
 
 
-def _compare_steps(before: SessionSteps, now: SessionSteps, terms: ComparisonTerms) -> Iterator[ComparedCase]:
-    old, new = _counted(before.steps, terms), _counted(now.steps, terms)
-    pairs = pair(old, new, lambda step: _key(step, terms), _loose_key)
+def _compare_steps(
+    before: SessionSteps, now: SessionSteps, context: ComparisonContext
+) -> Iterator[ComparedCase]:
+    old, new = _counted(before.steps, context), _counted(now.steps, context)
+    pairs = pair(old, new, lambda step: _key(step, context), _loose_key)
     found: defaultdict[int, list[DiffChange]] = defaultdict(list)
-    if not terms.options.only:
+    if not context.options.only:
         _find_moved(pairs, old, new, found)
     same_request: defaultdict[Hashable, list[MatchedPair[RequestStep]]] = defaultdict(list)
     for both in pairs.both:
         if both.is_exact:
             same_request[both.key].append(both)
     for several in same_request.values():
-        found[id(several[0].new)] += _latency(several, terms)
+        found[id(several[0].new)] += _latency(several, context)
     reported: set[tuple[str, str, str, str]] = set()
     for both in pairs.both:
-        changes = compare_steps(both.old, both.new, terms, is_exact=both.is_exact)
+        changes = compare_steps(both.old, both.new, context, is_exact=both.is_exact)
         fresh = _not_reported(both.new.method, changes, reported)
         yield _case(both.old, both.new, [*fresh, *found[id(both.new)]])
     # The number of times an interface was listed does not matter.
-    listed = {both.new.method for both in pairs.both} if terms.options.only else ()
+    listed = {both.new.method for both in pairs.both} if context.options.only else ()
     for kind, step, other in pairs.one_sided(before, now):
         if step.method not in listed:
-            yield _one_sided(kind, step, _missing(step, other), terms)
+            yield _one_sided(kind, step, _missing(step, other), context)
 
 
 def _not_reported(
@@ -214,9 +216,9 @@ def _find_moved(
             found[id(known.new)].append(DiffChange(kind=ChangeKind.ORDER, severity=DIFFERENT, why=why))
 
 
-def _latency(pairs: list[MatchedPair[RequestStep]], terms: ComparisonTerms) -> list[DiffChange]:
+def _latency(pairs: list[MatchedPair[RequestStep]], context: ComparisonContext) -> list[DiffChange]:
     """Compare the latencies of identical requests; the median if there are several."""
-    allowed = terms.options.slower_than
+    allowed = context.options.slower_than
     if allowed is None or pairs[0].new.side != CLIENT or pairs[0].new.is_subscription:
         return []  # The latency of users and models is not the server's.
     old = [both.old.latency for both in pairs if both.old.latency is not None]
@@ -228,24 +230,24 @@ def _latency(pairs: list[MatchedPair[RequestStep]], terms: ComparisonTerms) -> l
 
 
 def _compare_standalone(
-    before: SessionSteps, now: SessionSteps, terms: ComparisonTerms
+    before: SessionSteps, now: SessionSteps, context: ComparisonContext
 ) -> Iterator[ComparedCase]:
-    old = [message for message in before.standalone if not terms.is_ignored(message)]
-    new = [message for message in now.standalone if not terms.is_ignored(message)]
+    old = [message for message in before.standalone if not context.is_ignored(message)]
+    new = [message for message in now.standalone if not context.is_ignored(message)]
     pairs = pair(
         old,
         new,
-        lambda message: (message.side, message.method, _params(message, terms)),
+        lambda message: (message.side, message.method, _params(message, context)),
         lambda message: (message.side, message.method),
     )
     for both in pairs.both:
         old_message, new_message, is_exact, _ = both
         severity = NOTE if new_message.method in _BY_CHANCE else DIFFERENT
-        changes = compare_params(ChangeKind.NOTIFICATION, severity, old_message, new_message, terms)
+        changes = compare_params(ChangeKind.NOTIFICATION, severity, old_message, new_message, context)
         yield _case(old_message, new_message, [] if is_exact else [*changes])
     for kind, message, other in pairs.one_sided(before, now):
         severity = NOTE if message.method in _BY_CHANCE else _missing(message, other)
-        yield _one_sided(kind, message, severity, terms)
+        yield _one_sided(kind, message, severity, context)
 
 
 def _case(old: StandaloneMessage, new: StandaloneMessage, changes: list[DiffChange]) -> ComparedCase:
@@ -260,9 +262,9 @@ def _case(old: StandaloneMessage, new: StandaloneMessage, changes: list[DiffChan
 
 
 def _one_sided(
-    kind: ChangeKind, what: StandaloneMessage, severity: ChangeSeverity, terms: ComparisonTerms
+    kind: ChangeKind, what: StandaloneMessage, severity: ChangeSeverity, context: ComparisonContext
 ) -> ComparedCase:
-    params = terms.params(what).get("params") or UNSET
+    params = context.params(what).get("params") or UNSET
     is_old = kind is ChangeKind.REMOVED
     change = DiffChange(
         kind=kind,
@@ -291,24 +293,26 @@ def _missing(what: StandaloneMessage, other: SessionSteps) -> ChangeSeverity:
     return DIFFERENT
 
 
-def _counted(steps: list[RequestStep], terms: ComparisonTerms) -> list[RequestStep]:
-    methods = terms.options.methods
-    if not methods and not terms.options.ignored:
+def _counted(steps: list[RequestStep], context: ComparisonContext) -> list[RequestStep]:
+    methods = context.options.methods
+    if not methods and not context.options.ignored:
         return steps
-    return [step for step in steps if (not methods or step.method in methods) and not terms.is_ignored(step)]
+    return [
+        step for step in steps if (not methods or step.method in methods) and not context.is_ignored(step)
+    ]
 
 
-def _key(step: RequestStep, terms: ComparisonTerms) -> Hashable:
-    return step.side, step.method, _status(step), _params(step, terms)
+def _key(step: RequestStep, context: ComparisonContext) -> Hashable:
+    return step.side, step.method, _status(step), _params(step, context)
 
 
 def _loose_key(step: RequestStep) -> Hashable:
     return step.side, step.method, _status(step), step.name
 
 
-def _params(what: StandaloneMessage, terms: ComparisonTerms) -> str:
-    params = terms.params(what)
-    return fingerprint(params, terms.options.tolerance)
+def _params(what: StandaloneMessage, context: ComparisonContext) -> str:
+    params = context.params(what)
+    return fingerprint(params, context.options.tolerance)
 
 
 def _status(step: RequestStep) -> str | None:

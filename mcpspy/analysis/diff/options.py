@@ -110,7 +110,7 @@ def ignored(text: str) -> Ignored:
     return Ignored(method, subject, tokens)
 
 
-class Silencing(Struct, frozen=True):
+class IgnoreSuggestion(Struct, frozen=True):
     """Options that would ignore the changes of a comparison."""
 
     patterns: list[str]
@@ -120,11 +120,11 @@ class Silencing(Struct, frozen=True):
     """Number of all changes."""
 
 
-def silencing(
+def ignore_suggestion(
     difference: SessionDiff,
     fail_on: ChangeSeverity,
     again: Callable[[tuple[Ignored, ...]], SessionDiff] | None = None,
-) -> Silencing:
+) -> IgnoreSuggestion:
     """Return the options that ignore the changes of at least this severity, except order and latency.
 
     `again` compares with more patterns: two calls that match then have their results compared.
@@ -145,7 +145,7 @@ def silencing(
     any_index = {pattern: _INDEX.sub("/*", pattern) for pattern in found}
     several = Counter(any_index.values())
     patterns = dict.fromkeys(each if several[each] > 1 else pattern for pattern, each in any_index.items())
-    return Silencing(list(patterns), volatile, len(changes))
+    return IgnoreSuggestion(list(patterns), volatile, len(changes))
 
 
 def _pattern(case: ComparedCase, change: DiffChange) -> str:

@@ -37,7 +37,9 @@ _NOT_FOUND = frozenset((-32002, -32602))
 """Error codes for a missing resource: until 2025-11-25, and since 2026-07-28."""
 
 
-class ComparisonTerms(NamedTuple):
+class ComparisonContext(NamedTuple):
+    """The options of a comparison, and what they mean for a message."""
+
     options: DiffOptions
     is_across: bool = False
     """True if one session is of a revision with a handshake and the other of one without."""
@@ -60,18 +62,18 @@ class ComparisonTerms(NamedTuple):
 
 
 def compare_steps(
-    old: RequestStep, new: RequestStep, terms: ComparisonTerms, *, is_exact: bool
+    old: RequestStep, new: RequestStep, context: ComparisonContext, *, is_exact: bool
 ) -> Iterator[DiffChange]:
     """Yield the differences of two steps, except latency."""
     if not is_exact:
-        yield from compare_params(ChangeKind.REQUEST, DIFFERENT, old, new, terms)
+        yield from compare_params(ChangeKind.REQUEST, DIFFERENT, old, new, context)
     before, now = _SAME.get(old.state, old.state), _SAME.get(new.state, new.state)
     if before is not now and State.UNKNOWN not in (before, now):
         yield from _outcome(old, new, before, now, is_exact=is_exact)
     elif is_exact and before is now is not State.CANCELLED:  # A response after a cancellation is chance.
-        yield from _responses(old, new, terms)
+        yield from _responses(old, new, context)
     if is_exact:
-        yield from _progress(old, new, terms)
+        yield from _progress(old, new, context)
 
 
 def compare_params(
@@ -79,9 +81,9 @@ def compare_params(
     severity: ChangeSeverity,
     old: StandaloneMessage,
     new: StandaloneMessage,
-    terms: ComparisonTerms,
+    context: ComparisonContext,
 ) -> Iterator[DiffChange]:
-    for found in terms.differences(terms.params(old), terms.params(new), terms.patterns(new)):
+    for found in context.differences(context.params(old), context.params(new), context.patterns(new)):
         yield _value_change(kind, severity, found)
 
 
@@ -142,21 +144,21 @@ def _first_line(text: str) -> str:
     return line if len(line) <= SUMMARY else line[: SUMMARY - 1] + "…"
 
 
-def _responses(old: RequestStep, new: RequestStep, terms: ComparisonTerms) -> Iterator[DiffChange]:
+def _responses(old: RequestStep, new: RequestStep, context: ComparisonContext) -> Iterator[DiffChange]:
     """Yield the differences of two responses with the same state."""
     if old.results == new.results and old.error == new.error:
         return
-    patterns = terms.patterns(new)
+    patterns = context.patterns(new)
     one, two = cut(_whole(old), patterns), cut(_whole(new), patterns)
     listing = LISTINGS.get(new.method)
     if listing is not None and _is_named(one, listing.member) and _is_named(two, listing.member):
         items, others = one["result"].pop(listing.member), two["result"].pop(listing.member)
-        for judged in compare_listed(listing, items, others, tolerance=terms.options.tolerance):
+        for judged in compare_listed(listing, items, others, tolerance=context.options.tolerance):
             found = ValueChange(("result", listing.member, *judged.tokens), judged.old, judged.new)
             yield _value_change(ChangeKind.INTERFACE, judged.severity, found, judged.why)
     kind = ChangeKind.RESULT if old.error is None and old.state is not State.TOOL_ERROR else ChangeKind.ERROR
-    for found in terms.differences(one, two, patterns):
-        if _is_of_era(found.tokens, found.old, found.new, terms):
+    for found in context.differences(one, two, patterns):
+        if _is_of_era(found.tokens, found.old, found.new, context):
             continue
         is_noted = found.is_layout or (found.tokens[1:2] and found.tokens[1] in NOTED)
         why = "same JSON, formatted differently" if found.is_layout else ""
@@ -182,33 +184,33 @@ def _is_named(whole: dict[str, Any], member: str) -> bool:
     return isinstance(result, dict) and isinstance(result.get(member), dict)
 
 
-def _is_of_era(tokens: Pointer, old: Any, new: Any, terms: ComparisonTerms) -> bool:
+def _is_of_era(tokens: Pointer, old: Any, new: Any, context: ComparisonContext) -> bool:
     """Return whether a difference is only due to the two revisions."""
-    if not terms.is_across:
+    if not context.is_across:
         return False
     if tokens[1:2] and tokens[1] in OF_MODERN and (old is UNSET or new is UNSET):
         return True
     return tokens == ("error", "code") and {old, new} == _NOT_FOUND
 
 
-def _progress(old: RequestStep, new: RequestStep, terms: ComparisonTerms) -> Iterator[DiffChange]:
+def _progress(old: RequestStep, new: RequestStep, context: ComparisonContext) -> Iterator[DiffChange]:
     if not old.progress and not new.progress:
         return
-    patterns = terms.patterns(new)
-    one, two = (cut({"progress": _notified(step, terms)}, patterns) for step in (old, new))
+    patterns = context.patterns(new)
+    one, two = (cut({"progress": _notified(step, context)}, patterns) for step in (old, new))
     # The progress before a cancellation is chance.
     by_chance = old.state in (State.CANCELLED, State.LATE)
-    for found in terms.differences(one, two, patterns):
+    for found in context.differences(one, two, patterns):
         yield _value_change(ChangeKind.PROGRESS, NOTE if by_chance else DIFFERENT, found)
 
 
-def _notified(step: RequestStep, terms: ComparisonTerms) -> list[Any]:
+def _notified(step: RequestStep, context: ComparisonContext) -> list[Any]:
     """Return the notifications with its token or subscription; sorted for a subscription."""
     notified = []
     for message in step.progress:
-        if terms.is_ignored(message):
+        if context.is_ignored(message):
             continue
-        whole = terms.params(message)
+        whole = context.params(message)
         if isinstance(params := whole.get("params"), dict):
             whole = {"params": {key: value for key, value in params.items() if key != "progressToken"}}
         notified.append({"method": message.method, **whole})

@@ -16,7 +16,7 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 
 
-class OwnViews(Protocol):
+class UserViews(Protocol):
     """The user's columns and views (docs/scripting.md). All texts are sanitized, and have a style or None."""
 
     @property
@@ -39,7 +39,7 @@ class RecordedSession(NamedTuple):
     """Returns whether a change is selected; the same for a request and its response."""
     is_live: bool = False
     """True if it is still being recorded."""
-    own: OwnViews | None = None
+    user_views: UserViews | None = None
     """For formats that show them."""
 
     def selected(self) -> Iterator[Change]:

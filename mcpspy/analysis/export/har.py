@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from mcpspy import __version__
 from mcpspy.analysis import rows
 from mcpspy.analysis.export.base import RecordedSession, WallClock, dumps, http_number
+from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.protocol.message import Failure, Message, Notification, Request
 from mcpspy.core.protocol.spec import CLIENT, METHODS
 from mcpspy.core.recording.decode import Frame, Header, Note
@@ -37,8 +38,6 @@ _CODES = {
     for code in (200, 202, 204, 400, 401, 403, 404, 405, 406, 415, 500, 502, 503)
 }
 """RFC 9110 reason phrases; a recording has none."""
-
-EVENTS = "text/event-stream"
 
 UNKNOWN_ORIGIN = "http://unknown"
 

@@ -332,7 +332,7 @@ class LintState:
         self._has_hits = builtin_prefilter().hits
         self._redactor = Redactor(b"", found=lambda rule, pointer: self._secrets.append((rule, pointer)))
         self.non_json = {CLIENT: NonJsonRun(), SERVER: NonJsonRun()}
-        self.memory = Memory()
+        self.memory = RuleMemory()
 
     def conversation(self, stream: str | None) -> ConversationState:
         found = self.conversations.get(stream)
@@ -382,7 +382,7 @@ class LintState:
         self.is_listed = listed.get("nextCursor") is None
 
 
-class Memory(dict[type[Any], Any]):
+class RuleMemory(dict[type[Any], Any]):
     """Objects in which rules remember the session, by type; each is made when it is first needed."""
 
     if TYPE_CHECKING:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from mcpspy.core.trust.guard import TrustGuard
 
 
-class Checks:
+class MessageChecks:
     """The checks of a session in order. Each reads the message as the one before has changed it.
 
     The lockfile applies to the server's own names: to a request after rules have changed it, to a response before.

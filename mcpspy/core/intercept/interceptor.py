@@ -36,7 +36,7 @@ from mcpspy.core.intercept.commands import (
     SendCommand,
     parse_command,
 )
-from mcpspy.core.intercept.evaluator import Checks
+from mcpspy.core.intercept.evaluator import MessageChecks
 from mcpspy.core.intercept.heads import HttpHead
 from mcpspy.core.intercept.held import HoldBuffer, InFlightMessage, LiveItem, MessagePart, RuleDecision
 from mcpspy.core.intercept.requests import (
@@ -89,7 +89,7 @@ class Interceptor:
         self.scripts = scripts
         self._allow_unsafe = allow_unsafe
         self._rules = rules
-        self._checks = Checks(rules, trust)
+        self._checks = MessageChecks(rules, trust)
         keep = rules.needs_requests or scripts is not None or trust is not None
         self._watchdog = Watchdog(call_timeout, slow, keep=keep)
         self._trust = trust

@@ -22,7 +22,7 @@ NO_CONTENT = ("decline", "cancel")
 """Actions of an elicitation without content; clients differ in what they send as content."""
 
 
-class Round(NamedTuple):
+class InputRound(NamedTuple):
     """A question of the server and the answer; 2026-07-28 has several in one round, by name."""
 
     question: Any
@@ -31,8 +31,8 @@ class Round(NamedTuple):
     """Name → result, or `{"error": …}`; None if the client did not respond."""
 
 
-class Likeness(IntEnum):
-    """Likeness of recorded rounds and live ones, the best first."""
+class Similarity(IntEnum):
+    """Similarity of recorded rounds and live ones, the best first."""
 
     SAME = 0
     OTHER_QUESTION = 1
@@ -75,29 +75,33 @@ def input_answers(request: Request) -> Any:
     return {name: _answer(each) for name, each in given.items()} if isinstance(given, dict) else given
 
 
-def likeness(live: Mapping[int, Round], recorded: Sequence[Round]) -> Likeness:
-    """Return the likeness of recorded rounds and live ones, by their position; the last live one is new."""
+def similarity_of(live: Mapping[int, InputRound], recorded: Sequence[InputRound]) -> Similarity:
+    """Return the similarity of recorded rounds and live ones, by their position; the last live one is new."""
     if not recorded or any(number >= len(recorded) for number in live):
-        return Likeness.UNRELATED
+        return Similarity.UNRELATED
     *before, (old, new) = [(recorded[number], each) for number, each in live.items()]
     try:
         if not all(fits(old.answer, new.answer) for old, new in before):
-            return Likeness.UNRELATED
+            return Similarity.UNRELATED
         if fits(old.answer, new.answer):
             pairs = (*before, (old, new))
             known = (
                 (old.question, new.question) for old, new in pairs if None not in (old.question, new.question)
             )
-            return Likeness.SAME if all(fits(*pair) for pair in known) else Likeness.OTHER_QUESTION
-        return Likeness.SAME_ACTION if _actions(old.answer) == _actions(new.answer) else Likeness.DIFFERENT
+            return Similarity.SAME if all(fits(*pair) for pair in known) else Similarity.OTHER_QUESTION
+        return (
+            Similarity.SAME_ACTION if _actions(old.answer) == _actions(new.answer) else Similarity.DIFFERENT
+        )
     except RecursionError:  # Nested too deeply to be compared.
-        return Likeness.UNRELATED
+        return Similarity.UNRELATED
 
 
-def closest(live: Mapping[int, Round], recorded: Iterable[Sequence[Round]]) -> tuple[Likeness, list[int]]:
-    """Return the best likeness of several recorded dialogues, and the positions of those that have it."""
-    found = [likeness(live, rounds) for rounds in recorded]
-    best = min(found, default=Likeness.UNRELATED)
+def closest(
+    live: Mapping[int, InputRound], recorded: Iterable[Sequence[InputRound]]
+) -> tuple[Similarity, list[int]]:
+    """Return the best similarity of several recorded dialogues, and the positions of those that have it."""
+    found = [similarity_of(live, rounds) for rounds in recorded]
+    best = min(found, default=Similarity.UNRELATED)
     return best, [number for number, each in enumerate(found) if each is best]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from mcpspy.core.jsontools import one_line, replaced
-from mcpspy.core.mock.answers import Round
+from mcpspy.core.mock.answers import InputRound
 from mcpspy.core.mock.interaction import CANCEL, Interaction, RecordedStep
 from mcpspy.core.mock.matching import RequestKey
 from mcpspy.core.mock.selector import Selection
@@ -50,12 +50,12 @@ class Playback(Struct, eq=False):
     def open(self, gate: int, now: float) -> None:
         self._gates.setdefault(gate, now)
 
-    def live_rounds(self, place: int, answer: Any) -> dict[int, Round]:
+    def live_rounds(self, place: int, answer: Any) -> dict[int, InputRound]:
         """Return the rounds until now, by position; the last one is the server request at `place` and its answer."""
         rounds, places = self.interaction.rounds, self.interaction.request_places
         live = {number: rounds[number] for number, each in enumerate(places) if each in self._gates}
         number = places.index(place)
-        return live | {number: Round(rounds[number].question, answer)}
+        return live | {number: InputRound(rounds[number].question, answer)}
 
     def switch(self, other: Interaction, place: int) -> dict[int, int]:
         """Continue with another interaction after the server request at `place`; return its places by the old ones."""

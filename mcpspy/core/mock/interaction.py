@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from mcpspy.core.jsontools import Pointer
 from mcpspy.core.mock.answers import (
-    Round,
+    InputRound,
     client_answer,
     input_answers,
     input_questions,
@@ -101,14 +101,14 @@ class Interaction(Struct, eq=False):
         return [place for place, step in enumerate(self.steps) if step.is_request]
 
     @property
-    def rounds(self) -> list[Round]:
+    def rounds(self) -> list[InputRound]:
         """The server requests, with the recorded responses."""
         rounds = []
         for place in self.request_places:
             asked, reply = self.steps[place].message, self.replies.get(place)
             answer = None if reply is None else read_frame(Frame(0.0, CLIENT, reply))[0]
             rounds.append(
-                Round(
+                InputRound(
                     server_question(asked) if isinstance(asked, Request) else None,
                     client_answer(answer) if isinstance(answer, Result | Failure) else None,
                 )
@@ -116,7 +116,7 @@ class Interaction(Struct, eq=False):
         return rounds
 
     @property
-    def input_rounds(self) -> list[Round]:
+    def input_rounds(self) -> list[InputRound]:
         """The rounds of 2026-07-28 until the request; empty if it answers no question."""
         return rounds_until(self.cause, self.find_asking)
 
@@ -131,14 +131,16 @@ class Interaction(Struct, eq=False):
 
 def rounds_until(
     cause: AnyMessage | None, find_asking: Callable[[Request], Interaction | None] | None
-) -> list[Round]:
+) -> list[InputRound]:
     """Return the rounds of a request of 2026-07-28, until its own answers; empty if it answers no question."""
-    rounds: list[Round] = []
+    rounds: list[InputRound] = []
     while isinstance(cause, Request) and (
         bytes(cause.body.request_state) or bytes(cause.body.input_responses)
     ):
         asking = find_asking(cause) if find_asking is not None else None
-        rounds.append(Round(None if asking is None else input_questions(asking.answer), input_answers(cause)))
+        rounds.append(
+            InputRound(None if asking is None else input_questions(asking.answer), input_answers(cause))
+        )
         if asking is None:
             break
         cause, find_asking = asking.cause, asking.find_asking

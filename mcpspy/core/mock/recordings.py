@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from mcpspy.core.jsontools import Pointer, differences, pointer, value_at
-from mcpspy.core.mock.answers import Likeness, Round, closest
+from mcpspy.core.mock.answers import InputRound, Similarity, closest
 from mcpspy.core.mock.interaction import Interaction, rounds_until
 from mcpspy.core.mock.matching import RequestKey, compared_request
 from mcpspy.core.mock.store import OPENING, InteractionStore, RecordedHandshake, subject_number
@@ -32,7 +32,7 @@ COMPARED = 300
 """Limit of requests of the same method, and of others, compared for a miss; a recording may have 100,000."""
 
 
-class Near(Struct, frozen=True):
+class NearestRequest(Struct, frozen=True):
     """A recorded request that is similar to a live one."""
 
     key: RequestKey
@@ -65,11 +65,11 @@ class ResponseQueue:
         """Return True if the interaction with this number exists and the unread rest cannot change it."""
         return number < len(self._orders) and self._recordings.is_settled(self._base + self._orders[number])
 
-    def closest(self, live: Mapping[int, Round]) -> tuple[Likeness, ResponseQueue]:
+    def closest(self, live: Mapping[int, InputRound]) -> tuple[Similarity, ResponseQueue]:
         """Return the interactions whose server requests and responses are most similar to live ones."""
         return self._selected(*closest(live, (interaction.rounds for interaction in self)))
 
-    def answering(self, rounds: Sequence[Round]) -> tuple[Likeness, ResponseQueue]:
+    def answering(self, rounds: Sequence[InputRound]) -> tuple[Similarity, ResponseQueue]:
         """Return the interactions whose requests give the answers that are most similar to those of a live request."""
         recorded = (interaction.input_rounds for interaction in self)
         if rounds[0].question is None:  # The mock did not ask: only the answers of this request are known.
@@ -77,9 +77,9 @@ class ResponseQueue:
         alike = (each if len(each) == len(rounds) else [] for each in recorded)
         return self._selected(*closest(dict(enumerate(rounds)), alike))
 
-    def _selected(self, likeness: Likeness, numbers: Iterable[int]) -> tuple[Likeness, ResponseQueue]:
+    def _selected(self, similarity: Similarity, numbers: Iterable[int]) -> tuple[Similarity, ResponseQueue]:
         orders = [self._orders[number] for number in numbers]
-        return likeness, ResponseQueue(self._recordings, orders, self._base)
+        return similarity, ResponseQueue(self._recordings, orders, self._base)
 
 
 class Recordings:
@@ -220,7 +220,7 @@ class Recordings:
             return None
         return near[0].key.digest
 
-    def rounds_until(self, request: Request) -> list[Round]:
+    def rounds_until(self, request: Request) -> list[InputRound]:
         """Return the rounds of a live request of 2026-07-28, whose questions are recorded ones."""
 
         def find(request: Request) -> Interaction | None:
@@ -270,20 +270,20 @@ class Recordings:
                 return [(each, store.order(each.row)) for each in found]
         return []
 
-    def nearest(self, request: Request, key: RequestKey) -> list[Near]:
+    def nearest(self, request: Request, key: RequestKey) -> list[NearestRequest]:
         """Return the most similar recorded requests, and the exact positions at which they differ."""
         near = self._compared(request, self._similar(key))
         same = [each for each in near if (each.key.method, each.key.subject) == (key.method, key.subject)]
         return (same or [each for each in near if each.key.method == key.method] or near)[:NEAREST]
 
-    def nearest_answers(self, request: Request, queue: ResponseQueue) -> list[Near]:
+    def nearest_answers(self, request: Request, queue: ResponseQueue) -> list[NearestRequest]:
         """Return the most similar of several recorded requests that answer a question."""
         return self._compared(request, queue)[:NEAREST]
 
-    def _compared(self, request: Request, interactions: Iterable[Interaction]) -> list[Near]:
+    def _compared(self, request: Request, interactions: Iterable[Interaction]) -> list[NearestRequest]:
         """Compare up to `COMPARED` different requests with a live one; return the most similar first."""
         live = compared_request(request, self.ignored)
-        found: dict[object, Near] = {}
+        found: dict[object, NearestRequest] = {}
         for interaction in interactions:
             other = interaction.key
             if other is not None and (other.digest, other.responses) not in found:
@@ -354,7 +354,7 @@ class Recordings:
             yield store, self._stores[number + 1 :]
 
 
-def near(key: RequestKey, live: dict[str, Any], recorded: dict[str, Any]) -> Near:
+def near(key: RequestKey, live: dict[str, Any], recorded: dict[str, Any]) -> NearestRequest:
     """Compare the compared parts of a live request and of a recorded one, whose key is `key`."""
     differs = _differences(live, recorded)
     found = [(at, value_at(recorded, pointer(at)), value_at(live, pointer(at))) for at in differs]
@@ -362,7 +362,7 @@ def near(key: RequestKey, live: dict[str, Any], recorded: dict[str, Any]) -> Nea
         found = [each for each in found if not fits(*each[1:])] or found
     except RecursionError:  # Nested too deeply to be compared.
         pass
-    return Near(key, differs, found[0] if found else None, len(found) - 1)
+    return NearestRequest(key, differs, found[0] if found else None, len(found) - 1)
 
 
 def _differences(live: dict[str, Any], recorded: dict[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from mcpspy.core.jsontools import ABSENT, pointer, value_at
-from mcpspy.core.mock.recordings import Near, Recordings
+from mcpspy.core.mock.recordings import NearestRequest, Recordings
 from mcpspy.core.protocol.message import Malformed, loads
 from mcpspy.core.protocol.spec import META
 from mcpspy.core.redact.placeholder import untagged
@@ -64,7 +64,7 @@ class Miss(Struct, frozen=True):
     about: str
     """The request, as in `RequestKey.about`; empty for an answer outside a request."""
     why: str
-    nearest: list[Near]
+    nearest: list[NearestRequest]
     question: str = ""
     """Method of the server request whose answer was not recorded; empty from 2026-07-28 on."""
 

@@ -18,8 +18,7 @@ from msgspec import UNSET, Struct
 
 from mcpspy.core.jsontools import canonical, one_line, replaced
 from mcpspy.core.mock import responses
-from mcpspy.core.mock.answers import Likeness, Round
-from mcpspy.core.mock.answers import likeness as likeness_of
+from mcpspy.core.mock.answers import InputRound, Similarity, similarity_of
 from mcpspy.core.mock.interaction import Interaction
 from mcpspy.core.mock.matching import RequestKey, plain_key, request_key
 from mcpspy.core.mock.recordings import Recordings, ResponseQueue, near
@@ -126,12 +125,12 @@ class Selector:
         supported = recordings.versions if key.version is not None else []
         if supported and key.version not in supported:
             return _unsupported(supported, key.version)
-        place, queue, likeness = self._find(request, key)
-        if queue and self._accepts(likeness) and (interaction := self._take(place, queue)) is not None:
+        place, queue, similarity = self._find(request, key)
+        if queue and self._accepts(similarity) and (interaction := self._take(place, queue)) is not None:
             return self._selected(interaction, place, queue)
         if request.method in NEVER_MISSED:
             return Selection(result={})
-        if queue and not self._accepts(likeness):
+        if queue and not self._accepts(similarity):
             miss = Miss(key.about, UNANSWERED, recordings.nearest_answers(request, queue))
         else:
             miss = Miss(
@@ -150,7 +149,7 @@ class Selector:
         return self._selected(interaction, place, queue, miss)
 
     def select_answered(
-        self, playing: Interaction, selection: Selection | None, live: dict[int, Round]
+        self, playing: Interaction, selection: Selection | None, live: dict[int, InputRound]
     ) -> tuple[Interaction | None, Miss | None]:
         """Select the interaction with the answers of the user, among those of the request that is being played.
 
@@ -161,15 +160,15 @@ class Selector:
         queue = None if selection is None else selection.queue
         if selection is None or queue is None:
             found: Interaction | None = playing
-            likeness, why, nearest = likeness_of(live, playing.rounds), UNANSWERED, playing
+            similarity, why, nearest = similarity_of(live, playing.rounds), UNANSWERED, playing
         else:
-            likeness, matching = queue.closest(live)
+            similarity, matching = queue.closest(live)
             found = self._take(
                 (selection.place, _answers_text([live[each] for each in sorted(live)])), matching
             )
-            why = EXHAUSTED if found is None and self._accepts(likeness) else UNANSWERED
-            nearest = playing if found is None or likeness is Likeness.UNRELATED else found
-        if found is not None and self._accepts(likeness):
+            why = EXHAUSTED if found is None and self._accepts(similarity) else UNANSWERED
+            nearest = playing if found is None or similarity is Similarity.UNRELATED else found
+        if found is not None and self._accepts(similarity):
             self._used[playing.order] -= 1
             self._used[found.order] += 1
             return found, None
@@ -226,11 +225,11 @@ class Selector:
             self._redacted[key.digest] = (free or found)[0]
         return self._redacted[key.digest]
 
-    def _find(self, request: Request, key: RequestKey) -> tuple[object, ResponseQueue | None, Likeness]:
+    def _find(self, request: Request, key: RequestKey) -> tuple[object, ResponseQueue | None, Similarity]:
         """Return the queue for a request, and the key of this client's position in it.
 
         If the request answers a question, the queue has the interactions with the same answers, or else the most
-        similar ones; the last item is their likeness.
+        similar ones; the last item is their similarity.
         """
         recordings, answers = self._recordings, key.question is not None
         place: object
@@ -247,12 +246,12 @@ class Selector:
             ):
                 place, queue = digest, recordings.queue(digest)
         if queue is None or not answers:
-            return place, queue, Likeness.SAME
+            return place, queue, Similarity.SAME
         rounds = recordings.rounds_until(request)
-        likeness, matching = queue.answering(rounds)
-        if not self._accepts(likeness) and not recordings.is_whole:
-            return place, None, likeness
-        return (place, _answers_text(rounds)), matching or queue, likeness
+        similarity, matching = queue.answering(rounds)
+        if not self._accepts(similarity) and not recordings.is_whole:
+            return place, None, similarity
+        return (place, _answers_text(rounds)), matching or queue, similarity
 
     def _find_other(self, request: Request, key: RequestKey) -> bytes | None:
         """Return the digest of a recorded request that is used for a different one; None without one."""
@@ -261,10 +260,10 @@ class Selector:
             return redacted
         return self._recordings.similar(request, key, only_one=self._mode is MatchMode.LENIENT)
 
-    def _accepts(self, likeness: Likeness) -> bool:
-        """Return True if answers of this likeness match: with MatchMode.EXACT, their content must be equal."""
-        return likeness <= (
-            Likeness.OTHER_QUESTION if self._mode is MatchMode.EXACT else Likeness.SAME_ACTION
+    def _accepts(self, similarity: Similarity) -> bool:
+        """Return True if answers of this similarity match: with MatchMode.EXACT, their content must be equal."""
+        return similarity <= (
+            Similarity.OTHER_QUESTION if self._mode is MatchMode.EXACT else Similarity.SAME_ACTION
         )
 
     def _take(self, place: object, queue: ResponseQueue) -> Interaction | None:
@@ -315,7 +314,7 @@ class Selector:
         return found.revision is not None and found.revision == version and is_settled
 
 
-def _answers_text(rounds: Sequence[Round]) -> str:
+def _answers_text(rounds: Sequence[InputRound]) -> str:
     try:
         return canonical([each.answer for each in rounds])
     except RecursionError:

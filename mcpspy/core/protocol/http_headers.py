@@ -14,6 +14,9 @@ from urllib.parse import urlsplit
 
 Headers = list[tuple[str, str]]
 
+JSON, EVENTS = "application/json", "text/event-stream"
+"""Media types of a message, and of a stream of messages."""
+
 HOP_BY_HOP = frozenset(
     """connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
     transfer-encoding upgrade""".split()

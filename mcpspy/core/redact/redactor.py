@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mcpspy.core.recording.encode import Value
-    from mcpspy.core.redact.blocks import KeyBlocks
     from mcpspy.core.redact.config import RedactionRules
     from mcpspy.core.redact.prefilter import Hit, Prefilter
+    from mcpspy.core.redact.private_keys import PrivateKeyBlocks
     from mcpspy.core.redact.walker import ByteEdit
 
     Found = Callable[[str, str], None]
@@ -44,7 +44,7 @@ class Redactor:
         self._found = found
         self._prefilter = rules.prefilter if rules is not None else builtin_prefilter()
         self._is_thorough = rules is not None and rules.is_thorough
-        self._blocks: KeyBlocks | None = None
+        self._blocks: PrivateKeyBlocks | None = None
         """The keys that arrive line by line; None until the first one begins."""
         self.lost = 0
         """Entries that could not be redacted."""
@@ -224,11 +224,11 @@ class Redactor:
         walker = JsonWalker(self._rules(), self._mask, note=note, has_pointers=has_pointers)
         return apply(data, self._reported(walker.edits(data)))
 
-    def _keys(self) -> KeyBlocks:
+    def _keys(self) -> PrivateKeyBlocks:
         if self._blocks is None:
-            from mcpspy.core.redact.blocks import KeyBlocks
+            from mcpspy.core.redact.private_keys import PrivateKeyBlocks
 
-            self._blocks = KeyBlocks(self._mask, lambda: self._report("private-key", ()))
+            self._blocks = PrivateKeyBlocks(self._mask, lambda: self._report("private-key", ()))
         return self._blocks
 
     def _text(self, data: bytes) -> bytes:

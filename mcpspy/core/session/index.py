@@ -69,6 +69,8 @@ LAST_SECONDS = 2.0
 
 
 class Slot(Struct, gc=False, eq=False):
+    """A request that the correlation tracks: its row, and what decides on its state."""
+
     row: int
     is_subscription: bool = False
     is_modern: bool = False

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import aiohttp
 from yarl import URL
 
+from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
@@ -38,7 +39,7 @@ from mcpspy.io.client.base import (
     ServerAddress,
     ServerConnection,
 )
-from mcpspy.io.client.http_exchange import EVENTS, BodyTooLarge, ClientExchange, ResponsePart, excerpt
+from mcpspy.io.client.http_exchange import BodyTooLarge, ClientExchange, ResponsePart, excerpt
 from mcpspy.io.client.http_state import SESSION, BodyState, HttpState
 from mcpspy.io.recording.recorder import say
 
@@ -299,7 +300,7 @@ class HttpConnection(ServerConnection):
                 exchange.record(event)
                 continue
             body = event.data
-            if response.content_type in (EVENTS, "application/json") and (response.ok or _is_message(body)):
+            if response.content_type in (EVENTS, JSON) and (response.ok or _is_message(body)):
                 await self._take(event, body_state, exchange)
             else:
                 exchange.record(event)

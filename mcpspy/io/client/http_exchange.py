@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import aiohttp
 from yarl import URL
 
-from mcpspy.core.protocol.http_headers import recorded_headers
+from mcpspy.core.protocol.http_headers import EVENTS, JSON, recorded_headers
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import CLIENT, SERVER, BodyEncoder, SseEncoder
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 LONGEST_EXCERPT = 200
 """Maximum number of characters shown from a body that is not a message."""
-
-EVENTS = "text/event-stream"
 
 REDIRECTS = 5
 
@@ -130,7 +128,7 @@ class ClientExchange:
             async for event in self._read_events(self.response):
                 yield event
         elif data := await self._read_body(self.response):
-            is_message = self.response.content_type == "application/json" and not self._records_messages
+            is_message = self.response.content_type == JSON and not self._records_messages
             yield ResponsePart(data, fields=self.fields if is_message else None)
 
     def record(self, part: ResponsePart) -> None:
@@ -192,7 +190,7 @@ class ClientExchange:
             is_torn, data = False, body.data()
         finally:
             is_recorded = is_torn or self._records_messages
-            if body.is_over or (is_recorded and response.content_type == "application/json"):
+            if body.is_over or (is_recorded and response.content_type == JSON):
                 self._write(list(body.close(self._now(), torn=is_torn)))
         return data
 

@@ -68,7 +68,7 @@ class PassthroughLayer(tcp.TCPLayer):
         super().__init__(context, ignore=True)
 
 
-class AfterNextLayer:
+class NonHttpPassthrough:
     """Forwards traffic that NextLayer does not recognise as HTTP."""
 
     def next_layer(self, nextlayer: layer.NextLayer) -> None:
@@ -88,7 +88,7 @@ class MitmproxyEngine:
         self._mode = ProxyMode.parse("regular")
         self._clients: dict[ProxyConnectionHandler, asyncio.Task[None]] = {}
         addons: addonmanager.AddonManager = self._master.addons
-        addons.add(Proxyserver(), addon, DisableH2C(), NextLayer(), AfterNextLayer(), Certificates(store))
+        addons.add(Proxyserver(), addon, DisableH2C(), NextLayer(), NonHttpPassthrough(), Certificates(store))
         self._options.update(
             # Connect to a server when there is something to send, and never for requests that are handed over.
             connection_strategy="lazy",

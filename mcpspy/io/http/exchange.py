@@ -14,7 +14,7 @@ from urllib.parse import urljoin
 
 import orjson
 
-from mcpspy.core.protocol.http_headers import response_headers, rewritten_url
+from mcpspy.core.protocol.http_headers import EVENTS, JSON, response_headers, rewritten_url
 from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.protocol.oauth_flows import FORM_LIMIT
 from mcpspy.core.recording.capped_body import CappedBody
@@ -26,8 +26,6 @@ from mcpspy.io.http.context import ENCODING, SESSION, ExchangeHead
 from mcpspy.io.http.event_stream import EventStream
 from mcpspy.io.http.exchange_record import SHORT, ExchangeRecord
 from mcpspy.io.http.intercepted_exchange import (
-    EVENTS,
-    JSON,
     ClientAnswered,
     ClientDisconnected,
     InterceptedExchange,

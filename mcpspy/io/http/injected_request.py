@@ -13,7 +13,7 @@ from mcpspy.core.compression import BodyDecoder
 from mcpspy.core.intercept.actions import Dropped, Forward, Inject, Step, Substitute
 from mcpspy.core.intercept.http import SseUnit, SseUnits, headers_for_injected
 from mcpspy.core.protocol import mcp_headers
-from mcpspy.core.protocol.http_headers import recorded_headers, request_headers
+from mcpspy.core.protocol.http_headers import EVENTS, recorded_headers, request_headers
 from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import MCPSPY, SERVER, SseEncoder
@@ -110,7 +110,7 @@ class InjectedRequest:
             await context.note("http-end", {**self.fields, "hung_up": hung_up, "by": MCPSPY})
 
     async def _receive(self, response: UpstreamResponse) -> None:
-        self._is_stream = response.content_type == "text/event-stream"
+        self._is_stream = response.content_type == EVENTS
         encoding, limit = response.header("content-encoding"), self._context.max_body
         if self._is_stream:
             events, decoder = SseUnits(limit), BodyDecoder(encoding)

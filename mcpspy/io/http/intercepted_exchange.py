@@ -2,7 +2,7 @@
 
 Keeps HTTP valid after every decision: lengths and headers match the forwarded body, a held event does not block
 others, and a response is sent where the client waits for it. Steps are executed in the order of their delivery.
-Decisions are made elsewhere.
+Decisions are made elsewhere, and `io.http.intercepted_response` reads the response.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from collections.abc import Coroutine
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
-from mcpspy.core.compression import BodyDecoder
-from mcpspy.core.framing import collect
 from mcpspy.core.intercept import actions
-from mcpspy.core.intercept.http import SseUnit, SseUnits, format_event, headers_for_changed_body
+from mcpspy.core.intercept.http import format_event, headers_for_changed_body
 from mcpspy.core.protocol.message import Request, read_frame
-from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.decode import Frame
-from mcpspy.core.recording.encode import CLIENT, SERVER, SseEncoder
-from mcpspy.io.client.network import in_turns
+from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.io.http.inline_task import Wakeup
+from mcpspy.io.http.intercepted_response import InterceptedResponse, PartialEvent, RawBytes, StreamEnd
 from mcpspy.io.http.upstream_connection import UpstreamError
 from mcpspy.io.interception import is_message
 
 if TYPE_CHECKING:
+    from mcpspy.core.compression import BodyDecoder
     from mcpspy.core.framing import Pieces, SseEvent
+    from mcpspy.core.recording.capped_body import CappedBody
     from mcpspy.core.recording.encode import JsonText, Value
     from mcpspy.io.http.context import ExchangeContext, ExchangeHead
     from mcpspy.io.http.interception import HttpInterception
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from mcpspy.io.http.upstream_connection import UpstreamResponse
 
 T = TypeVar("T")
-
-EVENTS, JSON = "text/event-stream", "application/json"
 
 
 class ClientAnswered(Exception):  # noqa: N818 - an outcome, not an error.
@@ -46,23 +43,8 @@ class ClientDisconnected(Exception):  # noqa: N818
     """The connection to the client must be closed."""
 
 
-class _Raw(bytes):
-    """Bytes that are not a message and are forwarded in order."""
-
-
-class _Part(_Raw):
-    """The beginning of an event, which continues with the next bytes."""
-
-
-class _End:
-    """The end of the server's stream."""
-
-    def __init__(self, error: Exception | None) -> None:
-        self.error = error
-
-
-class ExchangeName(Protocol):
-    """An exchange as its entries in the recording name it, and as its messages are routed."""
+class ExchangeInfo(Protocol):
+    """The facts about an exchange by which its messages are recorded and routed."""
 
     @property
     def fields(self) -> dict[str, Value]:
@@ -85,8 +67,8 @@ class ExchangeName(Protocol):
         """Return whether the response arrives on another stream (2024-11-05)."""
 
 
-class WithoutCoroutine(Protocol):
-    """An exchange that forwards a message itself (`io.http.short_exchange`)."""
+class FastPath(Protocol):
+    """An exchange that forwards an unchanged message without a coroutine (`io.http.short_exchange`)."""
 
     def forward(self) -> bool:
         """Forward the message that was decided on. Return False, before anything, if that needs a coroutine."""
@@ -105,14 +87,14 @@ class InterceptedExchange:
         self,
         context: ExchangeContext,
         interception: HttpInterception,
-        name: ExchangeName,
+        info: ExchangeInfo,
         body: bytes = b"",
-        short: WithoutCoroutine | None = None,
+        short: FastPath | None = None,
     ) -> None:
         """Prepare the exchange. `body` is the client's message, if there is one."""
         self._context = context
         self._interception = interception
-        self._name = name
+        self._info = info
         self._body = body
         self.short = short
         """The exchange that forwards unchanged messages, until anything else is to be done."""
@@ -129,14 +111,18 @@ class InterceptedExchange:
         self._is_open = True
         self.is_draining = False
         """True if the server's response is still read after the client got another one."""
-        self.is_get = name.is_get
-        self.stream = name.stream
+        self.is_get = info.is_get
+        self.stream = info.stream
         interception.add_exchange(self)
 
     @cached_property
-    def _steps(self) -> asyncio.Queue[actions.Step | _Raw | _End]:
+    def _steps(self) -> asyncio.Queue[actions.Step | RawBytes | StreamEnd]:
         """The steps that are not executed yet."""
         return asyncio.Queue()
+
+    @cached_property
+    def _response(self) -> InterceptedResponse:
+        return InterceptedResponse(self._context, self._interception, self)
 
     @cached_property
     def _unanswered(self) -> int:
@@ -147,16 +133,16 @@ class InterceptedExchange:
     @property
     def fields(self) -> dict[str, Value]:
         """The fields of this exchange's entries in the recording."""
-        return self._name.fields
+        return self._info.fields
 
     @property
     def lists_tools(self) -> bool:
-        return self._name.lists_tools
+        return self._info.lists_tools
 
     @property
     def is_answered_here(self) -> bool:
         """Return whether the client waits here for its response; in HTTP+SSE (2024-11-05) it waits on another stream."""
-        return self._is_open and not self.is_get and not self._name.is_address
+        return self._is_open and not self.is_get and not self._info.is_address
 
     def deliver(self, step: actions.Step) -> None:
         """Execute a step without a coroutine, or queue it. Ignored if the client has disconnected."""
@@ -172,7 +158,7 @@ class InterceptedExchange:
                 self._is_taken = True
             self.short = None
             self._interception.wake_later(short.interrupt)
-        self._enqueue(step)
+        self.enqueue(step)
 
     def release_all(self) -> None:
         """Forward all held messages unchanged."""
@@ -211,7 +197,7 @@ class InterceptedExchange:
     async def _decided(self, side: str, data: bytes) -> bytes:
         """Return the body to forward in place of a message. Raises ClientAnswered or ClientDisconnected."""
         if not self._is_taken:
-            await self._take(side, data, data, None, self.fields)
+            await self.take(side, data, data, None, self.fields)
         self._is_taken = False
         return await self._decided_body(data)
 
@@ -233,7 +219,7 @@ class InterceptedExchange:
         try:
             return await self._or_injected(sending)
         except ClientAnswered:
-            self._drain(self._drain_response(sending))
+            self._drain(self._response.drain(sending))
             raise
         finally:
             if not self.is_draining:
@@ -252,9 +238,9 @@ class InterceptedExchange:
             if self._interception.has_watchdog:
                 await self._read_or_injected(response, body, pieces)
             else:
-                await _read_into(pieces, body, response)
+                await self._response.read_body(response, body, pieces)
         except (UpstreamError, asyncio.CancelledError):
-            await self._record_body(body, torn=True)
+            await self._response.record_body(body, torn=True)
             raise
         if body.is_over:
             self.close()
@@ -262,17 +248,17 @@ class InterceptedExchange:
         received = b"".join(pieces)
         data = body.data()
         if not is_message(data):
-            await self._record_body(body)
+            await self._response.record_body(body)
             return received, True
         decided = await self._decided(SERVER, data)
         return (received, True) if decided is data else (decided, False)
 
     async def _read_or_injected(self, response: UpstreamResponse, body: CappedBody, pieces: Pieces) -> None:
-        reading = asyncio.ensure_future(_read_into(pieces, body, response))
+        reading = asyncio.ensure_future(self._response.read_body(response, body, pieces))
         try:
             await self._or_injected(reading)
         except ClientAnswered:
-            self._drain(self._drain_body(reading, body, response))
+            self._drain(self._response.drain_body(reading, body, response))
             raise
         finally:
             if not self.is_draining:
@@ -287,26 +273,27 @@ class InterceptedExchange:
         may_name_endpoint: bool,
     ) -> None:
         """Forward events in order. Raises ClientAnswered, ClientDisconnected, or the error that ended the stream."""
-        reading = asyncio.ensure_future(self._read(response, decoder, may_name_endpoint=may_name_endpoint))
-        end: _End | None = None
+        events = self._response.read_events(response, decoder, may_name_endpoint=may_name_endpoint)
+        reading = asyncio.ensure_future(events)
+        end: StreamEnd | None = None
         try:
             while end is None or self._held or self._deferred:
                 step = await self._write_next(proxied)
-                if isinstance(step, _End):
+                if isinstance(step, StreamEnd):
                     end = step
                 if isinstance(step, actions.Inject) and step.exchange is self and self._is_answered():
                     raise ClientAnswered
             if end.error is not None:
                 raise end.error
         except ClientAnswered:
-            self._drain(self._drain_stream(reading, response))
+            self._drain(self._response.drain_events(reading, response))
             raise
         finally:
             if not self.is_draining:
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
 
-    async def _write_next(self, proxied: HttpRequest) -> actions.Step | _Raw | _End | None:
+    async def _write_next(self, proxied: HttpRequest) -> actions.Step | RawBytes | StreamEnd | None:
         """Execute and return the next step. Return None for one that must not interrupt an event."""
         if self._deferred and not self._is_in_event:
             deferred = self._deferred.pop(0)
@@ -314,15 +301,15 @@ class InterceptedExchange:
             return deferred
         step = await self._get()
         try:
-            if isinstance(step, _End):
+            if isinstance(step, StreamEnd):
                 self._is_in_event = False
-            elif self._is_in_event and not isinstance(step, _Raw | actions.Disconnect):
+            elif self._is_in_event and not isinstance(step, RawBytes | actions.Disconnect):
                 self._deferred.append(step)
                 return None
             else:
                 await proxied.write(self._stream_bytes(step))
-                if isinstance(step, _Raw):
-                    self._is_in_event = isinstance(step, _Part)
+                if isinstance(step, RawBytes):
+                    self._is_in_event = isinstance(step, PartialEvent)
         finally:
             self._steps.task_done()
         return step
@@ -334,9 +321,11 @@ class InterceptedExchange:
         first, *more = self._answers
         return 200, b"[" + b",".join(self._answers) + b"]" if more else first
 
-    async def _take(
+    async def take(
         self, side: str, raw: bytes, data: bytes, event: SseEvent | None, fields: dict[str, Value]
     ) -> None:
+        """Let the interceptor decide on a message, which arrived as `raw`."""
+
         def keep(ticket: int) -> None:
             if self._is_open:
                 self._held[ticket] = (raw, event)
@@ -355,7 +344,7 @@ class InterceptedExchange:
                 return step.data
             if isinstance(step, actions.Dropped):
                 self._held.clear()
-                if step.side == CLIENT and (not self._unanswered or self._name.is_address):
+                if step.side == CLIENT and (not self._unanswered or self._info.is_address):
                     raise ClientAnswered
                 await self._forever()  # A dropped message has no response: wait until a side hangs up.
             self._apply(step)
@@ -364,23 +353,28 @@ class InterceptedExchange:
         while True:
             self._apply(await self._next())
 
-    async def _next(self) -> actions.Step | _Raw | _End:
+    async def _next(self) -> actions.Step | RawBytes | StreamEnd:
         step = await self._get()
         self._steps.task_done()
         return step
 
-    async def _get(self) -> actions.Step | _Raw | _End:
+    async def _get(self) -> actions.Step | RawBytes | StreamEnd:
         while self._steps.empty():
             self._wakeup = Wakeup()
             await self._wakeup
         return self._steps.get_nowait()
 
-    def _enqueue(self, step: actions.Step | _Raw | _End) -> None:
+    def enqueue(self, step: actions.Step | RawBytes | StreamEnd) -> None:
         if self._is_open:
             self._steps.put_nowait(step)
             if self._wakeup is not None:
                 self._interception.wake_later(self._wakeup.set)
                 self._wakeup = None
+
+    async def wait_until_forwarded(self) -> None:
+        """Wait until the client got all that was read, if it still waits for it."""
+        if self._is_open:
+            await self._steps.join()
 
     async def _or_injected(self, work: asyncio.Future[T]) -> T:
         """Await `work`, unless a response is injected first. Raises ClientAnswered or ClientDisconnected."""
@@ -405,7 +399,7 @@ class InterceptedExchange:
 
     def _stream_bytes(self, step: object) -> bytes:
         """Return the bytes that a step sends on the stream. Raises ClientDisconnected."""
-        if isinstance(step, _Raw):
+        if isinstance(step, RawBytes):
             return step
         if isinstance(step, actions.Inject):
             self._answers.append(step.data)
@@ -427,51 +421,6 @@ class InterceptedExchange:
     def _is_answered(self) -> bool:
         return bool(self._unanswered) and len(self._answers) >= self._unanswered
 
-    async def _read(
-        self, response: UpstreamResponse, decoder: BodyDecoder, *, may_name_endpoint: bool
-    ) -> None:
-        """Read events no faster than they are forwarded."""
-        events = SseUnits(self._context.max_body)
-        error: Exception | None = None
-        try:
-            async for chunk in response.body.chunks():
-                for data in decoder.steps(chunk):
-                    for unit in events.feed(data):
-                        may_name_endpoint = await self._take_unit(unit, may_name_endpoint=may_name_endpoint)
-                    if self._is_open:
-                        await self._steps.join()
-        except Exception as broken:  # Raised again in `events`.
-            error = broken
-        finally:
-            torn = events.close()
-            if torn is not None and torn.event is not None:
-                await self._record_event(torn.event)
-        if torn is not None:
-            self._enqueue(_Raw(torn.raw))
-        self._enqueue(_End(error))
-        if not self._is_open and error is not None and not isinstance(error, UpstreamError):
-            raise error
-
-    async def _take_unit(self, unit: SseUnit, *, may_name_endpoint: bool) -> bool:
-        """Handle one unit. Return whether the event that names an address (2024-11-05) may still arrive."""
-        message, event, raw = unit.message, unit.event, unit.raw
-        if message is not None and is_message(message):
-            assert event is not None
-            named = {"event": event.event, "id": event.id, "retry": event.retry}
-            fields = self.fields | {key: value for key, value in named.items() if value is not None}
-            await self._take(SERVER, raw, message, event, fields)
-            return False
-        if event is not None:
-            await self._record_event(event)
-            if may_name_endpoint and event.event == "endpoint":
-                raw = self.head.redirect(raw, b"".join(event.data or ()))
-        self._enqueue(_Part(raw) if unit.is_part else _Raw(raw))
-        return may_name_endpoint and event is None
-
-    async def _record_event(self, event: SseEvent) -> None:
-        lines = SseEncoder(SERVER, self.fields).line(self._interception.now(), event)
-        await self._interception.record_lines(lines)
-
     def _drain(self, draining: Coroutine[Any, Any, None]) -> None:
         """Read the rest of the server's response: before 2026-07-28, closing a request does not cancel it."""
         is_aborted = False
@@ -484,49 +433,3 @@ class InterceptedExchange:
             return
         self.is_draining = True
         self._interception.spawn(draining)
-
-    async def _drain_response(self, sending: asyncio.Future[UpstreamResponse]) -> None:
-        try:
-            response = await sending
-        except UpstreamError:
-            return
-        encoding = response.header("content-encoding")
-        if response.content_type == EVENTS:
-            reading = self._read(response, BodyDecoder(encoding), may_name_endpoint=False)
-            await self._drain_stream(asyncio.ensure_future(reading), response)
-        else:
-            body = CappedBody(SERVER, self.fields, encoding, self._context.max_body)
-            await self._drain_body(asyncio.ensure_future(_read_into([], body, response)), body, response)
-
-    async def _drain_body(
-        self, reading: asyncio.Future[None], body: CappedBody, response: UpstreamResponse
-    ) -> None:
-        try:
-            await reading
-            if body.is_over:
-                await self._record_body(body, torn=True)
-            elif is_message(data := body.data()):
-                await self._take(SERVER, data, data, None, self.fields)
-        except UpstreamError:  # The server hung up, and nothing waits for it.
-            pass
-        finally:
-            response.close()
-
-    async def _drain_stream(self, reading: asyncio.Future[None], response: UpstreamResponse) -> None:
-        try:
-            await reading
-        finally:
-            reading.cancel()
-            response.close()
-
-    async def _record_body(self, body: CappedBody, *, torn: bool = False) -> None:
-        await self._interception.record_lines(body.close(self._interception.now(), torn=torn))
-
-
-async def _read_into(pieces: Pieces, body: CappedBody, response: UpstreamResponse) -> None:
-    """Read a body, up to the limit."""
-    async for piece in response.body.chunks():
-        collect(pieces, piece)
-        await in_turns(body.feed(piece))
-        if body.is_over:
-            return

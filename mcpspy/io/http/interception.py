@@ -51,7 +51,7 @@ Actions: TypeAlias = list[tuple[ExchangeRoute | None, Step]]
 """Steps, each with the exchange that executes it once it is recorded."""
 
 
-class WaitingHead:
+class PendingHead:
     """The route of the decision on a head to the exchange that waits for it."""
 
     is_answered_here = lists_tools = False
@@ -208,7 +208,7 @@ class HttpInterception(AsyncioInterception):
         side = CLIENT if status is None else SERVER
         if not self.changes_heads(side):
             return headers
-        waiting = WaitingHead(fields, headers)
+        waiting = PendingHead(fields, headers)
         head = HttpHead(0, self.now(), side, waiting, *line, headers, status)
         self._exchanges.add(waiting)
         try:

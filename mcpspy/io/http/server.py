@@ -83,7 +83,7 @@ class HttpRequest:
         self._has_body = True
 
     @property
-    def peer(self) -> object:
+    def peer(self) -> ClientAddress:
         """Return the address of the client."""
         return self._connection.peer
 
@@ -194,6 +194,15 @@ Handler = Callable[[HttpRequest], Awaitable[Response | None]]
 """Returns a response, or None after it has sent one itself, from `HttpRequest.start` to its end."""
 
 
+class ClientAddress(tuple[object, ...]):
+    """The address of one connection. It equals no other: another client may connect from the same port later."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+    __hash__ = object.__hash__
+
+
 class DownstreamConnection(asyncio.Protocol):
     """A connection of a client, and the requests on it that have no response yet."""
 
@@ -224,7 +233,7 @@ class DownstreamConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self.peer: object = transport.get_extra_info("peername")
+        self.peer = ClientAddress(transport.get_extra_info("peername") or ())
         self._open_ones.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -78,7 +78,7 @@ class ShortExchanges:
             if interception.changes_heads(CLIENT) or interception.has_watchdog:
                 return None
             if interception.decides(CLIENT, body):
-                return DecidedExchange(self, connection, body) if context.client.has_short else None
+                return InterceptedShortExchange(self, connection, body) if context.client.has_short else None
         upstream = context.client.take()
         return None if upstream is None else ShortExchange(self, connection, body, upstream)
 
@@ -189,7 +189,7 @@ class ShortExchange:
         return self._of.continue_(request, self)
 
 
-class DecidedExchange(ShortExchange):
+class InterceptedShortExchange(ShortExchange):
     """A short exchange whose messages are decided on. It ends as one if they are forwarded unchanged."""
 
     __slots__ = ("_response", "has_head", "intercepted")
@@ -246,7 +246,7 @@ class DecidedExchange(ShortExchange):
         if self._response is None:
             return await super().response()
         assert self.upstream is not None
-        return ArrivedResponse(self.upstream, *self._response)
+        return CompleteResponse(self.upstream, *self._response)
 
     def interrupt(self) -> None:
         self._connection.settle()
@@ -262,7 +262,7 @@ class DecidedExchange(ShortExchange):
         super().fall_back()
 
 
-class ArrivedResponse(UpstreamResponse):
+class CompleteResponse(UpstreamResponse):
     """A whole response, whose connection has been freed."""
 
     def __init__(self, connection: UpstreamConnection, head: ResponseHead, body: bytes) -> None:

@@ -21,7 +21,7 @@ from mcpspy.core.mock.matching import modern_version
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.selector import Selector
 from mcpspy.core.mock.session import BATCHES, MockOptions, MockSession, Outgoing
-from mcpspy.core.protocol.http_headers import rejection_reason
+from mcpspy.core.protocol.http_headers import EVENTS, JSON, rejection_reason
 from mcpspy.core.protocol.mcp_headers import VERSION, mismatch
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Request, meta_raw, read_frame
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS
@@ -29,12 +29,11 @@ from mcpspy.core.recording.decode import Frame
 from mcpspy.io.http.listener import listening, origin, stop_on_signals
 from mcpspy.io.http.server import HttpRequest, Response, accepting
 from mcpspy.io.mock import http_client
-from mcpspy.io.mock.http_client import EVENTS, ClientStream, MockClient, priming_event, write_stream
+from mcpspy.io.mock.http_client import ClientStream, MockClient, priming_event, write_stream
 from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.recording.recorder import say
 
 SESSION = "Mcp-Session-Id"
-JSON = "application/json"
 LOOPBACK_HOST = "127.0.0.1"
 ENDPOINT, SSE, MESSAGES = "/mcp", "/sse", "/messages"
 

@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 from itertools import islice, takewhile
 
 from mcpspy.core.mock.session import MockSession, Outgoing
+from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.protocol.message import AnyMessage
 from mcpspy.io.http.server import HttpRequest
 from mcpspy.io.mock.upstream import RealServer, RealServerConnection
-
-EVENTS = "text/event-stream"
 
 MAX_STORED = 1000
 """Messages stored per stream for a client that resumes it, and for the general stream while it has no reader."""

@@ -100,8 +100,13 @@ class Recorder:
             self.writer.close()
 
     def broke(self, error: Exception) -> None:
-        """Stop the recording because of a bug in mcpspy."""
+        """Stop the recording because of a bug in mcpspy, or because one of its packages is not installed."""
         self.writer = None
+        if (missing := _missing_package(error)) is not None:
+            _print(
+                f"cannot record: {missing}; traffic continues unrecorded"
+            )  # What redacts a line is missing too.
+            return
         say(
             f"recording stopped by a bug in mcpspy: {type(error).__name__}: {error}; traffic continues unrecorded"
         )
@@ -114,7 +119,14 @@ def say(line: str) -> None:
 
         line = redacted_text(line, sys.argv[1:])
     except Exception as error:  # A bug must not print a secret.
-        line = f"a bug in mcpspy: a line could not be redacted: {type(error).__name__}"
+        line = (
+            _missing_package(error)
+            or f"a bug in mcpspy: a line could not be redacted: {type(error).__name__}"
+        )
+    _print(line)
+
+
+def _print(line: str) -> None:
     message = f"mcpspy: {line}\n".encode("utf-8", "replace")
     if sys.platform != "win32":
         import select
@@ -128,6 +140,14 @@ def say(line: str) -> None:
         os.write(2, message)
     except OSError:  # stderr has no reader.
         pass
+
+
+def _missing_package(error: Exception) -> str | None:
+    """Return the cause of an error and what to do, if the cause is a package that is not installed."""
+    from mcpspy.io.extras import missing_package
+
+    missing = missing_package(error)
+    return None if missing is None else str(missing)
 
 
 def _open(target: RecordingTarget, fields: Mapping[str, Value]) -> Writer:

@@ -22,7 +22,7 @@ from mcpspy.analysis.diff import (
     slower,
     unlisted,
 )
-from mcpspy.analysis.diff.options import LISTED, Silencing, silencing
+from mcpspy.analysis.diff.options import LISTED, IgnoreSuggestion, ignore_suggestion
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
@@ -162,7 +162,11 @@ def report(
     """
     fail_on, reports = ChangeSeverity(args.fail_on), _reports(args)
     has_ways = is_text_printed(args) or any(form != "junit" for form, _ in reports)
-    ways = silencing(difference, fail_on, again) if has_ways and not difference.is_same(fail_on) else None
+    ways = (
+        ignore_suggestion(difference, fail_on, again)
+        if has_ways and not difference.is_same(fail_on)
+        else None
+    )
     if is_text_printed(args):
         from mcpspy.ui.report.diff_text import terminal, ways_to_ignore
 
@@ -195,7 +199,7 @@ def _rendered(
     difference: SessionDiff,
     titles: tuple[str, str],
     fail_on: ChangeSeverity,
-    ways: Silencing | None,
+    ways: IgnoreSuggestion | None,
 ) -> bytes:
     if form == "json":
         from mcpspy.ui.report.diff_json import document

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from mcpspy.analysis.export import FORMATS, ExportFormat, RecordedSession, of_suffix
-from mcpspy.analysis.export.base import OwnViews
+from mcpspy.analysis.export.base import UserViews
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.sanitize import sanitize
@@ -105,7 +105,7 @@ def main(args: argparse.Namespace) -> int:
             f"export: --format {form.name} takes one session, not {len(paths)}",
             f"{several} take several",
         )
-    sessions = _Sessions(paths, query, _own_views(args) if form.name == "html" else None)
+    sessions = _Sessions(paths, query, _user_views(args) if form.name == "html" else None)
     if args.endpoint is not None:
         from mcpspy.ui.cli.export_telemetry import send_spans
 
@@ -125,7 +125,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _own_views(args: argparse.Namespace) -> OwnViews | None:
+def _user_views(args: argparse.Namespace) -> UserViews | None:
     """Return the user's columns and views; None without any. Raise UsageError or CannotStart."""
     settings = table("views")
     if not args.script and not settings:
@@ -171,17 +171,17 @@ class _Sessions:
     """The selected sessions, each read on demand, and the number of their selected requests."""
 
     def __init__(
-        self, paths: Iterable[tuple[str, Path]], query: Query | None, own: OwnViews | None = None
+        self, paths: Iterable[tuple[str, Path]], query: Query | None, user_views: UserViews | None = None
     ) -> None:
         self._paths = paths
-        self._own = own
+        self._user_views = user_views
         self._query = query
         self.exchanges = 0
         self.count = 0
 
     def __iter__(self) -> Iterator[RecordedSession]:
         for name, path in self._paths:
-            recorded = _read(name, path, self._query)._replace(own=self._own)
+            recorded = _read(name, path, self._query)._replace(user_views=self._user_views)
             self.count += 1
             self.exchanges += sum(1 for _ in recorded.exchanges())
             yield recorded

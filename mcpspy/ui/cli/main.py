@@ -77,11 +77,11 @@ def main(arguments: list[str]) -> int:
         _discard(sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and error.name and error.name.split(".")[0] != "mcpspy":
-            sys.stderr.write(
-                f"mcpspy: the package {error.name} is not installed (pipx install . or make demo in the checkout)\n"
-            )
-            return CannotStart.exit_code
+        from mcpspy.io.extras import missing_package
+
+        if (missing := missing_package(error)) is not None:
+            sys.stderr.write(f"mcpspy: {missing}\n")
+            return missing.exit_code
         from mcpspy.ui.bug import keep_traceback, summary_of
 
         sys.stderr.write(f"mcpspy: a bug in mcpspy: {summary_of(error)} ({keep_traceback()})\n")

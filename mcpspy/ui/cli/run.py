@@ -67,6 +67,13 @@ def main(arguments: list[str]) -> int:
     except McpspyError as error:
         say(f"run: {error}")
         return error.exit_code
+    except ModuleNotFoundError as error:
+        from mcpspy.io.extras import missing_package
+
+        if (missing := missing_package(error)) is None:
+            raise
+        say(f"run: {missing}")
+        return missing.exit_code
     if options is not None:
         run(options)
     from mcpspy.ui.cli.main import main as run_any

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from mcpspy.analysis.contract import CallLimit, Contract, check
 from mcpspy.analysis.diff import ChangeSeverity, DiffOptions, compare, ignored, unlisted
-from mcpspy.analysis.diff.options import LISTED, silencing
+from mcpspy.analysis.diff.options import LISTED, ignore_suggestion
 from mcpspy.analysis.lint import Severity as LintSeverity
 from mcpspy.analysis.lint import selected
 from mcpspy.core.counted import counted
@@ -107,7 +107,7 @@ def assert_matches(
         difference = compare(*sessions, options)
         if not difference.is_same(least):
             report = [line for line, _ in terminal(difference, width=WIDTH, fail_on=least)]
-            ways = silencing(difference, least)
+            ways = ignore_suggestion(difference, least)
             if ways.volatile:
                 report.append(f"volatile=True would ignore {ways.volatile} of {ways.changes} changes")
             if ways.patterns:

@@ -185,7 +185,7 @@ class McpRecording:
     def _serve(self) -> ServedEndpoint:
         """Start the listener. The imports are not at the top: a test on stdio does not wait for aiohttp."""
         from mcpspy.io.client import ServerCommand
-        from mcpspy.ui.pytest_plugin.servers import MockedRecordings, ServedEndpoint, real
+        from mcpspy.ui.pytest_plugin.servers import MockSettings, ServedEndpoint, real
 
         options = self._options
         redaction = redaction_of(options.config)
@@ -198,7 +198,7 @@ class McpRecording:
             )
             ignored = [pointer(text) for text in options.ignore]
             return ServedEndpoint(
-                MockedRecordings(self._recorded, ignored, answering, upstream), self._played, redaction
+                MockSettings(self._recorded, ignored, answering, upstream), self._played, redaction
             )
         source = ServerCommand([*options.server]) if options.upstream is None else options.upstream
         return ServedEndpoint(source, self._played, redaction)

@@ -38,7 +38,7 @@ PATIENCE = 30.0
 """Seconds for the start and for the end, each of which takes far less."""
 
 
-class MockedRecordings(Struct, frozen=True):
+class MockSettings(Struct, frozen=True):
     recordings: Sequence[Path]
     ignored: Sequence[Pointer]
     answering: MockOptions
@@ -49,7 +49,7 @@ class ServedEndpoint:
     """An endpoint on loopback until `close`."""
 
     def __init__(
-        self, source: MockedRecordings | ServerCommand | str, played: Path, redaction: RedactionOptions
+        self, source: MockSettings | ServerCommand | str, played: Path, redaction: RedactionOptions
     ) -> None:
         """Serve recordings or a command, or proxy the server of a URL; record into `played`.
 

@@ -10,7 +10,7 @@ import orjson
 from msgspec import UNSET
 
 from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, DiffChange, SessionDiff
-from mcpspy.analysis.diff.options import Silencing
+from mcpspy.analysis.diff.options import IgnoreSuggestion
 from mcpspy.ui.report.diff_text import TOO_DEEP, place
 
 
@@ -19,7 +19,7 @@ def document(
     titles: tuple[str, str],
     *,
     fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT,
-    ways: Silencing | None = None,
+    ways: IgnoreSuggestion | None = None,
 ) -> bytes:
     """Return the document, with a line ending. `titles` name the old and the new session.
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, SessionDiff
-from mcpspy.analysis.diff.options import Silencing
+from mcpspy.analysis.diff.options import IgnoreSuggestion
 from mcpspy.analysis.export.markdown import code_span, longest_run
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.report import diff_text
@@ -28,7 +28,7 @@ def markdown(
     titles: tuple[str, str],
     *,
     fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT,
-    ways: Silencing | None = None,
+    ways: IgnoreSuggestion | None = None,
 ) -> str:
     """Return the report; `ways` are the options that would ignore the changes, None if the sessions are the same."""
     verdict = diff_text.verdict(difference, fail_on)

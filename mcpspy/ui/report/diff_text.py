@@ -20,7 +20,7 @@ from mcpspy.analysis.diff import (
     DiffChange,
     SessionDiff,
 )
-from mcpspy.analysis.diff.options import Silencing
+from mcpspy.analysis.diff.options import IgnoreSuggestion
 from mcpspy.analysis.rows import duration
 from mcpspy.core.sanitize import sanitize
 
@@ -42,7 +42,7 @@ LONG = 300
 MOST_PATTERNS = 20
 
 
-def ways_to_ignore(ways: Silencing | None) -> list[str]:
+def ways_to_ignore(ways: IgnoreSuggestion | None) -> list[str]:
     """Return the options of `mcpspy diff` that would ignore the changes, one per line."""
     if ways is None:
         return []

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from mcpspy.analysis.export.base import OwnViews
+from mcpspy.analysis.export.base import UserViews
 from mcpspy.analysis.rows import BAD, ISSUE, OK, QUIET
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
@@ -134,7 +134,7 @@ class Extension:
 
     def views(self, data: bytes, wait: float = 0.0) -> list[ContentView]:
         """Return the views of the contents of a message; `wait` is for all of them."""
-        from mcpspy.ui.tui.detail.content_view import blocks
+        from mcpspy.ui.views.blocks import blocks
 
         until = time.monotonic() + wait
         found = []
@@ -146,7 +146,7 @@ class Extension:
                 found.append(ContentView(sanitize(block.pointer), label, lines))
         return found
 
-    def for_export(self) -> OwnViews:
+    def for_export(self) -> UserViews:
         """Return the columns and views for an exporter, which waits for each of them."""
         return _Exported(self)
 

@@ -19,7 +19,7 @@ SHARE = 10
 """Times as long as a search takes, no other one begins: recordings of HTTP are read as a whole."""
 
 
-class FoundRuns:
+class RecentRuns:
     """The runs of the latest sessions."""
 
     def __init__(self) -> None:

@@ -47,7 +47,7 @@ from mcpspy.ui.views.extension import Extension
 from mcpspy.ui.web import page, reports, runs
 from mcpspy.ui.web.access import HEADERS, LOGIN, Access
 from mcpspy.ui.web.control import SessionControl
-from mcpspy.ui.web.runs import FoundRuns, described
+from mcpspy.ui.web.runs import RecentRuns, described
 from mcpspy.ui.web.session import WebSession, is_pending
 
 OPEN = 4
@@ -87,7 +87,7 @@ class WebServer:
         self._by_key: dict[str, Summary] = {}
         self._scanned = 0.0
         self._scanning = asyncio.Lock()
-        self._runs = FoundRuns()
+        self._runs = RecentRuns()
         self._open: OrderedDict[str, WebSession] = OrderedDict()
         self._is_ending = False
         self._page, self._policy = page.document()

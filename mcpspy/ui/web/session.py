@@ -24,9 +24,10 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.ui.filter_items import RowItem
+from mcpspy.ui.merged_loader import MergedLoader
 from mcpspy.ui.oauth_flow import flow_steps
 from mcpspy.ui.row_filter import FilteredView, SortOrder, ViewOptions
-from mcpspy.ui.session_loader import MergedLoader, SessionLoader
+from mcpspy.ui.session_loader import SessionLoader
 from mcpspy.ui.trust_notes import trust_differences, trust_note
 from mcpspy.ui.views.content import PENDING, Piece
 from mcpspy.ui.views.extension import MAX_EXCHANGE, Extension

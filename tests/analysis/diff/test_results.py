@@ -9,7 +9,7 @@ import pytest
 
 from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffChange
 from mcpspy.analysis.diff.options import DiffOptions, ignored
-from mcpspy.analysis.diff.results import ComparisonTerms, compare_steps, ended
+from mcpspy.analysis.diff.results import ComparisonContext, compare_steps, ended
 from mcpspy.analysis.diff.steps import RequestStep, SessionSteps
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Session
@@ -38,8 +38,8 @@ def step(
     return found
 
 
-def changes(one: RequestStep, two: RequestStep, terms: ComparisonTerms | None = None) -> list[DiffChange]:
-    return list(compare_steps(one, two, terms or ComparisonTerms(DiffOptions()), is_exact=True))
+def changes(one: RequestStep, two: RequestStep, context: ComparisonContext | None = None) -> list[DiffChange]:
+    return list(compare_steps(one, two, context or ComparisonContext(DiffOptions()), is_exact=True))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_errors_are_compared_by_member(record: Make) -> None:
         -32602,
     )
     assert (
-        changes(step(record, ERROR), step(record, other), ComparisonTerms(DiffOptions(), is_across=True))
+        changes(step(record, ERROR), step(record, other), ComparisonContext(DiffOptions(), is_across=True))
         == []
     )
 
@@ -111,7 +111,7 @@ def test_changed_metadata_and_formatting_of_a_result_are_notes(record: Make) -> 
     ]
     assert (
         changes(
-            result(), result(ttlMs=1, cacheScope="public"), ComparisonTerms(DiffOptions(), is_across=True)
+            result(), result(ttlMs=1, cacheScope="public"), ComparisonContext(DiffOptions(), is_across=True)
         )
         == []
     )
@@ -130,8 +130,8 @@ def test_ignored_differences_are_not_reported_even_for_an_added_item(record: Mak
     two = step(record, {"result": {"content": [{"at": 2, "n": 1}, {"at": 3, "n": 1}]}})
 
     def expected(*patterns: str) -> list[str]:
-        terms = ComparisonTerms(DiffOptions(ignored=tuple(map(ignored, patterns))))
-        return [change.pointer for change in changes(one, two, terms)]
+        context = ComparisonContext(DiffOptions(ignored=tuple(map(ignored, patterns))))
+        return [change.pointer for change in changes(one, two, context)]
 
     assert expected("/result/content/*/at") == ["/result/content/1"]
     assert expected("tools/call x /result/content/*") == []

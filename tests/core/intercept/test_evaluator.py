@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mcpspy.core.intercept.evaluator import Checks
+from mcpspy.core.intercept.evaluator import MessageChecks
 from mcpspy.core.intercept.held import RuleDecision
 from mcpspy.core.intercept.requests import AwaitedRequest, answer
 from mcpspy.core.protocol.message import Request, loads
@@ -20,11 +20,11 @@ MODERN = call(1).replace(
 def decide(
     flag: str, data: bytes, side: str = "client", awaited: AwaitedRequest | None = None
 ) -> RuleDecision:
-    return Checks(rules(flag)).decide(message(data, side), awaited)
+    return MessageChecks(rules(flag)).decide(message(data, side), awaited)
 
 
 def test_rules_apply_in_order_until_a_final_action() -> None:
-    checks = Checks(
+    checks = MessageChecks(
         rules(
             "tool:echo => delay 1s",
             "tool:echo => replace /params/arguments/x = {{params.arguments.x}}!",
@@ -91,7 +91,7 @@ def test_a_query_about_names_does_not_match_responses() -> None:
     ],
 )
 def test_the_same_matches_are_taken_every_time(settings: str, taken: list[int]) -> None:
-    checks = Checks(rules(f"tool:echo => {settings} drop"))
+    checks = MessageChecks(rules(f"tool:echo => {settings} drop"))
     verdicts = []
     for number in range(1, 7):
         checks.decide(message(call(0, tool="other")), None)  # Only matches count.
@@ -102,7 +102,7 @@ def test_the_same_matches_are_taken_every_time(settings: str, taken: list[int]) 
 
 def test_the_seed_alone_reproduces_a_run() -> None:
     def run(seed: int) -> list[bool]:
-        checks = Checks(rules("tool:echo => 20% drop", seed=seed))
+        checks = MessageChecks(rules("tool:echo => 20% drop", seed=seed))
         return [checks.decide(message(call(number)), None).is_dropped for number in range(200)]
 
     assert run(1) == run(1)
@@ -147,7 +147,7 @@ def test_a_failed_replacement_is_noted_and_the_message_forwarded_unchanged() -> 
 
 
 def test_a_message_is_edited_before_it_is_corrupted() -> None:
-    checks = Checks(rules("echo => replace /params/arguments/x = 1", "echo => corrupt bad-json"))
+    checks = MessageChecks(rules("echo => replace /params/arguments/x = 1", "echo => corrupt bad-json"))
     decision = checks.decide(message(call()), None)
 
     assert (decision.data or b"").endswith(b'"arguments":{"x":1}},}')
@@ -173,7 +173,7 @@ LISTED = {
 }
 
 
-def listed(checks: Checks, method: str = "tools/list") -> RuleDecision:
+def listed(checks: MessageChecks, method: str = "tools/list") -> RuleDecision:
     request = message(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}).encode())
     assert isinstance(request, Request)
     answer = message(json.dumps({"jsonrpc": "2.0", "id": 1, "result": LISTED}).encode(), "server")
@@ -181,7 +181,7 @@ def listed(checks: Checks, method: str = "tools/list") -> RuleDecision:
 
 
 def test_repaired_names_are_restored_in_calls() -> None:
-    checks = Checks(rules(" => repair"))
+    checks = MessageChecks(rules(" => repair"))
     decision = listed(checks)
 
     tools = json.loads(decision.data or b"")["result"]["tools"]
@@ -201,12 +201,12 @@ def test_repaired_names_are_restored_in_calls() -> None:
     ("flag", "name", "schema"), [("names", "get_weather_", "allOf"), ("schemas", LONG, "type")]
 )
 def test_a_repair_may_be_of_names_or_schemas_only(flag: str, name: str, schema: str) -> None:
-    decision = listed(Checks(rules(f" => repair {flag}")))
+    decision = listed(MessageChecks(rules(f" => repair {flag}")))
     tool = json.loads(decision.data or b"")["result"]["tools"][0]
     assert tool["name"].startswith(name)
     assert schema in tool["inputSchema"]
 
 
 def test_only_lists_of_tools_are_repaired() -> None:
-    decision = listed(Checks(rules(" => repair")), "resources/list")
+    decision = listed(MessageChecks(rules(" => repair")), "resources/list")
     assert (decision.data, decision.notes) == (None, [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.core.intercept.actions import AddNote, Notify
-from mcpspy.core.intercept.evaluator import Checks
+from mcpspy.core.intercept.evaluator import MessageChecks
 from mcpspy.core.intercept.held import InFlightMessage, MessagePart, RuleDecision
 from mcpspy.core.protocol.message import read_frame
 from mcpspy.core.recording.decode import Frame
@@ -17,7 +17,7 @@ BATCH = b"[" + call(1, "a") + b" , " + call(2, "b") + b"]"
 
 
 def flight(data: bytes, *flags: str) -> InFlightMessage:
-    checks = Checks(rules(*flags))
+    checks = MessageChecks(rules(*flags))
     parts = [
         MessagePart(each, None, checks.decide(each, None)) for each in read_frame(Frame(0.0, "client", data))
     ]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.core.mock.answers import Likeness, Round, likeness
+from mcpspy.core.mock.answers import InputRound, Similarity, similarity_of
 from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.selector import MatchMode, never_sent
@@ -313,10 +313,10 @@ JSON = st.recursive(
 @given(st.lists(st.tuples(JSON, JSON), min_size=1, max_size=3))
 @settings(max_examples=100, deadline=None)
 def test_rounds_are_like_themselves_and_unlike_shorter_ones(pairs: list[tuple[Any, Any]]) -> None:
-    rounds = [Round(*pair) for pair in pairs]
+    rounds = [InputRound(*pair) for pair in pairs]
     live = dict(enumerate(rounds))
-    assert likeness(live, rounds) is Likeness.SAME
-    assert likeness(live, rounds[:-1]) is Likeness.UNRELATED
+    assert similarity_of(live, rounds) is Similarity.SAME
+    assert similarity_of(live, rounds[:-1]) is Similarity.UNRELATED
 
 
 @given(

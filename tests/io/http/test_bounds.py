@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from mcpspy.core.intercept.actions import Inject
-from mcpspy.io.http import intercepted_exchange
+from mcpspy.io.http.intercepted_exchange import InterceptedExchange
+from mcpspy.io.http.intercepted_response import PartialEvent, RawBytes
 from tests.io.http_spy import Reader
 
 if TYPE_CHECKING:
@@ -274,16 +275,15 @@ async def test_nothing_is_inserted_into_an_event_above_the_limit() -> None:
         async def write(self, data: bytes) -> None:
             sent.append(data)
 
-    exchange: Any = object.__new__(intercepted_exchange.InterceptedExchange)
+    exchange: Any = object.__new__(InterceptedExchange)
     exchange._steps, exchange._deferred, exchange._is_in_event = asyncio.Queue(), [], False
     exchange._held, exchange._answers = {}, []
-    part, raw = intercepted_exchange._Part, intercepted_exchange._Raw
     for step in (
-        part(b"data: 1"),
+        PartialEvent(b"data: 1"),
         Inject("server", b"{}", None, "1"),
-        part(b"2"),
-        raw(b"3\n\n"),
-        raw(b"data: 4\n\n"),
+        PartialEvent(b"2"),
+        RawBytes(b"3\n\n"),
+        RawBytes(b"data: 4\n\n"),
     ):
         exchange._steps.put_nowait(step)
     for _ in range(6):

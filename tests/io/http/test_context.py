@@ -10,6 +10,7 @@ import pytest
 
 from mcpspy.io.http import context as streams_module
 from mcpspy.io.http.context import ClientProcesses, SessionScopes
+from mcpspy.io.http.server import ClientAddress
 
 
 @pytest.fixture
@@ -115,3 +116,18 @@ async def test_the_process_of_a_client_is_taken_once_for_all_its_connections(
     assert await taken(clients, LISTENING, "1") == {"pid": 7}
     clients.look(LISTENING, "2")
     assert [clients.take(LISTENING, "2"), clients.take(SHORT, "1")] == [None, None]
+
+
+async def test_a_port_that_another_process_reuses_has_the_name_of_that_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pids = iter((7, 8))
+    monkeypatch.setattr(
+        streams_module, "clients_of", lambda addresses, _: {addresses[0]: {"pid": next(pids)}}
+    )
+    clients = ClientProcesses()
+
+    for stream, pid in (("1", 7), ("2", 8)):
+        address = ClientAddress(LISTENING)
+        clients.look(address, stream)
+        assert await taken(clients, address, stream) == {"pid": pid}

@@ -9,7 +9,7 @@ import pytest
 
 from mcpspy.io.http.event_stream import EventStream
 from mcpspy.io.http.server import HttpRequest
-from tests.io.http_spy import EVENTS, PING, PONG, chunk, event
+from tests.io.http_spy import PONG, chunk, event
 
 if TYPE_CHECKING:
     from tests.io.http_spy import Start
@@ -47,11 +47,7 @@ async def test_each_event_is_in_the_file_when_it_is_forwarded(
             send(self, data, is_last=is_last)
 
         monkeypatch.setattr(HttpRequest, "send", noted)
-        client = await spy.client()
-        await client.post(PING)
-        call = await spy.server.call()
-        await call.send(EVENTS)
-        await client.head()
+        client, call = await spy.event_stream()
         for _ in range(MOST):
             await call.send(chunk(event(PONG)))
             assert await client.read(len(event(PONG))) == event(PONG)
@@ -65,11 +61,7 @@ async def test_the_rest_of_an_event_and_a_client_that_does_not_read_are_left_to_
     proxy: Start, refusals: list[bytes]
 ) -> None:
     async with proxy() as spy:
-        client = await spy.client()
-        await client.post(PING)
-        call = await spy.server.call()
-        await call.send(EVENTS)
-        await client.head()
+        client, call = await spy.event_stream()
         for _ in range(3):
             await call.send(chunk(event(PONG)))
             assert await client.read(len(event(PONG))) == event(PONG)
@@ -96,11 +88,7 @@ async def test_a_bug_while_an_event_is_forwarded_ends_the_stream_and_is_reported
 
     monkeypatch.setattr(EventStream, "_forward_at_once", broken)
     async with proxy() as spy:
-        client = await spy.client()
-        await client.post(PING)
-        call = await spy.server.call()
-        await call.send(EVENTS)
-        await client.head()
+        client, call = await spy.event_stream()
         await call.send(chunk(event(PONG)))
         with pytest.raises(asyncio.IncompleteReadError):
             await client.body()

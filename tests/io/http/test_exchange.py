@@ -27,11 +27,7 @@ def origin_of(server: asyncio.Server) -> str:
 
 async def test_an_event_leaves_when_it_arrives(proxy: Start) -> None:
     async with proxy() as spy:
-        client = await spy.client()
-        await client.post(PING)
-        call = await spy.server.call()
-        await call.send(EVENTS)
-        await client.head()
+        client, call = await spy.event_stream()
         for sent in (b": ping\n\n", event(b'{"n":1}'), b"id: 7\ndata:\n\n", event(PONG)):
             await call.send(chunk(sent))
             assert await client.read(len(sent)) == sent
@@ -44,9 +40,7 @@ async def test_an_event_leaves_when_it_arrives(proxy: Start) -> None:
 
 async def test_half_an_event_is_not_held_back(proxy: Start) -> None:
     async with proxy() as spy:
-        client = await spy.client()
-        await client.post(PING)
-        call = await spy.server.call()
+        client, call = await spy.exchange()
         await call.send(EVENTS + chunk(b"data: " + PONG[:9]))
         await client.head()
         assert await client.read(15) == b"data: " + PONG[:9]
@@ -60,9 +54,7 @@ async def test_half_an_event_is_not_held_back(proxy: Start) -> None:
 async def test_line_ends_of_events_are_unchanged(proxy: Start, end: bytes) -> None:
     stream = b": c" + end * 2 + b"id: 1" + end + event(b'{"a":"\xc3\xa9"}', end) + event(PONG, end)
     async with proxy() as spy:
-        client = await spy.client()
-        await client.post(PING)
-        call = await spy.server.call()
+        client, call = await spy.exchange()
         await call.send(
             EVENTS + b"".join(chunk(stream[at : at + 1]) for at in range(len(stream))) + chunk(b"")
         )
@@ -138,9 +130,7 @@ async def test_bodies_pass_and_are_recorded_byte_for_byte(
     proxy: Start, request_body: bytes, response_body: bytes
 ) -> None:
     async with proxy() as spy:
-        client = await spy.client()
-        await client.post(request_body)
-        call = await spy.server.call()
+        client, call = await spy.exchange(request_body)
         assert call.body == request_body
         await call.send(plain(response_body, JSON))
         assert await client.answer() == (200, response_body)
@@ -245,9 +235,7 @@ async def test_another_path_passes_unrecorded_but_noted(proxy: Start) -> None:
 
 async def test_the_server_has_a_message_after_the_file_has_it(proxy: Start) -> None:
     async with proxy() as spy:
-        client = await spy.client()
-        await client.post(PING)
-        call = await spy.server.call()
+        client, call = await spy.exchange()
         assert spy.said("client") == [PING]
         await call.send(plain(PONG, JSON)[:-1])
         await client.head()
@@ -259,9 +247,7 @@ async def test_the_server_has_a_message_after_the_file_has_it(proxy: Start) -> N
 
 async def test_a_client_that_leaves_is_gone_upstream_at_once(proxy: Start) -> None:
     async with proxy() as spy:
-        client = await spy.client()
-        await client.post(PING)
-        call = await spy.server.call()
+        client, call = await spy.exchange()
         await call.send(EVENTS + chunk(event(b'{"n":1}')))
         await client.head()
         await client.some()
@@ -272,9 +258,7 @@ async def test_a_client_that_leaves_is_gone_upstream_at_once(proxy: Start) -> No
 
 async def test_a_client_that_leaves_before_the_answer_is_gone_upstream_at_once(proxy: Start) -> None:
     async with proxy() as spy:
-        client = await spy.client()
-        await client.post(PING)
-        call = await spy.server.call()
+        client, call = await spy.exchange()
         client.writer.close()
         await asyncio.wait_for(call.gone.wait(), 20)
         assert await spy.ended() == ["client"]
@@ -384,9 +368,7 @@ async def test_a_server_that_dies_midway_leaves_a_broken_body(
     proxy: Start, response: bytes, passed: bytes | None, harshly: bool
 ) -> None:
     async with proxy() as spy:
-        client = await spy.client()
-        await client.post(PING)
-        call = await spy.server.call()
+        client, call = await spy.exchange()
         await call.send(response)
         await client.head()
         if passed is not None:
@@ -402,9 +384,7 @@ async def test_a_server_that_dies_midway_leaves_a_broken_body(
 
 async def test_the_last_bytes_of_a_dying_server_are_recorded_as_incomplete(proxy: Start) -> None:
     async with proxy() as spy:
-        client = await spy.client()
-        await client.post(PING)
-        call = await spy.server.call()
+        client, call = await spy.exchange()
         await call.send(EVENTS + chunk(b"data: " + PONG))
         await client.head()
         await client.read(6 + len(PONG))
@@ -734,9 +714,7 @@ async def test_a_redirect_within_the_server_stays_within_the_proxy(proxy: Start,
             (f"{spy.server.origin}/mcp/", f"http://{spy.host}/mcp/"),
             (elsewhere, elsewhere),
         ):
-            client = await spy.client()
-            await client.post(PING)
-            call = await spy.server.call()
+            client, call = await spy.exchange()
             await call.send(plain(b"", f"Location: {location}", status="307 Temporary Redirect"))
             first, headers = await client.head()
             assert first.startswith("HTTP/1.1 307")

@@ -22,9 +22,7 @@ pytestmark = pytest.mark.timeout(60)
 async def test_a_response_has_the_headers_it_came_with_and_no_others(proxy: Start) -> None:
     given = ["X-One: 1", "x-TWO:  two", "Set-Cookie: a=1", "Set-Cookie: b=2", "Mcp-Session-Id: s"]
     async with proxy() as spy:
-        client = await spy.client()
-        await client.post(PING)
-        call = await spy.server.call()
+        client, call = await spy.exchange()
         await call.send(plain(PONG, *given, status="200 Fine by me"))
         first, headers = await client.head()
         assert first == "HTTP/1.1 200 Fine by me"
@@ -58,9 +56,7 @@ async def test_a_compressed_answer_continues_as_it_is_and_is_recorded_readable(
     proxy: Start, encoding: str, packed: bytes
 ) -> None:
     async with proxy() as spy:
-        client = await spy.client()
-        await client.post(PING)
-        call = await spy.server.call()
+        client, call = await spy.exchange()
         await call.send(plain(packed, JSON, f"Content-Encoding: {encoding}"))
         assert await client.answer() == (200, packed)
         is_damaged = packed.endswith((b"abc", b"this is not gzip", b"this is not zstd"))
@@ -70,9 +66,7 @@ async def test_a_compressed_answer_continues_as_it_is_and_is_recorded_readable(
 async def test_compressed_events_are_recorded_one_by_one(proxy: Start) -> None:
     packer = zlib.compressobj(wbits=31)
     async with proxy() as spy:
-        client = await spy.client()
-        await client.post(PING)
-        call = await spy.server.call()
+        client, call = await spy.exchange()
         await call.send(EVENTS.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n"))
         await client.head()
         for number in range(3):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpspy.io.http import intercepted_exchange
+from mcpspy.io.http import intercepted_response
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ async def noted(spy: Spy, action: str, times: int = 1) -> None:
 async def test_messages_that_match_no_rule_are_forwarded_unchanged_in_both_directions(proxy: Start) -> None:
     asked, said = b'{"jsonrpc": "2.0","id":1,"method":"ping"}\r\n', PONG + b"\n"
     async with proxy("/mcp", "tool:other => drop") as spy:
-        client = await spy.client()
-        await client.post(asked, "X-One: 1")
-        served = await spy.server.call()
+        client, served = await spy.exchange(asked, "X-One: 1")
         assert (served.body, served.header("content-length")) == (asked, str(len(asked)))
         await served.send(plain(said, JSON, "X-Two: 2"))
         _, headers = await client.head()
@@ -130,9 +128,7 @@ async def test_a_disconnected_client_has_no_connection_and_no_answer(proxy: Star
 @pytest.mark.parametrize("is_stream", [False, True], ids=["json", "events"])
 async def test_an_answer_is_changed_under_a_head_that_fits(proxy: Start, is_stream: bool) -> None:
     async with proxy("/mcp", "kind:result => replace /result/content = changed") as spy:
-        client = await spy.client()
-        await client.post(call(1))
-        served = await spy.server.call()
+        client, served = await spy.exchange(call(1))
         if is_stream:
             await served.send(
                 EVENTS + chunk(b": hm\r\n\r\nid: 7\r\nevent: message\r\ndata: " + result(1) + b"\r\n\r\n")
@@ -158,9 +154,7 @@ async def test_a_held_event_stops_no_other_and_the_stream_waits_for_it(proxy: St
         b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}'
     )
     async with proxy("/mcp", "kind:result => delay 300ms") as spy:
-        client = await spy.client()
-        await client.post(call(1))
-        served = await spy.server.call()
+        client, served = await spy.exchange(call(1))
         await served.send(EVENTS + chunk(event(result(1)) + event(progress)) + chunk(b""))
         await client.head()
 
@@ -173,9 +167,7 @@ async def test_the_watchdog_answers_where_the_client_waits_and_the_late_answer_i
     proxy: Start,
 ) -> None:
     async with proxy(call_timeout=1.0) as spy:
-        client = await spy.client()
-        await client.post(call(1), SESSION)
-        served = await spy.server.call()
+        client, served = await spy.exchange(call(1), SESSION)
         error = (await got(client))["error"]
         assert error["code"] == -32001
         assert "no response to tools/call echo within 1 s" in error["message"]
@@ -195,9 +187,7 @@ async def test_the_watchdog_answers_where_the_client_waits_and_the_late_answer_i
 
 async def test_on_a_stream_the_watchdog_answers_in_an_event_and_ends_it(proxy: Start) -> None:
     async with proxy(call_timeout=1.0) as spy:
-        client = await spy.client()
-        await client.post(call(1), SESSION)
-        served = await spy.server.call()
+        client, served = await spy.exchange(call(1), SESSION)
         await served.send(EVENTS + chunk(b"id: 1\ndata:\n\n"))
         await client.head()
         body = await client.body()
@@ -213,9 +203,7 @@ async def test_in_2026_07_28_the_watchdog_closes_the_request(proxy: Start) -> No
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "_meta": meta}}
     async with proxy(call_timeout=1.0) as spy:
-        client = await spy.client()
-        await client.post(json.dumps(asked).encode())
-        served = await spy.server.call()
+        client, served = await spy.exchange(json.dumps(asked).encode())
         assert (await got(client))["error"]["code"] == -32001
         await served.gone.wait()
 
@@ -241,18 +229,14 @@ async def test_a_body_that_is_not_a_message_is_forwarded_whatever_the_rules(prox
 
 async def test_an_answer_that_breaks_off_breaks_off(proxy: Start) -> None:
     async with proxy("/mcp", "tool:other => drop") as spy:
-        client = await spy.client()
-        await client.post(PING)
-        served = await spy.server.call()
+        client, served = await spy.exchange()
         await served.send(plain(PONG, JSON)[:-5])
         while not spy.notes("http"):  # noqa: ASYNC110 - a file sets no event.
             await asyncio.sleep(0.005)
         served.writer.close()
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await client.answer()
-        client = await spy.client()
-        await client.post(PING)
-        served = await spy.server.call()
+        client, served = await spy.exchange()
         await served.send(EVENTS + chunk(event(b"{}") + event(PONG)[:-9]))
         await client.head()
         await client.read(len(event(b"{}")))
@@ -316,10 +300,8 @@ async def test_a_bug_in_reading_a_stream_ends_it_and_leaves_no_one_waiting(
     proxy: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with proxy("/mcp", "tool:none => drop") as spy:
-        client = await spy.client()
-        await client.post(PING)
-        served = await spy.server.call()
-        monkeypatch.setattr(intercepted_exchange, "is_message", lambda _: 1 / 0)
+        client, served = await spy.exchange()
+        monkeypatch.setattr(intercepted_response, "is_message", lambda _: 1 / 0)
         await served.send(EVENTS + chunk(event(PONG)))
         await client.head()
         with pytest.raises(asyncio.IncompleteReadError):

@@ -192,9 +192,7 @@ async def test_an_order_that_cannot_be_delivered_is_refused(proxy: Start) -> Non
             await viewer.order("notify", to="client", method="x")
         with pytest.raises(CommandRefused, match="unknown order"):
             await viewer.order("hlod")
-        client = await spy.client()
-        await client.post(PING)
-        served = await spy.server.call()
+        client, served = await spy.exchange()
         await served.send(EVENTS + chunk(b": there\n\n"))
         await client.head()
         with pytest.raises(CommandRefused, match="has no session, so it cannot receive requests"):

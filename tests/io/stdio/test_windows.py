@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -107,11 +106,7 @@ def test_a_grandchild_that_keeps_stdout_open_does_not_keep_mcpspy(
 ) -> None:
     spy = start_threads("grandchild.py", kind)
     grandchild = json.loads(spy.out.line())["grandchild"]
-    began = time.monotonic()
-    while spy.process.poll() is None and time.monotonic() < began + 20:
-        if spy.out.is_ready(0.01):
-            spy.out.some()
-    seconds = time.monotonic() - began
+    seconds = spy.seconds_until_exit()
     os.kill(grandchild, signal.SIGKILL)
     processes.gone(grandchild)
     assert spy.wait() == 5

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from mcpspy.ui.cli.main import main
-from tests.io.changing import CARRY, command, read, record
+from tests.io.changing import CARRY, command, read
 from tests.ui.cli.replays import Ran
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the sample server is POSIX")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return record(tmp_path_factory.mktemp("recorded") / "changing.jsonl")
-
-
-@pytest.fixture
-def recorded(made: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "changing.jsonl"
-    shutil.copy(made, path)
-    return path
 
 
 CRASHED = """\

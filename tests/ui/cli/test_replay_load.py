@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.io.changing import record
 from tests.ui.cli.replays import Ran
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return record(tmp_path_factory.mktemp("recorded") / "changing.jsonl")
 
 
 def test_clients_report_their_latencies_and_the_number_of_different_runs(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -13,25 +12,13 @@ from mcpspy.errors import CannotStart
 from mcpspy.io.replay import ReplayRun
 from mcpspy.ui.cli.main import main
 from mcpspy.ui.cli.replay import raise_failure
-from tests.io.changing import command, read, record
+from tests.io.changing import command, read
 from tests.ui.cli.replays import Ran
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the sample server is POSIX")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return record(tmp_path_factory.mktemp("recorded") / "changing.jsonl")
-
-
-@pytest.fixture
-def recorded(made: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "changing.jsonl"
-    shutil.copy(made, path)
-    return path
 
 
 def test_a_value_that_is_another_one_now_is_suggested_to_be_carried(

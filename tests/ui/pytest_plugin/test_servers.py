@@ -15,7 +15,7 @@ from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.ui.pytest_plugin.cassettes import sessions
-from mcpspy.ui.pytest_plugin.servers import MockedRecordings, ServedEndpoint, real
+from mcpspy.ui.pytest_plugin.servers import MockSettings, ServedEndpoint, real
 from tests.ui.pytest_plugin.conversing import call_over_http
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ RECEIVED: list[Said] = [
 ]
 
 
-def mocked(*recordings: Path) -> MockedRecordings:
-    return MockedRecordings(recordings, (), MockOptions(), None)
+def mocked(*recordings: Path) -> MockSettings:
+    return MockSettings(recordings, (), MockOptions(), None)
 
 
 def threads() -> list[str]:

@@ -16,7 +16,7 @@ from mcpspy.analysis.diff import (
     DiffChange,
     SessionDiff,
 )
-from mcpspy.analysis.diff.options import Silencing
+from mcpspy.analysis.diff.options import IgnoreSuggestion
 from mcpspy.ui.report.diff_json import document
 
 
@@ -48,7 +48,7 @@ def test_a_document_has_every_change_whole(difference: SessionDiff, hostile: str
 
 
 def test_a_document_has_the_options_that_would_ignore_its_changes(difference: SessionDiff) -> None:
-    ways = Silencing([f"ping /result/{number}" for number in range(30)], 2, 7)
+    ways = IgnoreSuggestion([f"ping /result/{number}" for number in range(30)], 2, 7)
 
     assert read(difference, ways=ways)["to_ignore"] == {"volatile": 2, "ignore_path": ways.patterns}
     assert read(difference)["to_ignore"] == {"volatile": 0, "ignore_path": []}

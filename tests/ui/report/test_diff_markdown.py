@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
-from mcpspy.analysis.diff.options import Silencing
+from mcpspy.analysis.diff.options import IgnoreSuggestion
 from mcpspy.ui.report.diff_markdown import MOST, SHOWN, fence, markdown, span
 
 GITHUB = MarkdownIt("gfm-like", {"linkify": False, "html": True})
@@ -37,7 +37,7 @@ def test_a_report_has_a_verdict_a_table_and_the_gravest_first(difference: Sessio
 
 
 def test_a_report_ends_with_the_options_that_would_ignore_its_changes(difference: SessionDiff) -> None:
-    ways = Silencing(["ping /result/it's", *(f"a /result/{number}" for number in range(20))], 2, 7)
+    ways = IgnoreSuggestion(["ping /result/it's", *(f"a /result/{number}" for number in range(20))], 2, 7)
 
     report = markdown(difference, ("a", "b"), ways=ways)
 
@@ -47,14 +47,14 @@ def test_a_report_ends_with_the_options_that_would_ignore_its_changes(difference
     assert (lines[0], lines[-1]) == ("```sh", "```")
     assert lines[1:3] == ["--volatile  # 2 of 7", """--ignore-path 'ping /result/it'"'"'s'"""]
     assert lines[-2] == "… 1 more"
-    assert "ignore" not in markdown(difference, ("a", "b"), ways=Silencing([], 0, 1))
+    assert "ignore" not in markdown(difference, ("a", "b"), ways=IgnoreSuggestion([], 0, 1))
 
 
 def test_a_long_report_still_ends_with_these_options() -> None:
     changes = tuple(change(pointer=f"/result/{number}", old="x" * 100, new="y" * 100) for number in range(20))
     cases = tuple(ComparedCase(method="ping", changes=changes) for _ in range(100))
 
-    report = markdown(SessionDiff(cases), ("a", "b"), ways=Silencing(["ping"], 0, 1))
+    report = markdown(SessionDiff(cases), ("a", "b"), ways=IgnoreSuggestion(["ping"], 0, 1))
 
     assert len(report) < MOST + 200
     assert report.endswith(

@@ -102,7 +102,7 @@ class HtmlRows:
             "endingTone": ending.tone if ending is not None else rows.ISSUE,
             "counts": self.counts,
             "context": self._context,
-            "columns": [] if self._session.own is None else list(self._session.own.headings),
+            "columns": [] if self._session.user_views is None else list(self._session.user_views.headings),
         }
 
     def _count(self, change: Change) -> None:
@@ -134,11 +134,11 @@ class HtmlRows:
             self._answer_flaws.get(exchange.number) if answer is not None and exchange is not None else None
         )
         members = row_members(change, (body, answer_body), sizes, self._last_at, flaw)
-        if self._session.own is not None:
+        if self._session.user_views is not None:
             if exchange is not None and what is exchange.request:
-                self.cells[change.number + 1] = self._session.own.cells(exchange)
+                self.cells[change.number + 1] = self._session.user_views.cells(exchange)
             for number, shown in (body, what), (answer_body, answer):
-                if isinstance(shown, Message) and (views := self._session.own.views(shown.data)):
+                if isinstance(shown, Message) and (views := self._session.user_views.views(shown.data)):
                     self.views[number] = views
         return [*members, self._is_failed_event(change)]
 

@@ -17,6 +17,7 @@ from msgspec.json import format as lay_out
 
 from mcpspy.analysis.rows import size
 from mcpspy.core.counted import counted
+from mcpspy.core.jsontools import string
 from mcpspy.core.redact.placeholder import TEXT_PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.body import BodyLines
@@ -249,19 +250,6 @@ def value(outline: Outline, line: int) -> bytes:
     start = value_start(outline, line)
     begin, end = outline.value(start)
     return lay_out(text[begin:end], indent=-1) if outline.opens(start) else text[begin:end].removesuffix(b",")
-
-
-def string(found: bytes) -> str | None:
-    """Return the text of a JSON string, else None; a lone surrogate is escaped."""
-    if not found.startswith(b'"'):
-        return None
-    try:
-        text: str = orjson.loads(found)
-    except orjson.JSONDecodeError:
-        import json
-
-        text = json.loads(found.decode("utf-8", "backslashreplace"))
-    return text
 
 
 def sanitize_lines(text: str) -> str:

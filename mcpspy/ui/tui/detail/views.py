@@ -9,20 +9,14 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import TypeAlias
 
+from mcpspy.core.jsontools import string
 from mcpspy.ui.body import BodyLines
-from mcpspy.ui.tui.detail.content_view import (
-    JSON,
-    Markdown,
-    blocks,
-    byte_size,
-    describe_binary,
-    dimensions,
-    head,
-)
 from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
-from mcpspy.ui.tui.detail.json_view import Folds, StyledSpan, pointer, sanitize_lines, spans, string, value
+from mcpspy.ui.tui.detail.json_view import Folds, StyledSpan, pointer, sanitize_lines, spans, value
 from mcpspy.ui.tui.detail.layout import LineSplit
+from mcpspy.ui.tui.detail.markdown import Markdown
 from mcpspy.ui.tui.widgets.columns import Piece
+from mcpspy.ui.views.blocks import JSON, blocks, byte_size, describe_binary, dimensions, head
 from mcpspy.ui.views.content import Content, Line
 
 Render: TypeAlias = Callable[[Content], Sequence[Line] | None]

@@ -53,7 +53,7 @@ _NAMED = {"tools/call": ("tools/list", "name"), "prompts/get": ("prompts/list", 
 """Method → the method that lists its targets, and the parameter that names one."""
 
 
-class Place(NamedTuple):
+class JsonPosition(NamedTuple):
     """A position in a JSON text."""
 
     path: Pointer
@@ -86,8 +86,8 @@ class _Container:
             self.keys.add(self.step)
 
 
-def place_at(text: str, offset: int) -> Place:
-    """Return the place of an offset, and the other keys of its object, also those that follow."""
+def position_at(text: str, offset: int) -> JsonPosition:
+    """Return the position of an offset, and the other keys of its object, also those that follow."""
     stack: list[_Container] = []
     start = end = follow = offset
     for found in _TOKEN.finditer(text):
@@ -106,8 +106,8 @@ def place_at(text: str, offset: int) -> Place:
     path = tuple(each.step for each in stack[:-1])
     if top is None or (top.is_object and not top.has_value):
         keys = frozenset(top.keys | _later_keys(text, follow)) if top else frozenset[str]()
-        return Place(path, top is not None, keys, start, end)
-    return Place((*path, top.step), False, frozenset(top.keys), start, end)
+        return JsonPosition(path, top is not None, keys, start, end)
+    return JsonPosition((*path, top.step), False, frozenset(top.keys), start, end)
 
 
 def _take(stack: list[_Container], piece: str) -> None:
@@ -172,20 +172,20 @@ class Assistance:
         found = self._schemas.check(schema).breaches({} if value is ABSENT else value)
         return [f"arguments{'' if each[:1] == '/' else ': '}{each}" for each in found]
 
-    def completions(self, text: str, place: Place) -> list[str]:
-        """Return the names or values that fit at a place, as JSON texts."""
+    def completions(self, text: str, position: JsonPosition) -> list[str]:
+        """Return the names or values that fit at a position, as JSON texts."""
         method, name = _call(text)
         root: Any
-        if place.path[:2] == ARGUMENTS:
-            root, path = self._target(method, name), place.path[2:]
+        if position.path[:2] == ARGUMENTS:
+            root, path = self._target(method, name), position.path[2:]
         else:
-            root, path = self._message(method), place.path
+            root, path = self._message(method), position.path
         found: list[Any] = []
         for schema in _at(root, path):
-            if place.is_key:
+            if position.is_key:
                 properties = schema.get("properties")
                 found += (
-                    [key for key in properties if key not in place.keys]
+                    [key for key in properties if key not in position.keys]
                     if isinstance(properties, dict)
                     else []
                 )

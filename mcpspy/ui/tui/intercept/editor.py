@@ -22,7 +22,7 @@ from textual.widgets import Static, TextArea
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError
-from mcpspy.ui.tui.intercept.assistance import Assistance, place_at, schema_lines
+from mcpspy.ui.tui.intercept.assistance import Assistance, position_at, schema_lines
 from mcpspy.ui.tui.intercept.validation import ValidationProblem
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.widgets.base import DismissibleScreen, SplitLine
@@ -366,15 +366,15 @@ class EditorScreen(DismissibleScreen[str | None]):
             return self._inserted[1:]
         if self._assistance is None:
             return offset, offset, []
-        place = place_at(text, offset)
-        typed = text[place.start : offset].strip('"').casefold()
-        whole = text[place.start : place.end]
+        position = position_at(text, offset)
+        typed = text[position.start : offset].strip('"').casefold()
+        whole = text[position.start : position.end]
         found = [
             each
-            for each in self._assistance.completions(text, place)
+            for each in self._assistance.completions(text, position)
             if each.strip('"').casefold().startswith(typed) and each != whole
         ]
-        return place.start, place.end, [f"{each}: " for each in found] if place.is_key else found
+        return position.start, position.end, [f"{each}: " for each in found] if position.is_key else found
 
     def _show_completions(self) -> None:
         _, _, found = self._completions()

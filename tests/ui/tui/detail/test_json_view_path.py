@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 
 from mcpspy.ui.body import BodyLines
-from mcpspy.ui.tui.detail.json_view import Outline, pointer, sanitize_lines, string, value
+from mcpspy.ui.tui.detail.json_view import Outline, pointer, sanitize_lines, value
 from tests.ui.tui.detail.test_json_view import VALUES, body_of
 
 
@@ -46,20 +45,6 @@ def test_duplicate_keys_have_their_own_values() -> None:
     outline = Outline(BodyLines(b'{"a":1,"a":2}'))
 
     assert [(pointer(outline, line), value(outline, line)) for line in (1, 2)] == [("/a", b"1"), ("/a", b"2")]
-
-
-@pytest.mark.parametrize(
-    ("found", "text"),
-    [
-        (b'"a\\nb"', "a\nb"),
-        (b'"\\ud83d half"', "\ud83d half"),
-        (b'"whole \\ud83d\\ude00"', "whole \U0001f600"),
-        (b"12", None),
-        (b"[]", None),
-    ],
-)
-def test_a_string_is_its_text(found: bytes, text: str | None) -> None:
-    assert string(found) == text
 
 
 def test_copied_text_is_sanitized() -> None:

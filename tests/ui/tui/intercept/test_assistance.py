@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.tui.intercept.assistance import Assistance, Place, place_at
+from mcpspy.ui.tui.intercept.assistance import Assistance, JsonPosition, position_at
 from mcpspy.ui.tui.panels.capabilities import LISTS, Capabilities, ListPage, read
 
 SCHEMA: dict[str, Any] = {
@@ -55,7 +55,7 @@ def offered(marked: str) -> list[str]:
     """Return the completions at the mark `|`."""
     offset = marked.index("|")
     text = marked.replace("|", "")
-    return HELP.completions(text, place_at(text, offset))
+    return HELP.completions(text, position_at(text, offset))
 
 
 @pytest.mark.parametrize(
@@ -94,15 +94,15 @@ def test_methods_of_the_client_are_offered() -> None:
 def test_the_token_at_the_cursor_is_replaced() -> None:
     def token(marked: str) -> str:
         text = marked.replace("|", "")
-        place = place_at(text, marked.index("|"))
-        return text[place.start : place.end]
+        position = position_at(text, marked.index("|"))
+        return text[position.start : position.end]
 
     assert token('{"ci|ty": 1}') == '"city"'
     assert token('{"ci|: 1, "b": 2}') == '"ci'
     assert token('{"ci|"city": 1}') == '"ci'
     assert token('{"a": nul|l}') == "null"
     assert token('{"a": | 1}') == ""
-    assert place_at('{"a": [1, {"b": 2}]}', 13) == Place(("a", "1"), True, frozenset(), 11, 14)
+    assert position_at('{"a": [1, {"b": 2}]}', 13) == JsonPosition(("a", "1"), True, frozenset(), 11, 14)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_target_after_its_arguments_is_found() -> None:
 
 @given(st.text('{}[],:" \\\n1ap'), st.integers(0, 50))
 def test_no_text_breaks_it(text: str, offset: int) -> None:
-    place = place_at(text, min(offset, len(text)))
-    HELP.completions(text, place)
+    position = position_at(text, min(offset, len(text)))
+    HELP.completions(text, position)
     HELP.problems(text)
-    assert 0 <= place.start <= place.end <= len(text)
+    assert 0 <= position.start <= position.end <= len(text)

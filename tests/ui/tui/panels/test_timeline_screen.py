@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.ui.tui.panels import panel_screen
-from mcpspy.ui.tui.panels.timeline import TimelineScreen, TimeWindow
+from mcpspy.ui.tui.panels.time_axis import TimeWindow
+from mcpspy.ui.tui.panels.timeline import TimelineScreen
 from tests.ui.tui.panels.panels import HEADER, Lines, alone, every_recording, recorded
 
 

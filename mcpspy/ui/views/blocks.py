@@ -1,8 +1,6 @@
-"""The text view of a message: content blocks, Markdown styles, images by type and size.
+"""Content blocks of a message: texts, JSON, and images described by their first bytes.
 
-Parses only as deep as needed and keeps unknown parts as JSON. Markdown is
-styled line by line and nothing is removed. Images are described from their
-first bytes, not decoded. Pure.
+Parses only as deep as needed and keeps unknown parts as JSON. Images are not decoded.
 """
 
 from __future__ import annotations
@@ -10,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -18,54 +15,11 @@ import msgspec
 from msgspec import Raw
 
 from mcpspy.analysis.rows import BAD, QUIET, size
+from mcpspy.core.jsontools import string
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.protocol.spec import error_name
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.tui.detail.json_view import StyledSpan, string
-from mcpspy.ui.tui.widgets.columns import Piece
-from mcpspy.ui.views.content import MAX_CONTENT, Content
-
-_FENCE = re.compile(rb"^[ ]{0,3}(?:```|~~~)[^\n]*\n?", re.MULTILINE)
-
-_INLINE = re.compile(
-    r"(?P<string>`[^`]+`)"
-    r"|(?P<title>\*\*[^*\s](?:[^*]*[^*\s])?\*\*|__[^_\s](?:[^_]*[^_\s])?__)"
-    r"|(?P<key>\[[^\]\[]*\]\([^()\s]*\)|https?://[^\s<>\"')\]]+)"
-)
-
-_ITEM = re.compile(r" *(?:[-*+]|\d{1,3}[.)]) (?:\[[ xX]\] )?")
-
-HEADING, QUOTE, CODE, BULLET = "title", "quiet", "string", "key"
-
-
-class Markdown:
-    def __init__(self, data: bytes) -> None:
-        fences = _FENCE.finditer(data) if b"```" in data or b"~~~" in data else ()
-        self._fences = [edge for match in fences for edge in (match.start(), match.end())]
-
-    def __call__(self, start: int, line: str) -> list[StyledSpan]:
-        passed = bisect_right(self._fences, start)
-        if passed % 2:
-            return [StyledSpan(0, len(line), QUOTE)]
-        if passed % 4 == 2:
-            return [StyledSpan(0, len(line), CODE)]
-        return styles(line)
-
-
-def styles(line: str) -> list[StyledSpan]:
-    """Return the styled spans of a line outside code."""
-    if re.match(r" {0,3}#{1,6} ", line):
-        return [StyledSpan(0, len(line), HEADING)]
-    if line.lstrip(" ").startswith(">"):
-        return [StyledSpan(0, len(line), QUOTE)]
-    item = _ITEM.match(line)
-    found = [StyledSpan(*item.span(), BULLET)] if item else []
-    found += [
-        StyledSpan(*match.span(), match.lastgroup or "")
-        for match in _INLINE.finditer(line, item.end() if item else 0)
-    ]
-    return found
-
+from mcpspy.ui.views.content import MAX_CONTENT, Content, Piece
 
 HEAD = 1 << 16
 """Maximum characters of base64 to decode: a JPEG has its dimensions after the thumbnail."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.tui.detail.content_view import JSON, TEXT, blocks
+from mcpspy.ui.views.blocks import JSON, TEXT, blocks
 from tests.ui.tui.detail.test_json_view_path import resolved
 
 

@@ -16,7 +16,7 @@ from mcpspy.analysis.diff.model import (
     DiffChange,
     SessionDiff,
 )
-from mcpspy.analysis.diff.options import DiffOptions, Ignored, ignored, is_volatile, silencing
+from mcpspy.analysis.diff.options import DiffOptions, Ignored, ignore_suggestion, ignored, is_volatile
 from mcpspy.core.session.session import Session
 
 from .conftest import Make
@@ -39,7 +39,9 @@ def unignored(old: Session, new: Session, options: DiffOptions | None = None) ->
     def again(more: tuple[Ignored, ...]) -> SessionDiff:
         return compare(old, new, structs.replace(options, ignored=(*options.ignored, *more)))
 
-    return again(tuple(map(ignored, silencing(compare(old, new, options), DIFFERENT, again).patterns)))
+    return again(
+        tuple(map(ignored, ignore_suggestion(compare(old, new, options), DIFFERENT, again).patterns))
+    )
 
 
 @pytest.mark.parametrize("names", [*permutations(SESSIONS, 2)], ids=" ".join)
@@ -69,8 +71,8 @@ def test_the_results_of_calls_that_match_only_then_are_ignored_as_well(record: M
     def again(more: tuple[Ignored, ...]) -> SessionDiff:
         return compare(old, new, DiffOptions(ignored=more))
 
-    assert silencing(difference, DIFFERENT).patterns == ["tools/call clock /params/arguments/now"]
-    assert silencing(difference, DIFFERENT, again).patterns == [
+    assert ignore_suggestion(difference, DIFFERENT).patterns == ["tools/call clock /params/arguments/now"]
+    assert ignore_suggestion(difference, DIFFERENT, again).patterns == [
         "tools/call clock /params/arguments/now",
         "tools/call clock /result/content/*/text",
     ]
@@ -95,7 +97,7 @@ def test_a_pattern_is_valid_and_matches_for_any_name(
     change = DiffChange(kind=ChangeKind.NOTIFICATION, severity=DIFFERENT, pointer=pointer, old=1, new=2)
     case = ComparedCase(method=method, subject=subject, changes=(change,))
 
-    (found,) = silencing(SessionDiff((case,)), DIFFERENT).patterns
+    (found,) = ignore_suggestion(SessionDiff((case,)), DIFFERENT).patterns
 
     assert found == pattern
     assert ignored(found).is_about(case)
@@ -109,8 +111,8 @@ def test_lesser_changes_order_and_latency_have_no_pattern() -> None:
     ]
     case = ComparedCase(method="ping", changes=tuple(changes))
 
-    assert silencing(SessionDiff((case,)), DIFFERENT).patterns == []
-    assert silencing(SessionDiff((case,)), NOTE).patterns == ["ping /result/a"]
+    assert ignore_suggestion(SessionDiff((case,)), DIFFERENT).patterns == []
+    assert ignore_suggestion(SessionDiff((case,)), NOTE).patterns == ["ping /result/a"]
 
 
 def test_a_volatile_change_is_recognised_by_its_values_and_its_name() -> None:

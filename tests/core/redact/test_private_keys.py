@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.core.recording.encode import FrameEncoder, TextEncoder
-from mcpspy.core.redact.blocks import MAX_LINES
+from mcpspy.core.redact.private_keys import MAX_LINES
 from mcpspy.core.redact.redactor import Redactor
 from tests.core.redact import corpus
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from mcpspy.ui.tui.panels.timeline import LEAST, TimeWindow, around, bar, label, labels
+from mcpspy.ui.tui.panels.time_axis import LEAST, TimeWindow, around, bar, label, labels
 
 TEN = TimeWindow(0.0, 10.0)
 TIMES = st.floats(0, 1e5, allow_nan=False)

@@ -46,7 +46,7 @@ _INSIDE = re.compile(
 _BLANK = re.compile(rb"(?:\s|\\[rnt])*")
 
 
-class KeyBlocks:
+class PrivateKeyBlocks:
     """The unfinished keys of all streams of one recording."""
 
     def __init__(self, mask: Mask, report: Callable[[], None]) -> None:
