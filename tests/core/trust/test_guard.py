@@ -348,10 +348,22 @@ def test_a_handshake_that_lacks_everything_gets_no_instructions_that_were_not_re
     assert received(decision, None) == {"capabilities": {"tools": {}}, "protocolVersion": "2025-11-25"}
 
 
+@pytest.mark.parametrize("leaf", ["1", "NaN"])
+def test_a_tool_that_is_nested_too_deep_to_be_compared_is_corrected(leaf: str) -> None:
+    peers = Peers("block")
+    number, _ = peers.ask("tools/list")
+    nested = '["]",' * 500 + leaf + "]" * 500
+    tool = f'{{"name":"echo","inputSchema":{nested}}}'
+    data = f'{{"jsonrpc":"2.0","id":{number},"result":{{"tools":[{tool}]}}}}'.encode()
+    decision = peers.interceptor.process(0.0, "server", data)
+    assert received(decision, None) == {"tools": tools()}
+
+
 def test_a_result_without_a_request_is_compared_by_its_members() -> None:
     peers = Peers("block")
     peers.ask("tools/list")
-    for result in {"tools": [{**ECHO, "description": "Evil."}, ADD]}, {"content": []}, "text":
+    results: list[Any] = [{"tools": [{**ECHO, "description": "Evil."}, ADD]}, {"content": []}, "text"]
+    for result in results:
         decision = peers.send("server", {"jsonrpc": "2.0", "id": "unknown", "result": result})
         assert bool(differences(decision)) == (isinstance(result, dict) and "tools" in result)
 
