@@ -191,7 +191,8 @@ def test_a_filter_that_counts_back_counts_from_the_end_of_the_session() -> None:
     whole = mcpspy.read(RECORDING)
     recent = mcpspy.stats(whole.filter("since:-0.5s"))
 
-    assert 0 < recent["kinds"]["request"] < mcpspy.stats(whole)["kinds"]["request"]
+    assert recent["requests"]["client"]["count"] == mcpspy.stats(whole)["requests"]["client"]["count"] - 2
+    assert [exchange.at < whole.last_at - 0.5 for exchange in whole][:3] == [True, True, False]
 
 
 def test_the_error_of_an_invalid_filter_has_its_position() -> None:
