@@ -80,18 +80,15 @@ def likeness(live: Mapping[int, Round], recorded: Sequence[Round]) -> Likeness:
     if not recorded or any(number >= len(recorded) for number in live):
         return Likeness.UNRELATED
     *before, (old, new) = [(recorded[number], each) for number, each in live.items()]
-    try:
-        if not all(fits(old.answer, new.answer) for old, new in before):
-            return Likeness.UNRELATED
-        if fits(old.answer, new.answer):
-            pairs = (*before, (old, new))
-            known = (
-                (old.question, new.question) for old, new in pairs if None not in (old.question, new.question)
-            )
-            return Likeness.SAME if all(fits(*pair) for pair in known) else Likeness.OTHER_QUESTION
-        return Likeness.SAME_ACTION if _actions(old.answer) == _actions(new.answer) else Likeness.DIFFERENT
-    except RecursionError:  # Nested too deeply to be compared.
+    if not all(fits(old.answer, new.answer) for old, new in before):
         return Likeness.UNRELATED
+    if fits(old.answer, new.answer):
+        pairs = (*before, (old, new))
+        known = (
+            (old.question, new.question) for old, new in pairs if None not in (old.question, new.question)
+        )
+        return Likeness.SAME if all(fits(*pair) for pair in known) else Likeness.OTHER_QUESTION
+    return Likeness.SAME_ACTION if _actions(old.answer) == _actions(new.answer) else Likeness.DIFFERENT
 
 
 def closest(live: Mapping[int, Round], recorded: Iterable[Sequence[Round]]) -> tuple[Likeness, list[int]]:
