@@ -40,7 +40,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _BLANKS = b" \t\r\n"
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_NO_BRACKETS_OR_QUOTES = bytes(set(range(256)) - set(b'[]{}"'))
+_ONE_BRACKET = bytes.maketrans(b"{}", b"[]")
 
 _VALUE, _VALUE_OR_END, _KEY, _KEY_OR_END, _COLON, _COMMA_OR_END = range(6)
 _GRAMMAR = {
@@ -253,27 +254,35 @@ def members_of(data: bytes | Raw) -> dict[str, Raw]:
 
 
 def without_deep(data: bytes) -> bytes:
-    """Return a JSON text in which each container at the level `DEEP` is a string with its text."""
+    """Return a JSON text in which each container at the level `DEEP` is a string with its text.
+
+    Raise ValueError if the text is not strict and may be that deep.
+    """
     if not _may_be_deep(data):
         return data
-    try:
-        deep = json_parts(data).deep
-    except ValueError:
-        return data
     pieces, place = [], 0
-    for begin, end in deep:
+    for begin, end in json_parts(data).deep:
         pieces += [data[place:begin], orjson.dumps(data[begin:end].decode())]
         place = end
     return b"".join([*pieces, data[place:]])
 
 
 def _may_be_deep(data: bytes) -> bool:
-    """Return False if a text has fewer levels than `DEEP`: removes the innermost brackets again and again."""
-    brackets = data.translate(None, _NO_BRACKETS)
-    for _ in range(DEEP):
-        if len(brackets) < DEEP:
+    """Return False if a text has fewer levels than `DEEP`: removes the innermost brackets again and again.
+
+    Brackets inside strings do not count, whatever a peer writes there.
+    """
+    marks = data.translate(_ONE_BRACKET, _NO_BRACKETS_OR_QUOTES)
+    if marks.count(b"[") < DEEP:
+        return False
+    if b"\\" in data:
+        unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+        marks = unescaped.translate(_ONE_BRACKET, _NO_BRACKETS_OR_QUOTES)
+    brackets = b"".join(marks.replace(b'""', b"").split(b'"')[::2])
+    for level in range(DEEP):
+        if len(brackets) < 2 * (DEEP - level):
             return False
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        brackets = brackets.replace(b"[]", b"")
     return True
 
 

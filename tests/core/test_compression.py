@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import zlib
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,27 @@ def test_deflate_without_its_header_is_decoded() -> None:
 @pytest.mark.parametrize("encoding", ["gzip", "br", "zstd"])
 def test_a_body_that_is_not_compressed_as_declared_is_unchanged(encoding: str) -> None:
     assert decoded(encoding, b"\xff\xffthis is not compressed", 100) == b"\xff\xffthis is not compressed"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd"])
+def test_what_is_decoded_before_the_damage_is_kept_and_the_rest_is_left_out(encoding: str) -> None:
+    body = bytes(range(256)) * 40 + random.Random(0).randbytes(400_000)
+    packed = bytearray(PACK[encoding](body))
+    packed[-2000:-1000] = bytes(1000)
+    found = decoded(encoding, bytes(packed), len(packed))
+    assert 100_000 < len(found) < len(body) + 1000
+    assert found[:100_000] == body[:100_000]
+
+
+def test_what_follows_the_end_of_deflate_is_left_out() -> None:
+    assert decoded("deflate", zlib.compress(b"body") + b"more", 100) == b"body"
+
+
+def test_nothing_is_left_in_the_decoder_when_a_chunk_fills_its_last_step() -> None:
+    body = bytes(3 * STEP)
+    packed = zlib.compress(body)
+    decoder = BodyDecoder("deflate")
+    assert b"".join(decoder.steps(packed[:-4])) == body  # Without the checksum, this is not the end.
 
 
 @pytest.mark.parametrize("encoding", [None, "", "identity", "compress", "gzip, br"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from mcpspy.core.jsontools import DEEP as LEVELS
 from mcpspy.core.jsontools import (
     canonical,
     canonical_fast,
@@ -192,11 +194,36 @@ def test_a_new_member_changes_no_other_byte(value: dict[str, Any], indent: int |
     )
 
 
-def test_nesting_has_a_limit_and_an_unreadable_text_stays_as_it_is() -> None:
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [("[", "]"), ('{"a":', "}"), ('[{"a":', "}]"), ('["]}",', "]"), ('{"]":1,"\\\\\\"[\\\\":', "}")],
+    ids=["arrays", "objects", "by turns", "brackets in strings", "escapes in strings"],
+)
+def test_no_container_is_deeper_than_the_limit_whatever_the_text_looks_like(
+    opening: str, closing: str
+) -> None:
+    def innermost(value: Any) -> tuple[int, Any]:
+        """Return the number of levels, and what the last member or item of each leads to."""
+        for level in itertools.count():
+            if not isinstance(value, dict | list):
+                return level, value
+            value = [*(value.values() if isinstance(value, dict) else value)][-1]
+        raise AssertionError
+
+    each = 1 + (opening == '[{"a":')
+    for count in (198, 200, 202, 250, 300, 398, 400, 450, 900):
+        text = (opening * (count // each) + "1" + closing * (count // each)).encode()
+        level, rest = innermost(json.loads(without_deep(text)))
+        assert level == min(count, LEVELS - 1)
+        assert rest == 1 if count < LEVELS else innermost(json.loads(rest)) == (count - LEVELS + 1, 1)
+
+
+def test_nesting_has_a_limit_and_a_deep_text_that_is_not_strict_is_unreadable() -> None:
     with pytest.raises(ValueError, match="invalid at byte"):
         json_parts(b"[" * 20_002 + b"]" * 20_002)
-    torn = DEEP[:-1]
-    assert without_deep(torn) is torn
+    for unreadable in DEEP[:-1], DEEP.replace(b"1", b"NaN"):
+        with pytest.raises(ValueError, match="invalid at byte"):
+            without_deep(unreadable)
     brackets_in_text = json.dumps(["[" * 500]).encode()
     assert without_deep(brackets_in_text) == brackets_in_text
 

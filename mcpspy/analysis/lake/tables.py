@@ -115,10 +115,7 @@ class SessionTables:
                 if not isinstance(item, dict) or not isinstance(name := item.get("name"), str):
                     continue
                 listed.add(name)
-                try:
-                    digest, text = hashlib.sha256(canonical_bytes(item)).hexdigest(), compact(item)
-                except RecursionError:  # Nested too deeply; the table `exchanges` has the list itself.
-                    continue
+                digest, text = hashlib.sha256(canonical_bytes(item)).hexdigest(), compact(item)
                 if known.get(name) != digest:
                     known[name] = digest
                     size = size_of(definition(item))

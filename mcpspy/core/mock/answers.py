@@ -80,20 +80,15 @@ def similarity_of(live: Mapping[int, InputRound], recorded: Sequence[InputRound]
     if not recorded or any(number >= len(recorded) for number in live):
         return Similarity.UNRELATED
     *before, (old, new) = [(recorded[number], each) for number, each in live.items()]
-    try:
-        if not all(fits(old.answer, new.answer) for old, new in before):
-            return Similarity.UNRELATED
-        if fits(old.answer, new.answer):
-            pairs = (*before, (old, new))
-            known = (
-                (old.question, new.question) for old, new in pairs if None not in (old.question, new.question)
-            )
-            return Similarity.SAME if all(fits(*pair) for pair in known) else Similarity.OTHER_QUESTION
-        return (
-            Similarity.SAME_ACTION if _actions(old.answer) == _actions(new.answer) else Similarity.DIFFERENT
-        )
-    except RecursionError:  # Nested too deeply to be compared.
+    if not all(fits(old.answer, new.answer) for old, new in before):
         return Similarity.UNRELATED
+    if fits(old.answer, new.answer):
+        pairs = (*before, (old, new))
+        known = (
+            (old.question, new.question) for old, new in pairs if None not in (old.question, new.question)
+        )
+        return Similarity.SAME if all(fits(*pair) for pair in known) else Similarity.OTHER_QUESTION
+    return Similarity.SAME_ACTION if _actions(old.answer) == _actions(new.answer) else Similarity.DIFFERENT
 
 
 def closest(

@@ -59,13 +59,10 @@ def request_key(request: Request, ignored: Iterable[Pointer] = ()) -> RequestKey
     meta, _, given = (params.get(name) if isinstance(params, dict) else None for name in _NOT_COMPARED)
     compared = _comparable(params, ignored)
     question = responses = None
-    try:
-        canonical_params = canonical_bytes(compared)
-        if bytes(request.body.input_responses) or bytes(request.body.request_state):
-            question = ",".join(sorted(given)) if isinstance(given, dict) else ""
-            responses = canonical(given)
-    except RecursionError:
-        canonical_params = bytes(request.raw_params)
+    canonical_params = canonical_bytes(compared)
+    if bytes(request.body.input_responses) or bytes(request.body.request_state):
+        question = ",".join(sorted(given)) if isinstance(given, dict) else ""
+        responses = canonical(given)
     return RequestKey(
         *(request.method, request.subject, version, question, responses, canonical_params),
         _digest(canonical_params, request.method, version, question),
@@ -100,10 +97,7 @@ def plain_key(method: str, data: bytes, ignored: Collection[Pointer] = ()) -> Re
             return None
     canonical_params = canonical_fast(_comparable(params, ignored))
     if canonical_params is None:  # orjson reads integers beyond 64 bits as floats.
-        try:
-            canonical_params = canonical_bytes(_comparable(loads(data) if data else {}, ignored))
-        except RecursionError:
-            return None
+        canonical_params = canonical_bytes(_comparable(loads(data) if data else {}, ignored))
     digest = _digest(canonical_params, method, version)
     return RequestKey(method, subject, version, None, None, canonical_params, digest, token, meta or {})
 

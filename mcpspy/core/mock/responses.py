@@ -107,12 +107,9 @@ def _value_text(at: str, value: Any) -> str:
     tokens = pointer(at)
     for token in reversed(tokens):
         value = {token: value}
-    try:
-        data = Redactor(b"").message(json.dumps(value).encode())
-        shown = value_at(loads(data), tokens)
-        text = "[redacted]" if shown is ABSENT else untagged(json.dumps(shown, ensure_ascii=False))
-    except RecursionError:
-        return "a value that is nested too deeply"
+    data = Redactor(b"").message(json.dumps(value).encode())
+    shown = value_at(loads(data), tokens)
+    text = "[redacted]" if shown is ABSENT else untagged(json.dumps(shown, ensure_ascii=False))
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"
 
 

@@ -379,10 +379,14 @@ def decoded(raw: Raw) -> Any:
 def loads(data: Raw | bytes) -> Any:
     """Decode JSON text, with `json` where orjson rejects or rounds values; None if it is empty or invalid.
 
-    A container at the level `DEEP` is its JSON text: functions that call themselves once per level fail on more.
+    A container at the level `DEEP` is its JSON text: functions that call themselves once per level fail on more. So a
+    text that deep is invalid if it is not strict (NaN, Infinity).
     """
-    data = without_deep(bytes(data))
-    if not data:
+    if not (data := bytes(data)):
+        return None
+    try:
+        data = without_deep(data)
+    except ValueError:
         return None
     if not _BEYOND_64_BITS.search(data):  # orjson reads such integers as floats.
         try:

@@ -74,9 +74,6 @@ class UserRules:
         self._keywords = list(keywords)
         self._search = BytesAhoCorasick(self._keywords, matchkind=MatchKind.Standard) if keywords else None
 
-    def __bool__(self) -> bool:
-        return bool(self._rules)
-
     def matches(self, text: bytes) -> Iterator[tuple[int, int, str]]:
         """Yield start, end and rule of the secrets in a text."""
         seen: set[bytes] = set()

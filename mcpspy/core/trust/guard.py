@@ -190,7 +190,8 @@ class TrustGuard:
         """Check the requests that a result contains (2026-07-28, basic/utilities/mrtr)."""
         requests = loads(message.body.input_requests)
         for each in requests.values() if isinstance(requests, dict) else ():
-            found = self._policy.limited(each.get("method", "") if isinstance(each, dict) else "")
+            method = each.get("method") if isinstance(each, dict) else None
+            found = self._policy.limited(method) if isinstance(method, str) else None
             if found is not None and message.id is not None:
                 error = answer(message.id, b"error", {"code": REFUSED, "message": found.error})
                 return found._replace(replacement=error)

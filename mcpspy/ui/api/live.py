@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any, TypeAlias
 
-from mcpspy.core.jsontools import one_line
+from mcpspy.core.jsontools import json_parts, one_line
 from mcpspy.core.protocol.http_headers import Headers, header_flaw
 from mcpspy.core.protocol.message import (
     AnyMessage,
@@ -22,6 +22,7 @@ from mcpspy.core.protocol.message import (
 )
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.rules.edit import put, to_json
+from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State, outcome_of
 from mcpspy.errors import UsageError
 from mcpspy.ui.api.exchange import BaseExchange, BaseMessage, read_query
@@ -171,7 +172,10 @@ class LiveMessage(_Waiting, BaseMessage):
         else:
             data = message.encode() if isinstance(message, str) else bytes(message)
         try:
-            text = (one_line(data).strip() if b"\n" in data or b"\r" in data else data).decode()
+            if b"\n" in data or b"\r" in data:
+                json_parts(data)
+                data = one_line(data).strip()
+            text = data.decode()
         except ValueError as error:
             raise UsageError(f"replace: neither one line nor JSON in UTF-8: {error}") from None
         if not text:
@@ -195,7 +199,8 @@ class LiveMessage(_Waiting, BaseMessage):
         self._effects["hold"] = True
 
     def __repr__(self) -> str:
-        return f"<mcpspy.LiveMessage {self.side} {self.kind} {self.method} {self.subject}>".replace(" >", ">")
+        words = " ".join(filter(None, (self.side, self.kind, self.method, self.subject)))
+        return sanitize(f"<mcpspy.LiveMessage {words}>")
 
 
 class LiveExchange(BaseExchange):
@@ -313,7 +318,8 @@ class LiveExchange(BaseExchange):
         self.message.note(text)
 
     def __repr__(self) -> str:
-        return f"<mcpspy.LiveExchange {self.method} {self.subject}: {self.status}>".replace(" :", ":")
+        words = " ".join(filter(None, (self.method, self.subject)))
+        return sanitize(f"<mcpspy.LiveExchange {words}: {self.status}>")
 
 
 class LiveHead(_Waiting):
@@ -369,4 +375,4 @@ class LiveHead(_Waiting):
 
     def __repr__(self) -> str:
         status = "" if self.status is None else f": {self.status}"
-        return f"<mcpspy.LiveHead {self.method} {self.path}{status}>"
+        return sanitize(f"<mcpspy.LiveHead {self.method} {self.path}{status}>")

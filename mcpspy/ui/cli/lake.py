@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,6 +184,6 @@ def _remove(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, 
     try:
         first = (datetime.now(UTC) - timedelta(seconds=age)).date().isoformat()
     except OverflowError:
-        first = ""
+        first = date.min.isoformat()
     days = remove_before(lake, first)
     return {"days": days, "before": first}, f"{counted(days, 'day')} before {first} deleted", 0

@@ -140,10 +140,9 @@ def _histogram(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
 
 
 def _bound(seconds: float) -> str:
-    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= unit * 0.999:
-            return f"{seconds / unit:.0f}{name}"
-    return "0"
+    units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+    unit, name = next((unit, name) for unit, name in units if seconds >= unit * 0.999)
+    return f"{seconds / unit:.0f}{name}"
 
 
 def _chains(stats: StatsCollector) -> Lines:

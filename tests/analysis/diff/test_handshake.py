@@ -63,6 +63,14 @@ def handshake_changes(record: Make, old: Any, new: Any) -> list[tuple[str, Chang
             ],
         ),
         (
+            {"capabilities": {"tools": {"listChanged": True, "subscribe": False}, "logging": {}}},
+            [("/result/capabilities/tools/subscribe", NOTE, "")],
+        ),
+        (
+            {"capabilities": {"tools": {"listChanged": "yes"}, "logging": {}}},
+            [("/result/capabilities/tools/listChanged", DIFFERENT, "")],
+        ),
+        (
             {"capabilities": {**RESULT["capabilities"], "experimental": {"x": {}}}},  # type: ignore[dict-item]
             [("/result/capabilities/experimental", NOTE, "")],
         ),

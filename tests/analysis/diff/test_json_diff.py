@@ -102,6 +102,11 @@ def test_differences_have_their_pointers(old: Any, new: Any, found: list[Any]) -
     assert [tuple(delta[:3]) for delta in deltas(old, new)] == found
 
 
+def test_nan_equals_nan_and_no_number_equals_a_boolean() -> None:
+    old, new = ({"a": loads(b"[NaN]"), "b": value} for value in (1, True))
+    assert [delta.tokens for delta in deltas(old, new)] == [("b",)]
+
+
 def test_the_same_json_formatted_differently_is_a_layout_change() -> None:
     (delta,) = deltas({"t": '{"a": 1}'}, {"t": '{"a":1}'})
 

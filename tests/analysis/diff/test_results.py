@@ -166,6 +166,16 @@ def test_the_order_of_roots_is_not_compared(record: Make) -> None:
     assert [change.pointer for change in changes(roots("a/b"), roots())] == ["/result/roots/a~1b"]
 
 
+def test_an_item_of_a_list_is_not_compared_if_the_whole_item_is_ignored_in_one_session(record: Make) -> None:
+    def tools(item: Any) -> RequestStep:
+        return step(record, {"result": {"tools": [{"name": "a"}, item]}}, method="tools/list")
+
+    old, new = tools({"name": "b", "title": "B"}), tools({"name": "b", "title": "C"})
+    assert [change.pointer for change in changes(old, new)] == ["/result/tools/b/title"]
+    context = ComparisonContext(DiffOptions(ignored=(ignored("/result/tools/b"),)))
+    assert changes(old, new, context) == []
+
+
 def test_lists_of_items_without_names_are_compared_too(record: Make) -> None:
     def tools(items: Any) -> RequestStep:
         return step(record, {"result": {"tools": items}}, method="tools/list")

@@ -16,6 +16,7 @@ BREAKING, DIFFERENT, NOTE = ChangeSeverity
 STRING, NUMBER, INTEGER = {"type": "string"}, {"type": "number"}, {"type": "integer"}
 NULL = {"type": "null"}
 OBJECT = {"type": "object", "properties": {"a": STRING}, "required": ["a"]}
+OPEN = {"unevaluatedProperties": False}
 
 
 def weights(old: Any, new: Any, *, is_input: bool = True) -> list[tuple[str, ChangeSeverity]]:
@@ -96,6 +97,16 @@ def test_an_output_that_allows_more_is_breaking_and_one_that_allows_less_a_note(
         (False, True, [("", NOTE)]),
         ("odd", {"type": "string"}, [("", DIFFERENT)]),
         ({"properties": 1, "required": "a", "enum": 3, "anyOf": 1}, {"properties": [], "required": 7, "enum": 4}, None),
+        (OBJECT, {**OBJECT, "properties": {"a": STRING, "b": True}}, [("properties/b", NOTE)]),
+        # No text of these patterns is known, so nothing proves that one accepts less.
+        (STRING | {"pattern": "^(?=a)b"}, STRING | {"pattern": "^b"}, [("pattern", DIFFERENT)]),
+        (STRING | {"pattern": "["}, STRING | {"pattern": "a"}, [("pattern", DIFFERENT)]),
+        (STRING | {"pattern": "a\\"}, STRING | {"pattern": "b"}, [("pattern", DIFFERENT)]),
+        # References to an item of a list, and to nothing.
+        ({"items": {"$ref": "#/$defs/A/anyOf/1"}, "$defs": {"A": {"anyOf": [STRING, {"enum": [1, 2]}]}}},
+         {"items": {"enum": [1]}}, [("items/enum", BREAKING)]),
+        ({"items": {"$ref": "#/$defs/~9"}}, {"items": STRING}, [("items/$ref", NOTE), ("items/type", DIFFERENT)]),
+        (OPEN | {"allOf": [OBJECT | {"title": "a"}]}, OPEN | {"allOf": [OBJECT | {"title": "b"}]}, [("allOf/0/title", NOTE)]),
     ],
     ids=str,
 )  # fmt: skip
@@ -106,6 +117,16 @@ def test_a_change_of_an_input_schema_has_a_severity(
         assert weights(old, new)
     else:
         assert weights(old, new) == expected
+
+
+def test_schemas_that_are_nested_too_deep_are_reported_as_a_whole() -> None:
+    def nested(schema: Any) -> Any:
+        for _ in range(5000):
+            schema = {"items": schema}
+        return schema
+
+    (found,) = compare_schemas(nested(STRING), STRING, is_input=True)
+    assert (found.tokens, found.severity, found.why) == ((), DIFFERENT, "nested too deep to compare")
 
 
 def test_a_breaking_change_shows_an_instance_and_its_direction() -> None:

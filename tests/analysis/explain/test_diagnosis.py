@@ -177,6 +177,33 @@ def test_a_json_rpc_error_comes_before_its_http_status(status: int, code: int, t
     assert codes(explained(*post(1, "tools/call", status, name="a", arguments={}), response))[0] == cause
 
 
+def error(number: int, code: int, text: str) -> dict[str, Any]:
+    return {
+        "from": "server",
+        "msg": {"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": text}},
+    }
+
+
+def test_a_request_that_timed_out_and_one_that_failed_have_different_causes() -> None:
+    assert codes(explained(call(1), error(1, -32001, "Request timed out after 60 s")))[0] == "timeout"
+    assert codes(explained(call(1), error(1, -32000, "disk full")))[0] == "request-failed"
+
+
+def test_the_end_of_the_connection_is_not_a_failure_of_a_subscription() -> None:
+    params = {"_meta": META, "notifications": {"toolsListChanged": True}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}
+    listen = {"from": "client", "msg": message}
+    assert codes(explained(listen, error(1, -32000, "Connection closed"))) == []
+    assert codes(explained(listen, error(1, -32603, "Connection closed"))) != []
+
+
+def test_a_client_that_closed_the_connection_wanted_the_server_to_end() -> None:
+    answered = {"from": "server", "msg": {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}}
+    close, end = {"note": "eof", "from": "client"}, {"note": "exit", "code": 1, "signal": None}
+    assert "crash" not in codes(explained(call(1), answered, close, end))
+    assert codes(explained(call(1), answered, end))[0] == "crash"
+
+
 def test_an_endpoint_that_has_answered_is_not_wrong() -> None:
     assert codes(explained(*post(1, "tools/call", 404, name="a", arguments={}))) == ["wrong-endpoint"]
     answered = {"from": "server", "http": 1, "msg": {"jsonrpc": "2.0", "id": 1, "result": {}}}

@@ -166,6 +166,19 @@ def test_a_tool_has_a_row_when_it_appears_changes_and_disappears() -> None:
     ]
 
 
+def test_items_of_a_list_that_are_not_tools_have_no_rows() -> None:
+    items: list[Any] = ["text", {"name": 7}, {}, {"name": "one"}]
+    rows = tables(asked(0.1, 1), listing(0.2, 1, *items))["tools"]
+
+    assert [row["name"] for row in rows] == ["one"]
+
+
+def test_what_is_not_a_message_has_a_row_of_its_kind() -> None:
+    rows = tables(server(0.1, b"text"), server(0.2, b'{"jsonrpc":"2.0","id":9,"result":{}}'))["messages"]
+
+    assert [row["kind"] for row in rows] == ["malformed", "result"]
+
+
 def test_a_list_in_several_pages_loses_no_tool() -> None:
     rows = tables(
         *(asked(0.1, 1), listing(0.2, 1, {"name": "one"}, cursor="x")),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.lint.schemas import SchemaCache, outside_references
+from mcpspy.analysis.lint.schemas import KEPT, SchemaCache, outside_references
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -122,6 +122,28 @@ def test_a_schema_that_is_too_slow_is_not_checked() -> None:
     assert schemas.check(deep).validator is None
     assert schemas.check({"enum": ["x" * 300_000]}).validator is None
     schemas.check({"pattern": "^(a+)+$"}).breaches("a" * 5000 + "!")
+
+
+def test_references_to_items_and_anchors_count_too() -> None:
+    nodes: Any = [{"allOf": [{"$ref": f"#/prefixItems/{n + 1}"}] * 2} for n in range(40)]
+    schemas = SchemaCache()
+
+    assert (
+        schemas.check({"prefixItems": [*nodes[:3], *[True] * 37], "$ref": "#/prefixItems/0"}).validator
+        is not None
+    )
+    assert schemas.check({"prefixItems": [*nodes, True], "$ref": "#/prefixItems/0"}).validator is None
+    named = schemas.check({"$anchor": "self", "properties": {"a": {"$ref": "#self"}}, "type": "object"})
+    assert named.fan == 1
+    assert named.breaches({"a": 1})
+
+
+def test_the_oldest_of_many_schemas_is_checked_again() -> None:
+    schemas = SchemaCache()
+    first, *_ = checked = [schemas.check({"minimum": number}).validator for number in range(KEPT + 1)]
+
+    assert schemas.check({"minimum": KEPT}).validator is checked[-1]
+    assert schemas.check({"minimum": 0}).validator is not first
 
 
 def test_a_value_that_is_too_slow_is_not_checked() -> None:

@@ -108,6 +108,12 @@ def test_a_value_nested_too_deep_raises_nothing() -> None:
     assert shape_of(EventKind.REQUEST, "tools/call", "2025-11-25").accepts(value) in (True, False)
 
 
+def test_a_value_with_a_lone_surrogate_cannot_be_checked() -> None:
+    shape = shape_of(EventKind.REQUEST, "tools/call", "2025-11-25")
+    assert shape.accepts({"name": "a", "arguments": {}, "\ud800": 1})
+    assert shape.violations({"name": "a", "arguments": {}, "\ud800": 1}, "tools/call") == {}
+
+
 @pytest.mark.parametrize("revision", [known for known in REVISIONS if known < MODERN])
 def test_a_plain_call_has_no_violations(revision: str) -> None:
     shape = shape_of(EventKind.REQUEST, "tools/call", revision)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from mcpspy.core.importers.base import RecordingLines
+from mcpspy.core.importers.base import RecordingLines, read_lines
 from mcpspy.core.recording.decode import Frame, Note, read_entry
 from mcpspy.errors import UsageError
 
@@ -37,6 +39,12 @@ def test_a_line_that_is_not_a_message_is_kept_with_the_reason() -> None:
         b'"several lines","raw":"DEBUG\\n{}"}\n',
         b'"not UTF-8","b64":"/w=="}\n',
     ]
+
+
+def test_a_line_that_is_nested_too_deeply_is_named() -> None:
+    deep = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
+    with pytest.raises(UsageError, match="invalid log line 3: nested too deeply"):
+        list(read_lines(b'{"a":1}\n\n' + deep + b"\n", dict[str, Any], "log"))
 
 
 def test_ordered_messages_keep_their_order_when_the_clock_goes_back() -> None:

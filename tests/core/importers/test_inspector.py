@@ -45,6 +45,12 @@ def test_a_missing_sender_is_inferred_from_the_method() -> None:
     assert session.changed == ["sender inferred from the method: 10 messages"]
 
 
+def test_the_sender_of_what_is_not_a_message_is_that_of_its_kind() -> None:
+    odd = [entry(1, "request", [1]), entry(2, "notification", "text"), entry(3, "request", {"method": 7})]
+    (session,) = sessions(json.dumps(odd).encode())
+    assert [side for _, side, _ in frames(session)] == ["client", "server", "client"]
+
+
 def test_a_full_log_is_reported_to_lack_its_beginning() -> None:
     (session,) = sessions(json.dumps([entry(1, "notification", {}, origin="server")] * MAX_MESSAGES).encode())
     assert session.changed == ["earlier messages may be missing: the Inspector keeps only 1000"]

@@ -255,6 +255,17 @@ def test_names_without_bodies_and_notifications_are_not_imported(values: dict[st
         sessions(one(**values))
 
 
+def test_a_span_of_the_conventions_for_rpc_names_its_method_too() -> None:
+    data = json.loads(one(gen_ai__tool__name="a", gen_ai__tool__call__arguments="{}"))
+    attributes = data["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["attributes"]
+    attributes[0]["key"] = "rpc.method"
+    with pytest.raises(UsageError):
+        sessions(json.dumps(data).encode())
+    attributes.append({"key": "rpc.system", "value": {"stringValue": "mcp"}})
+    (session,) = sessions(json.dumps(data).encode())
+    assert json.loads(frames(session)[0][2])["method"] == "tools/call"
+
+
 def test_each_line_of_the_file_exporter_is_a_request() -> None:
     line = one(jsonrpc__request__id="1", gen_ai__tool__call__arguments="{}") + b"\n"
     assert sessions(line + line)[0].messages == 2

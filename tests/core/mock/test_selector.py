@@ -433,3 +433,24 @@ def test_a_handshake_is_settled_early_only_if_the_rest_cannot_change_the_respons
     assert not is_settled(Recordings([loaded(modern_only().session).store]), PROBES)
     for version in ("2025-11-25", "2025-03-26"):
         assert is_settled(legacy().recordings(), read_request("initialize", protocolVersion=version))
+
+
+@pytest.mark.parametrize("match", MatchMode)
+@pytest.mark.parametrize("levels", [190, 250, 400, 9_000])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('["]",', "]"), ('[{"a":', "}]")])
+def test_a_deeply_nested_request_is_answered_or_a_miss(
+    match: MatchMode, levels: int, opening: str, closing: str
+) -> None:
+    def call(number: int, leaf: int) -> bytes:
+        nested = opening * levels + str(leaf) + closing * levels
+        params = f'{{"name":"echo","arguments":{{"x":{nested}}}}}'
+        return f'{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{params}}}'.encode()
+
+    talk = Talk()
+    for number in (1, 2):
+        talk.frame("client", call(number, number)).server(id=number, result={"said": number})
+    live = talk.live(match=match)
+    (answer,) = live.send(call(7, 1))
+    assert answer["result"]["said"] == 1
+    (other,) = live.send(call(8, 3))
+    assert "result" in other or other["error"]["code"] == -32603

@@ -454,6 +454,7 @@ def test_a_result_has_a_type_and_an_error_flag(value: str, is_error: bool, kind:
         (b'"\\ud800"', "\ud800"),
         (b"9" * 5000, None),
         (b"[" * 100_000, None),
+        (b"[" * 300 + b"NaN" + b"]" * 300, None),
         (b"{", None),
     ],
     ids=lambda value: str(value)[:24],

@@ -76,6 +76,25 @@ def test_a_session_without_a_valid_time_is_neither_before_nor_after() -> None:
     assert not matches("since:100w or until:1s", SESSION._replace(started=None))
 
 
+@pytest.mark.parametrize(
+    ("counts", "has_crashed", "is_problem"),
+    [
+        ({}, False, False),
+        ({"errors": 1}, False, True),
+        ({"unanswered": 1}, False, True),
+        ({"issues": 1}, False, True),
+        ({"messages": 9}, False, False),
+        ({}, True, True),
+    ],
+)
+def test_a_problem_is_an_error_a_missing_response_an_issue_or_a_crash(
+    counts: dict[str, int], has_crashed: bool, is_problem: bool
+) -> None:
+    session = SESSION._replace(number=lambda name: counts.get(name, 0), has_crashed=has_crashed)
+    assert matches("is:problem", session) == is_problem
+    assert matches("-is:problem", session) != is_problem
+
+
 def test_counts_are_read_last() -> None:
     session = SESSION._replace(number=pytest.fail)
     assert not matches("errors>0 (issues>0 or unanswered>0) state:live", session)

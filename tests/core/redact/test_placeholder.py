@@ -42,7 +42,7 @@ def test_this_may_be_the_recorded_value(recorded: Any, live: Any) -> None:
     ("recorded", "live"),
     [
         (ONE, None), (ONE, True), (ONE, ["x"]), (ONE, {}), (f"Bearer {ONE}", "Basic x"), (f"Bearer {ONE}", 5),
-        (f"a{ONE}a", "a"), (f"{ONE}b{ONE}c", "cb"), ({"a": ONE}, {"a": "x", "b": 1}), ([ONE], []), ([ONE], {}),
+        (f"a{ONE}a", "a"), (f"{ONE}b{ONE}c", "cb"), (f"{ONE}b{ONE}", "acd"), ({"a": ONE}, {"a": "x", "b": 1}), ([ONE], []), ([ONE], {}),
         ("x", ONE), ("x", "y"), (1, True), (0, False), (True, 1), (None, False), (1, "1"), (1, None), ({}, []),
     ],
 )  # fmt: skip

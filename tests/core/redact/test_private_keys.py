@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+from binascii import a2b_base64, b2a_base64
 from typing import Any
 
 import pytest
@@ -80,6 +81,18 @@ def test_a_key_that_comes_line_by_line_is_redacted_whole(name: str, stream: str,
         assert line.startswith("[redacted:") or not original.strip()
     assert seen[-5:] == lines[-5:]
     assert file == written(stream, lines, Redactor(corpus.KEY), 1 << 30)
+
+
+def test_a_line_of_a_key_that_is_not_utf_8_is_redacted_too() -> None:
+    redactor = Redactor(corpus.KEY)
+    redactor.lines(written("stderr", KEYS["RSA"][:1], None))
+    data = KEYS["RSA"][1].encode()
+    head = b'{"t":0.2,"note":"stderr","why":"not UTF-8","b64":"'
+    kept = redactor.lines(head + b2a_base64(b"\xff " + data, newline=False) + b'"}\n')
+    assert kept.startswith(head)
+    shown = a2b_base64(kept.removeprefix(head).removesuffix(b'"}\n'))
+    assert shown.startswith(b"[redacted:")
+    assert data not in shown
 
 
 def test_the_streams_are_independent_and_messages_between_the_lines_are_unchanged() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from binascii import b2a_base64
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -219,6 +220,28 @@ def test_a_large_line_of_bytes_is_searched_piece_by_piece() -> None:
         file = b"".join(redactor().buffers(cut(data)))
         assert "sw0rdfish" not in corpus.texts(file)
         assert corpus.texts(file).count("[redacted:") == 1
+
+
+def test_a_large_line_is_read_as_a_whole_if_a_pattern_needs_it_or_its_bytes_are_cut_oddly() -> None:
+    padding = b"x" * 70_000
+    line = b'{"t":0.1,"from":"server","msg":{"a":"%b","b":"swordfish"}}\n' % padding
+    custom = RedactionRules(patterns=["sword[a-z]+"])
+    kept = b"".join(redactor(custom).buffers([line[:40_000], line[40_000:]]))
+    assert b"swordfish" not in kept
+    assert b"".join(redactor().buffers([line[:40_000], line[40_000:]])) == line
+
+    data = b2a_base64(padding + b" PASSWORD=sw0rdfish ", newline=False)
+    head, end = b'{"t":0.1,"from":"server","why":"not UTF-8","b64":"', b'"}\n'
+    kept = b"".join(redactor().buffers([head, data[:40_001], data[40_001:], end]))
+    assert "sw0rdfish" not in corpus.texts(kept)
+    assert corpus.texts(kept).count("[redacted:") == 1
+
+
+def test_a_line_that_only_looks_like_one_of_mcpspy_is_redacted_as_text() -> None:
+    line = b'{"t":0.1,"from":"server","raw":"{\\"password\\":\\"swordfish\\"}", oops}\n'
+    kept = redactor().lines(line)
+    assert b"swordfish" not in kept
+    assert kept.startswith(b'{"t":0.1,"from":"server","raw":"{')
 
 
 def test_a_very_large_message_is_redacted_as_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,6 +111,39 @@ def test_regex_keywords_group_entropy_and_allowlists_are_honoured(
     assert [each for each in found(text, rules(GITLEAKS)) if each[0].startswith("rule:")] == expected
 
 
+def test_an_allowlist_of_the_file_may_name_its_rules_and_one_about_paths_allows_nothing() -> None:
+    lists = """
+[[allowlists]]
+targetRules = ["one"]
+regexes = ["allowed"]
+[[allowlists]]
+paths = ["test"]
+[[allowlists]]
+condition = "AND"
+regexes = ["secret"]
+paths = ["test"]
+[[rules]]
+id = "one"
+regex = "one=[a-z]+"
+[[rules]]
+id = "other"
+regex = "other=[a-z]+"
+[[rules]]
+id = "skipped"
+regex = "skipped=[a-z]+"
+skipReport = true
+"""
+    text = "one=allowed one=secret other=allowed other=secret skipped=secret"
+    assert [value for _, value in found(text, rules(lists))] == [
+        "one=secret",
+        "other=allowed",
+        "other=secret",
+    ]
+    assert read_file(lists, "f.toml", compile_user_pattern)[1] == (
+        "f.toml: not honoured: 1 of 3 rules: skipped (skipReport)"
+    )
+
+
 def test_only_rules_whose_keyword_is_in_a_text_are_matched() -> None:
     class Forbidden:
         def spans(self, text: bytes) -> Iterator[tuple[int, int]]:
@@ -140,6 +173,16 @@ def test_only_rules_whose_keyword_is_in_a_text_are_matched() -> None:
             "f.toml: rule 'a': keywords must be a list of strings",
         ),
         ("[[rules]]\nregex=1", "f.toml: rule '1': regex must be a string"),
+        ("rules = [1]", r"f.toml: rule '1': write \[\[rules\]\] above its keys"),
+        ("format = [1]", r"f.toml: format 1: write \[\[format\]\] above its keys"),
+        (
+            "[[rules]]\nid='a'\nregex='x'\nsecretGroup=-1",
+            "rule 'a': secretGroup must be the number of a group",
+        ),
+        (
+            "[[rules]]\nid='a'\nregex='x'\n[[rules.allowlists]]\nregexes=['y']\nregexTarget='file'",
+            "rule 'a': regexTarget 'file': use secret, match or line",
+        ),
         ("[[rules]]\nid='a'\nregex='x'\nentropy='y'", "rule 'a': entropy must be a number"),
         (
             "[[rules]]\nid='a'\nregex='x'\n[[rules.allowlists]]\nregex=['y']",

@@ -53,6 +53,21 @@ def test_an_action_is_read(key: str, value: Any, action: object) -> None:
     assert (rule.probability, rule.times, rule.after, rule.seed) == (1, None, 0, None)
 
 
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("tools", 'repair takes true, "names", "names 50" or "schemas"'),
+        ("names 50 60", 'repair takes true, "names", "names 50" or "schemas"'),
+        (False, 'repair takes true, "names", "names 50" or "schemas"'),
+        ("names 15", "repair takes 16 to 1000 as the maximum length of names"),
+        ("schemas 50", "repair takes 16 to 1000 as the maximum length of names"),
+    ],
+)
+def test_a_wrong_repair_is_refused(value: Any, why: str) -> None:
+    with pytest.raises(RuleError, match=why):
+        read_rule(1, {"when": "method:tools/list", "repair": value})
+
+
 def test_probability_and_counts_are_read() -> None:
     table = {"when": "", "name": "x", "probability": "20%", "seed": "s", "times": 3, "after": 0, "drop": True}
     rule = read_rule(1, table)

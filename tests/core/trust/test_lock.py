@@ -25,6 +25,15 @@ def test_a_digest_ignores_the_order_of_keys() -> None:
         (lock_text("[servers.sample.policy]\nsampling = -1"), "not a number from 0"),
         (lock_text('[servers.sample.policy.arguments.echo]\ntype = "thing"'), "echo: not a JSON Schema"),
         (lock_text().replace('"prompts"', '"greetings"'), "listed: greetings: not one of"),
+        ("version = 1\n[servers]\nsample = 1", "servers: not a table of tables"),
+        ("version = 1\nservers = []", "servers: not a table of tables"),
+        ("version = 1\n[servers.sample]\ntools = [1]", "servers.sample.tools: not an array of tables"),
+        (lock_text().replace('"name\\', '"title\\'), "tools.definition: name is missing"),
+        ("version = 1\n[[servers.sample.tools]]\ndefinition = '[]'", "definition: not a JSON object in a string"),
+        ("version = 1\n[servers.sample]\ncapabilities = '{'", "capabilities: not a JSON object in a string"),
+        (lock_text("policy = 1", "").replace("\npolicy", "\n[servers.x]\npolicy"), "servers.x.policy: not a table"),
+        (lock_text("[servers.sample.policy]\narguments = 1"), "policy.arguments: not a table of JSON Schemas"),
+        (lock_text("[servers.sample.policy]\ndeny = [1]"), "policy.deny: not an array of strings"),
     ],
 )  # fmt: skip
 def test_an_invalid_lockfile_is_refused_with_its_place(text: str, reason: str) -> None:

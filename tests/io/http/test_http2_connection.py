@@ -6,15 +6,20 @@ import asyncio
 import json
 import subprocess
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from h2.config import H2Configuration  # type: ignore[import-untyped]
+from h2.connection import H2Connection  # type: ignore[import-untyped]
+from h2.events import RequestReceived  # type: ignore[import-untyped]
 
 from mcpspy.io.client.network import trust
 from mcpspy.io.http import upstream
+from mcpspy.io.http.http2_connection import Http2Connection
 from mcpspy.io.http.upstream import UpstreamClient
-from mcpspy.io.http.upstream_connection import Body, UpstreamError
+from mcpspy.io.http.upstream_connection import CLOSED, Body, UpstreamError
 from tests.io.forward.conftest import Pki, make_pki
 
 pytestmark = pytest.mark.timeout(60)
@@ -136,3 +141,77 @@ async def test_without_the_extra_the_error_names_it(
     monkeypatch.setattr(upstream, "find_spec", lambda _: None)
     with pytest.raises(UpstreamError, match=r"it speaks only HTTP/2, which needs h2: .*\[http2\]"):
         await ask(server.client(), "/mcp", b"{}")
+
+
+class WatchedConnection(Http2Connection):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost = asyncio.Event()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
+        self.lost.set()
+
+
+@asynccontextmanager
+async def connected(first: bytes, after_request: bytes) -> AsyncIterator[WatchedConnection]:
+    """Yield a connection to a server that sends these frames with its settings, and after each request."""
+    served = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        http2 = H2Connection(H2Configuration(client_side=False))
+        http2.initiate_connection()
+        writer.write(http2.data_to_send() + first)
+        with suppress(ConnectionError):
+            while data := await reader.read(65_536):
+                if any(isinstance(event, RequestReceived) for event in http2.receive_data(data)):
+                    writer.write(after_request)
+                writer.write(http2.data_to_send())
+        writer.transport.abort()
+        served.set()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening, asyncio.timeout(30):
+        host, port = listening.sockets[0].getsockname()
+        _, connection = await asyncio.get_running_loop().create_connection(WatchedConnection, host, port)
+        try:
+            yield connection
+        finally:
+            connection.transport.abort()
+            await served.wait()
+            await connection.lost.wait()
+
+
+ASK = b"POST /mcp HTTP/1.1\r\nHost: here\r\n\r\n"
+GO_AWAY = b"\0\0\x08\x07" + bytes(9)
+"""A frame that ends the connection before any stream; the code of the error follows."""
+
+
+@pytest.mark.parametrize(
+    ("frames", "why"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" + bytes(5_000_000), "its response is not HTTP/2"),
+        (b"\0\0\x01\x08\0\0\0\0\x01\0", "its response is not HTTP/2"),
+        (GO_AWAY + b"\0\0\0\x02", "INTERNAL_ERROR"),
+        (GO_AWAY + b"\0\0\0\x00", "NO_ERROR"),
+        (GO_AWAY + b"\0\0\1\0", "error 256"),
+    ],
+    ids=["not HTTP/2", "a window update of one byte", "an error", "before the stream", "an unknown error"],
+)
+async def test_what_a_server_sends_instead_of_a_response_is_named(frames: bytes, why: str) -> None:
+    async with connected(b"", frames) as connection:
+        with pytest.raises(UpstreamError, match=why):
+            await connection.send("POST", ASK, b"{}")
+        assert connection.transport.is_closing()
+
+
+async def test_a_connection_that_the_server_ends_while_nothing_is_asked_is_closed() -> None:
+    async with connected(GO_AWAY + bytes(4), b"") as connection:
+        await connection.lost.wait()
+        with pytest.raises(UpstreamError, match=CLOSED):
+            await connection.send("POST", ASK, b"{}")
+
+
+async def test_a_request_that_http2_does_not_allow_is_an_error_and_not_sent() -> None:
+    async with connected(b"", b"") as connection:
+        with pytest.raises(UpstreamError, match="the request cannot be sent over HTTP/2"):
+            await connection.send("POST", ASK[:-2] + b":path: /x\r\n\r\n", b"{}")

@@ -17,7 +17,7 @@ from mcpspy.io.http.routes import Route, RouteTable
 from mcpspy.io.http.upstream_connection import UpstreamError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import AsyncIterator, Coroutine, Iterable
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -28,21 +28,47 @@ class Upstream:
     origin, path, host = "http://127.0.0.1:1", "/mcp", "127.0.0.1:1"
 
 
+class Response:
+    """A response whose body arrives in these chunks; an exception among them is raised."""
+
+    def __init__(self, content_type: str, *chunks: bytes | BaseException, status: int = 200) -> None:
+        self.content_type, self.status, self._chunks = content_type, status, chunks
+        self.headers = [("Content-Type", content_type)]
+        self.body = self
+        self.is_closed = False
+
+    def header(self, _name: str) -> None:
+        return None
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            if isinstance(chunk, BaseException):
+                raise chunk
+            yield chunk
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
 class Proxy:
-    """A proxy without a server."""
+    """A proxy without a server, or with this response of one."""
 
     upstream = Upstream()
+    max_body = 100
 
-    def __init__(self) -> None:
+    def __init__(self, response: Response | None = None) -> None:
         self.notes: list[tuple[str, dict[str, Any]]] = []
         self.asked: list[tuple[Any, ...]] = []
+        self._response = response
 
     def next_number(self) -> int:
         return 7
 
     async def send_request(self, *what: Any) -> Any:
         self.asked.append(what)
-        raise UpstreamError("Connection refused")
+        if self._response is None:
+            raise UpstreamError("Connection refused")
+        return self._response
 
     async def note(self, kind: str, fields: dict[str, Any]) -> None:
         self.notes.append((kind, fields))
@@ -55,6 +81,8 @@ class Interception:
         self.tasks: list[asyncio.Task[None]] = []
         self.failures: list[tuple[str, str]] = []
         self.exchanges: set[object] = set()
+        self.taken: list[tuple[bytes, dict[str, Any]]] = []
+        self.lines: list[bytes] = []
         self.tools = ToolParamHeaders()
         self.routes = RouteTable()
 
@@ -69,6 +97,14 @@ class Interception:
 
     def failed(self, id: str, why: str) -> None:  # noqa: A002
         self.failures.append((id, why))
+
+    async def take(
+        self, _route: object, _side: str, data: bytes, fields: dict[str, Any], _keep: object
+    ) -> None:
+        self.taken.append((data, fields))
+
+    async def record_lines(self, lines: Iterable[bytes]) -> None:
+        self.lines += lines
 
     def add_exchange(self, exchange: object) -> None:
         self.exchanges.add(exchange)
@@ -104,3 +140,50 @@ async def test_messages_with_the_response_are_dropped_without_an_open_stream() -
     injected.deliver(Forward("server", b"{}", injected, 1))
     injected.release_all()
     assert not injected.is_answered_here
+
+
+async def injected_into(response: Response) -> tuple[Proxy, Interception]:
+    """Return a proxy and its interception after an injected request that gets this response."""
+    proxy, interception = Proxy(response), Interception()
+    injected = InjectedRequest(proxy, interception, Route("3", "/mcp", CIMultiDict(), "http://here", True))  # type: ignore[arg-type]
+    injected.deliver(Inject("client", MODERN, None, None, '"m-1"'))
+    await asyncio.gather(*interception.tasks, return_exceptions=True)
+    assert response.is_closed
+    assert not interception.exchanges
+    return proxy, interception
+
+
+async def test_the_messages_of_a_stream_are_taken_with_their_event_ids() -> None:
+    events = b'id: 5\ndata: {"jsonrpc":"2.0","method":"a"}\n\ndata: \n\ndata: text\n\ndata: {"jsonrpc":"2.0","method":"b"}\n\n'
+    _, interception = await injected_into(Response("text/event-stream", events[:20], events[20:]))
+    fields = {"stream": "3", "http": 7}
+    assert interception.taken == [
+        (b'{"jsonrpc":"2.0","method":"a"}', {**fields, "id": "5"}),
+        (b'{"jsonrpc":"2.0","method":"b"}', fields),
+    ]
+
+
+async def test_a_response_that_breaks_off_is_reported_with_who_ended_it() -> None:
+    proxy, interception = await injected_into(Response("application/json", b"{", UpstreamError("reset")))
+    assert interception.failures == [('"m-1"', "the response broke off: reset")]
+    assert proxy.notes[-1] == ("http-end", {"stream": "3", "http": 7, "hung_up": "server", "by": "mcpspy"})
+    proxy, _ = await injected_into(Response("application/json", b"{", asyncio.CancelledError()))
+    assert proxy.notes[-1][1]["hung_up"] == "mcpspy"
+
+
+async def test_a_response_that_is_too_large_is_recorded_by_its_size_only() -> None:
+    _, interception = await injected_into(Response("application/json", b"{", b" " * 200, b"}"))
+    assert interception.failures[0] == ('"m-1"', "the response is larger than --max-body")
+    assert interception.taken == []
+    assert json.loads(b"".join(interception.lines))["note"] == "oversized"
+
+    event = b"data: " + b"x" * 300 + b"\n\n"
+    _, interception = await injected_into(Response("text/event-stream", event))
+    assert interception.taken == []
+    assert b'"note":"oversized"' in b"".join(interception.lines)
+
+
+async def test_a_response_without_a_message_is_reported_with_its_status() -> None:
+    for status, failures in (500, [('"m-1"', "no response, only HTTP 500")]), (202, []):
+        _, interception = await injected_into(Response("text/plain", b"oops", status=status))
+        assert interception.failures == failures

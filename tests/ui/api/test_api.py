@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import doctest
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -144,6 +145,56 @@ def test_a_filter_keeps_a_request_with_its_response() -> None:
     assert {message.method for message in session.messages} == {"tools/call"}
 
 
+def test_a_message_leads_to_its_exchange_and_both_are_shown_in_one_line() -> None:
+    session = mcpspy.read(RECORDING).filter("tool:echo")
+    request, response = (
+        next(each for each in session.messages if each.kind == kind) for kind in ("request", "result")
+    )
+
+    assert request.subject == response.subject == "echo"
+    assert response.exchange is not None
+    assert (response.exchange.request_data, response.exchange.response_data) == (request.data, response.data)
+    number = response.exchange.number
+    assert mcpspy.read(RECORDING).exchanges[number].request_data == request.data
+    assert repr(response) == "<mcpspy.Message server result tools/call echo>"
+    assert repr(response.exchange) == f"<mcpspy.Exchange {number} tools/call echo: ok>"
+
+
+def test_an_exchange_without_a_response_has_no_data_of_one(tmp_path: Path) -> None:
+    lines = RECORDING.read_bytes().splitlines(keepends=True)
+    asked = next(number for number, line in enumerate(lines) if b'"tools/call"' in line)
+    file = tmp_path / "cut.jsonl"
+    file.write_bytes(b"".join(lines[: asked + 1]))
+    (*_, last) = mcpspy.read(file)
+
+    assert (last.method, last.response_data, last.result, last.error) == ("tools/call", None, None, None)
+
+
+def test_a_session_has_its_header_its_filter_and_the_stderr_of_its_server(tmp_path: Path) -> None:
+    lines = RECORDING.read_bytes().splitlines(keepends=True)
+    file = tmp_path / "noisy.jsonl"
+    file.write_bytes(b"".join([lines[0], b'{"t":0.1,"note":"stderr","text":"one"}\n', *lines[1:]]))
+    session = mcpspy.read(file)
+    some = session.filter("tool:echo")
+
+    assert (session.id, session.started) == (mcpspy.read(RECORDING).id, mcpspy.read(RECORDING).started)
+    assert session.started.endswith("Z")
+    assert (session.filter_text, some.filter_text) == (None, "tool:echo")
+    assert session.stderr[0] == "one"
+    assert some.stderr == session.stderr
+    assert len(session.filter("tool:none")) == 0
+    assert session.filter("tool:none")
+    assert session.last_at >= max(message.at for message in session.messages)
+
+
+def test_a_filter_that_counts_back_counts_from_the_end_of_the_session() -> None:
+    whole = mcpspy.read(RECORDING)
+    recent = mcpspy.stats(whole.filter("since:-0.5s"))
+
+    assert recent["requests"]["client"]["count"] == mcpspy.stats(whole)["requests"]["client"]["count"] - 2
+    assert [exchange.at < whole.last_at - 0.5 for exchange in whole][:3] == [True, True, False]
+
+
 def test_the_error_of_an_invalid_filter_has_its_position() -> None:
     with pytest.raises(mcpspy.UsageError, match="filter, character 1"):
         mcpspy.read(RECORDING).filter("(")
@@ -257,6 +308,43 @@ def test_the_mock_answers_from_the_recording_and_reports_the_rest() -> None:
     (miss,) = mock.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "unknown"}})
     assert "error" in miss
     assert "unknown" in mock.unrecorded[0]
+
+
+def test_the_command_of_the_mock_serves_the_recording_with_the_same_options() -> None:
+    mock = mcpspy.Mock(RECORDING, match="lenient", ignore_paths=["/params/arguments/now"])
+    (recorded,) = (each for each in mcpspy.read(RECORDING) if each.method == "tools/list")
+    line = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+    done = subprocess.run(mock.command, input=line, capture_output=True, check=False, timeout=30)
+
+    assert json.loads(done.stdout)["result"] == recorded.result
+    assert mock.command[-2:] == ["--match=lenient", "--ignore-path=/params/arguments/now"]
+
+
+def test_paths_that_are_not_pointers_are_refused() -> None:
+    with pytest.raises(mcpspy.UsageError, match=r"ignore_paths: .*JSON pointer"):
+        mcpspy.Mock(RECORDING, ignore_paths=["params"])
+    session = mcpspy.read(RECORDING)
+    with pytest.raises(mcpspy.UsageError, match="ignore_paths params"):
+        mcpspy.diff(session, session, ignore_paths=["params"])
+
+
+@pytest.mark.parametrize(
+    ("server", "options", "why"),
+    [
+        ([], {}, "record: the command is empty"),
+        ("ftp://localhost", {}, "record: not a URL of a server"),
+        ("http://localhost:1/mcp", {"env": {"A": "1"}}, "record: env needs a command"),
+        (["server"], {}, "record: the package mcp is not installed"),
+        ("http://localhost:1/mcp", {}, "record: the package mcp is not installed"),
+    ],
+)
+async def test_what_cannot_be_recorded_is_one_clear_error(
+    server: Any, options: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(mcpspy.McpspyError, match=why):
+        async with mcpspy.record(server, **options):
+            pass
 
 
 async def test_the_mock_serves_over_http() -> None:

@@ -15,6 +15,7 @@ import pytest
 from bench.many_sessions import write_sessions
 from mcpspy.io.extras import install_command
 from mcpspy.io.lake import files
+from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.cli import lake as lake_command
 from mcpspy.ui.cli.main import main
 
@@ -93,6 +94,43 @@ def test_verify_compact_and_rm(made: Path, tmp_path: Path, capsys: pytest.Captur
     assert {path.parent.parent.name[4:] for path in lake.rglob("*.parquet")} == {
         day for day in days if day >= removed["before"]
     }
+
+
+def test_an_age_before_all_times_removes_nothing_and_a_wrong_one_is_refused(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = tmp_path / "lake"
+    run(capsys, "lake", "add", lake, made / "recordings")
+    assert run(capsys, "lake", "rm", lake, "--older-than", "99999999w") == (
+        0,
+        f"{lake}: 0 days before 0001-01-01 deleted\n",
+        "",
+    )
+    assert run(capsys, "lake", "rm", lake, "--older-than", "soon") == (
+        2,
+        "",
+        "mcpspy: lake: --older-than soon: not an age (use 30d or 12w)\n",
+    )
+
+
+def test_live_sessions_are_counted_and_not_added(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "sessions"
+    write_sessions(folder, 2, 20)
+    writer = Writer(str(folder), None, {"name": "live"}, say=pytest.fail)
+    writer.note(0.0, "stderr", text="x")
+    try:
+        code, out, err = run(capsys, "lake", "add", tmp_path / "lake", folder)
+        assert (code, out, err) == (
+            0,
+            f"{tmp_path / 'lake'}: 2 sessions added, 0 present, 1 live and not added\n",
+            "",
+        )
+        query = ("query", "SELECT count(*) AS c FROM sessions", "--dir", folder, "--format", "json")
+        assert run(capsys, *query) == (0, '{"c":2}\n', "mcpspy: query: 1 live session not included\n")
+    finally:
+        writer.close()
 
 
 @pytest.mark.parametrize(

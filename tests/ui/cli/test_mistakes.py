@@ -14,6 +14,8 @@ from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
 from mcpspy.io.stdio.process import explain
 from mcpspy.ui.cli.main import main
 
+RECORDING = str(Path(__file__).parents[3] / "recordings" / "everything-sdk-auto.jsonl")
+
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -45,6 +47,36 @@ from mcpspy.ui.cli.main import main
         (
             ["bridge", "localhost:9"],
             "bridge: missing --upstream or --upstream-env (write --upstream before the URL)",
+        ),
+        (
+            ["http", "--forward", "--listen", "unix:/tmp/x"],
+            "http: --listen unix:/tmp/x is not a valid address (use HOST:PORT, or unix:PATH with --upstream)",
+        ),
+        (
+            ["http", "--upstream", "http://x", "--listen", "unix:"],
+            "http: --listen unix: is not a valid address (use HOST:PORT, or unix:PATH with --upstream)",
+        ),
+        (["http", "--forward", "--unix-socket", "/tmp/x"], "http: --unix-socket requires --upstream"),
+        (
+            ["http", "--forward", "--keep-resource"],
+            "http: --keep-resource requires --upstream (with --forward, no metadata is rewritten)",
+        ),
+        (["trust", "--format", "json", "--", "x"], "trust: --format json requires --check"),
+        (
+            ["bridge", "--upstream", "http://x", "--oauth-secret-env", "X"],
+            "bridge: --oauth-secret-env: missing --oauth-client-id (name the client of the secret)",
+        ),
+        (
+            ["replay", RECORDING, "--rate", "0", "--", "x"],
+            "replay: --rate 0: not a rate (use runs per second: 5, 0.5)",
+        ),
+        (
+            ["replay", RECORDING, "--secret", "a", "--", "x"],
+            "replay: --secret: not a valid secret (use NAME=VARIABLE, e.g. api_key=EXAMPLE_KEY)",
+        ),
+        (
+            ["replay", RECORDING, "--secret", "a=NOT_SET", "--", "x"],
+            "replay: --secret a: environment variable NOT_SET is not set",
         ),
         (["wrap", "qqq"], "qqq: no such host or file (mcpspy hosts --all lists the hosts)"),
         (["wrap"], "wrap: missing HOST|FILE (see mcpspy wrap --help)"),

@@ -125,6 +125,9 @@ def test_an_invalid_size_is_refused(text: str) -> None:
         (["--stdout-noise", "loud", "--", "s"], "not one of pass, drop, stderr"),
         (["--call-timeout", "soon", "--", "s"], "--call-timeout soon: not a duration"),
         (["--rule", "tool:x", "--", "s"], "--rule tool:x"),
+        (["--on-change", "warn", "--", "s"], "--on-change warn: unknown action"),
+        (["--on-change", "hold", "--", "s"], "--on-change requires --trust FILE"),
+        (["--first-use", "--", "s"], "--first-use requires --trust FILE"),
     ],
 )
 def test_a_wrong_command_line_is_refused(arguments: list[str], what: str) -> None:

@@ -42,6 +42,13 @@ def test_bars_have_the_heights_of_the_values() -> None:
     assert len({bar["fill"] for bar in bars}) == 2
 
 
+def test_moments_of_a_day_keep_their_distances() -> None:
+    moments: list[list[Any]] = [[datetime(2026, 11, 3, hour, tzinfo=UTC), hour] for hour in (10, 11, 14)]
+    (line,) = drawn(read_chart(["time", "n"], moments), "polyline")
+    x = [float(point.split(",")[0]) for point in line["points"].split()]
+    assert (x[2] - x[1]) / (x[1] - x[0]) == pytest.approx(3, abs=0.1)
+
+
 def test_times_make_a_line_in_their_order_over_zero() -> None:
     chart = read_chart(["day", "n"], DAYS)
 

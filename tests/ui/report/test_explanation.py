@@ -6,7 +6,10 @@ import re
 
 import pytest
 
-from mcpspy.analysis.explain import CAUSES
+from mcpspy.analysis.explain import CAUSES, Diagnosis
+from mcpspy.analysis.explain.diagnosis import Cause
+from mcpspy.analysis.explain.signs import EvidenceLine
+from mcpspy.analysis.rows import OK
 from mcpspy.errors import UsageError
 from mcpspy.ui.cli.main import COMMANDS, parsers
 from mcpspy.ui.report.explanation import explain, explanation_lines
@@ -60,6 +63,30 @@ def test_the_text_names_the_cause_its_lines_and_the_next_step() -> None:
     assert any("Server listening on stdio" in line for line in lines)
     assert any(line.startswith("   next: write logs to stderr") for line in lines)
     assert max(map(len, lines)) <= 80
+
+
+def test_several_causes_are_numbered_and_what_is_left_out_is_counted() -> None:
+    def cause(code: str, count: int) -> Cause:
+        evidence = (
+            EvidenceLine(7, "a text", 1),
+            EvidenceLine(2, "another", 3),
+            EvidenceLine(0, "no line", 1),
+        )
+        return Cause(code, f"title of {code}", "a text", evidence, count, "do this")
+
+    lines = list(explanation_lines(Diagnosis("two causes", (cause("a", 3), cause("b", 1_003))), 80))
+
+    assert [text for text, _ in lines] == [
+        "1. title of a (a)", "   line 7: a text", "   part 3, line 2: another", "   no line", "   next: do this",
+        "",
+        "2. title of b (b)", "   line 7: a text", "   part 3, line 2: another", "   no line",
+        "   and 1,000 more", "   next: do this",
+    ]  # fmt: skip
+
+
+def test_a_healthy_session_is_one_line() -> None:
+    diagnosis = explain(make.HERE / "peer-ts-auto.jsonl")
+    assert list(explanation_lines(diagnosis, 80)) == [(diagnosis.summary, OK)]
 
 
 def test_every_option_that_a_next_step_names_exists() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpspy.ui.report.stats_compare import comparison
+from mcpspy.ui.report.stats_compare import MANY, comparison
 from mcpspy.ui.report.stats_format import BarStyle, CountedSession
 from mcpspy.ui.report.stats_table import TableStyle
 from mcpspy.ui.terminal import cells
@@ -53,6 +53,19 @@ def test_hidden_rows_are_counted_and_lines_fit() -> None:
 
     assert lines[-1] == "  and 3 more: --top 5"
     assert max(map(cells, lines)) <= 80
+
+
+def test_of_very_many_sessions_the_newest_are_rows_and_all_are_counted() -> None:
+    talks = [Talk().hello().call(1, 1.0, 1.5) for _ in range(MANY)]
+    lines = printed(Talk().hello().call(1, 1.0, 3.0).call(2, 2.0, 9.0, "rare"), *talks)
+
+    assert lines[1].startswith(f"all {MANY + 1}, newest {MANY}: ")
+    assert lines[1].split()[4:8] == ["1m24s", "257", "103", "·"]
+    assert [line.split()[0] for line in lines[2:4]] == ["s2", "s3"]
+    rows = [line.split()[:3] for line in lines[2 + MANY :]]
+    assert ["51", "sessions", "51"] in rows  # The calls of echo.
+    assert ["1", "sessions", "1"] in rows  # That of rare, which only the oldest session has.
+    assert "echo" in "\n".join(lines)
 
 
 def test_names_of_tools_are_sanitized() -> None:

@@ -44,6 +44,20 @@ def test_waiting_for_the_client_is_not_work_of_the_server() -> None:
     assert any(line.startswith("← requests") for line in lines)
 
 
+def test_of_many_pending_requests_the_first_are_named_and_the_rest_counted() -> None:
+    talk = Talk().hello()
+    for number in range(1, 6):
+        talk.ask(number, 1.0, "tools/call", {"name": f"tool-{number}"})
+    lines = printed(talk.note(4.0, "eof"), is_live=True, top=2)
+
+    at = next(number for number, line in enumerate(lines) if line.startswith("pending: "))
+    assert lines[at : at + 3] == [
+        "pending: tools/call tool-1, id 1, for 3.00s",
+        "pending: tools/call tool-2, id 2, for 3.00s",
+        "  and 3 more",
+    ]
+
+
 def test_answers_are_counted_by_the_time_they_took() -> None:
     talk = Talk().hello(0.0, 0.001).call(1, 1.0, 1.0008).call(2, 2.0, 2.0).call(3, 3.0, 9003.0)
     lines = printed(talk)

@@ -25,7 +25,8 @@ class Played:
     def __init__(self, folder: Path, done: subprocess.CompletedProcess[str]) -> None:
         self.code = done.returncode
         self.err = done.stderr.splitlines()
-        self.ids = [json.loads(line)["id"] for line in done.stdout.splitlines()]
+        self.messages = [json.loads(line) for line in done.stdout.splitlines()]
+        self.ids = [message["id"] for message in self.messages if "id" in message]
         recording = folder / "r.jsonl"
         lines = recording.read_text(encoding="utf-8").splitlines() if recording.exists() else []
         self.entries: list[dict[str, Any]] = [json.loads(line) for line in lines[1:]]
@@ -38,8 +39,44 @@ class Played:
         return [entry["msg"]["id"] for entry in self.entries if entry.get("from") == side and "msg" in entry]
 
 
-def play(folder: Path, script: str, *options: str, calls: int = 3) -> Played:
-    """Send calls to a server behind a script, all at once, and close stdin."""
+INJECTING = """
+import mcpspy
+async def request(exchange):
+    if exchange.id != 0:
+        return
+    for method in "ping", "refused":
+        try:
+            print(method, await exchange.session.request(method))
+        except mcpspy.McpspyError as error:
+            print(error)
+    try:
+        print("notified", await exchange.session.notify("notifications/tools/list_changed"))
+    except mcpspy.McpspyError as error:
+        print(error)
+"""
+
+REFUSING_SERVER = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["method"] == "refused":
+        answer = {"error": {"code": -32601, "message": "no such method"}}
+    else:
+        answer = {"result": {"capabilities": {}, "protocolVersion": "2025-11-25"}}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+
+HANDSHAKE = (
+    '{"jsonrpc":"2.0","id":9,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
+    '"clientInfo":{"name":"a","version":"1"}}}\n{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+)
+
+
+def play(
+    folder: Path, script: str, *options: str, calls: int = 3, server: str = SERVER, before: str = ""
+) -> Played:
+    """Send calls to a server behind a script, all at once, and close stdin; `before` is sent first."""
     (folder / "script.py").write_text(script, encoding="utf-8")
     call = '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{}}}\n'
     done = subprocess.run(
@@ -54,10 +91,10 @@ def play(folder: Path, script: str, *options: str, calls: int = 3) -> Played:
                 "-I",
                 "-S",
                 "-c",
-                SERVER,
+                server,
             ),
         ],
-        input="".join(call % number for number in range(calls)),
+        input=before + "".join(call % number for number in range(calls)),
         capture_output=True,
         encoding="utf-8",
         timeout=LIMIT,
@@ -162,6 +199,27 @@ def test_the_output_of_a_script_goes_to_stderr(tmp_path: Path) -> None:
 
     assert played.ids == [0]
     assert played.err == ["loaded", "<mcpspy.LiveExchange tools/call echo: pending>", "raw", "ended stdio"]
+
+
+def test_a_script_gets_the_results_and_the_errors_of_what_it_injects(tmp_path: Path) -> None:
+    played = play(tmp_path, INJECTING, calls=1, server=REFUSING_SERVER, before=HANDSHAKE)
+
+    assert played.ids == [9, 0]
+    assert {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"} in played.messages
+    assert played.err == [
+        "ping {'capabilities': {}, 'protocolVersion': '2025-11-25'}",
+        "request refused: no such method",
+        "notified None",
+    ]
+
+
+def test_a_hook_that_raises_at_the_start_of_the_session_is_reported(tmp_path: Path) -> None:
+    script = "def session_started(session): raise ValueError('early')\ndef request(exchange): pass\n"
+    played = play(tmp_path, script, calls=1)
+
+    assert (played.code, played.ids) == (0, [0])
+    assert len(played.err) == 1
+    assert "session_started: ValueError: early (line 1)" in played.err[0]
 
 
 def test_asynchronous_hooks_that_sleep_at_random_keep_the_order_and_lose_nothing(tmp_path: Path) -> None:

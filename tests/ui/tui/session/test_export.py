@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -10,12 +12,15 @@ from mcpspy.analysis.export.markdown import LARGEST
 from mcpspy.analysis.rows import row as words
 from mcpspy.core.recording.decode import Header
 from mcpspy.core.session.session import Change, Session
-from mcpspy.errors import CannotStart
+from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.session.export import jsonl, markdown
+from mcpspy.ui.tui.session.export import jsonl, markdown, saved
 from tests.ui.tui.panels.panels import HEADER, Lines, every_recording, recorded
+
+if TYPE_CHECKING:
+    from mcpspy.ui.session_loader import SessionLoader
 
 Said = list[tuple[object, ...]]
 
@@ -217,6 +222,21 @@ def test_a_failed_export_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(CannotStart):
         save(tmp_path / "x", jsonl(lines.log, [0]))
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_the_suffix_of_the_file_selects_the_format(tmp_path: Path) -> None:
+    lines = Lines()
+    lines.call(1, 0.1, 0.3)
+    loader = cast("SessionLoader", SimpleNamespace(model=lines.log))
+    page, recording = tmp_path / "a.md", tmp_path / "a.jsonl"
+
+    shown = await saved(loader, page, [0], {0: "look"})
+    assert page.read_text(encoding="utf-8") == document(lines, [0], {0: "look"})
+    assert shown == f"saved {page.stat().st_size:,} bytes to {page}"
+    await saved(loader, recording, [0], {})
+    assert recording.read_bytes() == b"".join(jsonl(lines.log, [0]))
+    with pytest.raises(UsageError, match=r"a\.txt: the file name must end in \.jsonl or \.md"):
+        await saved(loader, tmp_path / "a.txt", [0], {})
 
 
 def test_a_document_uses_the_texts_of_the_list() -> None:
