@@ -45,6 +45,8 @@ class PolicyCheck:
                 self._validators[name].validate(arguments)
             except ValidationError as error:
                 return _violation(f"tool {name}: arguments violate the policy: {error.message}")
+            except ValueError as error:  # A lone surrogate, or too deep nesting.
+                return _violation(f"tool {name}: arguments cannot be checked: {error}")
         return self._rate(message.at)
 
     def _name(self, name: str) -> Difference | None:
