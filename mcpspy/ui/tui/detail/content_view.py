@@ -20,7 +20,7 @@ from msgspec import Raw
 from mcpspy.analysis.rows import BAD, QUIET, size
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.protocol.spec import error_name
-from mcpspy.core.sanitize import sanitize
+from mcpspy.core.sanitize import sanitize, sanitize_bytes
 from mcpspy.ui.tui.detail.json_view import StyledSpan, string
 from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.views.content import MAX_CONTENT, Content
@@ -251,7 +251,9 @@ def _value(name: str, data: bytes, at: str) -> ContentBlock:
         return _text(text, label.strip(" :") or "text", at)
     if text is None and data[:1] in b"{[" and len(data) > INLINE:
         return ContentBlock([(label.rstrip(), QUIET)], data, JSON, at)
-    return ContentBlock([(label + sanitize(text if text is not None else data.decode()), None)], pointer=at)
+    return ContentBlock(
+        [(label + (sanitize_bytes(data) if text is None else sanitize(text)), None)], pointer=at
+    )
 
 
 def _text(text: str, label: str, at: str, media: str = "") -> ContentBlock:

@@ -251,8 +251,12 @@ def value(outline: Outline, line: int) -> bytes:
     return lay_out(text[begin:end], indent=-1) if outline.opens(start) else text[begin:end].removesuffix(b",")
 
 
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+"""A byte that is not UTF-8, as PEP 383 decodes it."""
+
+
 def string(found: bytes) -> str | None:
-    """Return the text of a JSON string, else None; a lone surrogate is escaped."""
+    """Return the text of a JSON string, else None; bytes that are not UTF-8 are escaped."""
     if not found.startswith(b'"'):
         return None
     try:
@@ -260,7 +264,8 @@ def string(found: bytes) -> str | None:
     except orjson.JSONDecodeError:
         import json
 
-        text = json.loads(found.decode("utf-8", "backslashreplace"))
+        line = found.decode("utf-8", "surrogateescape")
+        text = json.loads(_NOT_UTF8.sub(lambda byte: rf"\\x{ord(byte[0]) & 0xFF:02x}", line))
     return text
 
 
