@@ -344,6 +344,7 @@ def test_messages_of_no_concern_are_not_parsed() -> None:
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n\\u0061me":"rm"}}', False),
         (b'[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}]', False),
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["echo"]}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm\xff"}}', False),
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', False),
     ],
 )  # fmt: skip
