@@ -84,7 +84,7 @@ def test_another_version_is_refused(version: Any) -> None:
         cassette(version=version)
 
 
-def test_a_method_that_is_not_utf8_is_no_response() -> None:
+def test_a_message_whose_method_is_not_utf8_counts_as_unanswered() -> None:
     recorded = b'{"version":"1.0","metadata":{"recorded_at":"2026-11-21T08:00:00+00:00"},"interactions":[%b]}'
     pair = b'{"type":"jsonrpc_request","request":{"id":1},"response":{"method":"\xff"},"latency_ms":1}'
     (session,) = sessions(recorded % pair)

@@ -1,4 +1,4 @@
-"""Scripts that mcpspy contains, and what several of them need: they get lists and schemas that no one has checked."""
+"""Scripts that mcpspy contains, each also an example, and functions for unchecked lists and schemas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcpspy import LiveExchange
 
 
 def listed_tools(exchange: LiveExchange) -> Iterator[tuple[str | None, Any]]:
-    """Yield the tools in a response to `tools/list`, each with its name; None for one that is not as MCP says."""
+    """Yield the tools in a response to `tools/list`, each with its name; None for one that MCP does not allow."""
     result = exchange.result if exchange.method == "tools/list" else None
     tools = result.get("tools") if isinstance(result, dict) else None
     for tool in tools if isinstance(tools, list) else ():

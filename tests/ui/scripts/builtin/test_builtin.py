@@ -118,15 +118,24 @@ ODD_LISTS: list[Any] = [
     {},
     [None, 1, [], {}, {"name": 1}, {"name": None}, {"name": "get", "annotations": 1}],
 ]
-"""What servers list in place of tools."""
+"""Lists of tools that MCP does not allow."""
 
 
 @pytest.mark.parametrize("tools", ODD_LISTS)
 @pytest.mark.parametrize("name", ["cache", "repair", "tools"])
-def test_a_list_that_is_not_as_mcp_says_fails_no_script(name: str, tools: Any) -> None:
+def test_a_list_that_mcp_does_not_allow_fails_no_script(name: str, tools: Any) -> None:
     exchange = answered(loaded(name), {"tools": tools}, "tools/list")
 
     assert exchange.message._effects == {}
+
+
+def test_no_member_of_a_message_that_is_not_utf8_is_replaced() -> None:
+    data = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","\xff":1,"params":{"name":"fetch"}}'
+    live = mcpspy.LiveMessage(SESSION, read_frame(Frame(0.0, "client", data))[0])
+
+    with pytest.raises(mcpspy.UsageError, match="replace: neither one line nor JSON in UTF-8"):
+        live.replace(params={"name": "get"})
+    assert live.data == data
 
 
 def test_a_tool_without_a_name_does_not_show_the_hidden_ones() -> None:
