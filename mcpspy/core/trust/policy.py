@@ -8,7 +8,7 @@ from typing import Any
 
 from mcpspy.core.protocol.message import Request
 from mcpspy.core.trust.difference import Difference
-from mcpspy.core.trust.lock import TrustPolicy
+from mcpspy.core.trust.lock import TrustPolicy, validator
 
 LIMITS = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}
 """Method of a request of the server → its limit in the policy."""
@@ -35,12 +35,12 @@ class PolicyCheck:
         if (refused := self._name(name)) is not None:
             return refused
         if name in policy.arguments:
-            from jsonschema_rs import ValidationError, validator_for
+            from jsonschema_rs import ValidationError
 
             params = message.params
             arguments = params.get("arguments", {}) if isinstance(params, dict) else {}
             if name not in self._validators:
-                self._validators[name] = validator_for(policy.arguments[name])
+                self._validators[name] = validator(policy.arguments[name])
             try:
                 self._validators[name].validate(arguments)
             except ValidationError as error:
