@@ -1,7 +1,7 @@
-"""Fuzz targets of the two short ways of the HTTP proxy: each forwards and records what the long way does.
+"""Fuzz targets of the short ways of the HTTP proxy: each forwards and records what the long way does.
 
-A short call takes no coroutine (`io.http.short_exchange`), and neither does an event like the one before it
-(`io.http.event_stream`). An exchange is played twice, with these ways and without, on transports without sockets. Time
+A short call takes no coroutine (`io.http.short_exchange`), neither does an event like the one before it
+(`io.http.event_stream`), and no parser reads a packet that is one chunk. An exchange is played twice, with these ways and without, on transports without sockets. Time
 passes only while nothing is due.
 """
 
@@ -192,14 +192,19 @@ def _trusted() -> ssl.SSLContext:
 
 @contextmanager
 def _long_way_only() -> Iterator[None]:
-    fit, at_once = ShortExchanges.fit, EventStream._forward_at_once
-    ShortExchanges.fit = staticmethod(lambda *_: False)  # type: ignore[method-assign, assignment]
-    EventStream._forward_at_once = lambda *_: False  # type: ignore[method-assign]
+    ways: list[tuple[Any, str]] = [
+        (ShortExchanges, "fit"),
+        (EventStream, "_forward_at_once"),
+        (UpstreamConnection, "_has_taken_chunk"),
+    ]
+    before = [vars(owner)[name] for owner, name in ways]
+    for owner, name in ways:
+        setattr(owner, name, staticmethod(lambda *_: False))
     try:
         yield
     finally:
-        ShortExchanges.fit = staticmethod(fit)  # type: ignore[method-assign]
-        EventStream._forward_at_once = at_once  # type: ignore[method-assign]
+        for (owner, name), way in zip(ways, before, strict=True):
+            setattr(owner, name, way)
 
 
 def _played(steps: list[bytes], *, has_rules: bool, has_session: bool) -> list[tuple[str, object]]:
