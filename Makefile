@@ -16,7 +16,7 @@ help:
 	@echo "make recordings  record the sessions in recordings/ again"
 	@echo "make docs        generate the help in docs/ and the manual page"
 	@echo "make site        build the documentation site in build/site; dead links are errors"
-	@echo "make fuzz        run atheris for a quarter of an hour; FUZZ_SECONDS=3600: one hour per target"
+	@echo "make fuzz        run atheris for half an hour; FUZZ_SECONDS=3600: one hour per target"
 	@echo "make keys        send 20,000 random keys, clicks and resizes to the terminal UI"
 	@echo "make soak        run half an hour of load, kills, full disks and faults; SOAK_MINUTES=2: two minutes"
 	@echo "make hostlab     measure what real hosts show their models (Linux; about 15 minutes); HOSTS=codex: one host"
@@ -106,7 +106,8 @@ alarms: $(INSTALLED) peers
 
 # Linux only: atheris has no wheels for others.
 FUZZ_SECONDS ?= 60
-TARGETS ?= framing recording reading filtering requests responses redaction lockfile orders tables lint lake_filter page_filter
+TARGETS ?= framing recording strictness reading filtering requests responses exchanges redaction trust lockfile orders \
+	scripts mock imports tables lint views lake_filter page_filter
 fuzz: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt '.[fuzz]'
 	for target in $(TARGETS); do $(BIN)/python -m fuzz.run $$target $(FUZZ_SECONDS) || exit; done

@@ -21,6 +21,9 @@ def main() -> None:
     name, seconds = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "60"
     with atheris.instrument_imports(include=["mcpspy"]):
         from fuzz.targets import TARGETS
+
+        for seed in (ROOT / "fuzz" / "corpus" / name).iterdir():  # Modules that are imported late.
+            TARGETS[name](seed.read_bytes())
     found = ROOT / ".fuzz" / name
     found.mkdir(parents=True, exist_ok=True)
     atheris.Setup(

@@ -286,14 +286,19 @@ def _may_be_deep(data: bytes) -> bool:
     return True
 
 
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+"""A byte that is not UTF-8, as PEP 383 decodes it."""
+
+
 def string(data: bytes) -> str | None:
-    """Return the text of a JSON string, else None; a lone surrogate is escaped."""
+    """Return the text of a JSON string, else None; bytes that are not UTF-8 are escaped."""
     if not data.startswith(b'"'):
         return None
     try:
         text: str = orjson.loads(data)
     except orjson.JSONDecodeError:
-        text = json.loads(data.decode("utf-8", "backslashreplace"))
+        line = data.decode("utf-8", "surrogateescape")
+        text = json.loads(_NOT_UTF8.sub(lambda byte: rf"\\x{ord(byte[0]) & 0xFF:02x}", line))
     return text
 
 

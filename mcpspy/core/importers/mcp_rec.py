@@ -55,7 +55,7 @@ def _message_data(msg: Raw) -> bytes:
     if b'"_unparsed"' in data:
         try:
             return _unparsed(data).raw.encode("utf-8", "replace")
-        except msgspec.DecodeError:  # A message that contains the key itself.
+        except (msgspec.DecodeError, UnicodeDecodeError):  # A message that contains the key itself.
             pass
     return data
 

@@ -114,5 +114,5 @@ def _is_answer(data: bytes) -> bool:
     """Return True for a response; the first event of a stream may also be a notification."""
     try:
         return bool(data) and msgspec.json.decode(data, type=_Method).method is None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return False

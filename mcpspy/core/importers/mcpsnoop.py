@@ -124,5 +124,5 @@ def sessions(data: bytes) -> list[ImportedSession]:
 def _meta(raw: Raw) -> _Meta:
     try:
         return msgspec.json.decode(raw, type=_Meta)
-    except msgspec.DecodeError:  # An unknown structure; messages do not depend on it.
+    except (msgspec.DecodeError, UnicodeDecodeError):  # An unknown structure; messages do not depend on it.
         return _Meta()

@@ -142,7 +142,7 @@ class FastInteractionLoader(InteractionLoader):
             return False
         try:
             note = _decode_note(line)
-        except (DecodeError, RecursionError):
+        except (DecodeError, UnicodeDecodeError, RecursionError):
             return False
         self._interceptions.last = None
         fields = {"http": note.http, "status": note.status, "hung_up": note.hung_up}

@@ -116,7 +116,7 @@ _OP = r"(\s*)(:?(?:[<>]=?|!?=)|:)"
 _FIELD = re.compile(rf"([^\W\d][\w-]*){_OP}")
 _ROOT = re.compile(r"\.?([a-z]+)(?=[.\[:=!<>])")
 _OTHER_ROOT = re.compile(r"\.?([^\W\d][\w-]*)[.\[][\w.\[\]\"$@-]*(?::(?!//)|!?=|[<>])")
-_STEP = re.compile(r'\.([\w$@-]+)|\.?\["((?:[^"\\]|\\.)*)"\]|\.?\[(-?[0-9]*)\]', re.DOTALL)
+_STEP = re.compile(r'\.([\w$@-]+)|\.?\["((?:[^"\\]|\\.)*)"\]|\.?\[(-?[0-9]{1,9}|)\]', re.DOTALL)
 _AFTER_PATH = re.compile(_OP)
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPED = re.compile(r'\\(["\\])')

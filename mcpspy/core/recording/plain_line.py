@@ -118,7 +118,7 @@ def plain_message(data: bytes) -> PlainMessage[Raw, Raw] | None:
     """Decode a bare message and keep its params and id as bytes; None if it is not plain."""
     try:
         return _decode_raw(data)
-    except (DecodeError, RecursionError):
+    except (DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

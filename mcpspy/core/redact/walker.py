@@ -355,6 +355,8 @@ class JsonWalker:
         known, self._known = self._known, False
         if level is None or self._is_protected(level) or not _NUMBER.match(self._data, start):
             return
+        if self._data.endswith(b"[redacted:", 0, start):  # A placeholder in place of a value without quotes.
+            return
         if self._is_pointed_at():
             rule = "pointer"
         else:

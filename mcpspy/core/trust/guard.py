@@ -107,7 +107,11 @@ class TrustGuard:
     def _passes(self, data: bytes) -> bool:
         try:
             call = _decode_call(data)
-        except (DecodeError, RecursionError):  # Also a batch: its messages are checked one by one.
+        except (
+            DecodeError,
+            UnicodeDecodeError,
+            RecursionError,
+        ):  # Also a batch: its messages are checked one by one.
             return False
         return call.method == CALL and call.params.name in self._allowed
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from msgspec import Struct, field
 
@@ -177,17 +177,26 @@ def _policy(table: Any, place: str) -> TrustPolicy:
     if not isinstance(arguments, dict):
         raise UsageError(f"{place}.arguments: not a table of JSON Schemas", "see docs/trust.md")
     for tool, schema in arguments.items():
-        from jsonschema_rs import ValidationError, validator_for
-
         try:
-            validator_for(schema)
-        except (ValidationError, ValueError, TypeError) as error:
+            validator(schema)
+        except (ValueError, TypeError) as error:
             reason = str(error).partition("\n")[0]
             raise UsageError(
                 f"{place}.arguments.{tool}: not a JSON Schema: {reason}", "see docs/trust.md"
             ) from None
     allow = _strings(table, "allow", place) if "allow" in table else ("*",)
     return TrustPolicy(allow=allow, deny=_strings(table, "deny", place), arguments=arguments, **numbers)
+
+
+def validator(schema: Any) -> Any:
+    """Return the validator of a schema in a policy. Raise ValueError; no document to which it refers is fetched."""
+    from jsonschema_rs import validator_for
+
+    return validator_for(schema, retriever=_refuse)
+
+
+def _refuse(uri: str) -> NoReturn:
+    raise ValueError(f"{uri} is not fetched")
 
 
 def _strings(table: dict[str, Any], name: str, place: str) -> tuple[str, ...]:

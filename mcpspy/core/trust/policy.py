@@ -8,7 +8,7 @@ from typing import Any
 
 from mcpspy.core.protocol.message import Request
 from mcpspy.core.trust.difference import Difference
-from mcpspy.core.trust.lock import TrustPolicy
+from mcpspy.core.trust.lock import TrustPolicy, validator
 
 LIMITS = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation", "roots/list": "roots"}
 """Method of a request of the server → its limit in the policy."""
@@ -35,16 +35,18 @@ class PolicyCheck:
         if (refused := self._name(name)) is not None:
             return refused
         if name in policy.arguments:
-            from jsonschema_rs import ValidationError, validator_for
+            from jsonschema_rs import ValidationError
 
             params = message.params
             arguments = params.get("arguments", {}) if isinstance(params, dict) else {}
             if name not in self._validators:
-                self._validators[name] = validator_for(policy.arguments[name])
+                self._validators[name] = validator(policy.arguments[name])
             try:
                 self._validators[name].validate(arguments)
             except ValidationError as error:
                 return _violation(f"tool {name}: arguments violate the policy: {error.message}")
+            except ValueError as error:  # A lone surrogate, or too deep nesting.
+                return _violation(f"tool {name}: arguments cannot be checked: {error}")
         return self._rate(message.at)
 
     def _name(self, name: str) -> Difference | None:

@@ -21,6 +21,7 @@ from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
 from mcpspy.core.redact.display import redacted_url
+from mcpspy.core.sanitize import sanitize
 from mcpspy.io.client.network import in_turns
 from mcpspy.io.http.context import ENCODING, SESSION, ExchangeHead
 from mcpspy.io.http.event_stream import EventStream
@@ -429,6 +430,6 @@ def json_error(status: int, request_id: str | None, line: str) -> Response:
     body = {
         "jsonrpc": "2.0",
         "id": orjson.Fragment(request_id) if request_id is not None else None,
-        "error": {"code": -32000, "message": line},
+        "error": {"code": -32000, "message": sanitize(line)},  # A Host may not be UTF-8.
     }
     return Response(status, orjson.dumps(body), JSON)

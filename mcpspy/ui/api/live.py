@@ -164,14 +164,14 @@ class LiveMessage(_Waiting, BaseMessage):
         """
         if (message is not None) + (params is not None) + (result is not None) != 1:
             raise UsageError("replace: needs exactly one of message, params and result")
-        if message is None:
-            member, value = ("params", params) if params is not None else ("result", result)
-            data = put(self._message.data, (member,), value)
-        elif isinstance(message, dict):
-            data = to_json(message)
-        else:
-            data = message.encode() if isinstance(message, str) else bytes(message)
         try:
+            if message is None:
+                member, value = ("params", params) if params is not None else ("result", result)
+                data = put(self._message.data, (member,), value)
+            elif isinstance(message, dict):
+                data = to_json(message)
+            else:
+                data = message.encode() if isinstance(message, str) else bytes(message)
             if b"\n" in data or b"\r" in data:
                 json_parts(data)
                 data = one_line(data).strip()

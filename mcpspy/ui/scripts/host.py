@@ -268,16 +268,16 @@ class ScriptHost(asyncio.BufferedProtocol):
             self._failed(script, hook, message, error)
             return None
         if isawaitable(result):
-            effects["script"] = script.name
+            _sign(effects, script)
             return result
         if len(effects) != before:
-            effects["script"] = script.name
+            _sign(effects, script)
         return None
 
     def _failed(self, script: Script, hook: str, message: Waiting, error: BaseException) -> None:
         """Undo what a failed hook did, and report it."""
         message._message, message._effects = message._saved
-        message._effects["script"] = script.name
+        _sign(message._effects, script)
         failures = message._effects.get("failures", [])
         message._effects["failures"] = [*failures, script.failure(hook, error)]
 
@@ -325,6 +325,12 @@ class ScriptHost(asyncio.BufferedProtocol):
                 self._note("reloaded")
                 print(f"mcpspy: script {script.name}: reloaded", file=sys.stderr)
                 self._ready()
+
+
+def _sign(effects: dict[str, Any], script: Script) -> None:
+    """Name a script in the effects of several, after those that did something before it."""
+    names = effects["script"].split(", ") if "script" in effects else []
+    effects["script"] = ", ".join([*(name for name in names if name != script.name), script.name])
 
 
 def _from_base64(text: str) -> bytes:

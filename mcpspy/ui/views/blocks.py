@@ -18,7 +18,7 @@ from mcpspy.analysis.rows import BAD, QUIET, size
 from mcpspy.core.jsontools import string
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.protocol.spec import error_name
-from mcpspy.core.sanitize import sanitize
+from mcpspy.core.sanitize import sanitize, sanitize_bytes
 from mcpspy.ui.views.content import MAX_CONTENT, Content, Piece
 
 HEAD = 1 << 16
@@ -205,7 +205,9 @@ def _value(name: str, data: bytes, at: str) -> ContentBlock:
         return _text(text, label.strip(" :") or "text", at)
     if text is None and data[:1] in b"{[" and len(data) > INLINE:
         return ContentBlock([(label.rstrip(), QUIET)], data, JSON, at)
-    return ContentBlock([(label + sanitize(text if text is not None else data.decode()), None)], pointer=at)
+    return ContentBlock(
+        [(label + (sanitize_bytes(data) if text is None else sanitize(text)), None)], pointer=at
+    )
 
 
 def _text(text: str, label: str, at: str, media: str = "") -> ContentBlock:

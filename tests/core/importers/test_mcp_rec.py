@@ -59,3 +59,9 @@ def test_two_sessions_in_one_file_are_reported() -> None:
 def test_an_invalid_line_is_refused_with_its_number(bad: bytes) -> None:
     with pytest.raises(UsageError, match=r"^invalid mcp-rec line 2"):
         sessions(line(1, UP, {}) + bad.rstrip() + b"\n")
+
+
+def test_a_line_that_is_not_utf8_is_kept_as_it_is() -> None:
+    message = b'{"_raw":"\xff","_unparsed":true}'
+    (session,) = sessions(b'{"ts":1,"dir":"server->client","msg":%b}\n' % message)
+    assert [said for _, _, said in frames(session)] == [message]

@@ -82,3 +82,10 @@ def test_an_http_server_has_an_address() -> None:
 def test_another_version_is_refused(version: Any) -> None:
     with pytest.raises(UsageError, match=r"^unsupported mcp-recorder format .* .mcpspy reads 1"):
         cassette(version=version)
+
+
+def test_a_message_whose_method_is_not_utf8_counts_as_unanswered() -> None:
+    recorded = b'{"version":"1.0","metadata":{"recorded_at":"2026-11-21T08:00:00+00:00"},"interactions":[%b]}'
+    pair = b'{"type":"jsonrpc_request","request":{"id":1},"response":{"method":"\xff"},"latency_ms":1}'
+    (session,) = sessions(recorded % pair)
+    assert session.changed == ["without a response in the file: 1 request"]

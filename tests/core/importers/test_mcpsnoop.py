@@ -53,3 +53,11 @@ def test_an_invalid_session_description_loses_only_the_command() -> None:
         b'{"session_id":"s","seq":2,"ts":"2026-11-21T08:00:00Z","direction":"s2c","raw":[]}'
     )
     assert (session.command, session.messages) == (None, 1)
+
+
+def test_details_of_a_session_that_are_not_utf8_are_ignored() -> None:
+    envelope = (
+        b'{"session_id":"s","seq":1,"ts":"2026-11-21T08:00:00Z","direction":"meta","raw":{"cwd":"\xff"}}\n'
+    )
+    (session,) = sessions(envelope)
+    assert (session.command, session.cwd) == (None, None)

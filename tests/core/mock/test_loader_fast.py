@@ -121,6 +121,7 @@ NOTES = [
     b'{"t":1.0,"note":"http-end","http":1,"stream":"s","hung_up":null}',
     b'{"t":1.0,"note":"http-end","http":2,"hung_up":"client"}',
     b'{"t":1.0,"note":"http-end","http":null}',
+    b'{"t":1.0,"note":"http-end","http":1,"hung_up":"\xff"}',
     b'{"t":1.0,"note":"exit","code":0,"signal":null}',
     b'{"t":1.0,"note":"rule","action":"replace","from":"server","id":"1","sent":"{\\"jsonrpc\\":\\"2.0\\",\\"id\\":1}"}',
     b'{"t":1.0,"note":"rule","action":"hold","from":"server","id":"1","ticket":1}',

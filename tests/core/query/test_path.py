@@ -129,6 +129,8 @@ def test_a_message_without_the_path_does_not_match(data: bytes) -> None:
         ('params.n>"5"', '"5" is not a number (example: params.n>5)', '"5"'),
         ("params.n=", "expected a value after 'params.n='", "params.n="),
         ("a params.items[x]=1", 'bad step: use .name, ["any name"], [0], [-1] or []', "[x]=1"),
+        ("a params.items[-]=1", 'bad step: use .name, ["any name"], [0], [-1] or []', "[-]=1"),
+        ("params[1234567890]=1", 'bad step: use .name, ["any name"], [0], [-1] or []', "[1234567890]=1"),
         ("params..n=1", 'bad step: use .name, ["any name"], [0], [-1] or []', "..n=1"),
         (
             "param.name=x",

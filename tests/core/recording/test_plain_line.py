@@ -172,6 +172,7 @@ def test_a_message_without_a_line_is_decoded_too() -> None:
     assert json.loads(bytes(message.params)) == {"name": "echo", "_meta": {"progressToken": 7}}
     assert plain_message(b"[" + data + b"]") is None
     assert plain_message(b"[" * 100_000) is None
+    assert plain_message(data.replace(b"tools/call", b"tools\xffcall")) is None
 
 
 def test_every_subject_is_decoded_or_rejected() -> None:

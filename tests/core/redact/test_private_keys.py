@@ -177,6 +177,14 @@ def test_redacting_twice_changes_nothing(lines: list[tuple[str, str]]) -> None:
     assert second.lines(once) == once
 
 
+def test_a_placeholder_without_quotes_is_not_redacted_again() -> None:
+    redactor = Redactor(b"key")
+    redacted = redactor.message(b'{""{"password":SSECRET4""}}')
+
+    assert redacted == b'{""{"password":[redacted:5a74e2cc]""}}'
+    assert redactor.message(redacted) == redacted
+
+
 @pytest.mark.parametrize("line", corpus.lines("places.jsonl"), ids=lambda line: line.what)
 def test_a_redacted_position_is_not_redacted_again(line: corpus.Line) -> None:
     once = corpus.recorded(line.kind, line.data, Redactor(b"1" * 32))

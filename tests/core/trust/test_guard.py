@@ -304,6 +304,11 @@ def test_the_policy_refuses_calls_even_if_changes_are_only_reported() -> None:
     assert Peers("hold", POLICY).call("add").is_held
 
 
+@pytest.mark.parametrize("text", ["long\ud800", "longé\udfff"])
+def test_the_policy_refuses_arguments_whose_violation_cannot_be_described(text: str) -> None:
+    assert "arguments cannot be checked" in refusal(Peers("report", POLICY).call("echo", text=text))
+
+
 def test_the_policy_limits_requests_of_the_server_and_those_inside_a_result() -> None:
     peers = Peers("report", POLICY)
     request = {"jsonrpc": "2.0", "id": "s", "method": "sampling/createMessage", "params": {}}
@@ -402,6 +407,7 @@ def test_messages_of_no_concern_are_not_parsed() -> None:
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n\\u0061me":"rm"}}', False),
         (b'[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}]', False),
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["echo"]}', False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm\xff"}}', False),
         (b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}', False),
     ],
 )  # fmt: skip

@@ -24,6 +24,7 @@ def test_a_digest_ignores_the_order_of_keys() -> None:
         (lock_text('[servers.sample.policy]\nsampling = "no"'), "sampling: not an integer"),
         (lock_text("[servers.sample.policy]\nsampling = -1"), "not a number from 0"),
         (lock_text('[servers.sample.policy.arguments.echo]\ntype = "thing"'), "echo: not a JSON Schema"),
+        (lock_text('[servers.sample.policy.arguments.echo]\n"$ref" = "http://127.0.0.1:9/a"'), "9/a is not fetched"),
         (lock_text().replace('"prompts"', '"greetings"'), "listed: greetings: not one of"),
         ("version = 1\n[servers]\nsample = 1", "servers: not a table of tables"),
         ("version = 1\nservers = []", "servers: not a table of tables"),

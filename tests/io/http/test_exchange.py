@@ -687,6 +687,15 @@ async def test_a_request_of_a_page_from_another_origin_is_refused(
         assert spy.said("client") == []
 
 
+async def test_a_host_that_is_not_utf8_is_refused_too(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        client.writer.write(b"POST /mcp HTTP/1.1\r\nHost: evil\xff\r\nContent-Length: 2\r\n\r\n{}")
+        status, answer = await client.answer()
+        assert (status, r"Host evil\udcff" in json.loads(answer)["error"]["message"]) == (403, True)
+        assert spy.notes("http")[0]["status"] == 403
+
+
 @pytest.mark.parametrize(
     ("host", "origin"),
     [

@@ -98,6 +98,16 @@ def test_an_unknown_block_stays_json() -> None:
     assert said(result({"type": "new", "x": 1})) == [("new", '{"type": "new", "x": 1}')]
 
 
+def test_bytes_that_are_not_utf8_are_shown_escaped() -> None:
+    found = blocks(b'{"result":{"a":"\xff\\n","b":["\xc3"],"content":[{"type":"text","text":"\xe9t\xe9"}]}}')
+
+    assert [(" ".join(text for text, _ in block.label), block.text) for block in found] == [
+        ("text", rb"\xe9t\xe9"),
+        ("a", b"\\xff\n"),
+        (r'b: ["\xc3"]', b""),
+    ]
+
+
 def test_invalid_json_is_text() -> None:
     (block,) = blocks(b"DEBUG: \xff")
 

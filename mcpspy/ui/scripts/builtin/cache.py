@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from mcpspy import LiveExchange
+from mcpspy.ui.scripts.builtin import listed_tools
 
 
 class Cache:
@@ -24,11 +25,11 @@ class Cache:
             exchange.tag("cached")
 
     def response(self, exchange: LiveExchange) -> None:
-        if exchange.method == "tools/list" and exchange.result:
-            for tool in exchange.result["tools"]:
-                if tool.get("annotations", {}).get("readOnlyHint") is True:
-                    self.tools.add(tool["name"])
-        elif exchange.method == "tools/call" and exchange.subject in self.tools and exchange.status == "ok":
+        for name, tool in listed_tools(exchange):
+            annotations = tool.get("annotations") if name is not None else None
+            if name is not None and isinstance(annotations, dict) and annotations.get("readOnlyHint") is True:
+                self.tools.add(name)
+        if exchange.method == "tools/call" and exchange.subject in self.tools and exchange.status == "ok":
             self.results[key(exchange)] = exchange.at, exchange.result
 
 

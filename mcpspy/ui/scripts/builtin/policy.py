@@ -33,7 +33,10 @@ class Policy:
         if not matches(tool, self.allowed) or matches(tool, self.denied):
             return f"the tool {tool} is not allowed"
         schema = self.schemas.get(tool)
-        error = next(schema.iter_errors(exchange.arguments), None) if schema is not None else None
+        try:
+            error = next(schema.iter_errors(exchange.arguments), None) if schema is not None else None
+        except ValueError as why:  # A lone surrogate, or too deep nesting.
+            return f"arguments cannot be checked: {why}"
         return "" if error is None else error.message
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from jsonschema_rs import validator_for
-
 from mcpspy import LiveExchange
+from mcpspy.ui.scripts.builtin import fits, listed_tools
 
 DEFINITIONS = ("$schema", "$defs", "definitions")
 
@@ -21,8 +20,9 @@ class Repair:
         self.schemas: dict[str, Any] = {}
 
     def response(self, exchange: LiveExchange) -> None:
-        if exchange.method == "tools/list" and exchange.result:
-            self.schemas |= {tool["name"]: tool.get("inputSchema") for tool in exchange.result["tools"]}
+        for name, tool in listed_tools(exchange):
+            if name is not None and isinstance(schema := tool.get("inputSchema"), dict):
+                self.schemas[name] = schema
 
     def request(self, exchange: LiveExchange) -> None:
         schema = self.schemas.get(exchange.tool)
@@ -38,7 +38,7 @@ class Repair:
 
 def repaired(value: Any, schema: Any, shared: dict[str, Any], path: str, changed: list[str]) -> Any:
     """Return a value in which each text that does not fit is decoded, if the decoded value fits."""
-    if not isinstance(schema, dict) or (is_valid := validator_for(schema | shared).is_valid)(value):
+    if not isinstance(schema, dict) or fits(value, schema | shared):
         return value
     if isinstance(value, dict):
         known = schema.get("properties", {})
@@ -51,7 +51,7 @@ def repaired(value: Any, schema: Any, shared: dict[str, Any], path: str, changed
     except (TypeError, ValueError):
         return value
     decoded = repaired(decoded, schema, shared, path, [])
-    if not is_valid(decoded):
+    if not fits(decoded, schema | shared):
         return value
     changed.append(f"{path} ({type(value).__name__} to {type(decoded).__name__})")
     return decoded

@@ -8,6 +8,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from mcpspy import LiveExchange
+from mcpspy.ui.scripts.builtin import listed_tools
 
 
 class Tools:
@@ -17,14 +18,14 @@ class Tools:
         self.names = dict(pair.split(":", 1) for pair in options.get("rename", "").split(",") if pair)
 
     def response(self, exchange: LiveExchange) -> None:
-        if exchange.method == "tools/list" and exchange.result:
-            tools = [
-                {**tool, "name": self.shown(tool["name"])}
-                for tool in exchange.result["tools"]
-                if not self.is_hidden(tool["name"])
-            ]
-            if tools != exchange.result["tools"]:
-                exchange.replace(result={**exchange.result, "tools": tools})
+        listed = [*listed_tools(exchange)]
+        tools = [
+            tool if name is None else {**tool, "name": self.shown(name)}
+            for name, tool in listed
+            if name is None or not self.is_hidden(name)
+        ]
+        if tools != [tool for _, tool in listed]:
+            exchange.replace(result={**exchange.result, "tools": tools})
 
     def request(self, exchange: LiveExchange) -> None:
         if exchange.method != "tools/call":

@@ -113,6 +113,47 @@ def test_tools_are_hidden_and_renamed_in_both_directions() -> None:
         assert asked(script, name=name)["error"]["message"] == f"Unknown tool: {name}"
 
 
+ODD_LISTS: list[Any] = [
+    None,
+    {},
+    [None, 1, [], {}, {"name": 1}, {"name": None}, {"name": "get", "annotations": 1}],
+]
+"""Lists of tools that MCP does not allow."""
+
+
+@pytest.mark.parametrize("tools", ODD_LISTS)
+@pytest.mark.parametrize("name", ["cache", "repair", "tools"])
+def test_a_list_that_mcp_does_not_allow_fails_no_script(name: str, tools: Any) -> None:
+    exchange = answered(loaded(name), {"tools": tools}, "tools/list")
+
+    assert exchange.message._effects == {}
+
+
+def test_no_member_of_a_message_that_is_not_utf8_is_replaced() -> None:
+    data = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","\xff":1,"params":{"name":"fetch"}}'
+    live = mcpspy.LiveMessage(SESSION, read_frame(Frame(0.0, "client", data))[0])
+
+    with pytest.raises(mcpspy.UsageError, match="replace: neither one line nor JSON in UTF-8"):
+        live.replace(params={"name": "get"})
+    assert live.data == data
+
+
+def test_a_tool_without_a_name_does_not_show_the_hidden_ones() -> None:
+    listed = answered(
+        loaded("tools", hide="b"), {"tools": [{"name": 1}, {"name": "a"}, {"name": "b"}]}, "tools/list"
+    )
+
+    assert listed.result["tools"] == [{"name": 1}, {"name": "a"}]
+
+
+def test_the_policy_refuses_arguments_whose_violation_cannot_be_described(tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    path.write_text('{"arguments": {"read_file": {"required": ["root"]}}}', encoding="utf-8")
+    refused = asked(loaded("policy", file=str(path)), name="read_file", arguments={"path": "\ud800"})
+
+    assert "arguments cannot be checked" in refused["error"]["message"]
+
+
 def test_the_policy_checks_names_and_arguments(tmp_path: Path) -> None:
     path = tmp_path / "policy.json"
     schema = {"properties": {"path": {"pattern": "^/data/"}}, "required": ["path"]}
@@ -219,6 +260,34 @@ def test_arguments_that_fit_or_are_ambiguous_are_not_changed(given: dict[str, An
     answered(script, {"tools": [{"name": "get", "inputSchema": WEATHER}]}, "tools/list")
 
     assert asked(script, name="get", arguments=given) == {}
+
+
+@pytest.mark.parametrize(
+    "schema", [5, {"type": 5}, {"properties": {"a": {"$ref": "#/no"}}}, {"pattern": "("}]
+)
+def test_a_schema_that_is_not_valid_changes_no_arguments(schema: Any) -> None:
+    script = loaded("repair")
+    answered(script, {"tools": [{"name": "get", "inputSchema": schema}]}, "tools/list")
+
+    assert asked(script, name="get", arguments={"a": "1"}) == {}
+
+
+async def test_no_schema_is_fetched_that_a_server_names() -> None:
+    requests: list[str] = []
+
+    async def document(request: web.Request) -> web.Response:
+        requests.append(request.path)
+        return web.json_response({"type": "integer"})
+
+    app = web.Application()
+    app.router.add_get("/schema", document)
+    script = loaded("repair")
+    async with TestServer(app) as server:
+        schema = {"properties": {"a": {"$ref": str(server.make_url("/schema"))}}}
+        answered(script, {"tools": [{"name": "get", "inputSchema": schema}]}, "tools/list")
+        assert await asyncio.to_thread(asked, script, name="get", arguments={"a": "1"}) == {}
+
+    assert requests == []
 
 
 async def test_metrics_count_responses_and_their_latency() -> None:
