@@ -410,7 +410,7 @@ class SseEncoder:
         self._side = side
         self._limit = limit
         self._shape: tuple[bytes, bytes, bytes] | None = None
-        """How the latest event that was one chunk begins and ends, with the brackets of its message; the line's prefix.
+        """Beginning and end of the latest event that was one chunk, with the brackets of its message; the line's prefix.
 
         None while the next event may depend on what has arrived.
         """
