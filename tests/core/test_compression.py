@@ -76,7 +76,7 @@ def test_a_body_that_is_not_compressed_as_declared_is_unchanged(encoding: str) -
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd"])
-def test_what_is_decoded_before_the_damage_is_kept_and_the_rest_is_left_out(encoding: str) -> None:
+def test_the_bytes_before_the_damage_are_kept_and_the_rest_is_left_out(encoding: str) -> None:
     body = bytes(range(256)) * 40 + random.Random(0).randbytes(400_000)
     packed = bytearray(PACK[encoding](body))
     packed[-2000:-1000] = bytes(1000)
@@ -85,7 +85,7 @@ def test_what_is_decoded_before_the_damage_is_kept_and_the_rest_is_left_out(enco
     assert found[:100_000] == body[:100_000]
 
 
-def test_what_follows_the_end_of_deflate_is_left_out() -> None:
+def test_bytes_after_the_end_of_deflate_are_left_out() -> None:
     assert decoded("deflate", zlib.compress(b"body") + b"more", 100) == b"body"
 
 

@@ -173,7 +173,7 @@ def test_items_of_a_list_that_are_not_tools_have_no_rows() -> None:
     assert [row["name"] for row in rows] == ["one"]
 
 
-def test_what_is_not_a_message_has_a_row_of_its_kind() -> None:
+def test_a_line_without_a_message_has_a_row_of_its_kind() -> None:
     rows = tables(server(0.1, b"text"), server(0.2, b'{"jsonrpc":"2.0","id":9,"result":{}}'))["messages"]
 
     assert [row["kind"] for row in rows] == ["malformed", "result"]

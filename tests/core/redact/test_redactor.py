@@ -222,7 +222,7 @@ def test_a_large_line_of_bytes_is_searched_piece_by_piece() -> None:
         assert corpus.texts(file).count("[redacted:") == 1
 
 
-def test_a_large_line_is_read_as_a_whole_if_a_pattern_needs_it_or_its_bytes_are_cut_oddly() -> None:
+def test_a_large_line_is_read_as_a_whole_for_a_pattern_and_for_bytes_that_are_cut_anywhere() -> None:
     padding = b"x" * 70_000
     line = b'{"t":0.1,"from":"server","msg":{"a":"%b","b":"swordfish"}}\n' % padding
     custom = RedactionRules(patterns=["sword[a-z]+"])

@@ -197,7 +197,7 @@ GO_AWAY = b"\0\0\x08\x07" + bytes(9)
     ],
     ids=["not HTTP/2", "a window update of one byte", "an error", "before the stream", "an unknown error"],
 )
-async def test_what_a_server_sends_instead_of_a_response_is_named(frames: bytes, why: str) -> None:
+async def test_frames_in_place_of_a_response_are_an_error_with_its_name(frames: bytes, why: str) -> None:
     async with connected(b"", frames) as connection:
         with pytest.raises(UpstreamError, match=why):
             await connection.send("POST", ASK, b"{}")

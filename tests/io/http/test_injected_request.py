@@ -163,7 +163,7 @@ async def test_the_messages_of_a_stream_are_taken_with_their_event_ids() -> None
     ]
 
 
-async def test_a_response_that_breaks_off_is_reported_with_who_ended_it() -> None:
+async def test_a_response_that_breaks_off_is_reported_with_its_side() -> None:
     proxy, interception = await injected_into(Response("application/json", b"{", UpstreamError("reset")))
     assert interception.failures == [('"m-1"', "the response broke off: reset")]
     assert proxy.notes[-1] == ("http-end", {"stream": "3", "http": 7, "hung_up": "server", "by": "mcpspy"})

@@ -338,7 +338,7 @@ def test_paths_that_are_not_pointers_are_refused() -> None:
         ("http://localhost:1/mcp", {}, "record: the package mcp is not installed"),
     ],
 )
-async def test_what_cannot_be_recorded_is_one_clear_error(
+async def test_a_server_that_cannot_be_recorded_is_one_clear_error(
     server: Any, options: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)

@@ -154,7 +154,7 @@ def test_a_session_injects_notifications_and_takes_notes() -> None:
     assert notes == ["seen"]
 
 
-def test_a_head_is_shown_with_its_status_and_gives_away_no_list_of_its_own() -> None:
+def test_a_head_is_shown_with_its_status_and_returns_a_copy_of_its_headers() -> None:
     fields = {"at": 1.0, "method": "POST", "path": "/mcp", "status": None, "headers": [("A", "1")]}
     request, response = (mcpspy.LiveHead(SESSION, {**fields, "status": status}) for status in (None, 404))
     assert [repr(request), repr(response)] == [

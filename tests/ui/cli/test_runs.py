@@ -43,7 +43,7 @@ def test_a_folder_without_runs_is_reported(tmp_path: Path, capfd: pytest.Capture
     )
 
 
-def test_a_run_stands_for_all_its_sessions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_an_argument_for_all_its_sessions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_run(tmp_path)
     write(tmp_path / "alone.jsonl", [request(0.0, 1)])
     _, out, _ = printed(capfd, "stats", "run:last", "--dir", str(tmp_path), "--format", "json")
