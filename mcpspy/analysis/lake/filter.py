@@ -212,9 +212,14 @@ class _Compiler:
         if atom.op != ":" or not atom.value.isascii() or len(values.text_forms(atom.value)) > 1:
             return _UNDECIDED
         found = []
+        rare = next((each for each in _RARE if each in atom.value.lower()), None)
         for text, raw in self._table.texts.items():
             # Three times as fast as lower(), and (?i) would match two letters outside ASCII.
-            matches = f"coalesce(regexp_matches({text}, {quoted(_pattern(atom.value))}), false)"
+            matches = f"regexp_matches({text}, {quoted(_pattern(atom.value))})"
+            if rare is not None:
+                has_rare = f"contains({text}, '{rare}') OR contains({text}, '{rare.upper()}')"
+                matches = f"CASE WHEN {has_rare} THEN {matches} ELSE false END"
+            matches = f"coalesce({matches}, false)"
             is_raw = f"{raw} IS NOT NULL"
             found.append(Bounds(matches, f"{matches} OR {is_raw}", frozenset([is_raw])))
         return _joined(" OR ", found)
@@ -254,6 +259,9 @@ class _Compiler:
             frozenset([f"{unusual} OR {raw} IS NOT NULL" if atom.op == ":" else f"NOT {COMPACT}"]),
         )
 
+
+_RARE = "qzxjkvwbyg"
+"""The rarest letters in English, the rarest first. DuckDB finds a letter in a tenth of the time of a text."""
 
 _ESCAPED_NAME = r"\\(?:u00|/)"
 """Escapes that may be part of a name of printable ASCII."""
