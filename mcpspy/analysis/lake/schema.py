@@ -1,6 +1,6 @@
 """The tables of the lake and their columns: names, types and meanings.
 
-docs/lake.md is the specification. A new column is the last of its table, and raises `VERSION`. A lake keeps its version.
+docs/lake.md is the specification. A new column is the last of its table and raises `VERSION`. A lake keeps its version.
 """
 
 from __future__ import annotations
