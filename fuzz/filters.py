@@ -78,7 +78,7 @@ def same_rows(each: LakeFilter, text: str) -> None:
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     found = {row["key"] for row in rows(each.sure)}
-    for row in rows(each.undecided) if each.undecided else ():
+    for row in rows(each.undecided) if each.doubtful else ():
         key = row.pop("key")
         if each.matches(row):
             found.add(key)

@@ -258,7 +258,7 @@ def lake_filter(data: bytes) -> None:
     except (parser.QueryError, UsageError):
         return
     for each in filters:
-        for condition in filter(None, (each.sure, each.undecided)):
+        for condition in (each.sure, *([each.undecided] if each.doubtful else [])):
             query = f"SELECT {each.columns} FROM t WHERE {condition}"  # noqa: S608
             assert len(SQL.extract_statements(query)) == 1, condition
         same_rows(each, text)

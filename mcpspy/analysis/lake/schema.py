@@ -1,13 +1,13 @@
 """The tables of the lake and their columns: names, types and meanings.
 
-docs/lake.md is the specification. A new column raises `VERSION`; readers accept older versions.
+docs/lake.md is the specification. A new column is the last of its table and raises `VERSION`. A lake keeps its version.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-VERSION = 1
+VERSION = 2
 """Version of the tables. A lake with a higher one is refused."""
 
 TIME = "timestamp"
@@ -80,6 +80,7 @@ request         text       the request, verbatim; null if it is not UTF-8
 response        text       the response, verbatim; null without one, or if it is not UTF-8
 request_raw     binary     the request, if it is not UTF-8
 response_raw    binary     the response, if it is not UTF-8
+compact         bool       true if the request and the response are compact JSON, and every JSON parser reads the same
 """),
     "messages": _columns("""
 session      text       key of the session
@@ -96,6 +97,7 @@ bytes        int64      size of the message
 issues       text[]     protocol issues
 message      text       the message, verbatim; null if it is not UTF-8
 message_raw  binary     the message, if it is not UTF-8
+compact      bool       true if the message is compact JSON, and every JSON parser reads the same
 """),
     "tools": _columns("""
 session     text       key of the session
@@ -161,5 +163,13 @@ notes           int64      number of rows in the table notes
 }
 """Table → columns. `sessions` is last: its row guarantees all other rows of the session."""
 
+COMPACT = "compact"
+"""The column that version 1 lacks: its rows are read as if it were false."""
+
 DETAILS = tuple(table for table in TABLES if table != "sessions")
 """The tables whose rows a session counts."""
+
+
+def columns_of(table: str, version: int) -> tuple[LakeColumn, ...]:
+    """Return the columns of a table in a lake of this version."""
+    return tuple(column for column in TABLES[table] if version > 1 or column.name != COMPACT)

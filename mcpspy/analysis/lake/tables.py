@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
+import orjson
+
 from mcpspy.analysis import rows
 from mcpspy.analysis.context import compact, definition, size_of
 from mcpspy.analysis.export.base import WallClock, dumps, exchange_flaws
@@ -79,6 +81,7 @@ class SessionTables:
                 *(earlier and earlier.number, context and context.trace, request.frame.by is not None),
                 *(exchange_flaws(exchange), exchange.effects),
                 *_verbatim(request, answer),
+                _is_compact(request) and (answer is None or _is_compact(answer)),
             )
 
     def _messages_rows(self) -> Iterator[Row]:
@@ -95,6 +98,7 @@ class SessionTables:
                 *(about and about.method, about and about.subject, getattr(what, "id", None)),
                 *(exchange and exchange.number, len(what.data), [*what.flaws, *filter(None, [change.flaw])]),
                 *_verbatim(what),
+                _is_compact(what),
             )
 
     def _tools_rows(self) -> Iterator[Row]:
@@ -189,6 +193,17 @@ def _error(answer: Result | Failure | None) -> str | None:
     if isinstance(answer, Failure) or (answer is not None and answer.is_tool_error):
         return answer.text[: rows.REASON]
     return None
+
+
+def _is_compact(message: Message) -> bool:
+    """Return whether every JSON parser reads the same members and values in a message.
+
+    orjson writes it in the same way: without duplicate keys, escapes of plain characters, and unusual numbers.
+    """
+    try:
+        return not message.flaws and orjson.dumps(orjson.loads(message.data)) == message.data
+    except (ValueError, TypeError):
+        return False
 
 
 def _verbatim(*messages: Message | None) -> tuple[str | bytes | None, ...]:

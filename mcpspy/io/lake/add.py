@@ -55,6 +55,8 @@ class _Conversion(NamedTuple):
     """A recording to add. Can be pickled."""
 
     lake: str
+    version: int
+    """Version of the lake."""
     path: Path
     stored: StoredRecording
     redaction: RedactionOptions
@@ -153,7 +155,8 @@ def _conversions(
                 not redaction.off or bool(summary.header.redacted),
             )
             own = hashlib.blake2b(source.digest.encode(), key=secret).digest()
-            yield _Conversion(lake.storage.location, summary.path.absolute(), stored, redaction, own, copies)
+            location = lake.storage.location
+            yield _Conversion(location, lake.version, summary.path.absolute(), stored, redaction, own, copies)
 
 
 class _Inputs:
@@ -214,7 +217,7 @@ def convert(conversion: _Conversion) -> int:
     from mcpspy.analysis.lake.tables import SessionTables
     from mcpspy.io.lake.recordings import writing
 
-    lake, stored = Lake(conversion.lake), conversion.stored
+    lake, stored = Lake(conversion.lake, conversion.version), conversion.stored
     with no_collection():
         day = WallClock(read_header_of(conversion.path).started).iso(0)[:10]
         with writing(lake, day, stored.key) if conversion.is_copied else nullcontext() as copy:

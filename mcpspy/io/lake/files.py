@@ -18,7 +18,7 @@ import msgspec
 import orjson
 from msgspec import Struct
 
-from mcpspy.analysis.lake.schema import BYTES, TABLES, TEXTS, TIME, UNKNOWN, VERSION, Row
+from mcpspy.analysis.lake.schema import BYTES, TEXTS, TIME, UNKNOWN, VERSION, Row, columns_of
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.lake.storage import TEMPORARY, StoredFile, storage_of
@@ -49,15 +49,15 @@ _VERBATIM = (
 
 
 @cache
-def arrow_schema(table: str) -> Any:
+def arrow_schema(table: str, version: int) -> Any:
     """Return the pyarrow schema of a table, with the version of the lake in its metadata."""
     import pyarrow as pa
 
     types = {"text": pa.string(), "int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_()}
     types |= {TIME: pa.timestamp("us", tz="UTC"), BYTES: pa.binary()}
     types[TEXTS] = pa.list_(pa.field("element", pa.string()))  # The name that Parquet gives it.
-    fields = [pa.field(column.name, types[column.type]) for column in TABLES[table]]
-    return pa.schema(fields, metadata={"mcpspy.lake": str(VERSION)})
+    fields = [pa.field(column.name, types[column.type]) for column in columns_of(table, version)]
+    return pa.schema(fields, metadata={"mcpspy.lake": str(version)})
 
 
 class CompactionJournal(Struct):
@@ -69,8 +69,10 @@ class CompactionJournal(Struct):
 
 
 class Lake:
-    def __init__(self, location: str | Path) -> None:
+    def __init__(self, location: str | Path, version: int = VERSION) -> None:
         self.storage = storage_of(location)
+        self.version = version
+        """Version of its tables, in which new files are written, too."""
         self.shown = sanitize(self.storage.location)
 
     @classmethod
@@ -95,6 +97,7 @@ class Lake:
                 f" (lake {sanitize(str(version))}, this one reads up to {VERSION})",
                 "upgrade mcpspy and try again",
             )
+        lake.version = version
         return lake
 
     @classmethod
@@ -187,15 +190,16 @@ class Lake:
         """Write the rows of a file; write none if there are no rows. Raise OSError."""
         import pyarrow as pa
 
-        schema, rows = arrow_schema(table), iter(rows)
+        schema, rows = arrow_schema(table, self.version), iter(rows)
         if not (batch := [*islice(rows, ROWS)]):
             return
         with (
             self.storage.writing(f"{table}/{partition}/{name}") as path,
-            parquet_writer(path, table) as writer,
+            parquet_writer(path, schema) as writer,
         ):
             while batch:
-                columns = zip(zip(*batch, strict=True), schema, strict=True)
+                # A lake of an older version lacks the last columns.
+                columns = zip(zip(*batch, strict=True), schema, strict=False)
                 arrays = [pa.array(values, type=field.type) for values, field in columns]
                 writer.write_table(pa.table(arrays, schema=schema), row_group_size=ROWS)
                 batch = [*islice(rows, ROWS)]
@@ -207,19 +211,19 @@ class Lake:
 
         data = pa.BufferReader(self.storage.read(name))
         with pq.ParquetFile(data, page_checksum_verification=True) as file:
-            schema, wanted = file.schema_arrow, arrow_schema(table)
+            schema, wanted = file.schema_arrow, arrow_schema(table, self.version)
             if not schema.equals(wanted) or dict(schema.metadata or {}) != wanted.metadata:
                 raise ValueError("its columns are not those of this version of mcpspy")
             return file.read()
 
 
-def parquet_writer(path: Path, table: str) -> Any:
+def parquet_writer(path: Path, schema: Any) -> Any:
     import pyarrow.parquet as pq
 
-    names = [column.name for column in TABLES[table] if column.name not in _VERBATIM]
+    names = [name for name in schema.names if name not in _VERBATIM]
     return pq.ParquetWriter(
         path,
-        arrow_schema(table),
+        schema,
         compression="zstd",
         use_dictionary=names,
         write_statistics=names,

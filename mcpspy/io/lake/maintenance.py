@@ -12,7 +12,15 @@ import msgspec
 from mcpspy.analysis.lake.schema import DETAILS, TABLES
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
-from mcpspy.io.lake.files import COMPACTED, JOURNAL, ROWS, CompactionJournal, Lake, parquet_writer
+from mcpspy.io.lake.files import (
+    COMPACTED,
+    JOURNAL,
+    ROWS,
+    CompactionJournal,
+    Lake,
+    arrow_schema,
+    parquet_writer,
+)
 from mcpspy.io.lake.recordings import RECORDINGS, content, recordings
 from mcpspy.io.lake.storage import TEMPORARY, StoredFile
 
@@ -121,8 +129,9 @@ def _merge(lake: Lake, table: str, group: list[StoredFile]) -> None:
     digest = hashlib.sha256("/".join(file.base for file in group).encode()).hexdigest()[:16]
     name, folder = f"{COMPACTED}{digest}.parquet", group[0].folder
     journal = CompactionJournal(f"{TEMPORARY}/{name}", f"{folder}/{name}", [file.name for file in group])
+    schema = arrow_schema(table, lake.version)
     try:
-        with lake.storage.writing(journal.merged) as path, parquet_writer(path, table) as writer:
+        with lake.storage.writing(journal.merged) as path, parquet_writer(path, schema) as writer:
             for rows in _row_groups(lake.checked(file.name, table) for file in group):
                 writer.write_table(rows, row_group_size=len(rows))
         lake.storage.replace(JOURNAL, msgspec.json.encode(journal))

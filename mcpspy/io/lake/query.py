@@ -6,13 +6,14 @@ Without a lake, the sessions of a folder are converted into a lake in that folde
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpspy.analysis.lake.filter import LakeFilter, check_utf8, quoted
-from mcpspy.analysis.lake.schema import BYTES, PARTITIONS, TABLES, TEXTS, TIME
+from mcpspy.analysis.lake.schema import BYTES, COMPACT, PARTITIONS, TABLES, TEXTS, TIME, VERSION, columns_of
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.lake.files import Lake
@@ -64,6 +65,9 @@ def _cached(folder: Path, adding: Adding | None) -> tuple[Lake, AddResult]:
             "create a lake with mcpspy lake add",
         )
     lake = Lake.created(folder / LAKE_CACHE)
+    if lake.version < VERSION:
+        shutil.rmtree(folder / LAKE_CACHE, ignore_errors=True)
+        lake = Lake.created(folder / LAKE_CACHE)
     # The copy stays in the same folder with the same permissions: it keeps what the recording keeps.
     options = RedactionOptions()
     options.off = True
@@ -134,6 +138,8 @@ class LakeConnection:
                 f"FROM read_parquet({pattern}, hive_partitioning = true,"
                 " hive_types = {'day': DATE, 'server': VARCHAR})"
             )
+            if len(columns_of(table, self._lake.version)) < len(TABLES[table]):
+                source = f"FROM (SELECT *, false AS {COMPACT} {source})"
         else:
             nulls = (f'NULL::{_TYPES[each.type]} AS "{each.name}"' for each in columns)
             source = f"FROM (SELECT {', '.join(nulls)} WHERE false)"
@@ -144,26 +150,25 @@ class LakeConnection:
 
     def _selected(self, lake_filter: LakeFilter) -> str:
         """Return the condition of the matching rows; the filter itself decides on those that SQL cannot decide."""
-        if lake_filter.undecided is None:
+        if not lake_filter.doubtful or not self._has_rows(lake_filter.table, lake_filter.doubtful):
             return lake_filter.sure
-        if lake_filter.usual is not None and not self._has_rows(lake_filter.table, lake_filter.unusual):
-            return lake_filter.usual
-        import pyarrow as pa
-
-        key = ("session", lake_filter.key)
-        columns = f"{', '.join(key)}, {lake_filter.columns}"
-        sql = f"SELECT {columns} FROM {lake_filter.table} WHERE {lake_filter.undecided}"
-        try:
-            reader = self._connection.sql(sql).to_arrow_reader(1_000)
-        except self._duckdb.Error as error:
-            raise _unreadable(error) from None
+        table, key = lake_filter.table, f"session, {lake_filter.key}"
+        found = self._execute(
+            f"SELECT {key}, {lake_filter.columns} FROM {table} WHERE {lake_filter.undecided}"
+        )
+        session, number, *names = (column[0] for column in found.description)
         kept = []
-        for batch in self._read(reader):
-            rows = batch.drop_columns(key).to_pylist()
-            kept.append(batch.select(key).filter(pa.array(map(lake_filter.matches, rows), pa.bool_())))
-        schema = pa.schema([reader.schema.field(name) for name in key])
-        self._connection.register(f"selected_{lake_filter.table}", pa.Table.from_batches(kept, schema))
-        return f"({lake_filter.sure}) OR ({', '.join(key)}) IN (FROM selected_{lake_filter.table})"
+        for rows in self._batches(found, 1_000):
+            matching = [row for row in rows if lake_filter.matches(dict(zip(names, row[2:], strict=True)))]
+            if matching:
+                import pyarrow as pa
+
+                sessions, numbers, *_ = zip(*matching, strict=True)
+                kept.append(pa.table({session: sessions, number: numbers}))
+        if not kept:
+            return lake_filter.sure
+        self._connection.register(f"selected_{table}", pa.concat_tables(kept))
+        return f"({lake_filter.sure}) OR ({key}) IN (FROM selected_{table})"
 
     def _has_rows(self, table: str, condition: str) -> bool:
         return bool(self._execute(f"SELECT 1 FROM {table} WHERE {condition} LIMIT 1").fetchall())
@@ -219,9 +224,13 @@ class LakeConnection:
             raise _refused(error) from None
 
     def _fetched(self, found: Any) -> Iterator[tuple[Any, ...]]:
+        for rows in self._batches(found, ROWS):
+            yield from rows
+
+    def _batches(self, found: Any, count: int) -> Iterator[list[tuple[Any, ...]]]:
         try:
-            while rows := found.fetchmany(ROWS):
-                yield from rows
+            while rows := found.fetchmany(count):
+                yield rows
         except (self._duckdb.Error, OSError) as error:
             raise _unreadable(error) from None
 

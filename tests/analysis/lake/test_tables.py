@@ -120,6 +120,40 @@ def test_a_message_that_is_not_utf_8_is_binary() -> None:
     assert row["kind"] == "notification" or row["kind"] == "malformed"
 
 
+@pytest.mark.parametrize(
+    ("params", "is_compact"),
+    [
+        (r'{"a":{"b":[1,-2.5,1e+22,true,null]},"c":"\n\"\\","é":18446744073709551615}', True),
+        ('{"a": 1}', False),
+        ('{"a":1,"a":1}', False),
+        (r'{"\u0061":1}', False),
+        (r'{"a":"x\/y"}', False),
+        ('{"a":1e2}', False),
+        ('{"a":-0}', False),
+        ('{"a":18446744073709551616}', False),
+        ('{"a":NaN}', False),
+        ('{"a":"\udcff"}', False),
+    ],
+)
+def test_a_message_is_compact_if_all_parsers_read_the_same(params: str, is_compact: bool) -> None:
+    data = params.encode("utf-8", "surrogateescape")
+    (row,) = tables(client(0.1, b'{"jsonrpc":"2.0","method":"x","params":%b}' % data))["messages"]
+    answer = server(0.3, b'{"jsonrpc":"2.0","id":1,"result":%b}' % data)
+    unanswered, answered = tables(call(0.1, 2), call(0.2, 1), answer)["exchanges"]
+
+    assert row["compact"] is answered["compact"] is is_compact
+    assert unanswered["compact"] is True
+
+
+def test_a_message_with_a_protocol_issue_is_not_compact() -> None:
+    (row,) = tables(call(0.1), server(0.2, b'{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":{"code":1}}'))[
+        "exchanges"
+    ]
+
+    assert row["issues"]
+    assert row["compact"] is False
+
+
 def test_values_that_no_column_can_store_are_made_storable() -> None:
     text = rb'{"jsonrpc":"2.0","id":1,"error":{"code":99999999999999999999,"message":"\ud800"}}'
     (row,) = tables(call(0.1), server(0.2, text))["exchanges"]

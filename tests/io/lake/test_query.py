@@ -15,12 +15,12 @@ from mcpspy.analysis.export import RecordedSession
 from mcpspy.analysis.export.jsonl import export
 from mcpspy.analysis.lake.filter import lake_filters
 from mcpspy.analysis.lake.queries import QUERIES
-from mcpspy.analysis.lake.schema import PARTITIONS, TABLES
+from mcpspy.analysis.lake.schema import PARTITIONS, TABLES, VERSION
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.lake.files import Lake
+from mcpspy.io.lake.files import MARKER, Lake
 from mcpspy.io.lake.query import LakeConnection, lake_of
-from mcpspy.io.recording.reader import Recording, delete
-from tests.io.lake.lakes import folder_of, generated, paths, summaries
+from mcpspy.io.recording.reader import LAKE_CACHE, Recording, delete
+from tests.io.lake.lakes import filled, folder_of, generated, paths, summaries
 
 if TYPE_CHECKING:
     from mcpspy.io.recording.reader import Summary
@@ -218,6 +218,18 @@ def test_a_folder_of_sessions_is_converted_once_and_followed(tmp_path: Path) -> 
     (folder / "session-00001.jsonl").unlink()
     assert len(lake_of(str(folder))[0].keys()) == 2
     assert len(list(folder_of(lake).rglob("*.parquet"))) < 12
+
+
+def test_converted_sessions_of_an_older_version_are_converted_again(tmp_path: Path) -> None:
+    generated(tmp_path, 2, 30)
+    older = tmp_path / LAKE_CACHE
+    older.mkdir()
+    (older / MARKER).write_text('{"mcpspy_lake":1}', encoding="utf-8")
+    filled(older, summaries(tmp_path))
+    lake, result = lake_of(str(tmp_path))
+
+    assert (lake.version, result and result.added) == (VERSION, 2)
+    assert answer(LakeConnection(lake), "SELECT DISTINCT compact FROM exchanges") == [(True,)]
 
 
 def test_a_deleted_session_is_deleted_from_the_tables_at_once(tmp_path: Path) -> None:

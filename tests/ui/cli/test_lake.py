@@ -411,9 +411,10 @@ def test_values_of_all_types_are_printed(made: Path, capsys: pytest.CaptureFixtu
     assert (row["at"], row["large"], row["none"]) == ("2026-11-21 07:28:06.500", "27000000000000000000", "")
 
 
-def test_a_query_of_a_lake_does_not_import_pyarrow(made: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["-q", "params.arguments.limit=5 or result.isError=true"]])
+def test_a_query_of_a_lake_does_not_import_pyarrow(made: Path, options: list[str]) -> None:
     code = "import sys; from mcpspy.ui.cli.main import main; main(sys.argv[1:]); print(*{'pyarrow', 'numpy', 'textual'} & {*sys.modules})"
-    command = [sys.executable, "-c", code, "query", "agents", "--lake", str(made / "lake")]
+    command = [sys.executable, "-c", code, "query", "agents", *options, "--lake", str(made / "lake")]
     found = subprocess.run(command, capture_output=True, timeout=60, check=True)
 
     assert found.stdout.decode().splitlines()[-2:] == ["(3 rows)", ""]
