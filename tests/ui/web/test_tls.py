@@ -25,9 +25,14 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a CA, a certificate of it for localhost and box.test, and an unrelated key."""
     folder = tmp_path_factory.mktemp("pki")
     curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    openssl(folder, "req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=test CA")
+    # Python 3.13 verifies strictly, as RFC 5280 says.
+    usage = ("-addext", "keyUsage=critical,keyCertSign", "-subj", "/CN=test CA")
+    openssl(folder, "req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", *usage)
     openssl(folder, "req", *curve, "-keyout", "box.key", "-out", "box.csr", "-subj", "/CN=box")
-    (folder / "names").write_text("subjectAltName=DNS:localhost,DNS:box.test\n", encoding="utf-8")
+    identifiers = "subjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n"
+    (folder / "names").write_text(
+        f"subjectAltName=DNS:localhost,DNS:box.test\n{identifiers}", encoding="utf-8"
+    )
     signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names")
     openssl(folder, "x509", "-req", "-in", "box.csr", *signing, "-out", "box.pem")
     openssl(folder, "genpkey", "-algorithm", "ed25519", "-out", "other.key")
