@@ -1,9 +1,10 @@
 """CPU time of `mcpspy lake add` and `mcpspy query`.
 
 Owns the bars: a message costs the same in a folder ten times as large, a run with nothing new costs next to nothing,
-two processes are faster than one (on two idle cores), memory does not grow with the number of sessions, and the lakes
-of one process, two processes and a Dask cluster are the same, byte for byte. Ten questions in SQL are compared with
-`export -q` of the same exchanges, and with SQLite in the schema of mcphawk, which `bench/rivals.sh` installs.
+two processes or workers of Dask are faster than one (on two idle cores), memory does not grow with the number of
+sessions, and the lakes of one process, two processes and a Dask cluster are the same, byte for byte. Ten questions in
+SQL are compared with `export -q` of the same exchanges, and with SQLite in the schema of mcphawk, which
+`bench/rivals.sh` installs.
 
     .venv/bin/python bench/lake.py [--quick|--huge] [--check] [--json FILE]
 """
@@ -86,12 +87,15 @@ def questions(engine: str) -> dict[str, str]:
 
 CLUSTER = """
 import sys
+import time
 from distributed import LocalCluster
 from mcpspy.ui.cli.main import main
 
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
+        began = time.perf_counter()
         code = main([*sys.argv[1:], "--on", cluster.scheduler_address])
+        print(time.perf_counter() - began)
     sys.exit(code)
 """
 
@@ -279,9 +283,9 @@ def adding(report: Report, size: Size) -> None:
             sys.executable,
             *map(str, (folder / "cluster.py", "lake", "add", folder / "lake-on", folder / "many")),
         ]
-        subprocess.run(
-            command, check=True, stdout=subprocess.DEVNULL, cwd=Path(__file__).resolve().parent.parent
-        )
+        root = Path(__file__).resolve().parent.parent
+        output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=root).stdout
+        on_cluster = float(output.split()[-1])
         digests = {digest(folder / each) for each in ("lake", "lake-two", "lake-on")}
     what = f"{size.messages:,} messages"
     each, least = (
@@ -314,6 +318,13 @@ def adding(report: Report, size: Size) -> None:
             f"{two.wall:.1f} s",
             f"one {many.wall:.1f} s",
             two.wall / many.wall,
+            most=1 / SPEEDUP,
+        ),
+        Row(
+            f"lake add, {what}: two workers of Dask",
+            f"{on_cluster:.1f} s",
+            f"one process {many.wall:.1f} s",
+            on_cluster / many.wall,
             most=1 / SPEEDUP,
         ),
         Row(

@@ -152,8 +152,9 @@ def check(got: list[dict[str, Any]]) -> None:
 def check_notes(read: Read) -> None:
     found = actions(read)
     assert found.count(("error", "guard.py", "client")) == 1
-    assert found.count(("note", "inventory.py", "client")) == 1
-    assert found.count(("respond", "inventory.py", "client")) == 1
+    # A note names all scripts that did something with its message: shout.py had replaced it.
+    assert found.count(("note", "shout.py, inventory.py", "client")) == 1
+    assert found.count(("respond", "shout.py, inventory.py", "client")) == 1
     assert found.count(("replace", "shout.py", "server")) == 2
     (listed,) = [each for each in read.exchanges("tools/list") if each.request.frame.by]
     assert listed.answer is not None
