@@ -25,7 +25,7 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a CA, a certificate of it for localhost and box.test, and an unrelated key."""
     folder = tmp_path_factory.mktemp("pki")
     curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    # Python 3.13 verifies strictly, as RFC 5280 says.
+    # Python 3.13 verifies strictly, as RFC 5280 requires.
     usage = ("-addext", "keyUsage=critical,keyCertSign", "-subj", "/CN=test CA")
     openssl(folder, "req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", *usage)
     openssl(folder, "req", *curve, "-keyout", "box.key", "-out", "box.csr", "-subj", "/CN=box")
