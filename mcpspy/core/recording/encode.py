@@ -436,8 +436,7 @@ class SseEncoder:
         if event.id is None and event.retry is None and event.oversized is None:
             begin, _, end = data.partition(event.data[0])
             if begin.endswith(b"data: ") and end in (b"\n\n", b"\r\n\r\n"):
-                fields = self._fields if event.event is None else self._fields | {"event": event.event}
-                prefix = frame_prefix(self._side, fields) + b'"msg":'
+                prefix = frame_prefix(self._side, self.fields(event)) + b'"msg":'
                 self._shape = begin + b"{", b"}" + end, prefix
 
     def known_line(self, at: float, data: bytes) -> bytes | None:

@@ -118,7 +118,7 @@ MENTIONS = (
     "To debug `Error: ENOENT: no such file`, check the path.",
     "How do I fix 'Connection refused'?",
     "panic: at the disco is a band.",
-    "The server answers 404 Not Found if there is no such user.",
+    "The server returns 404 Not Found if there is no such user.",
     "HTTP error codes: 400 to 599",
     # Logs
     "2026-11-21T08:00:00Z ERROR disk full",
