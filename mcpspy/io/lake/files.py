@@ -214,7 +214,8 @@ class Lake:
             schema, wanted = file.schema_arrow, arrow_schema(table, self.version)
             if not schema.equals(wanted) or dict(schema.metadata or {}) != wanted.metadata:
                 raise ValueError("its columns are not those of this version of mcpspy")
-            return file.read()
+            # A thread of pyarrow that frees Python's bytes while the interpreter ends would abort the process.
+            return file.read(use_threads=False)
 
 
 def parquet_writer(path: Path, schema: Any) -> Any:
