@@ -28,7 +28,7 @@ from bench.lake import digest  # noqa: E402 - the line above must come first.
 from bench.many_sessions import write_sessions  # noqa: E402
 from bench.measure import mcpspy_command  # noqa: E402
 
-SESSIONS, MESSAGES = 40, 20_000
+SESSIONS, MESSAGES = 40, 40_000
 SECONDS = 60
 """Maximum time of one command."""
 

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 """Bytes per read for a digest."""
 
+TASK_BYTES = 4 << 20
+"""Bytes of recordings from which on a task is complete: one second of work. Dask needs 8 ms for each task."""
+
 
 class AddResult(NamedTuple):
     added: int
@@ -84,7 +87,8 @@ def add(
     """Add the sessions that have ended; `show` is called with the number of processed sessions, of all, and
     of written rows. With `copies`, the lake gets their recordings too.
 
-    The executor gets one task per session. A session that cannot be read is a failure; the others are added.
+    The tasks of the executor are large sessions, and groups of small ones. A session that cannot be read is a
+    failure; the others are added.
     """
     redaction = prepared(redaction, say)
     ended = [summary for summary in found if summary.state is not RecordingState.LIVE]
@@ -93,14 +97,12 @@ def add(
     with lake.exclusive(), _Inputs(lake) as inputs:
         new = _conversions(lake, ended, inputs, redaction, failures, copies=copies)
         for count, (conversion, result) in enumerate(_converted(new, executor), 1):
-            try:
-                rows += result()
+            if isinstance(result, int):
+                rows += result
                 inputs.add(conversion)
                 added += 1
-            except lost_workers():
-                raise lost_error() from None
-            except (McpspyError, OSError) as error:
-                failures.append(_failure(conversion.path, error))
+            else:
+                failures.append(_failure(conversion.path, result))
             show(count, len(ended), rows)
     return AddResult(
         added, len(ended) - added - len(failures), len(found) - len(ended), failures, inputs.keys
@@ -109,19 +111,44 @@ def add(
 
 def _converted(
     conversions: Iterable[_Conversion], executor: Executor | None
-) -> Iterator[tuple[_Conversion, Callable[[], int]]]:
-    """Yield each conversion with a function that waits for its number of rows and raises its error."""
+) -> Iterator[tuple[_Conversion, int | McpspyError | OSError]]:
+    """Yield each conversion with its number of rows, or its error. Raise CannotStart for a lost worker."""
     if executor is None:
         for conversion in conversions:
-            yield conversion, partial(convert, conversion)
+            yield from _convert_each([conversion])
         return
-    futures = {executor.submit(convert, conversion): conversion for conversion in conversions}
+    futures = [executor.submit(_convert_each, group) for group in _groups(conversions)]
     try:
         for future in as_completed(futures):
-            yield futures[future], future.result
+            yield from future.result()
+    except lost_workers():
+        raise lost_error() from None
     finally:
         for future in futures:
             future.cancel()
+
+
+def _groups(conversions: Iterable[_Conversion]) -> Iterator[list[_Conversion]]:
+    group, size = list[_Conversion](), 0
+    for conversion in conversions:
+        group.append(conversion)
+        size += conversion.stored.size
+        if size >= TASK_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _convert_each(group: list[_Conversion]) -> list[tuple[_Conversion, int | McpspyError | OSError]]:
+    """Convert the sessions of a task; return each with its number of rows, or its error."""
+    results: list[tuple[_Conversion, int | McpspyError | OSError]] = []
+    for conversion in group:
+        try:
+            results.append((conversion, convert(conversion)))
+        except (McpspyError, OSError) as error:
+            results.append((conversion, error))
+    return results
 
 
 def _conversions(

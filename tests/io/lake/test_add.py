@@ -26,15 +26,31 @@ from tests.io.files import EXIT, POSIX, frame, note, write
 from tests.io.lake.lakes import content, filled, folder_of, generated, paths, summaries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcpspy.io.recording.reader import Summary
     from tests.io.conftest import Processes
 
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "arguments": {}}}
 
 
+class Inline(Executor):
+    """Runs each task at once, and keeps its arguments."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Any] = []
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **_: Any) -> Future[Any]:
+        self.tasks.append(*arguments)
+        future: Future[Any] = Future()
+        future.set_result(function(*arguments))
+        return future
+
+
 def test_a_lake_is_the_same_by_one_process_and_by_two(
-    found: list[Summary], whole: Path, tmp_path: Path
+    found: list[Summary], whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "TASK_BYTES", 1 << 15)
     with pool(2) as executor:
         lake, result = filled(tmp_path / "two", found, executor=executor)
     resource_tracker._resource_tracker._stop()  # type: ignore[attr-defined]  # Its process would outlive the test.
@@ -158,6 +174,20 @@ def test_a_recording_that_cannot_be_read_does_not_stop_the_others(
     assert verify(lake).problems == []
 
 
+def test_small_sessions_are_one_task_and_fail_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, executor = tmp_path / "recordings", Inline()
+    listed = generated(folder, 5, 300)
+    listed[1].path.write_bytes(b"not a recording\n")
+    sizes = [summary.path.stat().st_size for summary in listed]
+    monkeypatch.setattr(module, "TASK_BYTES", sum(sizes[:3]))
+    lake, result = filled(tmp_path / "lake", listed, executor=executor)
+
+    assert [len(task) for task in executor.tasks] == [3, 2]
+    assert (result.added, len(result.failures)) == (4, 1)
+    assert len(content(lake)["sessions"]) == 4
+    assert filled(tmp_path / "lake", listed, executor=executor)[1][:2] == (0, 4)
+
+
 def test_all_parts_of_a_session_are_one_session(tmp_path: Path) -> None:
     folder = tmp_path / "recordings"
     folder.mkdir()
@@ -196,7 +226,11 @@ def test_a_killed_run_and_the_next_one_make_the_same_lake(
 ) -> None:
     """The run is killed as soon as it has written more than N files of 70."""
     found, (workers, files) = summaries(recordings), moment
-    command = [sys.executable, "-m", "mcpspy", "lake", "add", str(tmp_path / "lake"), str(recordings)]
+    code = (
+        "import sys; from mcpspy.io.lake import add; from mcpspy.ui.cli.main import main;"
+        " add.TASK_BYTES = 1 << 15; main(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", code, "lake", "add", str(tmp_path / "lake"), str(recordings)]
     with subprocess.Popen([*command, "--workers", str(workers)], stdout=subprocess.DEVNULL) as process:
         processes.eventually(lambda: len([*(tmp_path / "lake").glob("*/*/*/*.parquet")]) > files)
         children = processes.children(process.pid)

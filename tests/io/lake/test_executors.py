@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +14,6 @@ from mcpspy.io.lake.executors import cluster, executor_of
 from mcpspy.io.lake.files import Lake
 from tests.io.lake.lakes import content
 
-if TYPE_CHECKING:
-    pass
-
 
 def test_a_lake_is_the_same_by_a_cluster_of_two(recordings: Path, whole: Path, tmp_path: Path) -> None:
     """In another process: Dask leaves threads and processes behind that end with it."""
@@ -25,8 +21,10 @@ def test_a_lake_is_the_same_by_a_cluster_of_two(recordings: Path, whole: Path, t
 import sys
 from multiprocessing import resource_tracker
 from distributed import LocalCluster
+from mcpspy.io.lake import add
 from mcpspy.ui.cli.main import main
 
+add.TASK_BYTES = 1 << 15
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
         print(main(["lake", "add", *sys.argv[1:], "--on", cluster.scheduler_address]))
