@@ -109,7 +109,7 @@ FUZZ_SECONDS ?= 60
 TARGETS ?= framing recording strictness reading filtering requests responses exchanges redaction trust lockfile orders \
 	scripts mock imports tables lint views lake_filter page_filter
 fuzz: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt '.[fuzz]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fuzz]'
 	for target in $(TARGETS); do $(BIN)/python -m fuzz.run $$target $(FUZZ_SECONDS) || exit; done
 
 # Random keys, clicks and resizes in the terminal UI, ten times as many as in the tests.
