@@ -143,7 +143,10 @@ class TrustGuard:
 
     def apply(self, message: AnyMessage, request: AwaitedRequest | None, decision: RuleDecision) -> None:
         """Report a difference, and hold or block its message as configured."""
-        found = self._check(message, request)
+        try:
+            found = self._check(message, request)
+        except Exception as error:  # A bug must neither end the checks nor let the message pass.
+            found = _unchecked(message, request, error)
         if found is None:
             return
         action = BLOCK if found.is_policy and self._on_change == REPORT else self._on_change
@@ -224,6 +227,18 @@ class TrustGuard:
             if name not in server.volatile:
                 was[name], now[name] = getattr(server, name), result.get(name)
         return Difference(texts, answer(message.id, b"result", trusted), trusted=was, listed=now)
+
+
+def _unchecked(message: AnyMessage, request: AwaitedRequest | None, error: Exception) -> Difference:
+    """Return the difference of a message whose check failed."""
+    asked = message if isinstance(message, Request) else request
+    text = (
+        f"{asked.method if asked is not None else 'a message'}: not checked, a bug in mcpspy ({error!r:.200})"
+    )
+    replacement = None
+    if isinstance(message, Result) and message.id is not None:
+        replacement = answer(message.id, b"error", {"code": REFUSED, "message": text})
+    return Difference([text], replacement, text)
 
 
 def _method_of(message: Result) -> str:

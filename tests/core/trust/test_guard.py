@@ -32,9 +32,9 @@ class Peers:
         self, on_change: str = "report", more: str = "", volatile: str = "", flags: Any = ()
     ) -> None:
         self.said: list[str] = []
-        guard = TrustGuard(trusted(more, volatile), on_change, self.said.append)
+        self.guard = TrustGuard(trusted(more, volatile), on_change, self.said.append)
         known = rules(*flags) if flags else Rules()
-        self.interceptor = Interceptor(known, prefix="mcpspy-test-", trust=guard)
+        self.interceptor = Interceptor(known, prefix="mcpspy-test-", trust=self.guard)
         self._ids = itertools.count(1)
 
     def send(self, side: str, message: Any, *, stream: str | None = None, at: float = 0.0) -> Decision:
@@ -473,3 +473,34 @@ def test_resources_are_not_learned() -> None:
     peers = Peers("block")
     peers.interceptor = Interceptor(Rules(), prefix="mcpspy-test-", trust=guard)
     assert peers.answered("resources/list", {"resources": [{"uri": "a:b"}]}).is_untouched
+
+
+@pytest.mark.parametrize("on_change", ON_CHANGE)
+def test_a_bug_in_a_check_neither_ends_the_checks_nor_lets_a_message_pass(
+    on_change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peers = Peers(on_change)
+
+    def fail(*_: object) -> None:
+        raise KeyError("tools")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(peers.guard._listings, "check", fail)
+        listing = peers.answered("tools/list", {"tools": tools()})
+        patch.setattr(peers.guard._policy, "called", fail)
+        called = peers.call("unknown")
+    found = "not checked, a bug in mcpspy (KeyError('tools'))"
+
+    assert differences(listing) == [f"tools/list: {found}"]
+    assert differences(called) == [f"tools/call: {found}"]
+    if on_change == "report":
+        assert [type(step) for step in listing.steps if not isinstance(step, AddNote)] == [Forward]
+    elif on_change == "hold":
+        assert listing.is_held
+        assert called.is_held
+    else:
+        (sent,) = [json.loads(step.data) for step in listing.steps if isinstance(step, Substitute)]
+        (answered,) = [json.loads(step.data) for step in called.steps if isinstance(step, Inject)]
+        assert found in sent["error"]["message"]
+        assert found in answered["error"]["message"]
+    assert differences(peers.answered("tools/list", {"tools": tools()[1:]})) == ["tool echo: removed"]
