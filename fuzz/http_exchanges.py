@@ -24,7 +24,8 @@ from fuzz.http_messages import ORIGIN, UPSTREAM, Transport
 from fuzz.virtual_time import virtual_loop
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.recording.decode import Damaged, Frame, read_entry
-from mcpspy.core.recording.encode import JsonText, SseEncoder, body_line, json_object, splice
+from mcpspy.core.recording.encode import JsonText, json_object, splice
+from mcpspy.core.recording.encode_body import SseEncoder, body_line
 from mcpspy.core.rules.model import Rules
 from mcpspy.io.http import context as context_module
 from mcpspy.io.http import interception as interception_module

@@ -35,7 +35,8 @@ from mcpspy.core.protocol.message import Result, read_frame
 from mcpspy.core.query import parser
 from mcpspy.core.recording import strict_json as early
 from mcpspy.core.recording.decode import Damaged, Frame, read_entry, read_header
-from mcpspy.core.recording.encode import FrameEncoder, SseEncoder, is_utf8
+from mcpspy.core.recording.encode import FrameEncoder, is_utf8
+from mcpspy.core.recording.encode_body import SseEncoder
 from mcpspy.core.recording.strict_json import MAX_DEPTH, are_strict, flaw
 from mcpspy.core.redact import redactor as redaction_module
 from mcpspy.core.redact.redactor import JOINED, Redactor

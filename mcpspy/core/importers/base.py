@@ -16,7 +16,8 @@ from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
 
 from mcpspy.core.recording import encode
-from mcpspy.core.recording.encode import SERVER, SseEncoder
+from mcpspy.core.recording.encode import SERVER
+from mcpspy.core.recording.encode_body import SseEncoder
 from mcpspy.errors import UsageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from mcpspy.core.compression import BodyDecoder
-from mcpspy.core.recording.encode import BodyEncoder, oversized
+from mcpspy.core.recording.encode_body import BodyEncoder, oversized
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -16,7 +16,8 @@ from yarl import URL
 from mcpspy.core.protocol.http_headers import EVENTS, JSON, recorded_headers
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.capped_body import CappedBody
-from mcpspy.core.recording.encode import CLIENT, SERVER, BodyEncoder, SseEncoder
+from mcpspy.core.recording.encode import CLIENT, SERVER
+from mcpspy.core.recording.encode_body import BodyEncoder, SseEncoder
 from mcpspy.io.client.network import in_turns
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from mcpspy.core.compression import BodyDecoder
 from mcpspy.core.recording.capped_body import CappedStream
-from mcpspy.core.recording.encode import SERVER, SseEncoder
+from mcpspy.core.recording.encode import SERVER
+from mcpspy.core.recording.encode_body import SseEncoder
 from mcpspy.io.http.context import ENCODING, JOIN_LIMIT, SESSION
 
 if TYPE_CHECKING:

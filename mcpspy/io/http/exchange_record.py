@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from mcpspy.core.protocol.http_headers import recorded_headers
 from mcpspy.core.protocol.oauth_flows import OAuthRequest
-from mcpspy.core.recording.encode import JsonText, body_line, json_object
+from mcpspy.core.recording.encode import JsonText, json_object
+from mcpspy.core.recording.encode_body import body_line
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:

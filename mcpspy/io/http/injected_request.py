@@ -16,7 +16,8 @@ from mcpspy.core.protocol import mcp_headers
 from mcpspy.core.protocol.http_headers import EVENTS, recorded_headers, request_headers
 from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.recording.capped_body import CappedBody
-from mcpspy.core.recording.encode import MCPSPY, SERVER, SseEncoder
+from mcpspy.core.recording.encode import MCPSPY, SERVER
+from mcpspy.core.recording.encode_body import SseEncoder
 from mcpspy.io.client.network import in_turns
 from mcpspy.io.http.upstream_connection import UpstreamError
 from mcpspy.io.interception import is_message

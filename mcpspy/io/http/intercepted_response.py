@@ -14,7 +14,8 @@ from mcpspy.core.framing import collect
 from mcpspy.core.intercept.http import SseUnit, SseUnits
 from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.recording.capped_body import CappedBody
-from mcpspy.core.recording.encode import SERVER, SseEncoder
+from mcpspy.core.recording.encode import SERVER
+from mcpspy.core.recording.encode_body import SseEncoder
 from mcpspy.io.client.network import in_turns
 from mcpspy.io.http.upstream_connection import UpstreamError
 from mcpspy.io.interception import is_message

@@ -28,7 +28,8 @@ from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.core.protocol.message import Result, read_frame
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
-from mcpspy.core.recording.encode import MCPSPY, JsonText, body_line, frame_prefix, note, splice
+from mcpspy.core.recording.encode import MCPSPY, JsonText, frame_prefix, note, splice
+from mcpspy.core.recording.encode_body import body_line
 from mcpspy.io.asyncio_interception import AsyncioInterception
 from mcpspy.io.control.server_asyncio import AsyncioServer
 from mcpspy.io.http.routes import ExchangeRoute, Route, RouteTable

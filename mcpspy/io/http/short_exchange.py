@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcpspy.core.recording.encode import CLIENT, SERVER, JsonText, body_line, json_object
+from mcpspy.core.recording.encode import CLIENT, SERVER, JsonText, json_object
+from mcpspy.core.recording.encode_body import body_line
 from mcpspy.io.http.context import ENCODING, SESSION
 from mcpspy.io.http.exchange_record import SHORT
 from mcpspy.io.http.intercepted_exchange import InterceptedExchange

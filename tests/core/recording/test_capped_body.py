@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcpspy.core.framing import SseFramer
 from mcpspy.core.recording.capped_body import CappedBody, CappedStream
-from mcpspy.core.recording.encode import SseEncoder
+from mcpspy.core.recording.encode_body import SseEncoder
 
 HTTP: dict[str, Any] = {"stream": "1", "http": 2}
 LIMIT = 5000

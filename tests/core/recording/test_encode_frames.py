@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.core.recording.decode import Frame, read_entry
-from mcpspy.core.recording.encode import BodyEncoder, FrameEncoder, SseEncoder, TextEncoder
+from mcpspy.core.recording.encode import FrameEncoder, TextEncoder
+from mcpspy.core.recording.encode_body import BodyEncoder, SseEncoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpspy.core.recording import encode
-from mcpspy.core.recording.encode import BodyEncoder, FrameEncoder, SseEncoder, TextEncoder
+from mcpspy.core.recording.encode import FrameEncoder, TextEncoder
+from mcpspy.core.recording.encode_body import BodyEncoder, SseEncoder
 from mcpspy.core.redact.redactor import Redactor
 
 if TYPE_CHECKING:

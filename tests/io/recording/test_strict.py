@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from mcpspy.core.importers.base import RecordingLines
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.decode import Frame, read_entry
-from mcpspy.core.recording.encode import BodyEncoder, FrameEncoder, SseEncoder, TextEncoder
+from mcpspy.core.recording.encode import FrameEncoder, TextEncoder
+from mcpspy.core.recording.encode_body import BodyEncoder, SseEncoder
 from mcpspy.core.redact import redactor
 from mcpspy.core.redact.config import RedactionRules
 from mcpspy.core.redact.redactor import Redactor
