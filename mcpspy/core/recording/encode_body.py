@@ -1,4 +1,4 @@
-"""Write the messages of HTTP bodies as lines of a recording: a body that is one message, or server-sent events.
+"""Write HTTP bodies as lines of a recording: one message, or server-sent events.
 
 Only sessions over HTTP import it; `core.recording.encode` has the parts that `mcpspy run` starts with.
 """
