@@ -24,7 +24,7 @@ from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError
-from mcpspy.io.lake.executors import lost_error, lost_workers
+from mcpspy.io.lake.executors import grouped, lost_error, lost_workers
 from mcpspy.io.lake.files import Lake, partition
 from mcpspy.io.recording.cache_file import FileStamp, replace_own
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 """Bytes per read for a digest."""
-
-TASK_BYTES = 4 << 20
-"""Bytes of recordings from which on a task is complete: one second of work. Dask needs 8 ms for each task."""
 
 
 class AddResult(NamedTuple):
@@ -117,7 +114,8 @@ def _converted(
         for conversion in conversions:
             yield from _convert_each([conversion])
         return
-    futures = [executor.submit(_convert_each, group) for group in _groups(conversions)]
+    groups = grouped(conversions, lambda each: each.stored.size)
+    futures = [executor.submit(_convert_each, group) for group in groups]
     try:
         for future in as_completed(futures):
             yield from future.result()
@@ -126,18 +124,6 @@ def _converted(
     finally:
         for future in futures:
             future.cancel()
-
-
-def _groups(conversions: Iterable[_Conversion]) -> Iterator[list[_Conversion]]:
-    group, size = list[_Conversion](), 0
-    for conversion in conversions:
-        group.append(conversion)
-        size += conversion.stored.size
-        if size >= TASK_BYTES:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
 
 
 def _convert_each(group: list[_Conversion]) -> list[tuple[_Conversion, int | McpspyError | OSError]]:

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -21,6 +21,9 @@ Result = TypeVar("Result")
 
 CONNECT_SECONDS = 10
 """Maximum time to reach the scheduler of a cluster."""
+
+TASK_BYTES = 4 << 20
+"""Bytes of recordings from which on a task is complete: `lake add` needs a second for them, Dask 8 ms for each task."""
 
 
 @contextmanager
@@ -64,17 +67,51 @@ def cluster(scheduler: str) -> Iterator[Executor]:
             yield executor
 
 
-def mapped(executor: Executor, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """Yield the result of each item, in their order. Raise the error of a task, or CannotStart for a lost worker."""
-    futures = [executor.submit(function, item) for item in items]
+def grouped(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Yield the items in groups of at least TASK_BYTES, one task each."""
+    group, total = list[Item](), 0
+    for item in items:
+        group.append(item)
+        total += size(item)
+        if total >= TASK_BYTES:
+            yield group
+            group, total = [], 0
+    if group:
+        yield group
+
+
+def mapped(
+    executor: Executor,
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    size: Callable[[Item], int] = lambda _: TASK_BYTES,
+) -> Iterator[Result]:
+    """Yield the result of each item, in their order; small items share a task.
+
+    Raise the error of an item after the results before it, or CannotStart for a lost worker.
+    """
+    futures = [executor.submit(_each, function, group) for group in grouped(items, size)]
     try:
         for future in futures:
-            yield future.result()
+            results, error = future.result()
+            yield from results
+            if error is not None:
+                raise error
     except lost_workers():
         raise lost_error() from None
     finally:
         for future in futures:
             future.cancel()
+
+
+def _each(function: Callable[[Item], Result], group: list[Item]) -> tuple[list[Result], Exception | None]:
+    """Return the results of a task, and the error that ended it."""
+    results: list[Result] = []
+    try:
+        results.extend(map(function, group))
+    except Exception as error:  # `mapped` raises it.
+        return results, error
+    return results, None
 
 
 def lost_workers() -> tuple[type[BaseException], ...]:

@@ -26,6 +26,8 @@ class StoredSession(NamedTuple):
     key: str
     day: str
     uri: str
+    size: int = 0
+    """Bytes of its recording."""
 
 
 def fetched(location: str | None, session: str) -> Path:
@@ -41,7 +43,7 @@ def fetched(location: str | None, session: str) -> Path:
 def sessions_where(location: str | None, condition: str) -> list[StoredSession]:
     """Return the sessions of a lake for which an SQL condition is true, by time. Raise UsageError or CannotStart."""
     lake = _opened(location, "--where: in which lake?")
-    sql = f"SELECT session, day::VARCHAR, uri FROM sessions WHERE ({condition}\n) ORDER BY started, session"
+    sql = f"SELECT session, day::VARCHAR, uri, bytes FROM sessions WHERE ({condition}\n) ORDER BY started, session"
     return [StoredSession(lake.storage.location, *row) for row in LakeConnection(lake).query(sql).rows]
 
 

@@ -29,7 +29,7 @@ from mcpspy.ui.cli.options import (
     old_spelling,
     read_redaction,
 )
-from mcpspy.ui.cli.workers import create_output, describe_workers, require_folder, results
+from mcpspy.ui.cli.workers import create_output, describe_workers, file_size, require_folder, results
 from mcpspy.ui.terminal import Output
 
 SHOWN = 8
@@ -162,7 +162,7 @@ def _import_folder(folder: Path, args: argparse.Namespace) -> int:
     output = Output()
     # One key: a secret has the same placeholder in all recordings of a run.
     convert = partial(_imported, out=out, args=args, options=options, key=os.urandom(32))
-    with results(args, convert, left, is_shown=True, what="files") as imported:
+    with results(args, convert, left, file_size, is_shown=True, what="files") as imported:
         for one in imported:
             lost += one.lost
             if one.failure is not None:

@@ -23,7 +23,7 @@ from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import query_of, recordings
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, read_unsafe_regex
-from mcpspy.ui.cli.workers import describe_workers, results
+from mcpspy.ui.cli.workers import describe_workers, file_size, results
 from mcpspy.ui.lint_settings import LintSettings, self_test, user_rules
 from mcpspy.ui.report.lint_baseline import Baseline
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, LintScan
@@ -128,7 +128,7 @@ def main(args: argparse.Namespace) -> int:
     gc.disable()  # Objects are freed with their line: there are no cycles to collect.
     try:
         with results(
-            args, checker.checked if is_here else partial(_checked_apart, args), found
+            args, checker.checked if is_here else partial(_checked_apart, args), found, _size
         ) as recordings:
             for recording, rules, findings, path in recordings:
                 checked.setdefault(recording.server, set()).update(rules)
@@ -167,6 +167,11 @@ def _found(args: argparse.Namespace) -> list[tuple[str, Path | StoredSession]]:
     from mcpspy.io.lake.fetch import sessions_where
 
     return [(f"lake:{each.key}", each) for each in sessions_where(args.lake, args.where or "true")]
+
+
+def _size(found: tuple[str, Path | StoredSession]) -> int:
+    place = found[1]
+    return file_size(place) if isinstance(place, Path) else place.size
 
 
 class _Checked(NamedTuple):

@@ -23,7 +23,7 @@ from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import STDOUT, RedactionOptions, clean, prepared, redactor
 from mcpspy.ui.cli.arguments import is_folder
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
-from mcpspy.ui.cli.workers import create_output, describe_workers, require_folder, results
+from mcpspy.ui.cli.workers import create_output, describe_workers, file_size, require_folder, results
 from mcpspy.ui.terminal import Output, columns
 
 EPILOG = """\
@@ -115,7 +115,7 @@ def _redact_folder(folder: Path, out: Path | None, args: argparse.Namespace) -> 
     output = Output()
     # One key: a secret has the same placeholder in all files of a run.
     redact = partial(_redacted, out=out, options=options, key=os.urandom(32))
-    with results(args, redact, left, is_shown=True) as redacted:
+    with results(args, redact, left, file_size, is_shown=True) as redacted:
         for file, one in zip(left, redacted, strict=True):
             counts, lost, torn = counts + one.counts, lost + one.lost, torn + bool(one.torn)
             if one.failure is not None:

@@ -16,7 +16,7 @@ from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
-from mcpspy.ui.cli.workers import describe_workers, results
+from mcpspy.ui.cli.workers import describe_workers, file_size, results
 from mcpspy.ui.report.stats_format import GLYPHS, BarStyle, CountedSession
 from mcpspy.ui.report.stats_scan import count_session
 from mcpspy.ui.report.stats_table import SORTS, TableStyle
@@ -102,7 +102,7 @@ def _print(args: argparse.Namespace) -> int:
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     paths = list(recordings(args.sessions, args.dir))
     count = partial(_counted, query=query, top=args.top)
-    with results(args, count, paths) as counted:
+    with results(args, count, paths, lambda found: file_size(found[1])) as counted:
         return _print_counted(args, counted, len(paths))
 
 

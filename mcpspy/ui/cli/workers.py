@@ -35,12 +35,14 @@ def results(
     args: argparse.Namespace,
     function: Callable[[Item], Result],
     sessions: Sequence[Item],
+    size: Callable[[Item], int],
     *,
     is_shown: bool = False,
     what: str = "sessions",
 ) -> Iterator[Iterator[Result]]:
     """Return a context manager: the results of a function for each session (or `what` they are), in their order.
 
+    `size` returns the bytes of a session: workers get small ones together.
     The function and its results can be pickled, unless this process does the work. Its messages on stderr are those
     of one process. `is_shown` shows the progress of one process too. Raises the errors of the function, or CannotStart
     for a lost worker.
@@ -53,8 +55,16 @@ def results(
         elif executor is None:
             yield map(function, sessions)
         else:
-            found = mapped(executor, partial(_captured, function), sessions)
+            found = mapped(executor, partial(_captured, function), sessions, size)
             yield _shown(found, len(sessions), what, progress)
+
+
+def file_size(path: Path) -> int:
+    """Return the bytes of a file; 0 if it has disappeared, which its task reports."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _captured(function: Callable[[Item], Result], session: Item) -> tuple[Result, str]:

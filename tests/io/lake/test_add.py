@@ -15,6 +15,7 @@ import pytest
 
 from mcpspy.errors import CannotStart
 from mcpspy.io.lake import add as module
+from mcpspy.io.lake import executors
 from mcpspy.io.lake.add import add
 from mcpspy.io.lake.executors import pool
 from mcpspy.io.lake.files import Lake
@@ -50,7 +51,7 @@ class Inline(Executor):
 def test_a_lake_is_the_same_by_one_process_and_by_two(
     found: list[Summary], whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "TASK_BYTES", 1 << 15)
+    monkeypatch.setattr(executors, "TASK_BYTES", 1 << 15)
     with pool(2) as executor:
         lake, result = filled(tmp_path / "two", found, executor=executor)
     resource_tracker._resource_tracker._stop()  # type: ignore[attr-defined]  # Its process would outlive the test.
@@ -179,7 +180,7 @@ def test_small_sessions_are_one_task_and_fail_alone(tmp_path: Path, monkeypatch:
     listed = generated(folder, 5, 300)
     listed[1].path.write_bytes(b"not a recording\n")
     sizes = [summary.path.stat().st_size for summary in listed]
-    monkeypatch.setattr(module, "TASK_BYTES", sum(sizes[:3]))
+    monkeypatch.setattr(executors, "TASK_BYTES", sum(sizes[:3]))
     lake, result = filled(tmp_path / "lake", listed, executor=executor)
 
     assert [len(task) for task in executor.tasks] == [3, 2]
@@ -227,8 +228,8 @@ def test_a_killed_run_and_the_next_one_make_the_same_lake(
     """The run is killed as soon as it has written more than N files of 70."""
     found, (workers, files) = summaries(recordings), moment
     code = (
-        "import sys; from mcpspy.io.lake import add; from mcpspy.ui.cli.main import main;"
-        " add.TASK_BYTES = 1 << 15; main(sys.argv[1:])"
+        "import sys; from mcpspy.io.lake import executors; from mcpspy.ui.cli.main import main;"
+        " executors.TASK_BYTES = 1 << 15; main(sys.argv[1:])"
     )
     command = [sys.executable, "-c", code, "lake", "add", str(tmp_path / "lake"), str(recordings)]
     with subprocess.Popen([*command, "--workers", str(workers)], stdout=subprocess.DEVNULL) as process:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from mcpspy.errors import CannotStart
+from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.lake import executors
-from mcpspy.io.lake.executors import cluster, executor_of
+from mcpspy.io.lake.executors import cluster, executor_of, mapped
 from mcpspy.io.lake.files import Lake
 from tests.io.lake.lakes import content
 
@@ -21,10 +22,10 @@ def test_a_lake_is_the_same_by_a_cluster_of_two(recordings: Path, whole: Path, t
 import sys
 from multiprocessing import resource_tracker
 from distributed import LocalCluster
-from mcpspy.io.lake import add
+from mcpspy.io.lake import executors
 from mcpspy.ui.cli.main import main
 
-add.TASK_BYTES = 1 << 15
+executors.TASK_BYTES = 1 << 15
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
         print(main(["lake", "add", *sys.argv[1:], "--on", cluster.scheduler_address]))
@@ -38,6 +39,22 @@ if __name__ == "__main__":
         done.stderr
     )
     assert content(Lake(tmp_path / "lake")) == content(Lake(whole))
+
+
+@pytest.mark.parametrize("task", [1, 10, 25, 1000])
+def test_results_before_an_error_come_first(monkeypatch: pytest.MonkeyPatch, task: int) -> None:
+    def halved(number: int) -> float:
+        if number % 2:
+            raise UsageError(f"{number}: not even")
+        return number / 2
+
+    monkeypatch.setattr(executors, "TASK_BYTES", task)
+    with ThreadPoolExecutor(2) as pool:
+        assert [*mapped(pool, halved, range(0, 20, 2), lambda _: 10)] == [*range(10)]
+        results = mapped(pool, halved, [0, 2, 4, 5, 6, 7], lambda _: 10)
+        assert [next(results) for _ in range(3)] == [0, 1, 2]
+        with pytest.raises(UsageError, match="5: not even"):
+            next(results)
 
 
 def test_without_a_scheduler_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,6 +53,7 @@ CLUSTER = """
 import json, os, sys
 from multiprocessing import resource_tracker
 from distributed import Client, LocalCluster, WorkerPlugin
+from mcpspy.io.lake import executors
 from mcpspy.ui.cli.main import main
 
 class Killer(WorkerPlugin):
@@ -67,6 +68,7 @@ class Killer(WorkerPlugin):
                 if log.tell() in self.after:
                     os.kill(os.getpid(), 9)
 
+executors.TASK_BYTES = 1 << 13
 if __name__ == "__main__":
     killing, *commands = json.loads(sys.argv[1])
     codes = []
@@ -100,6 +102,7 @@ def _pickling(monkeypatch: pytest.MonkeyPatch) -> None:
         yield Pickling()
 
     monkeypatch.setattr(executors, "pool", pool)
+    monkeypatch.setattr(executors, "TASK_BYTES", 1 << 15)
 
 
 @pytest.fixture(scope="module")
