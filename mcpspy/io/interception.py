@@ -38,6 +38,8 @@ HEAD = 1 << 16
 TAIL = 1 << 18
 """Bytes read from the end, where the pending requests are."""
 
+WITHOUT = "traffic continues without it"
+"""What happens after interception or the scripts have ended for good."""
 
 MAX_WAITING = 1000, 8 << 20
 """Messages and bytes of a side that may wait for a script. Above either, mcpspy stops reading from that side."""
@@ -232,7 +234,7 @@ class SessionInterception:
                 self._check_deliverable(interceptor, order)
             at = self.now()
             answer, steps = interceptor.execute(at, viewer, order)
-            _report_failures(steps)
+            _report_failures(steps, WITHOUT if order.get("final") is True else "")
             self._carry_out(at, steps)
             if order.get("order") == "scripts":
                 self._scripts_changed(interceptor, is_final=order.get("final") is True)
@@ -321,7 +323,7 @@ class SessionInterception:
 
         def fail(interceptor: Interceptor, at: float) -> list[Step]:
             steps = interceptor.scripts_failed(at, why, is_final=is_final)
-            _report_failures(steps, "traffic continues without it" if is_final else "started again")
+            _report_failures(steps, WITHOUT if is_final else "started again")
             return steps
 
         self._run(fail)
@@ -335,7 +337,7 @@ class SessionInterception:
         """Discard the interceptor because of a bug, and report it."""
         self._interceptor = None
         self._failure = f"interception stopped by a bug in mcpspy: {type(error).__name__}: {error}"
-        say(f"{self._failure}; traffic continues without it")
+        say(f"{self._failure}; {WITHOUT}")
 
     def _settle(self) -> None:
         """Intercept while there is something to decide, and set the alarm for the next deadline."""
@@ -389,15 +391,22 @@ def frames(recorder: Recorder, since: float) -> Iterator[Frame]:
             yield entry
 
 
-def _report_failures(steps: list[Step], outcome: str = "forwarded unchanged") -> None:
-    """Print a line for each failure of a script."""
+def _report_failures(steps: list[Step], outcome: str = "") -> None:
+    """Print a line for each failure of a script: what became of its messages, and the outcome for the scripts."""
+    from mcpspy.core.counted import counted
     from mcpspy.core.intercept.actions import AddNote
 
     for step in steps:
         if isinstance(step, AddNote) and step.fields.get("action") == "script":
+            parts = [str(step.fields["failed"])]
             released = step.fields.get("released")
-            outcome = f"{released} messages forwarded unchanged; {outcome}" if released else outcome
-            say(f"script {step.fields['script']}: {step.fields['failed']}; {outcome}")
+            if released is None:  # Of one message.
+                parts.append("forwarded unchanged")
+            elif isinstance(released, int) and released:
+                parts.append(f"{counted(released, 'message')} forwarded unchanged")
+            if outcome:
+                parts.append(outcome)
+            say(f"script {step.fields['script']}: {'; '.join(parts)}")
 
 
 def _ignore(viewer: str | None, event: dict[str, Any]) -> None: ...

@@ -101,9 +101,7 @@ async def test_a_script_that_exits_over_http_is_started_again(http: Callable[...
             await client.leave()
 
     # The fixture compares the proxy's stderr with nothing.
-    with pytest.raises(
-        AssertionError, match=r"exits\.py: exited with code 5; 1 messages forwarded unchanged"
-    ):
+    with pytest.raises(AssertionError, match=r"exits\.py: exited with code 5; 1 message forwarded unchanged"):
         await play()
 
     assert got == [{"text": text} for text in texts]

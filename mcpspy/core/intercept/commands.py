@@ -87,6 +87,8 @@ class ScriptsCommand(NamedTuple):
     hooks: frozenset[str] | None
     timeout: float
     failed: str
+    script: str
+    """Name of the script that failed."""
     is_final: bool
     """True if the scripts cannot be loaded: the process is not started again."""
 
@@ -227,7 +229,8 @@ def _scripts(fields: Fields, _allow_unsafe: AllowUnsafe) -> ScriptsCommand:
         raise CommandError(f"scripts: hooks must be a list of {', '.join(HOOKS)}")
     known = None if hooks is None else frozenset(hooks)
     failed = " ".join(str(fields.get("failed", "")).split())
-    return ScriptsCommand(token, known, timeout, failed, fields.get("final") is True)
+    script = str(fields.get("script", ""))
+    return ScriptsCommand(token, known, timeout, failed, script, fields.get("final") is True)
 
 
 def _decide(fields: Fields, _allow_unsafe: AllowUnsafe) -> DecideCommand:
@@ -322,7 +325,7 @@ _PARSERS: dict[str, tuple[tuple[str, ...], Callable[[Fields, AllowUnsafe], Comma
     "answer": (("ticket", "result", "error"), _answer),
     "request": (_SEND_KEYS, partial(_send, is_request=True)),
     "notify": (_SEND_KEYS, partial(_send, is_request=False)),
-    "scripts": (("token", "hooks", "timeout", "failed", "final"), _scripts),
+    "scripts": (("token", "hooks", "timeout", "failed", "script", "final"), _scripts),
     "decide": (("ticket", "decisions"), _decide),
     "note": (("script", "text"), _note),
 }

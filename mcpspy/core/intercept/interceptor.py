@@ -342,7 +342,9 @@ class Interceptor:
             if scripts is None or command.token != scripts.token:
                 raise CommandError("scripts: not a script process of this session")
             scripts.viewer = viewer
-            steps: list[Step] = [scripts.failure_note(command.failed, 0)] if command.failed else []
+            steps: list[Step] = []
+            if command.failed:
+                steps.append(scripts.failure_note(command.failed, 0, command.script))
             if command.hooks is None:
                 return CommandReply({}, steps)
             scripts.ready(command.hooks, command.timeout)

@@ -193,8 +193,10 @@ class ScriptQueue:
         if self._asked.pop(flight.ticket, None) is not None and not self._asked:
             self._since = None
 
-    def failure_note(self, why: str, released: int) -> AddNote:
-        return rule_note("script", {"script": ", ".join(self.names), "failed": why, "released": released})
+    def failure_note(self, why: str, released: int, script: str = "") -> AddNote:
+        """Return the note of a failure of one script, or of all."""
+        name = script or ", ".join(self.names)
+        return rule_note("script", {"script": name, "failed": why, "released": released})
 
     def _count(self, waiting: _Waiting, change: int) -> None:
         side = waiting.lane[0]

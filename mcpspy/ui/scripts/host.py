@@ -71,7 +71,7 @@ class ScriptHost(asyncio.BufferedProtocol):
                 self._scripts.append(script)
                 await self._configure(script)
         except ScriptError as error:
-            self._tell_state(failed=f"{self._script}: {error}", final=True)
+            self._tell_state(script=self._script, failed=str(error), final=True)
             await self._ended.wait()
             return
         await self._notify_all("session_started", self._session)
@@ -209,7 +209,7 @@ class ScriptHost(asyncio.BufferedProtocol):
             try:
                 await self._call(script, hook, argument)
             except ScriptError as error:
-                self._tell_state(failed=f"{script.name}: {error}")
+                self._tell_state(script=script.name, failed=str(error))
 
     def _decide_message(self, event: dict[str, Any]) -> None:
         text = event["text"].encode() if "text" in event else _from_base64(event["b64"])
@@ -319,7 +319,7 @@ class ScriptHost(asyncio.BufferedProtocol):
                         continue
                     await self._configure(script)
                 except ScriptError as error:
-                    self._tell_state(failed=f"{script.name}: {error}")
+                    self._tell_state(script=script.name, failed=str(error))
                     continue
                 self._script = script.name
                 self._note("reloaded")

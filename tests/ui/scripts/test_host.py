@@ -152,6 +152,17 @@ def test_an_asynchronous_hook_that_hangs_leaves_a_line_and_a_note(tmp_path: Path
     assert len(played.notes) == 1
 
 
+def test_the_failed_script_is_named_once(tmp_path: Path) -> None:
+    other = tmp_path / "other.py"
+    other.write_text("def request(exchange): exchange.tag('seen')\n", encoding="utf-8")
+    played = play(tmp_path, "def session_started(session): 1 / 0\n", "--script", str(other), calls=1)
+
+    assert played.err == [
+        "mcpspy: script script.py: session_started: ZeroDivisionError: division by zero (line 1)"
+    ]
+    assert [note["script"] for note in played.notes] == ["script.py", "other.py"]
+
+
 @pytest.mark.parametrize(
     ("body", "why"),
     [
