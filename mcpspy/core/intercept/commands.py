@@ -75,7 +75,8 @@ class ScriptDecision(NamedTuple):
     is_held: bool = False
     tags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    failures: tuple[str, ...] = ()
+    failures: tuple[Fields, ...] = ()
+    """`script` and `failed` of each hook that failed."""
     headers: Headers | None = None
     """All headers of a changed HTTP head."""
 
@@ -258,7 +259,7 @@ def _decision(fields: Fields) -> ScriptDecision:
         is_held=fields.get("hold") is True,
         tags=_texts(fields, "tags"),
         notes=_texts(fields, "notes"),
-        failures=_texts(fields, "failures"),
+        failures=_failures(fields.get("failures", [])),
         headers=_headers(fields["headers"]) if "headers" in fields else None,
     )
 
@@ -268,6 +269,12 @@ def _texts(fields: Fields, key: str) -> tuple[str, ...]:
     if not isinstance(found, list):
         raise CommandError(f"decide: {key} must be a list of texts")
     return tuple(map(str, found))
+
+
+def _failures(found: object) -> tuple[Fields, ...]:
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise CommandError("decide: failures must be a list of objects")
+    return tuple({key: str(each.get(key, "")) for key in ("script", "failed")} for each in found)
 
 
 def _headers(pairs: object) -> Headers:

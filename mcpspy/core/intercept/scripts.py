@@ -216,7 +216,7 @@ def apply(flight: InFlightMessage, part: MessagePart, decision: ScriptDecision) 
     """Apply a decision to a part of a message; return its notes."""
     message, rule_decision = part.message, part.decision
     name = {"script": decision.script}
-    notes: list[tuple[str, Fields]] = [("script", {"failed": why}) for why in decision.failures]
+    notes: list[tuple[str, Fields]] = [("script", failure) for failure in decision.failures]
     notes += [("tag", {"tag": tag}) for tag in decision.tags]
     notes += [("note", {"text": text}) for text in decision.notes]
     if decision.data is not None:

@@ -124,7 +124,7 @@ class ScriptHost(asyncio.BufferedProtocol):
             self._greeting.set_result(ScriptSession(hello, self._order, self._note))
         elif event is None and isinstance(fields.get("n"), int) and not fields["ok"]:
             # A decision that the session rejects.
-            failure = {"script": self._script, "failures": [fields["error"]]}
+            failure = {"failures": [{"script": self._script, "failed": fields["error"]}]}
             self._reply({"order": "decide", "ticket": fields["n"], "decisions": [failure]})
         elif event is None and isinstance(fields.get("n"), str):
             if not fields["ok"]:
@@ -277,9 +277,8 @@ class ScriptHost(asyncio.BufferedProtocol):
     def _failed(self, script: Script, hook: str, message: Waiting, error: BaseException) -> None:
         """Undo what a failed hook did, and report it."""
         message._message, message._effects = message._saved
-        _sign(message._effects, script)
-        failures = message._effects.get("failures", [])
-        message._effects["failures"] = [*failures, script.failure(hook, error)]
+        failure = {"script": script.name, "failed": script.failure(hook, error)}
+        message._effects["failures"] = [*message._effects.get("failures", []), failure]
 
     def _answer(self, ticket: int, messages: list[Waiting | None]) -> None:
         decisions = [{} if message is None else message._effects for message in messages]

@@ -125,17 +125,15 @@ def test_a_hook_that_raises_leaves_a_line_and_a_note(tmp_path: Path) -> None:
     )
 
 
-def test_the_scripts_that_changed_a_message_are_named_together(tmp_path: Path) -> None:
+def test_a_failure_names_the_script_that_failed(tmp_path: Path) -> None:
     second = tmp_path / "second.py"
     second.write_text("async def request(exchange): exchange.note('seen')\n", encoding="utf-8")
     played = play(
         tmp_path, "def request(exchange): raise ValueError('no')\n", "--script", str(second), calls=1
     )
 
-    assert played.err == [
-        "mcpspy: script script.py, second.py: request: ValueError: no (line 1); forwarded unchanged"
-    ]
-    assert [note["script"] for note in played.notes] == ["script.py, second.py"] * 2
+    assert played.err == ["mcpspy: script script.py: request: ValueError: no (line 1); forwarded unchanged"]
+    assert [note["script"] for note in played.notes] == ["script.py", "second.py"]
 
 
 def test_an_asynchronous_hook_that_hangs_leaves_a_line_and_a_note(tmp_path: Path) -> None:
