@@ -105,6 +105,22 @@ def test_a_query_is_that_of_every_filter() -> None:
         ({"order": "request", "text": '{"\\ud800":1}'}, "request: text must be an object with a method"),
         ({"order": "request", "text": '{"method":""}'}, "request: text must be an object with a method"),
         ({"order": "notify", "text": '{"id":1,"method":"x"}'}, "notify: text has an id"),
+        ({"order": "scripts", "token": 1}, "scripts: "),
+        ({"order": "scripts", "token": "t", "hooks": ["answer"]}, "scripts: hooks must be a list of "),
+        ({"order": "decide", "ticket": 7, "decisions": {}}, "decide: decisions must be a list of objects"),
+        ({"order": "decide", "ticket": 7, "decisions": [{"delay": -1}]}, "decide: delay must be a number"),
+        (
+            {"order": "decide", "ticket": 7, "decisions": [{"tags": "t"}]},
+            "decide: tags must be a list of texts",
+        ),
+        (
+            {"order": "decide", "ticket": 7, "decisions": [{"failures": ["f"]}]},
+            "decide: failures must be a list",
+        ),
+        (
+            {"order": "decide", "ticket": 7, "decisions": [{"headers": [["a"]]}]},
+            "decide: headers must be a list",
+        ),
     ],
 )
 def test_an_invalid_command_is_refused(order: dict[str, Any], why: str) -> None:
