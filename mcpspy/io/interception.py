@@ -39,7 +39,7 @@ TAIL = 1 << 18
 """Bytes read from the end, where the pending requests are."""
 
 WITHOUT = "traffic continues without it"
-"""What happens after interception or the scripts have ended for good."""
+"""The outcome if interception or the scripts have ended for good."""
 
 MAX_WAITING = 1000, 8 << 20
 """Messages and bytes of a side that may wait for a script. Above either, mcpspy stops reading from that side."""
