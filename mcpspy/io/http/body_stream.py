@@ -110,7 +110,10 @@ class BodyStream:
         What arrives while this waits is given to `take`, which returns False, before anything, to leave it.
         """
         self._take = take
-        await self.wait()
+        try:
+            await self.wait()
+        finally:
+            self._take = None  # It refers to this stream: the cycle would wait for the collector.
         if self._pieces:
             pieces, self._pieces, self.size = self._pieces, [], 0
             if self.is_paused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,6 +56,24 @@ async def test_each_event_is_in_the_file_when_it_is_forwarded(
         assert await client.body() == b""
         assert recorded == list(range(1, MOST + 1))
         assert refusals == [event(PONG)] * 2  # The stream begins, and the shape of its events becomes known.
+
+
+async def test_a_stream_that_has_ended_is_freed_without_the_cycle_collector(proxy: Start) -> None:
+    async with proxy() as spy:
+        gc.collect()
+        gc.disable()
+        try:
+            client, call = await spy.event_stream()
+            for _ in range(3):
+                await call.send(chunk(event(PONG)))
+                assert await client.read(len(event(PONG))) == event(PONG)
+            await call.send(chunk(b""))
+            assert await client.body() == b""
+            async with asyncio.timeout(20):
+                while any(isinstance(each, EventStream) for each in gc.get_objects()):  # noqa: ASYNC110 - no event.
+                    await asyncio.sleep(0)
+        finally:
+            gc.enable()
 
 
 async def test_the_rest_of_an_event_and_a_client_that_does_not_read_are_left_to_the_coroutine(
