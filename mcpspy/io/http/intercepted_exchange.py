@@ -120,8 +120,9 @@ class InterceptedExchange:
         """The steps that are not executed yet."""
         return asyncio.Queue()
 
-    @cached_property
+    @property
     def _response(self) -> InterceptedResponse:
+        """A new one for each use: if it were kept, both would refer to each other, and wait for the cycle collector."""
         return InterceptedResponse(self._context, self._interception, self)
 
     @cached_property

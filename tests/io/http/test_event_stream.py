@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpspy.io.http.event_stream import EventStream
+from mcpspy.io.http.intercepted_exchange import InterceptedExchange
 from mcpspy.io.http.server import HttpRequest
 from tests.io.http_spy import PONG, chunk, event
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(60)
 
 MOST = 20
+
+PARTS = (EventStream, InterceptedExchange)
+"""Classes of the objects of an exchange."""
 
 
 @pytest.fixture
@@ -58,8 +62,11 @@ async def test_each_event_is_in_the_file_when_it_is_forwarded(
         assert refusals == [event(PONG)] * 2  # The stream begins, and the shape of its events becomes known.
 
 
-async def test_a_stream_that_has_ended_is_freed_without_the_cycle_collector(proxy: Start) -> None:
-    async with proxy() as spy:
+@pytest.mark.parametrize("rules", [(), ("tool:none => drop",)], ids=["forwarded", "decided"])
+async def test_a_stream_that_has_ended_is_freed_without_the_cycle_collector(
+    proxy: Start, rules: tuple[str, ...]
+) -> None:
+    async with proxy("/mcp", *rules) as spy:
         gc.collect()
         gc.disable()
         try:
@@ -70,7 +77,7 @@ async def test_a_stream_that_has_ended_is_freed_without_the_cycle_collector(prox
             await call.send(chunk(b""))
             assert await client.body() == b""
             async with asyncio.timeout(20):
-                while any(isinstance(each, EventStream) for each in gc.get_objects()):  # noqa: ASYNC110 - no event.
+                while any(isinstance(each, PARTS) for each in gc.get_objects()):  # noqa: ASYNC110 - no event.
                     await asyncio.sleep(0)
         finally:
             gc.enable()
