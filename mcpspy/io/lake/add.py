@@ -10,7 +10,7 @@ import hashlib
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import Executor
 from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError
-from mcpspy.io.lake.executors import grouped, lost_error, lost_workers
+from mcpspy.io.lake.executors import mapped
 from mcpspy.io.lake.files import Lake, partition
 from mcpspy.io.recording.cache_file import FileStamp, replace_own
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
@@ -109,32 +109,17 @@ def add(
 def _converted(
     conversions: Iterable[_Conversion], executor: Executor | None
 ) -> Iterator[tuple[_Conversion, int | McpspyError | OSError]]:
-    """Yield each conversion with its number of rows, or its error. Raise CannotStart for a lost worker."""
+    """Return each conversion with its number of rows, or its error. The iterator raises CannotStart for a lost worker."""
     if executor is None:
-        for conversion in conversions:
-            yield from _convert_each([conversion])
-        return
-    groups = grouped(conversions, lambda each: each.stored.size)
-    futures = [executor.submit(_convert_each, group) for group in groups]
+        return map(_attempted, conversions)
+    return mapped(executor, _attempted, conversions, lambda each: each.stored.size)
+
+
+def _attempted(conversion: _Conversion) -> tuple[_Conversion, int | McpspyError | OSError]:
     try:
-        for future in as_completed(futures):
-            yield from future.result()
-    except lost_workers():
-        raise lost_error() from None
-    finally:
-        for future in futures:
-            future.cancel()
-
-
-def _convert_each(group: list[_Conversion]) -> list[tuple[_Conversion, int | McpspyError | OSError]]:
-    """Convert the sessions of a task; return each with its number of rows, or its error."""
-    results: list[tuple[_Conversion, int | McpspyError | OSError]] = []
-    for conversion in group:
-        try:
-            results.append((conversion, convert(conversion)))
-        except (McpspyError, OSError) as error:
-            results.append((conversion, error))
-    return results
+        return conversion, convert(conversion)
+    except (McpspyError, OSError) as error:
+        return conversion, error
 
 
 def _conversions(

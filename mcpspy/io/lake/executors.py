@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -67,7 +67,7 @@ def cluster(scheduler: str) -> Iterator[Executor]:
             yield executor
 
 
-def grouped(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
+def _grouped(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
     """Yield the items in groups of at least TASK_BYTES, one task each."""
     group, total = list[Item](), 0
     for item in items:
@@ -83,22 +83,22 @@ def grouped(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list
 def mapped(
     executor: Executor,
     function: Callable[[Item], Result],
-    items: Sequence[Item],
+    items: Iterable[Item],
     size: Callable[[Item], int] = lambda _: TASK_BYTES,
 ) -> Iterator[Result]:
     """Yield the result of each item, in their order; small items share a task.
 
     Raise the error of an item after the results before it, or CannotStart for a lost worker.
     """
-    futures = [executor.submit(_each, function, group) for group in grouped(items, size)]
+    futures = [executor.submit(_each, function, group) for group in _grouped(items, size)]
     try:
         for future in futures:
             results, error = future.result()
             yield from results
             if error is not None:
                 raise error
-    except lost_workers():
-        raise lost_error() from None
+    except _lost_workers():
+        raise _lost_error() from None
     finally:
         for future in futures:
             future.cancel()
@@ -114,14 +114,14 @@ def _each(function: Callable[[Item], Result], group: list[Item]) -> tuple[list[R
     return results, None
 
 
-def lost_workers() -> tuple[type[BaseException], ...]:
+def _lost_workers() -> tuple[type[BaseException], ...]:
     """Return the exceptions of a task whose worker or scheduler was killed."""
     distributed = sys.modules.get("distributed")
     killed: tuple[type[BaseException], ...] = () if distributed is None else (distributed.KilledWorker,)
     return (BrokenExecutor, CancelledError, *killed)
 
 
-def lost_error() -> CannotStart:
+def _lost_error() -> CannotStart:
     return CannotStart(
         "a worker process was killed, or the scheduler of the cluster",
         "run it again; with --workers, use fewer if memory is short",

@@ -36,15 +36,15 @@ CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t
 
 
 class Inline(Executor):
-    """Runs each task at once, and keeps its arguments."""
+    """Runs each task at once, and keeps its sessions."""
 
     def __init__(self) -> None:
         self.tasks: list[Any] = []
 
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **_: Any) -> Future[Any]:
-        self.tasks.append(*arguments)
+    def submit(self, run: Callable[..., Any], /, *arguments: Any, **_: Any) -> Future[Any]:
+        self.tasks.append(arguments[-1])
         future: Future[Any] = Future()
-        future.set_result(function(*arguments))
+        future.set_result(run(*arguments))
         return future
 
 
