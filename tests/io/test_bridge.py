@@ -301,7 +301,7 @@ class Leaving(Server):
     async def send(self, data: bytes, _: ClientExchange | None = None) -> None:
         if self.ended is None:
             await super().send(data)
-        while self.ended is not None and not self._inbox._queue.empty():
+        while self.ended is not None and not self._inbox._queue.empty():  # noqa: ASYNC110 - it has no event.
             await asyncio.sleep(0)
 
 

@@ -103,7 +103,7 @@ async def test_a_node_that_prints_no_version_in_time_is_ended(
     assert await ignored_proxy(["agent"], {"PATH": f"{tmp_path}:{os.defpath}"}) is None
     pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
     async with asyncio.timeout(30):
-        while is_alive(pid):
+        while is_alive(pid):  # noqa: ASYNC110 - it has no event.
             await asyncio.sleep(0)
 
 
