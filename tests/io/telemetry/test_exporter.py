@@ -286,7 +286,7 @@ async def test_a_folder_is_followed_from_where_the_last_exporter_ended(
         found = new_sessions(Catalog(str(folder)))
         feed = partial(follow_folder, cursors=cursors(state), folder=folder, found=found)
         if paths:
-            feed = partial(follow_sessions, paths=list(paths))  # type: ignore[assignment]  # Both are feeds.
+            feed = partial(follow_sessions, paths=list(paths))
         running = asyncio.create_task(exporter(receiver, state, Lines()).run(feed))
         await asyncio.to_thread(receiver.until, condition)
         running.cancel()
