@@ -319,7 +319,7 @@ async def test_a_server_that_ends_in_the_repeated_handshake_answers_the_request_
     assert (await world.say(CALL))["result"] == {"said": "tools/call"}
 
 
-async def test_what_no_request_of_the_host_waits_for_is_a_line(
+async def test_a_failure_for_which_no_request_waits_is_a_line(
     world: World, capfd: pytest.CaptureFixture[str]
 ) -> None:
     lost = ExchangeLost(0.0, None, None, "the stream for the server's own messages was lost")
