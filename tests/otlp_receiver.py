@@ -7,6 +7,7 @@ acknowledges it, optionally after a pause.
 from __future__ import annotations
 
 import json
+import ssl
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -53,9 +55,9 @@ class Answer:
 
 
 class Receiver:
-    """Listens on loopback and keeps what arrives."""
+    """Listens on loopback and keeps what arrives; with a certificate and its key, over TLS."""
 
-    def __init__(self, port: int = 0, grpc_port: int = 0) -> None:
+    def __init__(self, port: int = 0, grpc_port: int = 0, tls: tuple[Path, Path] | None = None) -> None:
         self.items: dict[str, list[Item]] = {signal: [] for signal in REQUESTS}
         self.headers: list[dict[str, str]] = []
         self.answer: Callable[[str, list[Item]], Answer | None] = lambda _, __: None
@@ -63,7 +65,8 @@ class Receiver:
         self.changed = threading.Condition()
         self._http = _server(self, port)
         self.port = self._http.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        scheme = "http" if tls is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
         self._grpc = grpc.server(ThreadPoolExecutor(4), options=[("grpc.so_reuseport", 0)])
         add: Any
         for signal, add in (
@@ -72,7 +75,17 @@ class Receiver:
             ("logs", logs_grpc.add_LogsServiceServicer_to_server),
         ):
             add(_Service(self, signal), self._grpc)
-        self.grpc_url = f"http://127.0.0.1:{self._grpc.add_insecure_port(f'127.0.0.1:{grpc_port}')}"
+        address = f"127.0.0.1:{grpc_port}"
+        if tls is None:
+            bound = self._grpc.add_insecure_port(address)
+        else:
+            certificate, key = tls
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(certificate, key)
+            self._http.socket = context.wrap_socket(self._http.socket, server_side=True)
+            pair = (key.read_bytes(), certificate.read_bytes())
+            bound = self._grpc.add_secure_port(address, grpc.ssl_server_credentials([pair]))
+        self.grpc_url = f"{scheme}://127.0.0.1:{bound}"
         self._grpc.start()
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()

@@ -222,6 +222,8 @@ class Bridge:
         finally:
             self._handshake = None
         await connection.send(INITIALIZED)
+        if connection.ended is not None:
+            raise CannotStart(f"{self._address.shown}: {connection.ended.why or 'the connection ended'}")
         self._renewed_at = asyncio.get_running_loop().time()
 
     async def _renew(self, id: str, lost: ExchangeRefused) -> None:  # noqa: A002

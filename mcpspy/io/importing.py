@@ -61,11 +61,8 @@ def read(file: str, format_name: str | None) -> tuple[ImportFormat, list[Importe
 def _bytes(file: str) -> bytes:
     if file == STDIN:
         return sys.stdin.buffer.read()
-    path = Path(file)
-    if path.is_dir():
-        raise UsageError("a folder", "name a file in it")
     try:
-        with path.open("rb") as opened:
+        with open(file, "rb") as opened:
             head = opened.read(len(DATABASE))
             return head if head == DATABASE else head + opened.read()
     except FileNotFoundError:

@@ -62,6 +62,8 @@ class _Lister:
     def __init__(self, connection: ServerConnection) -> None:
         self._connection = connection
         self._number = 0
+        self._error = ""
+        """Text of the last error that the server returned."""
 
     async def list_all(self) -> None:
         client = {"name": "mcpspy", "version": __version__}
@@ -69,7 +71,7 @@ class _Lister:
         result = await self._ask("initialize", params)
         if result is None:
             raise CannotStart(
-                f"{self._connection.name}: initialize failed",
+                f"{self._connection.name}: initialize failed: {self._error or 'its result is not an object'}",
                 "record a session with a client of its revision, and use mcpspy trust SESSION",
             )
         await self._connection.send(INITIALIZED)
@@ -101,7 +103,10 @@ class _Lister:
                 continue
             for message in read_frame(Frame(0.0, "server", event.data)):
                 if isinstance(message, Result | Failure) and message.id == number:
-                    found = loads(message.raw_result) if isinstance(message, Result) else None
+                    if isinstance(message, Failure):
+                        self._error = message.text
+                        return None
+                    found = loads(message.raw_result)
                     return found if isinstance(found, dict) else None
             if event.request == number and event.status >= 400:  # It answers the request, whatever its id.
                 raise CannotStart(

@@ -172,6 +172,8 @@ class Spy:
         self.host = ""
         self.clients: list[Client] = []
         self.stop: Callable[[], None] = lambda: None
+        self.lines: asyncio.Queue[str] = asyncio.Queue()
+        """Lines about endpoints for the user."""
 
     async def client(self) -> Client:
         name, _, port = self.host.rpartition(":")
@@ -253,7 +255,7 @@ def proxy_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: Path
         monkeypatch.setattr(proxy, "stop_on_signals", stops.append)
         task = asyncio.create_task(_serve(options))
         spy = Spy(server, tmp_path / "recording.jsonl")
-        spy.host = (await said.get()).split("/")[2]
+        spy.host, spy.lines = (await said.get()).split("/")[2], said
         spy.stop = partial(stops[0], signal.SIGTERM)
         try:
             yield spy

@@ -295,6 +295,39 @@ async def test_after_a_connection_ends_the_next_repeats_the_handshake(world: Wor
     ]
 
 
+class Leaving(Server):
+    """Ends when it is initialized, and lets the bridge notice that."""
+
+    async def send(self, data: bytes, _: ClientExchange | None = None) -> None:
+        if self.ended is None:
+            await super().send(data)
+        while self.ended is not None and not self._inbox._queue.empty():  # noqa: ASYNC110 - it has no event.
+            await asyncio.sleep(0)
+
+
+async def test_a_server_that_ends_in_the_repeated_handshake_answers_the_request_with_an_error(
+    world: World,
+) -> None:
+    gone = ConnectionEnded(0.0, why="gone")
+    world.servers = [
+        Server({"initialize": [answer], "ping": [gone]}),
+        Leaving({"initialize": [answer], "notifications/initialized": [gone]}),
+    ]
+    await world.say(HELLO)
+    await world.say(line(id=5, method="ping"))
+    assert (await world.say(CALL))["error"]["message"] == f"mcpspy bridge: {URL}: gone"
+    assert (await world.say(CALL))["result"] == {"said": "tools/call"}
+
+
+async def test_a_failure_for_which_no_request_waits_is_a_line(
+    world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lost = ExchangeLost(0.0, None, None, "the stream for the server's own messages was lost")
+    world.servers = [Server({"notifications/x": [lost], "tools/call": [answer]})]
+    await world.say(line(method="notifications/x"), CALL)
+    assert capfd.readouterr().err == f"mcpspy: {URL}: {lost.why}\n"
+
+
 async def test_a_host_that_does_not_read_keeps_the_server_waiting(world: World) -> None:
     world.bridge.pause(is_full=True)
     await world.bridge.forward(CALL)

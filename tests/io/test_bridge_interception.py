@@ -10,8 +10,9 @@ import pytest
 
 from mcpspy.core.intercept.actions import CommandError
 from mcpspy.core.intercept.interceptor import Interceptor
+from mcpspy.errors import CannotStart
 from mcpspy.io import bridge as module
-from mcpspy.io.client import ExchangeRefused
+from mcpspy.io.client import ConnectionEnded, ExchangeRefused
 from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 from tests.io.test_bridge import CALL, HELLO, Server, World, answer, line
@@ -99,6 +100,28 @@ async def test_a_viewer_cannot_send_before_a_server_is_connected() -> None:
     with pytest.raises(CommandError, match="cannot send to the server: it is not connected"):
         world.bridge.interception.order("tui", {"order": "request", "method": "ping"})
     await world.bridge.close()
+
+
+async def test_a_viewer_cannot_send_before_the_handshake_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    monkeypatch.setattr(module, "open_http", world.open)
+    world.servers = [Server({})]
+    hold(world)
+    await world.bridge.forward(HELLO)
+    with pytest.raises(CommandError, match="the session has not started: try again after the handshake"):
+        world.bridge.interception.order("tui", {"order": "request", "method": "ping"})
+    await world.bridge.close()
+
+
+async def test_a_call_that_is_released_after_the_server_has_gone_gets_an_error(world: World) -> None:
+    events = hold(world)
+    await world.bridge.forward(CALL)
+    world.found[0].hears(ConnectionEnded(0.0, why="gone"))
+    world.servers = [CannotStart("cannot reach it")]
+    world.bridge.interception.order("tui", {"order": "release", "ticket": events[0]["ticket"]})
+    async with asyncio.timeout(30):
+        refused = await world.written.get()
+    assert (refused["id"], refused["error"]["message"]) == (1, "mcpspy bridge: cannot reach it")
 
 
 async def test_a_held_call_is_recorded_once_with_what_was_sent_in_a_note(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.importing import read
+from mcpspy.io.importing import files_to_import, read
 
 FILES = Path(__file__).parents[1] / "core" / "importers" / "files"
 
@@ -68,3 +70,19 @@ def test_a_file_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
     path.symlink_to(path)
     with pytest.raises(CannotStart, match="Too many levels of symbolic links"):
         read(str(path), None)
+
+
+def test_a_file_that_does_not_fit_into_memory_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "huge.jsonl"
+    path.touch()
+    os.truncate(path, 1 << 40)
+    program = ("import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)); "
+               "import sys; from mcpspy.ui.cli.main import main; sys.exit(main(sys.argv[1:]))")  # fmt: skip
+    command = [sys.executable, "-c", program, "import", str(path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (3, f"mcpspy: {path}: does not fit into memory\n")
+
+
+def test_a_folder_that_cannot_be_listed_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(CannotStart, match="gone: No such file or directory"):
+        files_to_import(tmp_path / "gone")

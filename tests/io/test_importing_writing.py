@@ -9,7 +9,7 @@ import pytest
 
 from mcpspy.core.importers.base import ImportedSession, RecordingLines
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.importing import BATCH, check, header, write
+from mcpspy.io.importing import BATCH, check, header, write, write_next_to
 from mcpspy.io.recording.reader import Recording
 
 
@@ -84,3 +84,10 @@ def test_an_interrupted_one_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(KeyboardInterrupt):
         write(header(many, "x"), many.lines, str(tmp_path), None, None)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_recording_that_cannot_get_its_name_is_one_line(tmp_path: Path) -> None:
+    one = session()
+    (tmp_path / ".x.jsonl.tmp").mkdir()
+    with pytest.raises(CannotStart, match=r"x\.jsonl: Is a directory \(this session was not imported\)"):
+        write_next_to(tmp_path / "x.jsonl", header(one, "x"), one.lines, None, 1)

@@ -182,12 +182,8 @@ class HttpConnection(ServerConnection):
         exchange = self._exchange(None)
         self._state.stream = exchange.stream
         self._listening = self._start(self._read_sse(exchange, found))
-        try:
-            async with asyncio.timeout(ENDPOINT_TIMEOUT):
-                both: list[asyncio.Future[Any]] = [self._listening, found]
-                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        except TimeoutError:
-            pass
+        both: list[asyncio.Future[Any]] = [self._listening, found]
+        await asyncio.wait(both, timeout=ENDPOINT_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
         if not found.done():
             why = (
                 self.ended.why
@@ -328,22 +324,27 @@ class HttpConnection(ServerConnection):
             await self._inbox.wait_for_space()
 
     def _report_refused(self, exchange: ClientExchange, body_state: BodyState, body: bytes) -> None:
-        status = exchange.response.status
-        is_lost = status == 404 and body_state.session is not None
-        if is_lost or body_state.pending or not body_state.requests:
-            is_page = exchange.response.content_type == "text/html"
-            text_excerpt = f": {excerpt(body)}" if body and not is_page else ""
-            why = f"HTTP {status} {exchange.response.reason or ''}".rstrip() + text_excerpt
-            if status == 401 and self._sign_in_failure:
-                why += f"; {self._sign_in_failure}"
-            self._enqueue(
-                ExchangeRefused(
-                    monotonic(), body_state.only_request_id, exchange.number, status, why, is_lost
-                )
-            )
+        """Report an error status once for each request that it answers."""
+        status, requests = exchange.response.status, body_state.requests
+        is_lost = (
+            status == 404 and body_state.session is not None and len(requests) < 2
+        )  # No batch is repeated.
+        waiting: list[str | None] = [*body_state.pending]
+        if is_lost or not requests:
+            waiting = [body_state.only_request_id]
+        body_state.pending.clear()
+        is_page = exchange.response.content_type == "text/html"
+        text_excerpt = f": {excerpt(body)}" if body and not is_page else ""
+        why = f"HTTP {status} {exchange.response.reason or ''}".rstrip() + text_excerpt
+        if status == 401 and self._sign_in_failure:
+            why += f"; {self._sign_in_failure}"
+        for request_id in waiting:
+            self._enqueue(ExchangeRefused(monotonic(), request_id, exchange.number, status, why, is_lost))
 
     def _report_lost(self, body_state: BodyState, exchange: ClientExchange, why: str) -> None:
+        """Report once that the pending requests get no response."""
         waiting: list[str | None] = [*body_state.pending] if body_state.requests else [None]
+        body_state.pending.clear()
         for request_id in waiting:
             self._enqueue(ExchangeLost(monotonic(), request_id, exchange.number, why))
 
@@ -373,7 +374,8 @@ class HttpConnection(ServerConnection):
             if not response.ok or response.content_type != EVENTS:
                 hung_up = None
                 if response.status == 404 and self._state.session is not None:
-                    self._report_refused(exchange, body_state, b"")
+                    # No ExchangeRefused: the server has received the request, so it must not be sent again.
+                    self._report_lost(body_state, exchange, "the server has ended the session")
                 return None
             async for event in exchange.events():
                 if body_state.is_repeated(event):
@@ -435,7 +437,7 @@ class HttpConnection(ServerConnection):
         except (aiohttp.ClientError, OSError) as error:
             hung_up, why = SERVER, reason(error)
         finally:
-            exchange.close(hung_up)
+            exchange.close(hung_up, why)
             self._enqueue(ConnectionEnded(monotonic(), why=why))
 
     async def _delete(self) -> None:

@@ -165,14 +165,16 @@ class ClientExchange:
                         for line in encoder.line(at, event)
                     ]
                 )
-                if encoder.is_oversized or any(event.oversized for event in events):
-                    raise BodyTooLarge(self._max_body)
                 for event in events:
+                    if event.oversized:
+                        raise BodyTooLarge(self._max_body)
                     data = b"".join(event.data or ())
                     message = data if event.is_message else None
                     text = "" if event.is_message else data.decode("utf-8", "replace")
                     fields = encoder.fields(event) if self._is_recorded_later(event) else None
                     yield ResponsePart(message, event.event, text, event.id, event.retry, fields)
+                if encoder.is_oversized:
+                    raise BodyTooLarge(self._max_body)
         finally:
             self._write(list(encoder.close(self._now())))
 

@@ -138,8 +138,8 @@ class BodyState:
         return "initialize" in self.requests.values()
 
     def settle(self, answer: Result | Failure, status: int) -> None:
-        """Mark a request as answered, by its id, or all of them by an error status alone."""
+        """Mark a request as answered, by its id, or by an error status if it is the only one."""
         if answer.id in self.pending:
             self.pending.remove(answer.id)
-        elif status >= 400:
+        elif status >= 400 and len(self.requests) == 1:
             self.pending.clear()

@@ -72,7 +72,11 @@ class TokenStore:
         if sys.platform == "win32":
             yield
             return
-        fd = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        lock = self._path.with_suffix(".lock")
+        try:
+            fd = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise CannotStart(f"{lock}: {error.strerror}", "check the permissions") from None
         try:
             while True:
                 try:

@@ -129,6 +129,8 @@ class HttpEndpoints:
         self._running = AsyncExitStack()
         self._creating = asyncio.Lock()
         self._others: list[HttpProxy[ExchangeContext]] = []
+        self._is_full = False
+        """True if the user knows that no more endpoints are recorded."""
 
     async def __aenter__(self) -> HttpEndpoints:
         return self
@@ -163,14 +165,14 @@ class HttpEndpoints:
         if upstream.path == "/" and not main.interception.routes.has_posts:
             main.context.streams.add_endpoint(path)
             return main
-        for (
-            other
-        ) in self._others:  # It was found by another request while the first message of this one arrived.
+        for other in self._others:  # Another request found it while the first message of this one arrived.
             if other.context.streams.is_endpoint(target):
                 return other
         shown = redacted_url(upstream.origin + path)
         if len(self._others) == MAX_ENDPOINTS:
-            say(f"{shown} looks like an MCP endpoint and is not recorded: there are {MAX_ENDPOINTS} others")
+            if not self._is_full:
+                say(f"{shown} and further MCP endpoints are not recorded: {MAX_ENDPOINTS} others are")
+            self._is_full = True
             return main
         options = copy.copy(self._options)
         options.upstream = upstream._replace(path=path, query=mark + query)

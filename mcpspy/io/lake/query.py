@@ -197,7 +197,11 @@ class LakeConnection:
     def arrow(self, sql: str) -> tuple[Any, Iterator[Any]]:
         """Return the results as a schema and record batches of pyarrow."""
         self._check(sql)
-        reader = self._bind(sql).to_arrow_reader(ROWS)
+        found = self._bind(sql)
+        try:
+            reader = found.to_arrow_reader(ROWS)
+        except self._duckdb.Error as error:
+            raise _unreadable(error) from None
         schema = reader.schema
         for place, name in enumerate(_distinct(schema.names)):
             schema = schema.set(place, schema.field(place).with_name(name))

@@ -113,11 +113,12 @@ class Recorder:
 
 
 def say(line: str) -> None:
-    """Print a line on stderr, redacted, unless that would block, because the host may not read it."""
+    """Print a line on stderr, redacted and sanitized, unless that would block: the host may not read it."""
     try:
         from mcpspy.core.redact.display import redacted_text
+        from mcpspy.core.sanitize import sanitize
 
-        line = redacted_text(line, sys.argv[1:])
+        line = sanitize(redacted_text(line, sys.argv[1:]))
     except Exception as error:  # A bug must not print a secret.
         line = (
             _missing_package(error)

@@ -198,7 +198,8 @@ class OtlpSender:
         text = str(self._error or ("" if self._log.last is None else self._log.last.getMessage()))
         if isinstance(status, grpc.StatusCode):
             details = text.rpartition("error details: ")[2].rpartition("last error: ")[2]
-            return sanitize(f"{status.name}: {details.rpartition(': ')[2]}")
+            # gRPC ends the reason of a failed handshake with the status of the file system.
+            return sanitize(f"{status.name}: {details.removesuffix(': OK').rpartition(': ')[2]}")
         found = _ERRNO.search(text)
         return sanitize(text if found is None else found[1])
 

@@ -69,7 +69,8 @@ def main(arguments: list[str]) -> int:
         command = (
             f"{arguments[0]}: " if message.startswith("-") and arguments and arguments[0] in COMMANDS else ""
         )
-        sys.stderr.write(f"mcpspy: {command}{redacted_text(message, arguments)}\n")
+        # It may contain the words of a server, such as its stderr.
+        sys.stderr.write(f"mcpspy: {command}{sanitize(redacted_text(message, arguments))}\n")
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED

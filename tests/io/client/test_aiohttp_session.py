@@ -32,6 +32,14 @@ async def test_a_refused_connection_is_reported_with_the_address_and_a_hint() ->
     )
 
 
+async def test_a_server_behind_a_proxy_is_not_looked_for_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = ServerAddress("http://server.invalid/mcp")
+    with pytest.raises(CannotStart, match=r"cannot reach http://server\.invalid/mcp: "):
+        await check_reachable(address)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    await check_reachable(address)
+
+
 async def test_an_invalid_certificate_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("nothing", encoding="utf-8")
     for path in (tmp_path / "none.pem", tmp_path / "ca.pem"):
@@ -71,8 +79,9 @@ async def test_a_minimal_private_ca_is_accepted_in_every_python(terse: bool, tmp
         ):
             assert await response_headers.text() == "here"
         async with client(ServerAddress(url)) as careful:
-            with pytest.raises(aiohttp.ClientConnectorCertificateError):
+            with pytest.raises(aiohttp.ClientConnectorCertificateError) as refused:
                 await careful.get(url)
+            assert reason(refused.value).startswith("its certificate is not trusted: ")
 
 
 def test_a_reason_is_short() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
+from mcpspy.core.protocol.message import Notification
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.exchange import State
 from mcpspy.errors import CannotStart
@@ -20,6 +21,8 @@ from mcpspy.io.client import (
     ServerAddress,
     connect,
 )
+from mcpspy.io.client import http as module
+from mcpspy.io.client.http import open_http
 from tests.io.client.conftest import BOUND, next_of, rest_of, stream
 
 if TYPE_CHECKING:
@@ -272,6 +275,143 @@ async def test_a_stream_that_cannot_be_resumed_is_lost(site: Site, server: Serve
     assert len(server.requests("GET")) == 2  # Two consecutive attempts without a new event are enough.
 
 
+async def hang_up(request: web.Request, *events: str) -> web.StreamResponse:
+    """Disconnect in the middle of a stream."""
+    response = await stream(request, ": hello\n\n", *events)
+    assert request.transport is not None
+    request.transport.close()
+    return response
+
+
+@pytest.mark.parametrize(
+    ("problem", "why"),
+    [
+        ("no stream", "the stream ended without a response"),
+        ("no session", "the server has ended the session"),
+        ("too large", "the response is larger than 1000 bytes (--max-body)"),
+        ("breaks", "the stream ended without a response"),
+    ],
+)
+async def test_a_response_that_a_resumed_stream_does_not_bring_is_reported_once(
+    problem: str, why: str, site: Site, server: Server
+) -> None:
+    async def slow(request: web.Request) -> web.StreamResponse:
+        return await stream(request, "id: e1\nretry: 1\ndata:\n\n")
+
+    async def resumed(request: web.Request) -> web.StreamResponse:
+        if "Last-Event-ID" not in request.headers or problem == "no stream":
+            return web.Response(status=405)
+        if problem == "no session":
+            return web.Response(status=404)
+        if problem == "breaks":
+            return await hang_up(request)
+        return await stream(request, event("e2", id=1, result="0" * 2000))
+
+    server.more |= {"slow": slow, "GET": resumed}
+    async with site(server) as origin, await connect(ServerAddress(origin, max_body=1000)) as connection:
+        await handshake(connection)
+        await say(connection, id=1, method="slow")
+        lost = await next_of(connection)
+        await say(connection, id=2, method="ping")
+        received = await next_of(connection)
+
+    assert (type(lost), lost.request, lost.why) == (ExchangeLost, "1", why)
+    assert (type(received), received.request) == (ReceivedMessage, "2")
+    assert len(server.requests("slow")) == 1
+
+
+async def test_each_request_of_a_refused_batch_is_reported(site: Site, server: Server) -> None:
+    async def refuse(_: web.Request) -> web.StreamResponse:
+        error = {"code": -32600, "message": "no batches"}
+        return web.json_response({"jsonrpc": "2.0", "id": None, "error": error}, status=400)
+
+    server.more["POST"] = refuse
+    async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
+        batch = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in (1, 2)]
+        await connection.send(json.dumps(batch).encode())
+        received, *refused = [await next_of(connection) for _ in range(3)]
+
+    assert (type(received), received.request, received.status) == (ReceivedMessage, None, 400)
+    assert [(type(each), each.request) for each in refused] == [
+        (ExchangeRefused, "1"),
+        (ExchangeRefused, "2"),
+    ]
+    assert refused[0].why.startswith('HTTP 400 Bad Request: {"jsonrpc"')
+
+
+async def test_the_stream_for_the_servers_own_messages_is_reopened_until_that_fails(
+    site: Site, server: Server
+) -> None:
+    opened: list[str | None] = []
+
+    async def listen(request: web.Request) -> web.StreamResponse:
+        opened.append(request.headers.get("Last-Event-ID"))
+        if len(opened) == 1:
+            return await stream(request, "id: e1\nretry: 1\ndata:\n\n")
+        if len(opened) == 2:
+            return await hang_up(request, event("e2", id=7, method="roots/list"))
+        return await hang_up(request)
+
+    server.more["GET"] = listen
+    async with site(server) as origin, await connect(ServerAddress(origin)) as connection:
+        await handshake(connection)
+        asked, lost = await next_of(connection), await next_of(connection)
+
+    assert (type(asked), asked.request) == (ReceivedMessage, None)
+    assert (type(lost), lost.request) == (ExchangeLost, None)
+    assert lost.why == "the stream for the server's own messages was lost"
+    assert opened == [None, "e1", "e2"]
+
+
+async def test_a_receiver_that_records_gets_no_repeated_event_but_the_recording_has_it(
+    site: Site, server: Server, kept: Kept
+) -> None:
+    said = event("e1", method="notifications/message", params={"data": 1})
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        return await stream(request, "retry: 1\n" + said)
+
+    async def resumed(request: web.Request) -> web.StreamResponse:
+        return await stream(request, said + event("e2", id=1, result={}))
+
+    received: list[ReceivedMessage] = []
+    answered = asyncio.Event()
+
+    async def receive(message: ReceivedMessage) -> None:
+        received.append(message)
+        if b"result" in message.data:
+            answered.set()
+
+    server.more |= {"slow": slow, "GET": resumed}
+    async with site(server) as origin:
+        connection = await open_http(ServerAddress(origin), kept.recorder, receive=receive)
+        async with connection:
+            await say(connection, id=1, method="slow")
+            await asyncio.wait_for(answered.wait(), BOUND)
+
+    assert [json.loads(each.data).get("method") for each in received] == ["notifications/message", None]
+    frames = [change.what.frame for change in kept.session().changes if isinstance(change.what, Notification)]
+    assert [frame.side for frame in frames] == ["server"]  # The receiver records the others.
+
+
+async def test_a_session_that_the_server_does_not_end_is_recorded_with_the_reason(
+    site: Site, server: Server, kept: Kept
+) -> None:
+    async def hang_up_at_once(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.close()
+        return web.Response()
+
+    server.more["DELETE"] = hang_up_at_once
+    async with site(server) as origin, await connect(ServerAddress(origin), kept.recorder) as connection:
+        await handshake(connection)
+
+    notes = [change.what for change in kept.session().changes if isinstance(change.what, Note)]
+    (ending,) = [note for note in notes if note.kind == "http" and note.fields["method"] == "DELETE"]
+    assert ending.fields["status"] is None
+    assert ending.fields["error"] == "the server closed the connection"
+
+
 async def test_a_request_of_2026_07_28_has_descriptive_headers_and_no_session(
     site: Site, server: Server, kept: Kept
 ) -> None:
@@ -428,3 +568,46 @@ async def test_a_response_above_the_limit_is_lost_and_the_reason_is_given(
     assert (lost.request, lost.why) == ("1", "the response is larger than 100000 bytes (--max-body)")
     notes = [entry for change in kept.session().changes if isinstance(entry := change.what, Note)]
     assert "oversized" in [note.kind for note in notes]
+
+
+@pytest.mark.parametrize("is_large", [True, False], ids=["too large", "breaks"])
+async def test_the_end_of_the_stream_of_http_with_sse_ends_the_connection_with_its_reason(
+    site: Site, *, is_large: bool
+) -> None:
+    posts = list[str]()
+
+    async def serve(request: web.Request) -> web.StreamResponse:
+        if request.method == "POST":
+            posts.append(request.path)
+            return web.Response(status=202)
+        endpoint = "event: endpoint\ndata: /messages\n\n"
+        if is_large:
+            return await stream(request, endpoint, event(method="x" * 2000))
+        return await hang_up(request, endpoint)
+
+    async with (
+        site(serve) as origin,
+        await connect(ServerAddress(f"{origin}/sse", max_body=1000)) as connection,
+    ):
+        ended = await next_of(connection)
+        await say(connection, id=1, method="ping")
+
+    assert type(ended) is ConnectionEnded
+    assert ended.why.startswith("the response is larger than 1000 bytes" if is_large else "Response payload")
+    assert posts == []
+
+
+async def test_a_server_of_http_with_sse_that_names_no_endpoint_is_reported(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def serve(request: web.Request) -> web.StreamResponse:
+        response = await stream(request, ": wait\n\n")
+        await asyncio.sleep(BOUND)
+        return response
+
+    monkeypatch.setattr(module, "ENDPOINT_TIMEOUT", 0.01)
+    async with site(serve) as origin:
+        with pytest.raises(
+            CannotStart, match=r"it did not name an endpoint within 0 s \(is it Streamable HTTP"
+        ):
+            await connect(ServerAddress(f"{origin}/sse"))

@@ -6,7 +6,8 @@ import pytest
 
 from mcpspy.core.protocol.message import Failure, Result, read_frame
 from mcpspy.core.recording.decode import Frame
-from mcpspy.io.client.http_state import BodyState
+from mcpspy.io.client.http_exchange import ResponsePart
+from mcpspy.io.client.http_state import EVENTS_KEPT, BodyState
 
 ONE = b'{"jsonrpc":"2.0","id":1,"method":"initialize"}'
 BATCH = b'[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","method":"n"},{"jsonrpc":"2.0","id":"1","method":"b"}]'
@@ -38,6 +39,8 @@ def test_a_batch_waits_for_each_of_its_requests() -> None:
 
     batch.settle(answer(b'{"jsonrpc":"2.0","id":"1","result":{}}'), 200)
     assert batch.pending == ["1"]
+    batch.settle(answer(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no batch"}}'), 400)
+    assert batch.pending == ["1"]
 
 
 @pytest.mark.parametrize(("status", "left"), [(200, ["1"]), (400, [])])
@@ -46,3 +49,10 @@ def test_an_error_status_answers_whatever_its_id(status: int, left: list[str]) -
     one.settle(answer(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}'), status)
 
     assert one.pending == left
+
+
+def test_only_the_last_events_are_recognised_when_they_are_repeated() -> None:
+    one = body_state(ONE)
+    events = [ResponsePart(b"%d" % number, id=str(number)) for number in range(EVENTS_KEPT + 1)]
+    assert not any(one.is_repeated(event) for event in events)
+    assert [one.is_repeated(events[number]) for number in (1, EVENTS_KEPT, 0)] == [True, True, False]

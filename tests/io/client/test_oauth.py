@@ -6,6 +6,8 @@ import asyncio
 import base64
 import hashlib
 import json
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -52,6 +54,10 @@ class Authority:
         self.resource: dict[str, Any] = {}
         self.answer: dict[str, str | None] = {}
         """Changes of the parameters that the redirect carries."""
+        self.page = ""
+        self.before: list[bytes] = []
+        """Data that other programs send to the address of the redirect, before the browser does."""
+        self.replies: list[bytes] = []
         self.waiting = 0
         """Number of requests for a device's token that the user has not answered yet."""
 
@@ -131,6 +137,13 @@ class Authority:
     async def visit(self, url: str) -> None:
         """Do what a browser does whose user consents."""
         asked = self.asked = dict(parse_qsl(urlsplit(url).query))
+        self.page = url.partition("?")[0]
+        for data in self.before:
+            reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(asked["redirect_uri"]).port)
+            writer.write(data)
+            with suppress(ConnectionError):
+                self.replies.append(await reader.read())
+            writer.close()
         given = {"code": "xyz", "state": asked["state"], **self.answer}
         query = urlencode({name: value for name, value in given.items() if value is not None})
         async with (
@@ -195,6 +208,48 @@ async def test_an_expired_token_is_renewed_without_the_user(
     assert isinstance(await ask(authority, make_client()), ReceivedMessage)
     assert authority.paths[4:] == ["/mcp", "/token", "/mcp"]
     assert authority.log[-2][1]["grant_type"] == "refresh_token"
+
+
+async def test_a_token_that_ends_soon_is_renewed_before_it_is_refused(
+    authority: Authority, make_client: Callable[..., OAuthClient]
+) -> None:
+    client = make_client()
+    await ask(authority, client)
+    client._store.save({**client._entry, "token": {**client._entry["token"], "expires_at": time.time() + 1}})
+    assert isinstance(await ask(authority, make_client()), ReceivedMessage)
+    assert authority.paths[4:] == ["/token", "/mcp"]
+
+
+async def test_a_server_of_2025_03_26_without_metadata_has_the_default_endpoints(
+    authority: Authority, make_client: Callable[..., OAuthClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(*_: Any) -> web.StreamResponse:
+        return web.Response(status=404)
+
+    monkeypatch.setattr(authority, "well_known_about", nothing)
+    monkeypatch.setattr(authority, "well_known_oauth_authorization_server_as", nothing)
+    monkeypatch.setattr(authority, "register", authority.registration, raising=False)
+    assert isinstance(await ask(authority, make_client()), ReceivedMessage)
+    assert authority.paths == ["/mcp", "/register", "/token", "/mcp"]
+    assert authority.page == f"{authority.origin}/authorize"
+
+
+async def test_a_port_scan_does_not_disturb_a_sign_in(
+    authority: Authority, make_client: Callable[..., OAuthClient]
+) -> None:
+    authority.before = [b"hello\r\n", b"GET /\xff HTTP/1.1\r\n", b"x" * 100_000 + b"\r\n"]
+    assert isinstance(await ask(authority, make_client()), ReceivedMessage)
+    assert authority.replies == [b""] * 3
+
+
+async def test_a_desktop_has_a_browser(
+    authority: Authority, make_client: Callable[..., OAuthClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority.issuer = {"device_authorization_endpoint": f"{authority.origin}/device"}
+    monkeypatch.delenv("BROWSER")
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert isinstance(await ask(authority, make_client()), ReceivedMessage)
+    assert "/device" not in authority.paths
 
 
 async def test_a_refresh_token_that_has_ended_leads_to_another_sign_in_of_the_same_client(

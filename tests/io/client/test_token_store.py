@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked
 
+from mcpspy.errors import CannotStart
 from mcpspy.io.client.token_store import TokenStore
 
 if TYPE_CHECKING:
@@ -89,3 +91,22 @@ def test_a_damaged_file_counts_as_none(damage: str, tmp_path: Path) -> None:
     (file,) = tmp_path.glob("*.json")
     file.write_text(damage, encoding="utf-8")
     assert store.load() == {}
+
+
+async def sign_in_alone(store: TokenStore) -> None:
+    async with store.exclusive():
+        pass
+
+
+def test_a_folder_that_cannot_be_used_is_reported_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    store = TokenStore(URL, tmp_path / "file" / "oauth")
+    with pytest.raises(CannotStart, match=r"/file/oauth: Not a directory \(check the permissions\)"):
+        store.save(ENTRY)
+
+    store = TokenStore(URL, tmp_path)
+    store.save(ENTRY)
+    (file,) = tmp_path.glob("*.json")
+    file.with_suffix(".lock").mkdir()
+    with pytest.raises(CannotStart, match=r"\.lock: Is a directory \(check the permissions\)"):
+        asyncio.run(sign_in_alone(store))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
 from aiohttp import web
+from yarl import URL
 
 from mcpspy.io.forward.mitmproxy import MAX_HELD_BODY
 from tests.io.forward.spoken import EVENTS, JSON, PING, PONG, heads, pong
@@ -69,6 +72,55 @@ async def test_only_allowed_hosts_are_decrypted(
         async with spy.client.post(url, data=PING, headers=JSON, ssl=trust or True) as answer:
             assert await answer.read() == PONG
     assert list(spy.recorded()) == ([url] if is_open else [])
+
+
+async def test_plain_http_of_an_excluded_host_is_forwarded_and_not_recorded(
+    spying: Spying, serving: Serving
+) -> None:
+    async with serving(pong, plain=True) as server, spying(ignored=["127.0.0.1"]) as spy:
+        assert await spy.post(f"{server}/mcp", PING) == (200, PONG)
+        assert await spy.post(server.replace("127.0.0.1", "localhost") + "/mcp", PING) == (200, PONG)
+        assert [url.partition("//")[2].partition(":")[0] for url in spy.recorded()] == ["localhost"]
+
+
+async def test_a_protocol_that_is_not_http_is_forwarded_through_a_tunnel(spying: Spying) -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+        writer.close()
+
+    async with await asyncio.start_server(echo, "127.0.0.1", 0) as server, spying() as spy:
+        port = server.sockets[0].getsockname()[1]
+        reader, writer = await asyncio.open_connection("127.0.0.1", URL(spy.url).port)
+        writer.write(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % port)
+        assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+        for data in (b"\x00\xffbinary", b"x" * 1_000_000):
+            writer.write(data)
+            assert await reader.readexactly(len(data)) == data
+        writer.close()
+    assert spy.recorded() == {}
+
+
+async def test_a_client_whose_handshake_fails_is_named_with_the_reason(
+    spying: Spying, serving: Serving, capfd: pytest.CaptureFixture[str]
+) -> None:
+    old = ssl.create_default_context()
+    old.set_ciphers("DEFAULT@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
+    async with serving(pong) as server, spying() as spy:
+        url = server.replace("127.0.0.1", "localhost") + "/mcp"
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await spy.client.post(url, data=PING, headers=JSON, ssl=old)
+        error = ""
+        async with asyncio.timeout(30):
+            while not error:
+                await asyncio.sleep(0)
+                error = capfd.readouterr().err
+    assert error.startswith("mcpspy: localhost: the TLS handshake with a client failed: ")
+    assert error.endswith("; its traffic to this host is no longer decrypted\n")
+    assert error.count("\n") == 1
 
 
 async def test_a_client_that_distrusts_the_ca_connects_undecrypted_the_next_time_and_others_do_not(

@@ -80,6 +80,15 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
         authority(tmp_path / "file" / "ca")
 
 
+def test_a_certificate_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    authority(tmp_path).certificate.unlink()
+    (tmp_path / "ca-cert.pem").mkdir()
+    with pytest.raises(
+        CannotStart, match=r"ca-cert\.pem: Is a directory \(check the permissions of its folder"
+    ):
+        authority(tmp_path)
+
+
 def test_an_expired_ca_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     until = authority(tmp_path).until
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from mcpspy.io.forward import child
 from mcpspy.io.forward.child import ignored_proxy
 
 if TYPE_CHECKING:
@@ -77,6 +80,50 @@ async def test_a_node_that_ignores_the_proxy_is_named_before_the_program_starts(
         assert line.startswith(f"{program} runs on Node.js {warned}, whose fetch() ignores HTTPS_PROXY: ")
     else:
         assert line is None
+
+
+def write_program(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+def test_exec_warns_of_a_node_that_ignores_the_proxy(start: Start, tmp_path: Path) -> None:
+    write_program(tmp_path / "node", "#!/bin/sh\necho v20.0.0\n")
+    out, err = start("exec", "--no-record", "--", tmp_path / "node", "x").communicate(timeout=40)
+    assert out == b"v20.0.0\n"
+    assert b"node runs on Node.js 20.0, whose fetch() ignores HTTPS_PROXY: " in err
+
+
+async def test_a_node_that_prints_no_version_in_time_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_program(tmp_path / "node", f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 60\n")
+    write_program(tmp_path / "agent", "#!/usr/bin/env node\n")
+    monkeypatch.setattr(child, "NODE_TIMEOUT", 1.0)
+    assert await ignored_proxy(["agent"], {"PATH": f"{tmp_path}:{os.defpath}"}) is None
+    pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
+    async with asyncio.timeout(30):
+        while is_alive(pid):  # noqa: ASYNC110 - it has no event.
+            await asyncio.sleep(0)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("has_authorities", [True, False])
+def test_a_missing_file_of_authorities_is_one_line(
+    start: Start, pki: Pki, tmp_path: Path, *, has_authorities: bool
+) -> None:
+    named = {"NODE_EXTRA_CA_CERTS": pki.authority} if has_authorities else {}
+    process = start("exec", "--cacert", tmp_path / "none.pem", "--", "true", **named)
+    out, err = process.communicate(timeout=40)
+    line = f"mcpspy: {tmp_path}/none.pem: No such file or directory (--cacert takes a PEM file)\n"
+    assert (process.returncode, out, err.decode()) == (3, b"", line)
 
 
 async def test_a_program_that_does_not_exist_gets_no_warning(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from tests.io.forward.spoken import JSON, PING, PONG, pong
 
@@ -108,6 +109,21 @@ async def test_a_server_is_reached_through_the_proxy_of_the_environment(
     secret = b64encode(b"me:secret")
     assert set(proxy.shown) == {b"proxy-authorization: basic " + secret.lower()}
     assert list(spy.recorded()) == ([url] if path == "/mcp" else [])
+
+
+@pytest.mark.parametrize("line", [b"GET http://[x/ HTTP/1.1", b"CONNECT a:b HTTP/1.1"])
+async def test_an_invalid_address_is_refused_with_a_proxy_in_the_environment(
+    line: bytes, spying: Spying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with corporate() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("https_proxy", proxy.url)
+        async with spying() as spy:
+            reader, writer = await asyncio.open_connection("127.0.0.1", URL(spy.url).port)
+            writer.write(line + b"\r\nHost: x\r\n\r\n")
+            assert b"HTTP/1.1 400 " in await asyncio.wait_for(reader.read(), 30)
+            writer.close()
+    assert proxy.asked == []
 
 
 async def test_an_undecrypted_tunnel_uses_the_proxy_too(

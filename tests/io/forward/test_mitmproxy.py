@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import logging
 import ssl
 import subprocess
 import time
@@ -132,3 +133,16 @@ def peak(process: subprocess.Popen[bytes]) -> int:
     status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
     (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
     return int(line.split()[1]) * 1024
+
+
+async def test_an_error_of_mitmproxy_is_one_line(spying: Spying, capfd: pytest.CaptureFixture[str]) -> None:
+    async with spying():
+        logging.getLogger("mitmproxy.proxy").error("two\nlines")
+        try:
+            raise ValueError("\x1b[31mred")
+        except ValueError:
+            logging.getLogger("mitmproxy.addons").exception("Addon error")
+        logging.getLogger("mitmproxy.proxy").warning("not shown")
+    assert capfd.readouterr().err == (
+        "mcpspy: mitmproxy: 'two\\nlines'\nmcpspy: mitmproxy: 'ValueError: \\x1b[31mred'\n"
+    )

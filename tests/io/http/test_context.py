@@ -118,6 +118,20 @@ async def test_the_process_of_a_client_is_taken_once_for_all_its_connections(
     assert [clients.take(LISTENING, "2"), clients.take(SHORT, "1")] == [None, None]
 
 
+async def test_of_very_many_connections_the_oldest_is_forgotten(
+    looks: dict[object, threading.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams_module, "MAX_CLIENTS", 1)
+    looks[LISTENING].set()
+    looks[SHORT].set()
+    clients = ClientProcesses()
+    clients.look(LISTENING, "1")
+    assert await taken(clients, LISTENING, "1") == {"pid": 7}
+    clients.look(SHORT, "2")
+    clients.look(LISTENING, "1")
+    assert await taken(clients, LISTENING, "1") == {"pid": 7}
+
+
 async def test_a_port_that_another_process_reuses_has_the_name_of_that_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpspy.io.http import context as streams_module
+from mcpspy.io.http.exchange import METADATA_LIMIT
 from mcpspy.io.recording import writer
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, closed, event, plain
 
@@ -739,6 +740,21 @@ async def test_the_servers_metadata_names_the_url_of_mcpspy(proxy: Start) -> Non
         assert call.target == path
         await call.send(plain(b'{"resource":"%s/mcp"}' % spy.server.origin.encode()))
         assert await client.answer() == (200, b'{"resource":"http://%s/mcp"}' % spy.host.encode())
+
+
+async def test_metadata_above_the_limit_is_forwarded_unchanged(proxy: Start) -> None:
+    body = b'{"resource":"%s","padding":"' + b"x" * (METADATA_LIMIT + 100_000) + b'"}'
+    async with proxy() as spy:
+        body = body.replace(b"%s", spy.server.origin.encode() + b"/mcp")
+        client = await spy.client()
+        await client.ask("GET", "/.well-known/oauth-protected-resource/mcp")
+        call = await spy.server.call()
+        whole = plain(body)
+        call.writer.write(whole[:-1])
+        await client.head()
+        assert await client.stream.readexactly(len(body) - 1) == body[:-1]
+        await call.send(whole[-1:])
+        assert await client.stream.readexactly(1) == body[-1:]
 
 
 async def test_a_client_that_waits_for_continue_gets_it(proxy: Start) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcpspy.io.http import intercepted_response
+from mcpspy.io.http import proxy as proxy_module
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 
 if TYPE_CHECKING:
@@ -183,6 +184,56 @@ async def test_the_watchdog_answers_where_the_client_waits_and_the_late_answer_i
             ("mcpspy", None),
             (None, "mcpspy"),
         ]
+
+
+@pytest.mark.parametrize(
+    ("late", "ends", "noted_as"),
+    [
+        (b"", True, None),
+        (EVENTS + chunk(event(result(1))) + chunk(b""), False, "swallowed"),
+        (EVENTS + chunk(event(result(1))), True, "swallowed"),
+        (plain(result(1), JSON)[:-5], True, None),
+        (plain(result(1, "x" * 2000), JSON), False, None),
+    ],
+    ids=["hangs up", "stream", "broken stream", "broken", "too large"],
+)
+async def test_whatever_the_server_does_after_the_watchdog_answered_the_next_call_is_answered(
+    late: bytes,
+    ends: bool,
+    noted_as: str | None,
+    *,
+    proxy: Start,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(proxy_module, "MAX_BODY", 1000)
+    async with proxy(call_timeout=0.3) as spy:
+        client, served = await spy.exchange(call(1), SESSION)
+        assert (await got(client))["error"]["code"] == -32001
+        await (await spy.server.call()).send(ACCEPTED)
+        await served.send(late)
+        if ends:
+            served.writer.close()
+        await client.post(call(2), SESSION)
+        await (await spy.server.call()).send(plain(result(2), JSON))
+        assert await got(client) == json.loads(result(2))
+        if noted_as is not None:
+            await noted(spy, noted_as)
+        if b"x" * 2000 in late:
+            while not spy.notes("oversized"):  # noqa: ASYNC110 - a file sets no event.
+                await asyncio.sleep(0.005)
+    assert "a bug" not in capfd.readouterr().err
+
+
+async def test_the_watchdog_answers_while_a_response_arrives(proxy: Start) -> None:
+    async with proxy(call_timeout=0.3) as spy:
+        client, served = await spy.exchange(call(1), SESSION)
+        response = plain(result(1), JSON)
+        await served.send(response[:-5])
+        assert (await got(client))["error"]["code"] == -32001
+        await (await spy.server.call()).send(ACCEPTED)
+        await served.send(response[-5:])
+        await noted(spy, "swallowed")
 
 
 async def test_on_a_stream_the_watchdog_answers_in_an_event_and_ends_it(proxy: Start) -> None:

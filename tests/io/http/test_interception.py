@@ -228,6 +228,14 @@ async def test_the_viewer_learns_that_its_request_has_no_response(
         assert (await next_event(viewer, "answer"))["error"].startswith(why)
 
 
+async def test_a_request_of_a_viewer_without_a_response_does_not_delay_the_end(proxy: Start) -> None:
+    async with asyncio.timeout(30), proxy() as spy, connected_viewer() as viewer:
+        await posted(spy)
+        await viewer.order("request", method="ping")
+        injected = await spy.server.call()
+    await asyncio.wait_for(injected.gone.wait(), 30)
+
+
 async def test_messages_with_an_injected_requests_response_go_to_the_client(proxy: Start) -> None:
     async with proxy() as spy, connected_viewer() as viewer:
         client, stream = await listening(spy)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcpspy.io.http import proxy as proxy_module
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 
 if TYPE_CHECKING:
@@ -47,6 +49,33 @@ async def test_each_endpoint_has_its_own_recording(proxy: Start, tmp_path: Path)
     assert recorded(tmp_path) == {"/a": EXCHANGE, "/b": EXCHANGE * 2, "/c": EXCHANGE}
 
 
+async def test_an_endpoint_is_found_once_by_requests_at_the_same_time(proxy: Start, tmp_path: Path) -> None:
+    async with proxy("/a") as spy:
+        clients = [await spy.client() for _ in range(3)]
+        for client in clients[:2]:
+            await client.ask("POST", "/b", PING, JSON)
+        for _ in range(2):
+            await (await spy.server.call()).send(plain(PONG, JSON))
+        for client in clients[:2]:
+            assert await client.answer() == (200, PONG)
+        await called(spy, clients[2], "/b")
+    assert {path: len(messages) for path, messages in recorded(tmp_path).items()} == {"/a": 0, "/b": 6}
+
+
+async def test_endpoints_above_the_limit_are_forwarded_and_reported_once(
+    proxy: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy_module, "MAX_ENDPOINTS", 1)
+    async with proxy("/a") as spy:
+        for target in ("/b", "/c", "/c", "/d"):
+            await called(spy, await spy.client(), target)
+        lines = [spy.lines.get_nowait() for _ in range(spy.lines.qsize())]
+        assert lines[1:] == [
+            f"{spy.server.origin}/c and further MCP endpoints are not recorded: 1 others are"
+        ]
+    assert recorded(tmp_path) == {"/a": [], "/b": EXCHANGE}
+
+
 async def test_an_upstream_without_a_path_takes_the_first_endpoint(proxy: Start, tmp_path: Path) -> None:
     async with proxy("/") as spy:
         client = await spy.client()
@@ -69,10 +98,12 @@ async def test_an_endpoint_includes_the_path_to_which_it_redirects(proxy: Start,
 async def test_a_body_decides_after_it_has_arrived(proxy: Start, tmp_path: Path) -> None:
     async with proxy("/a") as spy:
         client = await spy.client()
-        head = f"POST /b HTTP/1.1\r\nHost: {spy.host}\r\n{JSON}\r\nContent-Length: {len(PING)}\r\n\r\n"
-        for part in (head.encode(), PING[:9], PING[9:]):
+        head = f"POST /b HTTP/1.1\r\nHost: {spy.host}\r\n{JSON}\r\nContent-Length: {len(PING)}\r\n"
+        client.writer.write(head.encode() + b"Expect: 100-continue\r\n\r\n")
+        assert await client.stream.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        for part in (PING[:9], PING[9:]):
             client.writer.write(part)
-            await client.writer.drain()
+            await asyncio.sleep(0)
         call = await spy.server.call()
         assert call.body == PING
         await call.send(plain(PONG, JSON))

@@ -119,11 +119,12 @@ async def test_a_request_that_can_be_misread_is_refused_and_the_connection_close
 
 async def test_a_malformed_chunk_in_a_later_packet_hangs_up_and_ends_the_body() -> None:
     ended: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+    began = asyncio.Event()
 
     async def read(request: HttpRequest) -> Response:
         try:
             async for _ in request.chunks():
-                pass
+                began.set()
         except BaseException as error:
             ended.set_result(error)
             raise
@@ -131,11 +132,30 @@ async def test_a_malformed_chunk_in_a_later_packet_hangs_up_and_ends_the_body() 
 
     async with connected(read) as (reader, writer):
         writer.write(b"POST / " + HEAD + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
-        await asyncio.sleep(0)
+        await began.wait()
         writer.write(b"zzz\r\n")
         assert isinstance(await ended, ConnectionError | asyncio.CancelledError)
         with suppress(ConnectionResetError):
             assert await reader.read() == b""
+
+
+async def test_a_request_after_a_refused_one_is_not_answered() -> None:
+    async with connected() as (reader, writer):
+        twice = b"GET / " + HEAD + b"Host: other\r\n\r\n"
+        writer.write(twice + b"GET /2 " + HEAD + b"\r\n" + twice)
+        assert (await answer(reader))[0] == 400
+        assert await reader.read() == b""
+
+
+async def test_a_connection_that_ends_with_its_request_is_closed_after_the_whole_request() -> None:
+    async def early(_: HttpRequest) -> Response:
+        return Response(body=b"early")
+
+    async with connected(early) as (reader, writer):
+        writer.write(b"POST / " + HEAD + b"Connection: close\r\nContent-Length: 6\r\n\r\nabc")
+        assert await answer(reader) == (200, b"early")
+        writer.write(b"def")
+        assert await reader.read() == b""
 
 
 async def test_an_old_client_gets_a_stream_that_ends_with_the_connection() -> None:

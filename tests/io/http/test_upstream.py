@@ -210,5 +210,7 @@ async def test_tls_goes_through_a_tunnel_of_the_proxy(tmp_path: Path) -> None:
             await asked(UpstreamClient(server.origin, trusted, proxy.with_user(None)))
         with pytest.raises(UpstreamError, match="--cacert FILE"):
             await asked(UpstreamClient(server.origin, trust(None, insecure=False)))
+        with pytest.raises(UpstreamError, match="--cacert FILE"):
+            await asked(UpstreamClient(server.origin, trust(None, insecure=False), proxy))
         listener.close()
         await asyncio.gather(*pipes)

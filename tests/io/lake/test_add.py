@@ -163,16 +163,27 @@ def test_a_recording_that_cannot_be_read_does_not_stop_the_others(
     found: list[Summary], tmp_path: Path
 ) -> None:
     folder = tmp_path / "recordings"
-    generated(folder, 3, 60)
+    generated(folder, 4, 60)
     listed = summaries(folder)
     listed[1].path.write_bytes(b"not a recording\n")
+    listed[2].path.unlink()
     lake, result = filled(tmp_path / "lake", listed)
 
     assert result.added == 2
-    assert [
-        listed[1].path.name in failure and "not an mcpspy recording" in failure for failure in result.failures
-    ] == [True]
+    gone, damaged = sorted(result.failures, key=lambda failure: "not an mcpspy recording" in failure)
+    assert gone.startswith(f"{listed[2].path}: no such file")
+    assert listed[1].path.name in damaged
+    assert "not an mcpspy recording" in damaged
     assert verify(lake).problems == []
+
+
+def test_a_folder_of_settings_that_cannot_be_written_is_one_line(
+    found: list[Summary], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    with pytest.raises(CannotStart, match=r"/lake\.key: Not a directory \(check the permissions\)"):
+        filled(tmp_path / "lake", found)
 
 
 def test_small_sessions_are_one_task_and_fail_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,15 +29,18 @@ executors.TASK_BYTES = 1 << 15
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
         print(main(["lake", "add", *sys.argv[1:], "--on", cluster.scheduler_address]))
+    with LocalCluster(n_workers=0, dashboard_address=None, host="127.0.0.1") as cluster:
+        print(main(["lake", "add", *sys.argv[1:], "--on", cluster.scheduler_address]))
     resource_tracker._resource_tracker._stop()  # Its process would outlive this one.
 """
     (tmp_path / "cluster.py").write_text(code, encoding="utf-8")
     command = [sys.executable, *map(str, (tmp_path / "cluster.py", tmp_path / "lake", recordings))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 
-    assert done.stdout.splitlines() == [f"{tmp_path / 'lake'}: 12 sessions added, 0 present", "0"], (
+    assert done.stdout.splitlines() == [f"{tmp_path / 'lake'}: 12 sessions added, 0 present", "0", "3"], (
         done.stderr
     )
+    assert ": this cluster has no workers (start one with dask worker tcp://127.0.0.1:" in done.stderr
     assert content(Lake(tmp_path / "lake")) == content(Lake(whole))
 
 

@@ -83,6 +83,16 @@ def test_large_files_are_not_merged(same_day: list[Summary], tmp_path: Path) -> 
     assert compact(lake, target=10) == (24, 24)
 
 
+def test_merged_files_have_about_the_target_size(same_day: list[Summary], tmp_path: Path) -> None:
+    lake, _ = filled(tmp_path / "lake", same_day)
+    before, sizes = content(lake), [file.size for file in lake.files("exchanges")]
+
+    compact(lake, target=2 * max(sizes) + 2)
+    assert len(lake.files("exchanges")) == 2  # Three of them, and the last one.
+    assert content(lake) == before
+    assert verify(lake).problems == []
+
+
 @pytest.mark.parametrize("table", ["exchanges", "tools"])
 def test_missing_rows_are_found(lake: Lake, table: str) -> None:
     (first, *_) = paths(lake, table)

@@ -198,10 +198,24 @@ def test_sql_changes_nothing(connection: LakeConnection, sql: str) -> None:
         connection.query(sql)
 
 
-def test_an_error_in_sql_is_one_line(connection: LakeConnection) -> None:
-    with pytest.raises(UsageError) as error:
-        connection.query("SELECT\n  nothing FROM exchanges")
-    assert "nothing" in str(error.value)
+@pytest.mark.parametrize("sql", ["SELECT\n  nothing FROM exchanges", "SELEC\n  nothing FROM exchanges"])
+def test_an_error_in_sql_is_one_line(sql: str, connection: LakeConnection) -> None:
+    for run in (connection.query, connection.arrow):
+        with pytest.raises(
+            UsageError, match=r"query: .*Error: .*(nothing|SELEC).*see mcpspy query --schema"
+        ) as error:
+            run(sql)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("rows", [10, 1_000_000])
+def test_an_error_in_a_late_row_is_one_line(rows: int, connection: LakeConnection) -> None:
+    sql = f"SELECT CASE WHEN i = {rows - 1} THEN error('late\n') ELSE i::VARCHAR END FROM range({rows}) t(i)"
+    with pytest.raises(CannotStart, match="late") as error:
+        [*connection.query(sql).rows]
+    assert "\n" not in str(error.value)
+    with pytest.raises(CannotStart, match="late") as error:
+        [*connection.arrow(sql)[1]]
     assert "\n" not in str(error.value)
 
 

@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -148,6 +149,34 @@ def test_a_lease_that_is_renewed_is_not_taken_over(url: str, monkeypatch: pytest
         Lake(url).exclusive(),
     ):
         pass
+
+
+@pytest.mark.parametrize("is_taken", [True, False], ids=["another has it", "no network"])
+def test_a_process_that_cannot_renew_its_lease_writes_nothing_more(
+    url: str, monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
+) -> None:
+    monkeypatch.setattr(storage, "LEASE", 0.2)
+    monkeypatch.setitem(storage.RETRIES, "max_retries", 0)
+    store, other = ObjectStore(url), ObjectStore(url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+
+    def write_until_it_is_lost() -> None:
+        with store.exclusive():
+            if is_taken:
+                other.replace(LOCK, b"another process")
+            else:
+                monkeypatch.setattr(store, "_store", ObjectStore(url)._store)
+            end = time.monotonic() + 30
+            while time.monotonic() < end:
+                try:
+                    store.replace("other", b"")
+                except OSError as error:
+                    if "object store not usable" not in str(error):
+                        raise
+
+    with pytest.raises(OSError, match="another mcpspy took over this lake"):
+        write_until_it_is_lost()
+    assert not is_taken or other.read(LOCK) == b"another process"
 
 
 def test_a_marker_is_created_once(url: str) -> None:

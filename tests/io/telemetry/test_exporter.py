@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
 
 from mcpspy.io.recording.background import export
 from mcpspy.io.recording.catalog import Catalog
-from mcpspy.io.recording.tail import new_sessions
+from mcpspy.io.recording.tail import RESTARTED, new_sessions
 from mcpspy.io.recording.writer import Writer
 from mcpspy.io.telemetry import exporter as module
 from mcpspy.io.telemetry.cursors import CursorFolder
@@ -202,6 +207,21 @@ async def test_a_rejected_span_is_reported_and_all_others_arrive(
     assert lines == [f"{receiver.url}: rejected 1 item of traces: HTTP 400: too old"]
 
 
+async def test_the_spans_that_a_collector_rejects_of_a_request_are_counted(
+    receiver: Receiver, state: Path, tmp_path: Path
+) -> None:
+    session, lines = Session(tmp_path), Lines()
+    session.call(2)
+    session.end()
+    partial_success = ExportTracePartialSuccess(rejected_spans=2, error_message="too old")
+    body = ExportTraceServiceResponse(partial_success=partial_success).SerializeToString()
+    receiver.answer = lambda signal, _: Answer(body=body) if signal == TRACES else None
+    made = await followed(receiver, state, lines, session.path)
+
+    assert lines == [f"{receiver.url}: rejected 2 items of traces: too old"]
+    assert made.sent[TRACES] == len(receiver.spans) - 2
+
+
 async def test_a_signal_that_the_collector_does_not_have_is_reported_once_and_not_waited_for(
     receiver: Receiver, state: Path, tmp_path: Path
 ) -> None:
@@ -254,6 +274,34 @@ async def test_a_folder_is_followed_from_live_sessions_on_and_earlier_ones_are_l
     assert sorted(names(receiver)) == ["session later", "session live", "tools/call t", "tools/call t"]
 
 
+async def test_a_folder_is_followed_from_where_the_last_exporter_ended(
+    receiver: Receiver, state: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "sessions"
+    session, elsewhere = Session(folder), Session(tmp_path / "elsewhere")
+    session.call()
+    elsewhere.call()
+
+    async def run_until(condition: Callable[[], bool], *paths: Path) -> None:
+        found = new_sessions(Catalog(str(folder)))
+        feed = partial(follow_folder, cursors=cursors(state), folder=folder, found=found)
+        if paths:
+            feed = partial(follow_sessions, paths=list(paths))
+        running = asyncio.create_task(exporter(receiver, state, Lines()).run(feed))
+        await asyncio.to_thread(receiver.until, condition)
+        running.cancel()
+        await asyncio.wait([running])
+
+    await run_until(lambda: len(receiver.spans) == 2, session.path, elsewhere.path)
+    session.end()
+    elsewhere.end()
+    await run_until(lambda: "session s" in names(receiver))
+
+    # The last request of the first exporter may have been acknowledged too late.
+    assert len(ids(receiver)) == 3
+    assert {*names(receiver)} == {"session s", "tools/call t"}
+
+
 async def test_the_exporter_in_the_background_follows_registered_sessions_and_ends_after_the_last(
     receiver: Receiver, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,8 +313,11 @@ async def test_the_exporter_in_the_background_follows_registered_sessions_and_en
     made, new = exporter(receiver, state, Lines()), state / "new"
     running = asyncio.create_task(made.run(partial(follow_registered, cursors=cursors(state), new=new)))
     await asyncio.to_thread(receiver.until, lambda: len(receiver.spans) == 2)
+    export(str(first.path), first.id, None)  # Once more, which changes nothing.
+    async with asyncio.timeout(BOUND):
+        while [*new.iterdir()]:  # noqa: ASYNC110 - a folder has no event.
+            await asyncio.sleep(0.01)
     assert not running.done()
-    assert [*new.iterdir()] == []
     first.end()
     second.end()
     async with asyncio.timeout(BOUND):
@@ -297,6 +348,47 @@ async def test_the_next_exporter_continues_with_the_telemetry_that_was_not_ackno
 
     assert len(ids(receiver)) == 4  # Perhaps twice: the last request of the first exporter may arrive late.
     assert receiver.items[LOGS] == []
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_the_exporter_in_the_background_waits_for_live_sessions_though_the_collector_fails(
+    receiver: Receiver, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_deleted: bool
+) -> None:
+    monkeypatch.setattr(module, "GIVE_UP", 0.1)
+    monkeypatch.setattr("mcpspy.io.recording.background.start", lambda *_: None)
+    session, refused = Session(tmp_path), list[str]()
+    session.call()
+    export(str(session.path), session.id, None)
+
+    def refuse(signal: str, _: object) -> Answer:
+        refused.append(signal)
+        return Answer(500)
+
+    receiver.answer = refuse
+    feed = partial(follow_registered, cursors=cursors(state), new=state / "new")
+    running = asyncio.create_task(exporter(receiver, state, Lines()).run(feed))
+    await asyncio.to_thread(receiver.until, lambda: len(refused) > 10)
+    assert not running.done()
+    if is_deleted:
+        session.path.unlink()
+    else:
+        session.end()
+    async with asyncio.timeout(BOUND):
+        await running
+    assert receiver.spans == []
+
+
+async def test_a_session_that_is_truncated_while_it_is_sent_is_one_line(
+    receiver: Receiver, state: Path, tmp_path: Path
+) -> None:
+    session, lines = Session(tmp_path), Lines()
+    session.call()
+    running = asyncio.create_task(followed(receiver, state, lines, session.path))
+    await asyncio.to_thread(receiver.until, lambda: receiver.spans)
+    os.truncate(session.path, 0)
+    await running
+
+    assert lines == [f"{session.path}: not exported: {RESTARTED}"]
 
 
 async def test_a_session_that_was_deleted_is_one_line(

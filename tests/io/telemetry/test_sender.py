@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from itertools import starmap
+from pathlib import Path
 
 import grpc
 import pytest
@@ -20,6 +22,7 @@ from mcpspy.errors import CannotStart
 from mcpspy.io.telemetry.options import GRPC, HTTP, LOGS, METRICS, TRACES, TelemetryOptions
 from mcpspy.io.telemetry.sender import LONGEST, Attributes, Item, OtlpSender, Outcome, SendResult, signal_of
 from tests.analysis.export.sessions import HEADER, call, failure, note, result
+from tests.io.forward.conftest import make_pki
 from tests.otlp_receiver import Answer, Receiver, plain
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -167,6 +170,20 @@ def test_long_and_invalid_text_of_peers_is_sent_in_a_form_that_the_protocol_allo
     assert receiver.spans[0].status.message.startswith("\\ud800xxx")
     assert len(receiver.spans[0].status.message) < LONGEST + 10
     assert len(receiver.items[LOGS][0][1].body.string_value) == LONGEST + 1
+
+
+@BOTH
+def test_a_collector_with_a_private_ca_is_trusted_if_its_ca_is_named(protocol: str, tmp_path: Path) -> None:
+    pki = make_pki(tmp_path)
+    with closing(Receiver(tls=(pki.certificate, pki.key))) as receiver:
+        made = items(call(0.1), result(0.2))[TRACES]
+        refused = sender(receiver, protocol, timeout=2.0).send(made)
+        sent = sender(receiver, protocol, cacert=str(pki.authority)).send(made)
+        assert len(receiver.spans) == len(made)
+
+    assert refused.outcome is Outcome.FAILED
+    assert "certificate" in refused.why.lower()
+    assert sent == SendResult(Outcome.SENT)
 
 
 @BOTH

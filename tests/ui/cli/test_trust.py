@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
+import threading
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -87,3 +89,49 @@ def test_a_changed_description_fails_the_check_in_every_format(
     known = read_lock(lock.read_text(encoding="utf-8"), "mcp.lock")["s"]
     assert known.policy.deny == ("rm",)
     assert main([*check, *server]) == 0
+
+
+ANSWERED = '{"jsonrpc": "2.0", "id": 1, "result": {"capabilities": {"tools": {}}}}'
+REFUSED = '{"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "unsupported protocol version"}}'
+
+
+@pytest.mark.parametrize(
+    ("program", "problem"),
+    [
+        (
+            r"sys.exit('\x1b[31mno API key')",
+            r"the server ended before it answered initialize (\x1b[31mno API key)",
+        ),
+        (f"print('''{ANSWERED}''')", "the server ended before it answered tools/list"),
+        (f"print('''{REFUSED}''')", "initialize failed: unsupported protocol version (record a session with"),
+        ("sys.stdin.read()", "no complete listing within 0.5 s"),
+    ],
+    ids=["ends", "ends after the handshake", "refuses", "hangs"],
+)
+def test_a_server_that_cannot_be_listed_is_named_with_the_reason(
+    program: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock = tmp_path / "mcp.lock"
+    code = f"import sys\nsys.stdin.readline()\n{program}"
+    limit = ["--timeout", "0.5" if "read()" in program else "30"]
+    assert main(["trust", "--lock", str(lock), *limit, "--", sys.executable, "-c", code]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert problem in line
+    assert not lock.exists()
+
+
+def test_a_server_that_loses_a_request_over_http_is_named_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def read_and_close() -> None:
+            for _ in range(2):  # The first connection only checks that the server listens.
+                with listener.accept()[0] as connection:
+                    connection.recv(65536)
+
+        threading.Thread(target=read_and_close, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        assert main(["trust", "--lock", str(tmp_path / "mcp.lock"), "--url", url]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{url}: initialize: cannot reach {url}: the server closed the connection" in line
