@@ -112,17 +112,13 @@ def test_the_path_of_a_descriptor_that_is_not_open_is_no_such_file() -> None:
 @posix_only
 @pytest.mark.parametrize("options", [[], ["--follow", "--format", "json"]], ids=str)
 def test_a_copy_that_does_not_fit_is_one_line_that_names_tmpdir(temporary: Path, options: list[str]) -> None:
-    import resource
-
     header, first, *rest = SESSION.read_bytes().splitlines(keepends=True)
     size = len(header + first) + 100
-    command = [*COMMAND, "show", *options, "-"]
+    limited = f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))"
+    limited += "; os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    command = [sys.executable, "-c", limited, *COMMAND[1:], "show", *options, "-"]
     with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
