@@ -67,10 +67,9 @@ def test_a_run_may_grow_while_the_process_of_its_host_runs(tmp_path: Path) -> No
         reused = {"pid": os.getpid(), "program": "python", "started": "2026-07-28T09:59:00.000Z"}
         write(tmp_path / "earlier.jsonl", EXIT, parent=reused, id="1" * 8, started="2026-07-28T09:59:01.000Z")
         runs = Runs(str(tmp_path))
-        earlier, run = (FollowedRun(runs, each) for each in runs.look())
-        assert run.run.id == find_run("run:last", str(tmp_path)).run.id
-        assert run.may_grow
-        assert not earlier.may_grow
+        followed = [FollowedRun(runs, each) for each in runs.look()]
+        assert followed[-1].run.id == find_run("run:last", str(tmp_path)).run.id
+        assert [run.may_grow for run in followed] == [False, True]
         host.communicate(b"\n")
-    assert not run.may_grow
+    assert [run.may_grow for run in followed] == [False, False]
     assert host_process.start_of(host.pid) is None
