@@ -46,7 +46,7 @@ def test_the_first_listings_are_added_one_after_the_other_and_the_handshake_stay
     assert [line.partition(str(file))[2] for line in said] == [": tools (1)", ": prompts (1)"]
 
 
-def test_what_a_lockfile_calls_volatile_stays_when_listings_are_added(tmp_path: Path) -> None:
+def test_volatile_members_stay_when_listings_are_added(tmp_path: Path) -> None:
     file, identity = tmp_path / "mcp.lock", ServerIdentity("sample", url="http://localhost/mcp")
     use = FirstUse(str(file), identity, print)
     use([*HELLO, *listed("tools/list", tools=[ADD, ECHO])])

@@ -102,7 +102,7 @@ def test_a_terminal_as_stdin_is_a_usage_error() -> None:
 
 
 @posix_only
-def test_the_path_of_a_descriptor_that_is_not_open_is_no_such_file() -> None:
+def test_the_path_of_a_closed_descriptor_is_reported_as_a_missing_file() -> None:
     done = mcpspy("show", "/dev/fd/77")
 
     assert (done.returncode, done.stdout) == (2, b"")

@@ -46,7 +46,7 @@ def test_sessions_of_http_join_a_run_by_the_process_of_their_client_or_by_a_trac
 @pytest.mark.parametrize(
     "client", [b'{"pid":"x"}', b'{"pid":7,}', b'{"pid":7,"program":"\xff"}', b'{"pid":7,"started":5}']
 )
-def test_a_damaged_line_about_a_client_is_no_evidence(tmp_path: Path, client: bytes) -> None:
+def test_a_damaged_line_about_a_client_is_ignored(tmp_path: Path, client: bytes) -> None:
     write(tmp_path / "stdio.jsonl", EXIT, name="stdio", parent=HOST)
     line = b'{"t":1.0,"note":"http","stream":"1","client":%b}\n' % client
     write(tmp_path / "damaged.jsonl", line, EXIT, name="damaged", id="1" * 8)
