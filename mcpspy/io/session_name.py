@@ -200,7 +200,8 @@ def _npm(namer: _Namer, words: list[str], folder: str, launcher: str) -> str:
 def _deno(namer: _Namer, words: list[str], folder: str, launcher: str) -> str:
     _, rest = _split(words, _VALUES[launcher])
     if rest[:1] == ["task"]:
-        return namer.folder(folder)
+        options, _ = _split(rest[1:], _VALUES[launcher])
+        return namer.folder(_joined(folder, options["--cwd"]) if "--cwd" in options else folder)
     if rest and rest[0] in ("run", "serve", "x"):
         _, rest = _split(rest[1:], _VALUES[launcher])
     if rest and rest[0].startswith(("npm:", "jsr:")):
@@ -330,7 +331,7 @@ _VALUES: dict[str, frozenset[str]] = {
         "npx bunx pnpx": "-p --package -c --call -w --workspace --prefix --registry --cache --userconfig",
         "npm pnpm yarn": _NPM,
         "bun": f"{_NPM} -r --preload --env-file -c --config",
-        "deno": "-c --config --import-map --lock --cert --env-file",
+        "deno": "-c --config --cwd --import-map --lock --cert --env-file",
         "uv uvx pipx": (
             "--directory --project --from --spec --with -w --with-editable --with-requirements --python -p --package"
             " --extra --group --env-file --config-file --cache-dir --index --index-url -i --default-index"

@@ -46,6 +46,23 @@ def test_the_first_listings_are_added_one_after_the_other_and_the_handshake_stay
     assert [line.partition(str(file))[2] for line in said] == [": tools (1)", ": prompts (1)"]
 
 
+def test_volatile_members_stay_when_listings_are_added(tmp_path: Path) -> None:
+    file, identity = tmp_path / "mcp.lock", ServerIdentity("sample", url="http://localhost/mcp")
+    use = FirstUse(str(file), identity, print)
+    use([*HELLO, *listed("tools/list", tools=[ADD, ECHO])])
+    text = file.read_text(encoding="utf-8")
+    text = text.replace("[servers.sample]\n", '[servers.sample]\nvolatile = ["instructions"]\n')
+    text = text.replace('name = "echo"\n', 'name = "echo"\nvolatile = ["description"]\n')
+    file.write_text(text, encoding="utf-8")
+
+    known = use(listed("prompts/list", prompts=[PROMPT]))
+
+    assert known.listed == ("tools", "prompts")
+    assert known.volatile == {"instructions"}
+    volatile = {name: item.volatile for name, item in known.items["tools"].items()}
+    assert volatile == {"add": frozenset(), "echo": {"description"}}
+
+
 def test_a_second_session_that_starts_at_once_does_not_replace_what_was_trusted(tmp_path: Path) -> None:
     file, identity = str(tmp_path / "mcp.lock"), ServerIdentity("sample", url="http://localhost/mcp")
     trusted = FirstUse(file, identity, print)([*HELLO, *listed("tools/list", tools=[ECHO])])
@@ -80,6 +97,16 @@ def test_an_unknown_server_is_refused_or_learned_or_not_checked(
         guard(file, identity, "block", first_use=False, may_be_unknown=False)
     assert guard(file, identity, "block", first_use=False, may_be_unknown=True) is None
     assert "it is not checked" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("first_use", [True, False])
+def test_a_lockfile_that_cannot_be_read_is_one_clear_line(tmp_path: Path, *, first_use: bool) -> None:
+    file, identity = tmp_path / "mcp.lock", ServerIdentity("sample", url="http://localhost/mcp")
+    file.write_bytes(b"version = 1 # caf\xe9\n")
+    with pytest.raises(UsageError, match=r"mcp\.lock: not UTF-8 \(TOML files must be UTF-8\)$"):
+        guard(str(file), identity, "block", first_use=first_use, may_be_unknown=True)
+    with pytest.raises(CannotStart, match=r": Is a directory \(is the path right\?\)$"):
+        guard(str(tmp_path), identity, "block", first_use=first_use, may_be_unknown=True)
 
 
 def test_a_new_program_with_the_same_interface_is_named(tmp_path: Path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,11 +19,12 @@ from mcpspy.core.replay.substitution import rule
 from mcpspy.core.session.exchange import State
 from mcpspy.errors import CannotStart
 from mcpspy.io import replay
-from mcpspy.io.client import ServerCommand, stdio
+from mcpspy.io.client import ServerAddress, ServerCommand, stdio
 from mcpspy.io.recording.recorder import RecordingTarget
 from mcpspy.io.replay import LoadOptions, LoadRunner, ReplayInterrupted, ReplayOptions, ReplayRun, run
 from tests.core.mock.talking import Talk
 from tests.io.changing import CARRY, command, patience, read, record
+from tests.io.files import CLIENT_FRAME, EXIT, POSIX, SERVER_FRAME, frame, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,6 +123,73 @@ def test_a_server_that_never_answers_initialize_is_a_failure(how: str, why: str,
     assert played.failed.endswith(why)
     assert command(how)[0] in played.failed
     assert played.last_words == (["first", "last"] if how == "dies" else [])
+
+
+STOPPED = """
+import json, os, signal, sys
+signal.alarm(60)
+asked = json.loads(os.read(0, 65536).splitlines()[0])
+result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+os.write(1, json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode() + b"\\n")
+signal.pause()
+"""
+
+
+@POSIX
+def test_a_server_that_no_longer_reads_is_reported_after_the_timeout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio, "PATIENCE", 0.1)
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x" * 1_000_000}}
+    result = {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
+    path = write(
+        tmp_path / "big.jsonl",
+        frame(0.1, "client", CLIENT_FRAME),
+        frame(0.2, "server", SERVER_FRAME),
+        frame(0.3, "client", call),
+        frame(0.4, "server", result),
+        EXIT,
+    )
+    target = ServerCommand([sys.executable, "-I", "-S", "-c", STOPPED])
+    where = RecordingTarget()
+    where.recording = False
+
+    (played,) = run(ReplayOptions(target, plans(read(path)), PlayerOptions(timeout=0.5), where))
+
+    assert "the server did not accept a message within 0.5 s" in played.warnings
+    assert [exchange.state for exchange in played.session.exchanges] == [State.OK, State.UNANSWERED]
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    """Answers `initialize`, and refuses everything else."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        is_first = asked.get("method") == "initialize"
+        answer = {**SERVER_FRAME, "id": asked.get("id")} if is_first else {"error": "out of order"}
+        body = json.dumps(answer).encode()
+        self.send_response(200 if is_first else 503)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_a_call_that_is_refused_with_an_http_status_fails_with_that_status(recorded: Session) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        bare = request_key(recorded, "same")
+        target = ServerAddress(f"http://127.0.0.1:{server.server_port}/mcp")
+        (played,) = run(ReplayOptions(target, bare.plans, bare.options, bare.where))
+        server.shutdown()
+        thread.join()
+
+    calls = [sent for sent in played.sent if sent.about != "initialize"]
+    assert calls
+    assert {sent.failed for sent in calls} == {'HTTP 503 Service Unavailable: {"error": "out of order"}'}
 
 
 def test_a_server_that_cannot_be_started_is_an_error_and_a_note(recorded: Session, tmp_path: Path) -> None:

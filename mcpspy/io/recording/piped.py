@@ -26,6 +26,8 @@ CHUNK = 1 << 20
 
 _OPEN_PIPES = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
+_failures: list[CannotStart] = []
+
 
 def is_piped(name: str) -> bool:
     """Return whether a session is read from an open pipe: `-`, or the path that a shell makes of `<(COMMAND)`."""
@@ -92,5 +94,11 @@ def _copy_rest(source: int, copy: int, shown: str) -> None:
     try:
         _copy(source, copy, shown)
     except CannotStart as error:
-        sys.stderr.write(f"mcpspy: {error}\n")
+        _failures.append(error)
     os.close(copy)
+
+
+def check_complete() -> None:
+    """Raise CannotStart if a copy that was followed has ended before its pipe."""
+    for error in _failures:
+        raise error

@@ -139,13 +139,11 @@ class _Evidence:
 
     def _take(self, line: bytes) -> None:
         if b'"client":{"pid":' in line and _NOTE.match(line):
-            self.hosts.update((host, None) for host in map(_decoded, _CLIENT.findall(line)))
+            for text in _CLIENT.findall(line):
+                with suppress(msgspec.DecodeError, UnicodeDecodeError):  # A damaged line does not count.
+                    self.hosts[_host(msgspec.json.decode(text, type=ProcessFields))] = None
         if b'"traceparent"' in line:
             self.traces.update(trace.decode() for trace in _TRACE.findall(line))
-
-
-def _decoded(text: bytes) -> HostProcess:
-    return _host(msgspec.json.decode(text, type=ProcessFields))
 
 
 def _host(process: ProcessFields) -> HostProcess:

@@ -232,6 +232,12 @@ class Writer:
         """Continue in a new file. It is complete before the old one points to it, because a reader may be following."""
         try:
             path, fd, size = self._new_part()
+            try:
+                self._point_to(path)
+            except OSError:  # Readers would not find the next part.
+                os.close(fd)
+                os.unlink(path)
+                raise
         except OSError as error:
             self._limit = self._size + self._max_size
             self._say(f"cannot start the next part of {self.path}: {error.strerror}; continuing in this file")
@@ -250,11 +256,15 @@ class Writer:
             os.unlink(path)
             raise
 
-    def _continue_in(self, path: str, fd: int, size: int, **fields: Value) -> None:
-        try:
-            os.write(self._fd, encode.note(self.now(), "part", {"next": os.path.basename(path), **fields}))
-        except OSError:  # The next part names the session itself; only the pointer is missing.
-            pass
+    def _point_to(self, path: str, **fields: Value) -> None:
+        """Write the note that names the next part."""
+        pointer = encode.note(self.now(), "part", {"next": os.path.basename(path), **fields})
+        written = os.write(self._fd, pointer)
+        if written < len(pointer):
+            _cut(self._fd, written)
+            raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    def _continue_in(self, path: str, fd: int, size: int) -> None:
         os.close(self._fd)
         self._fd, self.path = fd, path
         self._size = self._checked = size
@@ -303,7 +313,11 @@ class Writer:
             raise
         self._say(f"{self.path} was {'truncated' if is_cut else 'deleted'}; recording to {path}")
         # A viewer that still has the deleted file open has read these bytes.
-        self._continue_in(path, fd, size, **({} if is_cut else {"moved": size - begin}))
+        try:
+            self._point_to(path, **({} if is_cut else {"moved": size - begin}))
+        except OSError:  # What was moved is only in the new part, which names the session itself.
+            pass
+        self._continue_in(path, fd, size)
 
     def _refused(self, error: OSError, start: int) -> None:
         self._cut_back(start)

@@ -48,9 +48,11 @@ async def read_frame(reader: asyncio.StreamReader) -> tuple[dict[str, Any], byte
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
     except (ValueError, TypeError, AttributeError):
-        raise CannotStart(
-            "the other side does not speak the protocol of mcpspy", "is its shell quiet?"
-        ) from None
+        raise unknown_protocol() from None
+
+
+def unknown_protocol() -> CannotStart:
+    return CannotStart("the other side does not speak the protocol of mcpspy", "is its shell quiet?")
 
 
 def checksum(tail: bytes) -> int:

@@ -19,13 +19,22 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from mcpspy import __version__
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.control.socket import SOCKET, is_same_user
-from mcpspy.io.remote.frames import CHUNK, HELLO, PROTOCOL, TAIL, checksum, encoded, read_frame
+from mcpspy.io.remote.frames import (
+    CHUNK,
+    HELLO,
+    PROTOCOL,
+    TAIL,
+    checksum,
+    encoded,
+    read_frame,
+    unknown_protocol,
+)
 
 LIMIT = 1 << 30
 """Bytes of ended sessions that are copied, the newest first. Live ones always are."""
@@ -82,6 +91,8 @@ class Mirror:
         self._listening: dict[str, asyncio.AbstractServer] = {}
         self._connections: dict[int, asyncio.StreamWriter] = {}
         self._numbers = 0
+        self._attempts = 0
+        """Attempts to connect since the connection was lost."""
         self._to_ssh: asyncio.StreamWriter | None = None
         self._synced = threading.Event()
         self._trouble: McpspyError | None = None
@@ -144,26 +155,24 @@ class Mirror:
     async def _keep(self) -> None:
         """Stay connected until cancelled. Raises CannotStart if the first connection fails."""
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        attempts = 0
         try:
             while True:
                 try:
                     await self._connect()
-                    attempts = 0
                 except CannotStart as error:
                     if not self._synced.is_set():
                         raise
-                    if not attempts:
+                    if not self._attempts:
                         self.report(f"{error.args[0]}; connecting again …")
-                await asyncio.sleep(RETRY[min(attempts, len(RETRY) - 1)])
-                attempts += 1
+                await asyncio.sleep(RETRY[min(self._attempts, len(RETRY) - 1)])
+                self._attempts += 1
         finally:
             for server in self._listening.values():
                 server.close()
             for fd in self._files.values():
                 os.close(fd)
 
-    async def _connect(self) -> None:
+    async def _connect(self) -> NoReturn:
         """Copy until the connection ends. Raises CannotStart at its end, with the reason."""
         again = ["-oBatchMode=yes"] if self._synced.is_set() else []  # No prompt may write over the screen.
         ssh = [*self._ssh, "-T", "-oServerAliveInterval=5", *again, "--", self.host, self._command]
@@ -189,6 +198,7 @@ class Mirror:
             if is_greeted:
                 if self._synced.is_set():
                     self.report(f"connected to {self.host} again")
+                self._attempts = 0
                 self._to_ssh = process.stdin
                 self._announced.clear()
                 self._send({"do": "begin", "have": self._copied(), "limit": LIMIT})
@@ -196,6 +206,8 @@ class Mirror:
                     await self._take(*frame)
         except TimeoutError:
             raise CannotStart(f"--ssh {self.host}: no answer within {GREETING:.0f} s") from None
+        except (KeyError, TypeError, ValueError):  # A frame without its fields, or a line without end.
+            raise unknown_protocol() from None
         finally:
             self._to_ssh = None
             for number in list(self._connections):

@@ -24,6 +24,7 @@ from mcpspy.core.session.exchange import MAY_CHANGE
 from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import UsageError
 from mcpspy.io.mock.loader import RecordingsLoader
+from mcpspy.io.recording.piped import check_complete
 from mcpspy.io.recording.reader import Recording, RecordingState, summarize
 from mcpspy.io.recording.runs import RUN, find_run
 from mcpspy.io.recording.scan import part_after
@@ -155,6 +156,7 @@ def main(args: argparse.Namespace) -> int:
     else:
         printer.read()
     printer.end()
+    check_complete()
     return 0
 
 

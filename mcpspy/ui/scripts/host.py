@@ -25,6 +25,7 @@ from mcpspy.core.recording.decode import Frame
 from mcpspy.errors import McpspyError
 from mcpspy.io.control.protocol import connected, dumped, ended, greeted
 from mcpspy.io.http.listener import run_server
+from mcpspy.io.recording.recorder import say
 from mcpspy.ui.api.live import LiveExchange, LiveHead, LiveMessage, ScriptSession
 from mcpspy.ui.scripts.script import MESSAGE_HOOKS, Script, ScriptError
 
@@ -80,7 +81,7 @@ class ScriptHost(asyncio.BufferedProtocol):
         await self._ended.wait()
         if watching is not None:
             watching.cancel()
-        _exit_after(self._config["exit_timeout"])
+        self._exit_after(self._config["exit_timeout"])
         await self._notify_all("session_ended", self._session)
 
     # The connection.
@@ -209,7 +210,21 @@ class ScriptHost(asyncio.BufferedProtocol):
             try:
                 await self._call(script, hook, argument)
             except ScriptError as error:
-                self._tell_state(script=script.name, failed=str(error))
+                if self._ended.is_set():  # The session takes no more reports.
+                    say(f"script {script.name}: {error}")
+                else:
+                    self._tell_state(script=script.name, failed=str(error))
+
+    def _exit_after(self, seconds: float) -> None:
+        """End the process if the hooks at the end of the session do not return."""
+
+        def end() -> None:
+            say(f"script {self._script}: session_ended: not done after {seconds:g} s")
+            os._exit(1)
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
 
     def _decide_message(self, event: dict[str, Any]) -> None:
         text = event["text"].encode() if "text" in event else _from_base64(event["b64"])
@@ -336,13 +351,6 @@ def _from_base64(text: str) -> bytes:
     from base64 import b64decode
 
     return b64decode(text)
-
-
-def _exit_after(seconds: float) -> None:
-    """End the process if the hooks at the end of the session do not return."""
-    timer = threading.Timer(seconds, os._exit, (1,))
-    timer.daemon = True
-    timer.start()
 
 
 def _exit_with(parent: int) -> None:

@@ -59,3 +59,17 @@ def test_the_end_is_the_last_event_even_if_the_session_does_not_send_it(
         assert [event["event"] for event in connected_client.events()] == ["held", "end"]
         with pytest.raises(CannotStart, match="the session has ended"):
             connected_client.order("list")
+
+
+def test_the_error_for_a_session_that_is_killed_before_it_answers_has_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session, other = socket.socketpair()
+    other.sendall(b'{"mcpspy":1}\n')
+    monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
+    with ControlClient("x.sock") as asking:
+        session.sendall(b"unread")  # So that the system resets the connection.
+        other.close()
+        with pytest.raises(CannotStart, match="the session has ended: "):
+            asking.order("list")
+        assert list(asking.events()) == [{"event": "end"}]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from mcpspy.errors import CannotStart
+from mcpspy.io.control import protocol
 from mcpspy.io.control.client import AsyncControlClient
 from mcpspy.io.control.protocol import CommandRefused
 from mcpspy.io.control.server_poll import ThreadedServer
@@ -64,3 +66,37 @@ async def test_a_client_that_is_not_connected_may_lack_a_callback(
         await AsyncControlClient.open(opened.path, "no word")
     async with asyncio.timeout(30):
         await on_disconnect.wait()
+
+
+@pytest.mark.parametrize("last", [b"", b"[1]\n", b"not JSON\n"])
+async def test_a_session_that_ends_or_is_not_mcpspy_fails_the_commands_that_wait_and_all_later_ones(
+    monkeypatch: pytest.MonkeyPatch, last: bytes
+) -> None:
+    session, other = socket.socketpair()
+    other.sendall(b'{"mcpspy":1}\n')
+    monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
+    client = await AsyncControlClient.open("x.sock")
+    waiting = asyncio.ensure_future(client.order("list"))
+    await asyncio.sleep(0)
+    other.sendall(last)
+    if not last:
+        other.close()
+    async with asyncio.timeout(30):
+        assert [event async for event in client.events()] == [{"event": "end"}]
+        for order in (waiting, client.order("list")):
+            with pytest.raises(CannotStart, match="the session has ended"):
+                await order
+    await client.close()
+    other.close()
+
+
+async def test_a_command_without_a_response_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "RESPONSE_TIMEOUT", 0.05)
+    session, other = socket.socketpair()
+    other.sendall(b'{"mcpspy":1}\n')
+    monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
+    client = await AsyncControlClient.open("x.sock")
+    with pytest.raises(CannotStart, match=r"did not respond in 0\.05 s \(is its mcpspy suspended\?\)"):
+        await client.order("list")
+    await client.close()
+    other.close()

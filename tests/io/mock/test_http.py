@@ -11,6 +11,7 @@ from typing import Any, Literal
 import aiohttp
 import pytest
 
+from mcpspy.core.mock.clients import ClientRegistry
 from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.session import MockOptions
@@ -85,6 +86,14 @@ async def test_a_broken_stream_resumes_after_the_last_event() -> None:
         assert methods == ["roots/list", "notifications/message", 7]
         async with await mock.get(**{"Last-Event-ID": "4711"}) as response:
             assert response.status == 400
+
+
+async def test_a_get_that_does_not_accept_a_stream_is_refused() -> None:
+    async with spoken(echo()) as mock:
+        await mock.begin()
+        async with await mock.get(Accept="application/json") as response:
+            assert response.status == 406
+            assert (await received(response))["error"]["message"] == "Accept must name text/event-stream"
 
 
 async def test_there_is_one_get_stream_for_messages_without_a_request() -> None:
@@ -225,6 +234,37 @@ async def test_errors_of_2026_have_a_status() -> None:
             assert (got[0], got[1]["error"]["code"]) == (status, code)
     async with spoken(recent(), miss=-32601) as mock:
         assert (await mock.ask(1, "tools/nothing", _meta=modern()))[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "text"),
+    [
+        ({"method": "notifications/cancelled", "params": {"requestId": 1}}, 202, ""),
+        ({"id": 1, "method": "tools/list"}, 400, "_meta lacks io.modelcontextprotocol/protocolVersion"),
+        ({"id": 1, "result": {}}, 400, "not a request"),
+    ],
+)
+async def test_messages_of_2026_without_its_meta_are_accepted_only_as_notifications(
+    body: dict[str, object], status: int, text: str
+) -> None:
+    async with spoken(recent()) as mock:
+        data = json.dumps({"jsonrpc": "2.0", **body}).encode()
+        async with await mock.send(data, MCP_Protocol_Version="2026-07-28") as response:
+            assert response.status == status
+            said = await response.text()
+    assert text in said
+    assert bool(said) == (status == 400)
+
+
+async def test_a_client_of_2026_beyond_the_limit_ends_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "ClientRegistry", lambda: ClientRegistry[MockClient](1))
+    async with spoken(recent()) as mock:
+        said: list[tuple[int, str]] = []
+        for name in ("a", "b", "a"):
+            meta = {**modern(), "io.modelcontextprotocol/clientInfo": {"name": name, "version": "1"}}
+            status, answer = await mock.ask(1 + len(said), "tools/call", name="echo", _meta=meta)
+            said.append((status, answer["result"]["said"]))
+    assert said == [(200, "first")] * 3  # The mock has forgotten the first client, which begins again.
 
 
 async def test_headers_that_contradict_the_body_are_refused() -> None:

@@ -30,9 +30,11 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     assert list(folder.iterdir()) == []
 
 
+COMMAND = [sys.executable, "-m", "mcpspy"]
+
+
 def mcpspy(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "mcpspy", *map(str, arguments)]
-    return subprocess.run(command, input=stdin, capture_output=True, timeout=60)
+    return subprocess.run([*COMMAND, *map(str, arguments)], input=stdin, capture_output=True, timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -87,9 +89,56 @@ def test_stdin_that_is_not_a_recording_is_one_line(options: list[str], stdin: by
 
 
 @posix_only
+def test_a_terminal_as_stdin_is_a_usage_error() -> None:
+    terminal, stdin = os.openpty()
+    done = subprocess.run([*COMMAND, "show", "-"], stdin=stdin, capture_output=True, timeout=60)
+    os.close(terminal)
+    os.close(stdin)
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == (
+        b"mcpspy: show: -: stdin is a terminal (use COMMAND | mcpspy show -, or mcpspy show - < FILE)\n"
+    )
+
+
+@posix_only
+def test_the_path_of_a_closed_descriptor_is_reported_as_a_missing_file() -> None:
+    done = mcpspy("show", "/dev/fd/77")
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == b"mcpspy: /dev/fd/77: no such file (mcpspy ls lists the sessions)\n"
+
+
+@posix_only
+@pytest.mark.parametrize("options", [[], ["--follow", "--format", "json"]], ids=str)
+def test_a_copy_that_does_not_fit_is_one_line_that_names_tmpdir(temporary: Path, options: list[str]) -> None:
+    header, first, *rest = SESSION.read_bytes().splitlines(keepends=True)
+    size = len(header + first) + 100
+    limited = f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))"
+    limited += "; os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    command = [sys.executable, "-c", limited, *COMMAND[1:], "show", *options, "-"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(header + first)
+        process.stdin.flush()
+        if options:  # What has arrived is shown before.
+            assert b'"server/discover"' in process.stdout.readline()
+        printed, stderr = process.communicate(b"".join(rest), timeout=60)
+    assert process.returncode == 3
+    assert len(printed.splitlines()) < len(rest) // 2
+    assert stderr == (
+        b"mcpspy: cannot copy stdin: File too large (set TMPDIR to a folder with more space than %s)\n"
+        % os.fsencode(temporary)
+    )
+
+
+@posix_only
 def test_a_session_on_stdin_is_followed_while_it_arrives() -> None:
     header, first, *rest = SESSION.read_bytes().splitlines(keepends=True)
-    command = [sys.executable, "-m", "mcpspy", "show", "--follow", "--format", "json", "-"]
+    command = [*COMMAND, "show", "--follow", "--format", "json", "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -106,7 +155,7 @@ def test_a_session_on_stdin_is_followed_while_it_arrives() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=str)
 def test_a_signal_deletes_the_copy(temporary: Path, number: signal.Signals) -> None:
     header, first, *_ = SESSION.read_bytes().splitlines(keepends=True)
-    command = [sys.executable, "-m", "mcpspy", "show", "--follow", "--format", "json", "-"]
+    command = [*COMMAND, "show", "--follow", "--format", "json", "-"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:

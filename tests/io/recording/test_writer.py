@@ -15,7 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcpspy.core.recording.decode import Note
 from mcpspy.io.recording import writer
+from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.writer import BATCH, IOV_MAX, Writer, is_live
 
 if TYPE_CHECKING:
@@ -456,6 +458,31 @@ def test_a_recording_that_cannot_continue_is_retried_and_reported_once(
 
 
 @posix_only
+def test_a_disk_that_is_full_while_a_deleted_recording_continues_loses_no_written_line(
+    opened: Callable[..., Writer], said: list[str], disk: Disk, always_checked: None, tmp_path: Path
+) -> None:
+    created = opened()
+    first = created.path
+    created.write(line(1))
+    created._check_at = math.inf
+    os.unlink(first)
+    created.write([line(2), line(3)])
+    disk.room = created._size - len(line(3)) - 5  # The header, and not all lines.
+    created._check_at = 0.0
+    created.write(line(4))
+    assert list(tmp_path.iterdir()) == []
+
+    disk.room = 1 << 40
+    created.write(line(5))
+
+    header, *entries = notes(created.path)
+    assert header["part"] == 2
+    assert [entry["t"] for entry in entries if entry["note"] == "n"] == [1, 2, 3, 5]
+    assert [entry["entries"] for entry in entries if entry["note"] == "lost"] == [1]
+    assert said[0] == f"cannot write {first}: No space left on device; traffic continues unrecorded"
+
+
+@posix_only
 def test_a_recording_that_is_renamed_continues(
     opened: Callable[..., Writer], said: list[str], always_checked: None, tmp_path: Path
 ) -> None:
@@ -568,6 +595,28 @@ def test_a_disk_that_is_full_when_a_part_begins_leaves_no_empty_one(
     assert created.path == str(tmp_path / "x.part2.jsonl")
     assert notes(created.path)[0]["part"] == 2
     assert notes(created.path)[-1]["note"] == "after"
+
+
+@pytest.mark.parametrize("room", [0, 20])
+def test_a_part_to_which_the_disk_has_no_room_to_point_is_not_begun(
+    opened: Callable[..., Writer], disk: Disk, tmp_path: Path, said: list[str], room: int
+) -> None:
+    created = opened(max_size=250)
+    header = created._size
+    created.write(b'{"t":1,"note":"x","pad":"%b"}\n' % (b"x" * 250))
+    disk.room = header + len(',"part":2') + room
+    created.note(2, "lost")
+    disk.room = 1 << 40
+    created.note(3, "after")
+    created.write(b'{"t":4,"note":"x","pad":"%b"}\n' % (b"x" * 250))
+    created.note(5, "end")
+
+    assert said[0] == (
+        f"cannot start the next part of {tmp_path / 'x.jsonl'}: No space left on device; continuing in this file"
+    )
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["x.jsonl", "x.part2.jsonl"]
+    recorded = [entry.kind for entry in Recording(tmp_path / "x.jsonl") if isinstance(entry, Note)]
+    assert recorded == ["x", "lost", "after", "x", "part", "end"]
 
 
 def test_a_part_is_not_followed_by_an_empty_one(opened: Callable[..., Writer], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -86,6 +87,17 @@ class Machine:
             program.write_text(script, encoding="utf-8")
             program.chmod(0o700)
 
+    def has_login(self) -> bool:
+        """Return whether a program of this machine runs that ssh has started."""
+        return any(self._programs())
+
+    def disconnect(self) -> None:
+        """Kill the ssh that this process has started."""
+        found = subprocess.run(
+            ["pgrep", "-P", str(os.getpid()), "-f", "/ssh_config"], stdout=subprocess.PIPE, check=True
+        )
+        os.kill(int(found.stdout), signal.SIGKILL)
+
     def mirror(self, report: Callable[[str], None] = lambda _: None) -> Mirror:
         return Mirror("box", None, report, ssh=(str(self.ssh),))
 
@@ -101,12 +113,15 @@ class Machine:
         for pid in set(_own_children()) - self._before:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
+        return not any(self._programs()) and not set(_own_children()) - self._before
+
+    def _programs(self) -> Iterator[str]:
+        """Yield the processes of programs that run on the other machine."""
         mark = f"MCPSPY_DIR={self.sessions}".encode()
         for name in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):
                 if mark in Path(f"/proc/{name}/environ").read_bytes():
-                    return False
-        return not set(_own_children()) - self._before
+                    yield name
 
 
 @pytest.fixture

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from mcpspy import __version__
+from mcpspy.core.recording.decode import Frame
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.control import discovery
 from mcpspy.io.control.client import ControlClient
-from mcpspy.io.recording.reader import RecordingState, read_header_of, summarize
+from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of, summarize
+from mcpspy.io.recording.writer import Writer
+from mcpspy.io.remote import mirror
 from mcpspy.io.remote.mirror import Mirror
 from tests.io.files import EXIT, frame, write
 from tests.io.remote.conftest import BOUND, Machine, until
@@ -22,6 +28,11 @@ from tests.ui.tui.conftest import Live
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="--ssh needs Unix sockets")
 
 ASK = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+HELLO = f"""#!/bin/sh
+echo '{{"mcpspy_remote":1,"version":"{__version__}","folder":"/x"}}'
+"""
+"""The beginning of a program that greets as mcpspy does."""
+
 ECHO = Path(__file__).parents[2] / "servers" / "echo.py"
 
 
@@ -68,6 +79,22 @@ def test_a_live_session_is_followed_to_its_end_and_deleted_files_disappear(machi
         live.die()
 
 
+def test_the_next_part_of_a_live_session_is_copied_and_read(machine: Machine) -> None:
+    writer = Writer(str(machine.sessions), None, {"name": "srv"}, say=print, max_size=400)
+    first = Path(writer.path).name
+    try:
+        with machine.mirror() as copy:
+            until(lambda: same(machine, copy, first), "the first part")
+            for number in range(9):
+                writer.write(frame(number / 10, "client", {**ASK, "id": number}))
+            last = Path(writer.path).name
+            assert last != first
+            until(lambda: same(machine, copy, last), "the last part")
+            assert sum(1 for entry in Recording(copy.folder / first) if isinstance(entry, Frame)) == 9
+    finally:
+        writer.close()
+
+
 def test_messages_are_held_released_and_sent_through_the_connection(machine: Machine) -> None:
     command = [sys.executable, "-m", "mcpspy", "run", "--", sys.executable, str(ECHO)]
     server = subprocess.Popen(
@@ -101,6 +128,83 @@ def test_messages_are_held_released_and_sent_through_the_connection(machine: Mac
         server.stdout.close()
 
 
+def test_a_viewer_that_leaves_and_a_session_that_ends_close_both_ends(machine: Machine) -> None:
+    command = [sys.executable, "-m", "mcpspy", "run", "--", sys.executable, str(ECHO)]
+    with subprocess.Popen(
+        command,
+        env={**os.environ, **machine.environment},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as server:
+        assert server.stdin is not None
+        with machine.mirror() as copy:
+            until(lambda: list(copy.runtime.glob("*.sock")), "the socket")
+            (path,) = copy.runtime.glob("*.sock")
+            with ControlClient(str(path), "first") as client:
+                client.order("hold", query="tool:held")
+                assert client.order("list")
+            with ControlClient(
+                str(path), "second"
+            ) as client:  # The session has noticed that the first one left.
+                assert client.hello["session"] == path.stem
+                until(lambda: "first" not in str(client.order("list")), "the end of the first viewer")
+                server.stdin.close()
+                assert [event["event"] for event in client.events(BOUND)][-1] == "end"
+            until(lambda: not path.exists(), "the end of the socket")
+            with pytest.raises(CannotStart, match="the session has ended"):
+                ControlClient(str(path), "third")
+
+
+@pytest.mark.parametrize("how", ["truncated", "replaced"])
+def test_a_recording_that_begins_again_is_copied_again(machine: Machine, how: str) -> None:
+    call = [frame(number / 10, "client", {**ASK, "id": number}) for number in range(9)]
+    path = write(machine.sessions / "old.jsonl", *call, EXIT)
+    with machine.mirror() as copy:
+        until(lambda: same(machine, copy, "old.jsonl"), "the session")
+        if how == "replaced":
+            path.rename(machine.base / "moved.jsonl")
+        write(path, *call[:2], EXIT, id="cd34ef56")
+        until(lambda: same(machine, copy, "old.jsonl"), "the new content")
+
+
+def test_files_that_disappear_while_there_is_no_connection_disappear_from_the_copy(machine: Machine) -> None:
+    write(machine.sessions / "old.jsonl", EXIT)
+    write(machine.sessions / "kept.jsonl", EXIT)
+    os.mkfifo(machine.sessions / "pipe.jsonl")  # Would block its reader.
+    reports: list[str] = []
+    with machine.mirror(reports.append) as copy:
+        until(lambda: same(machine, copy, "old.jsonl") and same(machine, copy, "kept.jsonl"), "the sessions")
+        script = (machine.bin / "mcpspy").read_text(encoding="utf-8")
+        failing = "#!/bin/sh\necho 'out of order' >&2; exit 1\n"
+        machine.install(failing)
+        for losses in (1, 2):  # Each loss is reported, and none of the attempts after it.
+            machine.disconnect()
+            until(lambda losses=losses: len(reports) == 2 * losses - 1, "the report")  # type: ignore[misc]
+            if losses == 1:
+                machine.install(script)
+                until(lambda: len(reports) == 2, "the connection")
+                machine.install(failing)
+        (machine.sessions / "old.jsonl").unlink()
+        machine.install(script)
+        until(lambda: not (copy.folder / "old.jsonl").exists(), "the deletion")
+        assert os.listdir(copy.folder) == ["kept.jsonl"]
+    assert [each.partition(" (")[0].partition(";")[0] for each in reports] == [
+        *("lost the connection to box", "connected to box again") * 2
+    ]
+
+
+def test_a_machine_chooses_no_files_outside_of_the_copy(machine: Machine) -> None:
+    names = "../evil.jsonl", "/tmp/evil.jsonl", "sub/evil.jsonl", "evil.sh", ".."
+    events = [{"event": "file", "file": name, "at": 0, "live": True} for name in names]
+    events += [{"event": "data", "file": name, "at": 0, "size": 0} for name in names]
+    events += [{"event": "sockets", "sessions": ["../evil", "a/b", "x" * 65]}, {"event": "synced"}]
+    lines = "".join(f"echo {shlex.quote(json.dumps(each))}\n" for each in events)
+    machine.install(f"{HELLO}{lines}exec cat >/dev/null\n")
+    with machine.mirror() as copy:
+        found = {str(path.relative_to(copy.folder.parent)) for path in copy.folder.parent.rglob("*")}
+    assert found <= {"sessions", "live", "lock"}
+
+
 def test_a_lost_connection_comes_back_and_the_copy_continues(machine: Machine) -> None:
     live = Live(machine.sessions)
     reports: list[str] = []
@@ -109,10 +213,7 @@ def test_a_lost_connection_comes_back_and_the_copy_continues(machine: Machine) -
             live.calls(1, 3)
             until(lambda: same(machine, copy, live.path.name), "the calls")
             inode = (copy.folder / live.path.name).stat().st_ino
-            ssh = subprocess.run(
-                ["pgrep", "-P", str(os.getpid()), "-f", "/ssh_config"], stdout=subprocess.PIPE, check=True
-            )
-            os.kill(int(ssh.stdout), 9)
+            machine.disconnect()
             until(lambda: reports, "the report")
             assert state(copy.folder / live.path.name) is RecordingState.LIVE
             live.calls(4, 6)
@@ -160,6 +261,84 @@ def test_a_host_that_does_not_answer_is_one_clear_line(machine: Machine) -> None
     machine.stop()
     with pytest.raises(CannotStart, match=r"--ssh box: .*Connection refused"), machine.mirror():
         pass
+
+
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        ("#!/bin/sh\nexec sleep 3\n", r"--ssh box: no answer within 1 s$"),
+        ("#!/bin/sh\nhead -c 5000000 /dev/zero\n", r"^the other side does not speak the protocol"),
+        (HELLO + """echo '{"event":"file","file":"x.jsonl"}'\n""", r"^the other side does not speak"),
+        (
+            HELLO + "echo '[1]'\n",
+            r"^the other side does not speak the protocol of mcpspy \(is its shell quiet",
+        ),
+        (HELLO + "echo 'Session closed by administrator'\n", r"^the other side does not speak the protocol"),
+        (HELLO + 'echo \'{"event":"data","size":9}\'\n', r"^lost the connection to box$"),
+        (HELLO + "echo 'no space left' >&2; exit 1\n", r"^lost the connection to box \(no space left\)$"),
+    ],
+    ids=["silent", "no line", "no field", "JSON", "text", "torn", "failure"],
+)
+def test_a_machine_that_speaks_another_protocol_is_one_clear_line(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, script: str, error: str
+) -> None:
+    if "sleep" in script:  # ssh waits for its end, and has to be ended.
+        monkeypatch.setattr(mirror, "PATIENCE", 0.1)
+        monkeypatch.setattr(mirror, "GREETING", 1.0)
+    machine.install(script)
+    with pytest.raises(CannotStart, match=error), machine.mirror():
+        pass
+
+
+def test_without_an_ssh_program_the_error_has_a_hint(tmp_path: Path) -> None:
+    program = str(tmp_path / "ssh")
+    error = rf"--ssh: no program {program} \(install OpenSSH\)$"
+    with pytest.raises(CannotStart, match=error), Mirror("box", None, print, ssh=(program,)):
+        pass
+    Path(program).touch(0o600)
+    error = "--ssh box: Permission denied$"
+    with pytest.raises(CannotStart, match=error), Mirror("box", None, print, ssh=(program,)):
+        pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=str)
+@pytest.mark.parametrize("is_connected", [True, False])
+def test_a_signal_deletes_the_copy(machine: Machine, number: signal.Signals, *, is_connected: bool) -> None:
+    if not is_connected:
+        machine.install("#!/bin/sh\nexec cat\n")
+    write(machine.sessions / "old.jsonl", EXIT)
+    program = (
+        "import sys, time; from mcpspy.io.remote.mirror import Mirror\n"
+        "copy = Mirror('box', None, print, ssh=(sys.argv[1],))\n"
+        "print(copy.folder.parent, flush=True)\n"
+        "with copy: print('connected', flush=True); time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(machine.ssh)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().decode().strip())
+        assert folder.exists()
+        if is_connected:
+            assert process.stdout.readline() == b"connected\n"
+        else:
+            until(machine.has_login, "the login")
+        process.send_signal(number)
+        assert process.wait(BOUND) == -number
+    assert not folder.exists()
+
+
+def test_the_command_that_ssh_runs_is_not_for_users() -> None:
+    terminal, stdin = os.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "mcpspy", "remote"], stdin=stdin, capture_output=True, timeout=BOUND
+    )
+    os.close(terminal)
+    os.close(stdin)
+    assert done.returncode == 3
+    assert done.stderr.decode() == (
+        "mcpspy: remote: started by mcpspy tui --ssh HOST and mcpspy web --ssh HOST (use one of them)\n"
+    )
 
 
 def test_an_option_is_not_a_host() -> None:

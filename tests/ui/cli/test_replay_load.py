@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
 
+from mcpspy.ui.cli.main import main
+from tests.io.changing import CARRY, command
+from tests.io.files import POSIX
 from tests.ui.cli.replays import Ran
 
 if TYPE_CHECKING:
@@ -88,6 +92,24 @@ def test_invalid_options_are_reported_before_anything_starts(
 
     assert ran.code == 2
     assert why in ran.err
+
+
+@POSIX
+def test_runs_whose_server_no_longer_starts_fail_and_the_report_has_the_reason(
+    recorded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server = tmp_path / "server"
+    server.write_text(f'#!/bin/sh\nrm "$0"\nexec {shlex.join(command())}\n', encoding="utf-8")
+    server.chmod(0o700)
+    load = ["--clients", "1", "--rate", "1000", "--repeat", "3", "--carry", CARRY, "--no-record"]
+
+    assert main(["replay", str(recorded), *load, "--", str(server)]) == 1
+    out, error = capfd.readouterr()
+    assert f"    16  not sent: cannot start {server}: no such file\n3 runs · 8 requests in " in out
+    assert error == "mcpspy: 2 of 3 runs are different\n"
+
+    assert main(["replay", str(recorded), *load, "--", str(server)]) == 3
+    assert capfd.readouterr() == ("", f"mcpspy: cannot start {server}: no such file\n")
 
 
 def test_a_server_that_never_responds_is_one_line(recorded: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -244,6 +244,39 @@ def test_a_hook_that_raises_at_the_start_of_the_session_is_reported(tmp_path: Pa
     assert "session_started: ValueError: early (line 1)" in played.err[0]
 
 
+@pytest.mark.parametrize(
+    ("hook", "error"),
+    [
+        ("def session_ended(session): 1 / 0", "session_ended: ZeroDivisionError: division by zero (line 2)"),
+        ("def session_ended(session): time.sleep(99)", "session_ended: not done after 1 s"),
+        ("async def session_ended(session): await asyncio.sleep(99)", "session_ended: not done after 1 s"),
+        ("def session_ended(session): os.kill(os.getpid(), signal.SIGSTOP)", ""),
+    ],
+)
+def test_a_hook_that_fails_at_the_end_is_reported_and_the_session_ends(
+    hook: str, error: str, tmp_path: Path
+) -> None:
+    played = play(tmp_path, f"import asyncio, os, signal, time\n{hook}\n", calls=1)
+
+    assert (played.code, played.ids) == (0, [0])
+    assert played.err == ([f"mcpspy: script script.py: {error}"] if error else [])
+
+
+def test_scripts_without_a_control_socket_are_reported_and_traffic_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("MCPSPY_RUNTIME", str(tmp_path / "file"))
+    played = play(tmp_path, "def request(exchange): exchange.drop()\n")
+
+    assert (played.code, played.ids) == (0, [0, 1, 2])
+    viewers, scripts = played.err
+    assert viewers.startswith(f"mcpspy: viewers cannot connect to this session: {tmp_path / 'file'}: ")
+    assert scripts == (
+        "mcpspy: script script.py: cannot run without a control socket; traffic continues without it"
+    )
+
+
 def test_asynchronous_hooks_that_sleep_at_random_keep_the_order_and_lose_nothing(tmp_path: Path) -> None:
     played = play(
         tmp_path,
