@@ -123,9 +123,14 @@ def check_opened(seen: str, url: str) -> None:
 async def test_an_address_that_other_machines_reach_and_a_missing_browser_are_reported(
     tmp_path: Path,
 ) -> None:
+    code = """if True:
+        import sys, webbrowser
+        from mcpspy.ui.cli.main import main
+        webbrowser.open = lambda _: False
+        sys.exit(main(sys.argv[1:]))
+    """
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", "import webbrowser, sys; webbrowser.open = lambda _: False\n"
-          "from mcpspy.ui.cli.main import main; sys.exit(main(sys.argv[1:]))"),
+        *(sys.executable, "-c", code),
         *("web", "--dir", str(tmp_path), "--listen", "0.0.0.0:0", "--i-know", "--open"),
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
