@@ -33,20 +33,18 @@ class Output:
         self.colour = _has_color(terminal) if color == "auto" else color == "always"
         self.width = width if width is not None else shutil.get_terminal_size().columns if terminal else 0
         """Columns; 0 for lines of any length."""
-        encoding = sys.stdout.encoding or "ascii"
+        self._encoding = sys.stdout.encoding or "ascii"
         try:
-            "→←·…µ●○✗".encode(encoding)
+            "→←·…µ●○✗".encode(self._encoding)
             self._plain = False
         except UnicodeEncodeError:
             self._plain = True
 
     def line(self, text: str = "", tone: str | None = None) -> None:
         """Print one line, cut to the terminal's width; redaction placeholders are in reverse video."""
-        if self._plain:
-            encoding = sys.stdout.encoding or "ascii"
-            text = text.translate(_PLAIN).encode(encoding, "backslashreplace").decode("ascii")
+        text = self._encodable(text)
         if self.width:
-            text = cut(text, self.width)
+            text = self._encodable(cut(text, self.width))
         if self.colour and "[redacted:" in text:
             text = TEXT_PLACEHOLDER.sub("\x1b[7m\\g<0>\x1b[27m", text)
         if tone is not None and self.colour:
@@ -58,13 +56,16 @@ class Output:
         left = self.width or sys.maxsize
         made = ""
         for text, style in line:
-            shown = cut(text, left) if left > 0 else ""
+            shown = self._encodable(cut(self._encodable(text), left)) if left > 0 else ""
             left -= cells(shown)
             made += f"\x1b[{_codes(style)}m{shown}\x1b[0m" if style and self.colour and shown else shown
-        if self._plain:
-            encoding = sys.stdout.encoding or "ascii"
-            made = made.translate(_PLAIN).encode(encoding, "backslashreplace").decode("ascii")
         sys.stdout.write(made + "\n")
+
+    def _encodable(self, text: str) -> str:
+        """Escape the characters that the encoding of stdout lacks; glyphs are replaced by ASCII of one column."""
+        if not self._plain:
+            return text
+        return text.translate(_PLAIN).encode(self._encoding, "backslashreplace").decode(self._encoding)
 
     def flush(self) -> None:
         sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,16 @@ def test_invisible_characters_are_visible() -> None:
 
 def test_a_long_line_is_cut_and_counted() -> None:
     assert pretty(b"x" * (WIDE + 7)) == ["x" * WIDE + "… 7 more characters"]
+    assert pretty("é".encode() * (WIDE + 7)) == ["é" * WIDE + "… 7 more characters"]
+    assert pretty("é".encode() * WIDE) == ["é" * WIDE]
+
+
+def test_lines_are_a_sequence_with_its_ends() -> None:
+    lines = pretty(b'{"a":1}')
+    assert lines[-1] == "}"
+    for beyond in (3, -4):
+        with pytest.raises(IndexError):
+            lines[beyond]
 
 
 @given(st.binary(max_size=200))

@@ -269,6 +269,12 @@ def test_a_file_of_rules_that_cannot_be_read_is_one_line(
 ) -> None:
     assert main(["lint", "--self-test", str(tmp_path / "b.py")]) == 2
     assert "b.py: no such file" in capsys.readouterr().err
+    assert main(["lint", "--self-test", str(tmp_path)]) == 3
+    assert f"{tmp_path}: Is a directory (check the path)" in capsys.readouterr().err
+    opening = tmp_path / "opening.py"
+    opening.write_text(f"open({str(tmp_path)!r})\n", encoding="utf-8")
+    assert main(["lint", "--self-test", str(opening)]) == 2
+    assert capsys.readouterr().err.startswith(f"mcpspy: {opening}:1: IsADirectoryError: ")
     twice = ["--rules-file", str(rules_file)] * 2
     assert main(["lint", "--explain", "ENV101", *twice]) == 2
     assert "code ACME101: used twice" in capsys.readouterr().err

@@ -17,14 +17,10 @@ from mcpspy.ui.terminal import Output, cells, columns, cut
 class Terminal(io.StringIO):
     """A stdout that is a terminal."""
 
+    encoding = "utf-8"
+
     def isatty(self) -> bool:
         return True
-
-
-class Ascii(io.StringIO):
-    """A stdout that cannot encode arrows."""
-
-    encoding = "ascii"
 
 
 def a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
@@ -72,13 +68,32 @@ def test_a_pipe_gets_whole_lines_without_colour(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == "x" * 500 + "\n"
 
 
-def test_an_ascii_terminal_gets_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Ascii()
+@pytest.mark.parametrize(
+    ("encoding", "whole", "cut_off"), [("ascii", "> \\xe9 ~", "> \\xe~"), ("cp1252", "> é ~", "> é ~")]
+)
+def test_characters_that_the_encoding_of_stdout_lacks_are_replaced(
+    monkeypatch: pytest.MonkeyPatch, encoding: str, whole: str, cut_off: str
+) -> None:
+    screen = io.TextIOWrapper(io.BytesIO(), encoding, newline="")
     monkeypatch.setattr(sys, "stdout", screen)
 
     Output().line("→ é …")
+    Output().pieces([("→ é ", None), ("…", None)])
+    Output(width=6).line("→ é …")
+    Output(width=6).pieces([("→ é …", None)])
+    screen.seek(0)
 
-    assert screen.getvalue() == "> \\xe9 ~\n"
+    assert screen.read().splitlines() == [whole, whole, cut_off, cut_off]
+
+
+def test_pieces_have_colours_of_text_and_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = a_terminal(monkeypatch)
+
+    Output().pieces([("▀", "#ff0000 on #00ff10"), ("x", "#010203"), ("y", "key"), ("z", None)])
+
+    assert terminal.getvalue() == (
+        "\x1b[38;2;255;0;0;48;2;0;255;16m▀\x1b[0m\x1b[38;2;1;2;3mx\x1b[0m\x1b[36my\x1b[0mz\n"
+    )
 
 
 def test_columns_are_aligned_left_or_right_or_unchanged() -> None:

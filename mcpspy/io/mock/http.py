@@ -139,7 +139,7 @@ class Mock:
 
     async def read(self, read_on: Callable[[], bool]) -> None:
         """Read the rest of the recording and answer waiting requests. `read_on` returns False at the end."""
-        while not self._recordings.is_whole and read_on():
+        while read_on():
             for client in self._clients:
                 client.resume()
             await asyncio.sleep(0)

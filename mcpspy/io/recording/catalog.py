@@ -257,8 +257,12 @@ class Catalog:
                 or all(stamps.get(file) == stamp for file, stamp in known.stamps.items())
             ):
                 return False
-        elif Recording(self.folder / name).state is not RecordingState.LIVE:
-            return True  # Show the end of a session at once.
+        else:
+            try:
+                if Recording(self.folder / name).state is not RecordingState.LIVE:
+                    return True  # Show the end of a session at once.
+            except UsageError:  # The file was truncated or replaced.
+                return True
         return before is None or before.inode != stamps[name].inode or time.monotonic() >= known.again
 
     def _load(self) -> dict[str, _Known]:

@@ -60,7 +60,8 @@ def main(args: argparse.Namespace) -> int:
     if args.format == "text":
         _print(checked)
     else:
-        sys.stdout.write(_json(checked) if args.format == "json" else _junit(checked))
+        text = _json(checked) if args.format == "json" else _junit(checked)
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
     return 0 if all(result.is_met for _, results in checked for result in results) else FINDINGS
 
 

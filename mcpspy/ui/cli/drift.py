@@ -89,10 +89,10 @@ def _print(args: argparse.Namespace, executor: Executor | None) -> int:
     }
     found = drift(listed, calls, partial(_compared, executor))
     if args.format == "json":
-        sys.stdout.write(dumps(report.document(args.server, found, sessions)) + "\n")
+        sys.stdout.buffer.write(dumps(report.document(args.server, found, sessions)).encode() + b"\n")
     elif args.format == "markdown":
         for line in report.markdown(args.server, found, sessions):
-            sys.stdout.write(line + "\n")
+            sys.stdout.buffer.write(f"{line}\n".encode())
     elif args.format == "html":
         from mcpspy.ui.report.drift_html import page
 

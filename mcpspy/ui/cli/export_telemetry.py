@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mcpspy.analysis.export import RecordedSession
 from mcpspy.analysis.export.otlp import spans_of
@@ -28,6 +28,8 @@ from mcpspy.ui.cli.arguments import filled, read_headers_of, recordings
 
 if TYPE_CHECKING:
     from mcpspy.io.telemetry.exporter import TelemetryExporter
+
+Result = TypeVar("Result")
 
 LONGEST_LOG = 1 << 20
 """Bytes of the log of the exporter in the background, after which it begins again."""
@@ -108,7 +110,7 @@ def _follow_in_background(args: argparse.Namespace) -> int:
     from mcpspy.io.telemetry.background import lock_background, registered
 
     log = partial(_log, folder / "log")
-    while (lock := lock_background(folder)) is not None:
+    while (lock := _written(lambda: lock_background(folder))) is not None:
         try:
             options = read_telemetry(args)
             from mcpspy.io.telemetry.exporter import follow_registered
@@ -154,8 +156,14 @@ def _run(
 
 
 def _cursors(options: TelemetryOptions) -> CursorFolder:
+    folder = Path(state_folder("telemetry"))
+    return _written(lambda: CursorFolder(folder, f"{options.protocol} {options.endpoint}"))
+
+
+def _written(write: Callable[[], Result]) -> Result:
+    """Return the result of a function that writes to the state folder; raise CannotStart if it cannot."""
     try:
-        return CursorFolder(Path(state_folder("telemetry")), f"{options.protocol} {options.endpoint}")
+        return write()
     except OSError as error:
         raise CannotStart(f"cannot write to {error.filename}: {error.strerror}") from None
 

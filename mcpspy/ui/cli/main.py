@@ -122,6 +122,7 @@ class _OutputStream(io.RawIOBase):
 def _check_standard_streams() -> None:
     """Report errors of stdout, ignore those of stderr, and open streams that were closed before the start.
 
+    Characters that the encoding of a stream lacks are escaped.
     A closed stdin is empty, and a closed stdout is an error as soon as something is written. Without this, the next
     file that is opened would become stdout.
     """
@@ -140,6 +141,8 @@ def _check_standard_streams() -> None:
                 name: getattr(stream, name)
                 for name in ("encoding", "errors", "line_buffering", "write_through")
             }
+            if settings["errors"] == "strict":
+                settings["errors"] = "backslashreplace"
         setattr(sys, name, io.TextIOWrapper(io.BufferedWriter(_OutputStream(fd, raw)), **settings))
 
 

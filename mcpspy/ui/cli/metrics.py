@@ -123,7 +123,7 @@ async def _follow(path: Path, metrics: PrometheusMetrics) -> None:
             for line in block.lines:
                 session.add(read_entry(line))
             if block.damaged is not None and not block.damaged.data:
-                say(f"metrics: {path}: {block.damaged.why}; it is no longer counted")
+                say(f"metrics: {path}: the file was truncated or replaced, and is no longer counted")
                 return
         is_over = True
     except (McpspyError, OSError) as error:

@@ -87,8 +87,6 @@ class CommandParser(argparse.ArgumentParser):
             return
         choices = [str(choice) for choice in action.choices]
         name = action.option_strings[-1] if action.option_strings else action.metavar or action.dest.upper()
-        if not isinstance(name, str):
-            name = action.dest.upper()
         hint = did_you_mean(str(value), choices)
         self._fail(f"{name} {value}: not one of {', '.join(choices)}", hint)
 

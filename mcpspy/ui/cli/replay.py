@@ -52,7 +52,7 @@ from mcpspy.ui.terminal import Output, StatusLine
 if TYPE_CHECKING:
     from mcpspy.io.client import ServerTarget
     from mcpspy.io.recording.atomic import Replacement
-    from mcpspy.io.replay import ReplayOptions, ReplayRun
+    from mcpspy.io.replay import LoadOptions, ReplayOptions, ReplayRun
 
 TAKES_COMMAND = True
 
@@ -153,7 +153,7 @@ def main(args: argparse.Namespace) -> int:
             f"{path}: --update cannot replace a recording in several parts",
             "record the new session with --record",
         )
-    replacement = Replacement(path) if args.update else _overwritten(args)
+    replacement = Replacement(path) if args.update else _overwritten(args, load)
     if replacement is not None:
         where.record = str(replacement.new)
     status = StatusLine()
@@ -241,12 +241,14 @@ def _recorded(path: Path) -> Session:
     return session
 
 
-def _overwritten(args: argparse.Namespace) -> Replacement | None:
+def _overwritten(args: argparse.Namespace, load: LoadOptions | None) -> Replacement | None:
     """Return the recording that --record and --force replace, None if there is none; raise UsageError."""
     if not args.force:
         return None
     if args.record is None or args.no_record:
         raise UsageError("replay: --force requires --record FILE")
+    if load is None and (args.repeat or 1) > 1:  # A load test records one run.
+        raise UsageError("replay: --force and --repeat exclude each other", "each run is a recording")
     path = Path(args.record)
     if path.is_dir() or not path.exists():
         return None

@@ -228,7 +228,7 @@ def _print_mock(recordings: Recordings, args: argparse.Namespace) -> None:
     found = mock_entries(recordings.interactions)
     if args.format == "json":
         for entry in found:
-            sys.stdout.write(orjson.dumps(entry._asdict()).decode() + "\n")
+            sys.stdout.buffer.write(orjson.dumps(entry._asdict(), option=orjson.OPT_APPEND_NEWLINE))
         return
     output = Output(args.color, args.width)
     method, target, *numbers = MOCK_WIDTHS

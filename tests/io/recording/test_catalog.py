@@ -70,6 +70,15 @@ def test_a_session_that_grows_ends_or_goes_is_noticed(
     assert catalog.look() == []
 
 
+def test_a_live_session_whose_file_is_emptied_is_no_longer_listed(tmp_path: Path, live: Writer) -> None:
+    catalog = Catalog(str(tmp_path))
+    assert len(catalog.look()) == 1
+
+    Path(live.path).write_bytes(b"")
+
+    assert len(catalog.look()) == 0
+
+
 def test_a_large_file_that_grows_is_let_alone_for_a_while(
     tmp_path: Path, live: Writer, reads: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from mcpspy.analysis.export import FORMATS
 from mcpspy.io.extras import install_command
+from mcpspy.ui.cli import export_telemetry
 from mcpspy.ui.cli.main import main
 from tests.otlp_receiver import Answer, Receiver
 from tests.ui.conftest import CONVERSATION
@@ -166,6 +168,8 @@ def test_a_terminal_gets_nothing_that_it_acts_on(
         (["--format", "har", "--background"], "--background requires --follow"),
         (["--follow", "--format", "har"], "--follow excludes --output and any --format but otlp"),
         (["--follow", "-q", "x"], "--follow excludes --filter"),
+        (["--follow", "--config", "CONFIG"], "--follow needs --endpoint URL, or a table [telemetry] in "),
+        (["--follow", "--cacert", "x"], "--cacert requires --endpoint URL"),
         (["--follow", "--endpoint", "http://h", "--signals", "spans"], "--signals spans: unknown signal"),
         (["--endpoint", "http://h", "--header", "nothing"], "--header: not a valid header"),
         (["--format", "csv", "absent"], "absent: no such file or session"),
@@ -179,6 +183,9 @@ def test_a_wrong_command_line_is_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     make_recording()
+
+    (settings := tmp_path / "mcpspy.toml").write_text("", encoding="utf-8")
+    arguments = [str(settings) if each == "CONFIG" else each for each in arguments]
 
     assert main(["export", "--dir", str(tmp_path), *arguments]) == 2
     printed = capsys.readouterr()
@@ -255,6 +262,37 @@ def test_an_ended_session_is_followed_to_its_end(
     assert capsys.readouterr().out == f"{receiver.url}: sent 3 traces\n"
     assert receiver.headers[0]["x-token"] == "s3"
     receiver.close()
+
+
+def test_an_exporter_in_the_background_writes_its_errors_to_a_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    settings = tmp_path / "mcpspy.toml"
+    settings.write_text("[telemetry]\nendpoint = 7\n", encoding="utf-8")
+    for lines in (1, 2):
+        assert main(["export", "--follow", "--background", "--config", str(settings)]) == 2
+        (log,) = tmp_path.glob("state/**/log")
+        found = log.read_text(encoding="utf-8").splitlines()
+        assert len(found) == lines
+        assert re.match(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ {re.escape(str(settings))}: ", found[-1])
+    log.write_bytes(b"x" * (export_telemetry.LONGEST_LOG + 1))
+    main(["export", "--follow", "--background", "--config", str(settings)])
+    assert len(log.read_text(encoding="utf-8").splitlines()) == 1
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("options", [["--endpoint", "http://h"], ["--background"]])
+def test_a_state_folder_that_cannot_be_written_is_one_line(
+    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (file := tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("XDG_STATE_HOME", str(file))
+
+    assert main(["export", "--follow", *options]) == 3
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"mcpspy: cannot write to {file}")
+    assert printed.count("\n") == 1
 
 
 def test_a_collector_that_is_not_there_is_one_line(

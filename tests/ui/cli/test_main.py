@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from mcpspy.errors import CannotStart
+from mcpspy.io.extras import install_command
 from mcpspy.ui.cli import ls
 from mcpspy.ui.cli import main as cli_main
 from mcpspy.ui.cli.main import COMMANDS, GROUPS, main, usage
@@ -162,3 +164,24 @@ def test_words_after_two_dashes_are_the_server_command_and_not_options(
     assert main(["ls", "x", "--fast", "--", "cmd", "--fast", "--", "-x"]) == 0
     assert main(["ls", "x"]) == 0
     assert got == [("x", ["cmd", "--fast", "--", "-x"], True), ("x", [], False)]
+
+
+def test_a_bug_is_one_line_even_if_its_traceback_cannot_be_saved(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    raising(monkeypatch, ZeroDivisionError("oops"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+
+    assert main(["ls"]) == cli_main.BUG
+    assert capsys.readouterr().err == (
+        "mcpspy: a bug in mcpspy: ZeroDivisionError: oops (its traceback could not be saved)\n"
+    )
+
+
+def test_a_package_that_is_not_installed_is_reported_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raising(monkeypatch, ModuleNotFoundError("No module named 'orjson'", name="orjson"))
+
+    assert main(["ls"]) == 3
+    assert capsys.readouterr().err == f"mcpspy: the package orjson is not installed ({install_command()})\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -110,3 +110,41 @@ def test_an_empty_command_is_a_usage_error(command: list[object], folder: Path) 
     code, stderr = outcome([*command, "--", ""])
     assert (code, stderr.count("\n")) == (2, 1)
     assert stderr.startswith(f"mcpspy: {command[0]}: COMMAND is empty")
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (["show"], "café"),
+        (["show", "--mock", "--format", "json"], '"about":"café 雨"'),
+        (["check", "--expect-tool", "雨", "--format", "junit"], "雨"),
+        (["check", "--expect-tool", "雨"], "\\u96e8"),
+        (["stats"], "café \\u96e8"),
+        (["drift", "--server", "tested", "--format", "markdown"], "café 雨"),
+        (["drift", "--server", "tested", "--format", "json"], "café 雨"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_text_that_the_encoding_of_stdout_lacks_is_escaped_and_reports_are_utf_8(
+    command: list[str], text: str, folder: Path, make_recording: Callable[..., Path]
+) -> None:
+    tool = '{"name":"café 雨","inputSchema":{"type":"object"}}'
+    said = [
+        ("client", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'),
+        ("server", f'{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{tool}]}}}}'),
+        ("client", '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"café 雨"}}'),
+        ("server", '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"→"}]}}'),
+    ]
+    sessions = folder / "sessions"
+    path = make_recording([(side, line.encode()) for side, line in said], folder=sessions)
+    make_recording(
+        [(side, line.encode().replace(b"object", b"string")) for side, line in said], folder=sessions
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mcpspy", *command, sessions if command[0] == "drift" else path],
+        env=os.environ | {"PYTHONIOENCODING": "cp1252"}, stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+    )  # fmt: skip
+    is_report = any(name in command for name in ("json", "junit", "markdown"))
+
+    assert_no_bug(done.returncode, done.stderr.decode("cp1252"), folder)
+    assert text in done.stdout.decode("utf-8" if is_report else "cp1252")

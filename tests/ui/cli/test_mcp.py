@@ -166,3 +166,18 @@ def test_no_file_changes_if_one_host_is_unknown(home: Path) -> None:
 
     assert main(["mcp", "install", "claude-code", "zed"]) == 2
     assert path.read_text(encoding="utf-8") == "{}\n"
+
+
+@pytest.mark.usefixtures("sdk")
+def test_a_file_in_which_an_entry_has_no_place_is_reported_and_not_changed(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir()
+    path.write_text("mcp_servers = {}\n", encoding="utf-8")
+
+    assert main(["mcp", "install", "codex"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"mcpspy: {path}: mcp_servers: no entry can be added here (add it by hand: ")
+    assert error.count("\n") == 1
+    assert path.read_text(encoding="utf-8") == "mcp_servers = {}\n"

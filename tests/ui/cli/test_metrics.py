@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
+from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.io.extras import install_command
+from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.cli.main import main
 
 
@@ -26,3 +31,37 @@ def test_without_its_package_it_names_the_extra(
     assert capsys.readouterr().err == (
         f"mcpspy: metrics needs prometheus-client, which is not installed ({install_command('metrics')})\n"
     )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be truncated")
+def test_a_session_that_is_replaced_is_reported_and_no_longer_counted(tmp_path: Path) -> None:
+    writer = Writer(str(tmp_path), None, {"name": "weather"}, say=print)
+    writer.write(
+        FrameEncoder("client").feed(0.1, b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+    )
+    with subprocess.Popen(
+        [sys.executable, "-m", "mcpspy", "metrics", "--listen", ":0", "--dir", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        url = process.stdout.readline().strip()
+        assert any('sender="client"' in metrics(url) for _ in range(1000))
+        (path := Path(writer.path)).write_bytes(b"")
+        line = process.stderr.readline()
+        left = metrics(url)
+        process.terminate()
+    writer.close()
+
+    assert line == (
+        f"mcpspy: metrics: {path}: the file was truncated or replaced, and is no longer counted\n"
+    )
+    assert 'live{server="weather"} 0.0' in left
+
+
+def metrics(url: str) -> str:
+    with urlopen(url, timeout=20) as response:
+        return str(response.read(), "utf-8")

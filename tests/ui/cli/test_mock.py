@@ -250,6 +250,52 @@ def test_over_http_strict_speaks_for_all_clients_together(recording: Path) -> No
     ]
 
 
+LONG = 200
+"""Exchanges of a recording of which a part is read while the mock serves."""
+
+
+def incomplete_recording(make_recording: Make, exchanges: int) -> Path:
+    said = [("client", call(1, n=1)), ("server", line(id=1, result={"said": "x" * 2000}))]
+    return make_recording(said * exchanges, torn=b'{"t":')
+
+
+@pytest.mark.parametrize("exchanges", [1, LONG])
+def test_over_http_warnings_about_the_recording_and_the_address_are_printed(
+    exchanges: int, make_recording: Make
+) -> None:
+    path = incomplete_recording(make_recording, exchanges)
+    with subprocess.Popen(
+        [sys.executable, "-m", "mcpspy", "mock", str(path), "--http", "0.0.0.0:0"],
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    ) as process:
+        assert process.stderr is not None
+        exposed, *others = (process.stderr.readline() for _ in range(3))
+        process.send_signal(signal.SIGTERM)
+
+    assert exposed == (
+        "mcpspy: warning: listening on 0.0.0.0: other machines can read the recording through mcpspy\n"
+    )
+    url, incomplete = sorted(others, key=lambda text: "incomplete" in text)
+    assert url.startswith("mcpspy: http://")
+    assert incomplete == f"mcpspy: {path}: the last line is incomplete (5 bytes, skipped)\n"
+
+
+def test_over_http_long_recordings_of_two_servers_are_refused(make_recording: Make) -> None:
+    path = incomplete_recording(make_recording, LONG)
+    other = path.with_name("other.jsonl")
+    other.write_bytes(path.read_bytes().replace(b'["tested"', b'["another"'))
+    done = subprocess.run(
+        [sys.executable, "-m", "mcpspy", "mock", str(path), str(other), "--http", "0"],
+        capture_output=True,
+        timeout=30,
+    )
+
+    assert done.returncode == 2
+    assert b"other.jsonl of another --x (use --merge to serve them as one server)\n" in done.stderr
+
+
 def _post(url: str, session: str = "", **members: Any) -> tuple[str, Any]:
     headers = {"Content-Type": "application/json", **({"Mcp-Session-Id": session} if session else {})}
     request = urllib.request.Request(url, line(**members), headers)

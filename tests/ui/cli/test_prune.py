@@ -84,6 +84,13 @@ def test_json_names_the_files_and_the_bytes(folder: Path, capfdbinary: pytest.Ca
     assert document["freed"] == one["size"] + two["size"]
 
 
+@pytest.mark.parametrize("started", ["soon", "2020-01-01T00:00:00", "2020"])
+def test_a_session_without_a_valid_start_is_not_old(tmp_path: Path, started: str) -> None:
+    write(tmp_path / "a.jsonl", EXIT, id="0000000a", started=started)
+    assert main(["prune", "--dir", str(tmp_path), "--older-than", "1d"]) == 0
+    assert left(tmp_path) == {"a"}
+
+
 def test_a_live_session_is_never_deleted(folder: Path) -> None:
     writer = Writer(str(folder), None, {"name": "live"}, say=pytest.fail, max_size=1)
     for number in range(3):  # Four parts, of which only the last is open.

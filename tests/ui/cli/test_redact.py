@@ -179,6 +179,7 @@ def test_a_file_that_cannot_be_written_is_reported_and_the_others_are_redacted(
             ["FOLDER/empty", "--check"],
             "FOLDER/empty: this folder contains no recordings (name another folder)",
         ),
+        (["FOLDER", "-o", "FOLDER/in.jsonl/x"], "FOLDER/in.jsonl/x: Not a directory (use another folder)"),
         (["FOLDER/in.jsonl", "--check", "--workers", "2"], "not a folder, which --workers and --on need"),
     ],
 )
@@ -186,7 +187,8 @@ def test_a_wrong_folder_is_one_line(
     recorded: Path, tmp_path: Path, arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (recorded.parent / "empty").mkdir()
-    assert main(["redact", *(each.replace("FOLDER", str(tmp_path)) for each in arguments)]) == 2
+    code = main(["redact", *(each.replace("FOLDER", str(tmp_path)) for each in arguments)])
+    assert code == (3 if "Not a directory" in error else 2)
     printed = capsys.readouterr()
     assert printed.out == ""
     assert error.replace("FOLDER", str(tmp_path)) in printed.err

@@ -9,6 +9,7 @@ import pytest
 
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart
+from mcpspy.io.recording.writer import Writer
 from mcpspy.io.replay import ReplayRun
 from mcpspy.ui.cli.main import main
 from mcpspy.ui.cli.replay import raise_failure
@@ -77,6 +78,80 @@ def test_a_new_session_replaces_an_earlier_one_only_with_force(
     assert len(list(new.parent.glob("*.jsonl"))) == 2
 
 
+def test_a_load_test_replaces_an_earlier_session_by_its_first_run(
+    recorded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    new = tmp_path / "now" / "new.jsonl"
+    force = "--record", str(new), "--force", "--clients", "2", "--repeat", "2"
+    for written in (["new.jsonl"], ["new.jsonl", "new.jsonl.bak"]):
+        ran = Ran(capfd, recorded, "same", *force)
+        assert ran.code == 0
+        assert f"recorded to {new}" in ran.err
+        assert sorted(path.name for path in new.parent.iterdir()) == written
+
+
+def test_a_live_session_is_not_replaced(
+    recorded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    writer = Writer(str(tmp_path / "live"), None, {"name": "weather"}, say=pytest.fail)
+    ran = Ran(capfd, recorded, "same", "--record", writer.path, "--force")
+    writer.close()
+
+    assert ran.code == 2
+    assert ran.err == f"mcpspy: replay: --record {writer.path}: a live session (use another name)\n"
+
+
+def test_a_recording_in_parts_is_not_updated(recorded: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    lines = recorded.read_bytes().splitlines(keepends=True)
+    last = b'{"t":9.0,"note":"part","next":"changing.part2.jsonl"}\n'
+    recorded.write_bytes(b"".join([*lines[:-1], last]))
+    second = recorded.with_name("changing.part2.jsonl")
+    second.write_bytes(lines[0].replace(b"{", b'{"part":2,', 1) + lines[-1])
+
+    ran = Ran(capfd, recorded, "result", "--update")
+
+    assert ran.code == 2
+    assert (
+        "--update cannot replace a recording in several parts (record the new session with --record)"
+        in ran.err
+    )
+    assert recorded.read_bytes().endswith(last)
+
+
+def test_each_of_several_runs_is_compared_and_recorded(
+    recorded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    new = tmp_path / "new.jsonl"
+    ran = Ran(capfd, recorded, "result", "--repeat", "2", "--record", str(new))
+
+    assert ran.code == 1
+    assert "2 runs · 16 requests in " in ran.out
+    assert "2 of 2 runs are different" in ran.err
+    assert (tmp_path / "new-2.jsonl").exists()
+
+
+def test_the_value_of_a_redacted_secret_comes_from_the_environment(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("EXAMPLE_KEY", "add")
+    name = b'"method": "tools/call", "params": {"name": "%b"'
+    text = recorded.read_bytes()
+    assert name % b"add" in text
+    recorded.write_bytes(text.replace(name % b"add", name % b"[redacted:00c0ffee]"))
+    new = tmp_path / "new.jsonl"
+
+    ran = Ran(capfd, recorded, "same", "--secret", "name=EXAMPLE_KEY", "--record", str(new))
+    assert ran.err == f"mcpspy: recorded to {new}\n"
+    assert name % b"add" in new.read_bytes()
+
+    recorded.write_bytes(
+        text.replace(b'"clientInfo": {"name": "c"', b'"clientInfo": {"name": "[redacted:00c0ffee]"')
+    )
+    warning = "mcpspy: initialize: sent with placeholders of redacted secrets: 00c0ffee\n"
+    assert warning in Ran(capfd, recorded, "same").err
+    assert Ran(capfd, recorded, "same", "--clients", "2").err.count(warning) == 1
+
+
 def test_force_replaces_recordings_only(
     recorded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,28 +163,39 @@ def test_force_replaces_recordings_only(
     assert "not an mcpspy recording" in ran.err
     assert other.read_text(encoding="utf-8") == "mine\n"
     assert Ran(capfd, recorded, "same", "--force").code == 2
+    ran = Ran(capfd, recorded, "same", "--record", str(tmp_path / "x.jsonl"), "--force", "--repeat", "2")
+    assert ran.code == 2
+    assert ran.err == "mcpspy: replay: --force and --repeat exclude each other (each run is a recording)\n"
 
 
 def test_damaged_lines_are_counted(recorded: Path, capfd: pytest.CaptureFixture[str]) -> None:
     lines = recorded.read_bytes().splitlines(keepends=True)
-    recorded.write_bytes(b"".join([lines[0], b"garbage\n", *lines[1:]]))
+    recorded.write_bytes(b"".join([lines[0], b"garbage\n", *lines[1:], b'{"t":']))
 
     ran = Ran(capfd, recorded, "same", "--no-record")
 
     assert ran.code == 0
     assert f"{recorded}: 1 damaged line skipped" in ran.err
+    assert f"{recorded}: the last line is incomplete (5 bytes skipped)" in ran.err
 
 
-def test_a_recording_without_any_response_cannot_be_compared(
-    recorded: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("side", "why"),
+    [
+        (b"server", "contains no response of the server (did its command start?)"),
+        (b"client", "contains no messages of a client (record a session with requests)"),
+    ],
+)
+def test_a_recording_without_any_message_of_a_side_cannot_be_compared(
+    side: bytes, why: str, recorded: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     lines = recorded.read_bytes().splitlines(keepends=True)
-    recorded.write_bytes(b"".join(line for line in lines if b'"from":"server"' not in line))
+    recorded.write_bytes(b"".join(line for line in lines if b'"from":"%b"' % side not in line))
 
     ran = Ran(capfd, recorded, "same", "--no-record")
 
     assert ran.code == 2
-    assert "contains no response of the server (did its command start?)" in ran.err
+    assert why in ran.err
 
 
 def test_ctrl_c_reports_on_what_was_done(recorded: Path, capfd: pytest.CaptureFixture[str]) -> None:

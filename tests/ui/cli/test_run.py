@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import UsageError
+from mcpspy.io.extras import install_command
 from mcpspy.io.stdio.base import RunOptions
 from mcpspy.ui.cli.run import OPTIONS, configure, main, parse
 
@@ -167,3 +168,16 @@ def test_a_usage_error_starts_nothing() -> None:
     assert ended.returncode == 2
     assert ended.stdout == b""
     assert ended.stderr.count(b"\n") == 1
+
+
+def test_a_package_that_is_not_installed_is_reported_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(("mcpspy.core.rules", "msgspec"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "msgspec", None)
+
+    assert main(["--rule", "tool:x => drop", "--", "true"]) == 3
+    assert capfd.readouterr().err == (
+        f"mcpspy: run: the package msgspec is not installed ({install_command()})\n"
+    )

@@ -88,3 +88,18 @@ def test_wrong_options_are_refused_before_anything_starts(
 def test_the_forward_proxy_refuses_scripts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["http", "--forward", "--script", "x.py"]) == 2
     assert "--script requires --upstream" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the folder in use cannot be deleted")
+def test_a_skeleton_that_cannot_be_written_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+
+    assert main(["scripts", "new", "guard"]) == 3
+    assert capsys.readouterr() == (
+        "",
+        "mcpspy: scripts new: guard.py: No such file or directory (check the folder)\n",
+    )

@@ -36,6 +36,8 @@ class Live:
             "state": {"held": [{}, {}]},
         }
         self.answer: dict[str, Any] | None = {"jsonrpc": "2.0", "id": "x", "result": {"tools": ["a"]}}
+        self.events: list[dict[str, Any]] = []
+        """Sent before the response."""
         self.orders: list[dict[str, Any]] = []
         self.tell: Callable[[str | None, dict[str, Any]], None] = lambda _viewer, _event: None
 
@@ -56,6 +58,8 @@ class Live:
         if order["order"] == "notify":
             return {}
         self.tell("send", {"event": "answer", "id": '"other"', "message": {}})
+        for event in self.events:
+            self.tell("send", event)
         if self.answer is not None:
             self.tell("send", {"event": "answer", "id": '"x"', "seconds": 0.1, **self.answer})
         return {"id": '"x"'}
@@ -191,6 +195,46 @@ def test_an_answer_that_does_not_come_is_not_waited_for_longer_than_asked(
     assert "no response: the session has ended" in capsys.readouterr().err
 
 
+def test_progress_is_printed_on_a_terminal(
+    live: Live,
+    answering: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = ({"progress": 1, "total": 3, "message": "one\x1b"}, {"progress": 2}, None)
+    live.events = [
+        {"event": "progress", "id": id_, "message": {"method": "notifications/progress", "params": params}}
+        for params in told
+        for id_ in ('"x"', '"other"')
+    ]
+    assert main(["send", "last", "m"]) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main(["send", "last", "m"]) == 0
+    assert capsys.readouterr().err == "mcpspy: 1/3 one\\x1b\nmcpspy: 2\n"
+
+
+def test_a_session_that_ends_before_it_answers_is_reported(
+    live: Live, capsys: pytest.CaptureFixture[str]
+) -> None:
+    live.answer, live.events = None, [{"event": "end"}]
+    assert main(["send", "last", "m"]) == 3
+    assert capsys.readouterr().err == "mcpspy: send: no response: the session has ended\n"
+
+
+def test_an_id_that_two_sessions_begin_with_is_refused(
+    live: Live, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock = threading.Lock()
+    with lock:
+        another = ThreadedServer(Live("0badf00d", "third", tmp_path, None), lock)
+    assert main(["send", "0bad", "m"]) == 2
+    with lock:
+        another.close()
+    assert "send: 0bad: 2 live sessions have ids like this (use more characters)" in capsys.readouterr().err
+    assert live.orders == []
+
+
 def test_a_missing_live_session_is_reported(
     runtime: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -259,5 +303,7 @@ def test_a_session_that_cannot_be_reached_is_not_waited_for_because_the_clock_wa
     monkeypatch.setattr(send, "time", clock)
 
     assert main(["send", "last", "ping", "--dir", str(tmp_path)]) == 3
-    writer.close()
     assert "no live session" in capsys.readouterr().err
+    assert main(["send", "weather", "ping", "--dir", str(tmp_path)]) == 3
+    writer.close()
+    assert "send: weather is live, but not reachable (its mcpspy printed" in capsys.readouterr().err

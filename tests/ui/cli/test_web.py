@@ -118,3 +118,31 @@ def check_opened(seen: str, url: str) -> None:
     assert url.partition("#")[2] not in argument
     assert url in page
     assert not Path(argument.removeprefix("file://")).exists()
+
+
+async def test_an_address_that_other_machines_reach_and_a_missing_browser_are_reported(
+    tmp_path: Path,
+) -> None:
+    code = """if True:
+        import sys, webbrowser
+        from mcpspy.ui.cli.main import main
+        webbrowser.open = lambda _: False
+        sys.exit(main(sys.argv[1:]))
+    """
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", code),
+        *("web", "--dir", str(tmp_path), "--listen", "0.0.0.0:0", "--i-know", "--open"),
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(30):
+            lines = [(await process.stderr.readline()).decode() for _ in range(2)]
+    finally:
+        process.terminate()
+        await process.wait()
+
+    assert lines == [
+        "mcpspy: warning: listening on 0.0.0.0: who sees the traffic can read every session of the folder\n",
+        "mcpspy: no browser found: open the address above\n",
+    ]

@@ -122,8 +122,9 @@ def test_no_format_reports_known_findings(
         ('{"mcpspy-lint-baseline": 2}', "not a baseline"),
         ('{"mcpspy-lint-baseline": 1, "findings": [{}]}', "not a baseline"),
         ("[" * 100_000, "not a baseline"),
+        ("folder", "Is a directory (check the path)"),
     ],
-    ids=["missing", "cut", "list", "version", "entry", "deep"],
+    ids=["missing", "cut", "list", "version", "entry", "deep", "folder"],
 )
 def test_an_invalid_baseline_is_one_line(
     make_recording: Make,
@@ -133,10 +134,12 @@ def test_an_invalid_baseline_is_one_line(
     problem: str,
 ) -> None:
     file = tmp_path / "b.json"
-    if content is not None:
+    if content == "folder":
+        file.mkdir()
+    elif content is not None:
         file.write_text(content, encoding="utf-8")
 
-    assert main(["lint", str(make_recording()), "--baseline", str(file)]) == 2
+    assert main(["lint", str(make_recording()), "--baseline", str(file)]) == (3 if content == "folder" else 2)
     printed = capsys.readouterr().err
     assert printed.startswith(f"mcpspy: lint: --baseline {file}: {problem}")
     assert printed.count("\n") == 1

@@ -46,6 +46,7 @@ def test_markdown_has_one_table_for_each_part(capsys: pytest.CaptureFixture[str]
     assert text.startswith("### mcpspy stats --context\n")
     assert text.count("|---|--:|") == 5
     assert "| `read_graph {}` | 2 |" in text
+    assert "\n\n… 7 more\n" in printed(capsys, "--format", "markdown", "--top", "2")
 
 
 @pytest.mark.parametrize(
