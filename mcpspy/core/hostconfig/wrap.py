@@ -98,9 +98,7 @@ def wrap_url(
     tables = [member for member in entry.members if member.is_table and member.key in url_members]
     if len(tables) > 1:
         raise SkippedEntry(f"{' and '.join(table.key for table in tables)} are tables (write one as {{ … }})")
-    if not (runs := source.runs(url_members)):
-        raise SkippedEntry("its URL is not defined in one place")
-    (_, first, last), *others = runs
+    (_, first, last), *others = source.runs(url_members)
     env[ORIGINAL] = text[first.start : last.node.end]
     after = {}
     changes = []
