@@ -85,6 +85,18 @@ def test_the_bytes_before_the_damage_are_kept_and_the_rest_is_left_out(encoding:
     assert found[:100_000] == body[:100_000]
 
 
+@pytest.mark.parametrize("encoding", ["br", "zstd"])
+def test_what_precedes_the_damage_in_one_chunk_is_kept(encoding: str) -> None:
+    body = b" ".join(b"%d" % number for number in range(100_000))
+    packed = PACK[encoding](body)
+    found = decoded(encoding, packed[: len(packed) // 2] + b"\xff" * 100, len(packed))
+    same = next(
+        (at for at, pair in enumerate(zip(found, body, strict=False)) if pair[0] != pair[1]), len(found)
+    )
+    assert same > len(body) // 5
+    assert len(found) < len(body)
+
+
 def test_bytes_after_the_end_of_deflate_are_left_out() -> None:
     assert decoded("deflate", zlib.compress(b"body") + b"more", 100) == b"body"
 
@@ -94,6 +106,8 @@ def test_nothing_is_left_in_the_decoder_when_a_chunk_fills_its_last_step() -> No
     packed = zlib.compress(body)
     decoder = BodyDecoder("deflate")
     assert b"".join(decoder.steps(packed[:-4])) == body  # Without the checksum, this is not the end.
+    body = bytes(STEP + 100)  # The last match crosses the bound of a step.
+    assert b"".join(BodyDecoder("deflate").steps(zlib.compress(body)[:-4])) == body
 
 
 @pytest.mark.parametrize("encoding", [None, "", "identity", "compress", "gzip, br"])

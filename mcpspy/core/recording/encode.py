@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mcpspy.core.framing import Pieces
 
-    Scalar: TypeAlias = str | int | float | bool | JsonText | None
+    Scalar: TypeAlias = str | int | float | bool | None
     Value: TypeAlias = Scalar | Sequence[Scalar] | Mapping[str, Scalar | Sequence[Scalar]]
     Lines: TypeAlias = bytes | Iterable[bytes | bytearray]
     """Whole lines of a recording: nearly always one piece, else buffers to write in this order."""
@@ -240,8 +240,6 @@ def _members(fields: Mapping[str, Value]) -> bytes:
 
 
 def _json(value: Value) -> bytes:
-    if isinstance(value, JsonText):
-        return value
     if isinstance(value, str):
         return _string(value)
     if value is None or isinstance(value, bool):
