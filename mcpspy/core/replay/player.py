@@ -281,8 +281,7 @@ class Player:
             return self._send_request(step, message, exchange.number, now)
         if _is_cancellation(step):
             return self._cancel(step)
-        if message is None:
-            return []
+        assert message is not None  # The end, which is not sent.
         if isinstance(message, Notification) and message.method == "notifications/progress":
             token = self._tokens.get(text(message.body.progress_token) or "")
             path = ("params", "progressToken")
