@@ -86,7 +86,7 @@ def test_the_bytes_before_the_damage_are_kept_and_the_rest_is_left_out(encoding:
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd"])
-def test_what_precedes_the_damage_in_one_chunk_is_kept(encoding: str) -> None:
+def test_the_content_before_the_damage_of_one_chunk_is_kept(encoding: str) -> None:
     body = b" ".join(b"%d" % number for number in range(100_000))
     packed = PACK[encoding](body)
     found = decoded(encoding, packed[: len(packed) // 2] + b"\xff" * 100, len(packed))

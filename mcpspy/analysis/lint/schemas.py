@@ -126,16 +126,12 @@ def _check(schema: Any, written: bytes, *, formats: bool) -> CheckedSchema:
             if effort.steps <= EFFORT
             else CheckedSchema(None, None)
         )
-    except ReferencingError as error:
-        return CheckedSchema(None, _first_line(error))
     except ValidationError as error:
         if outside_references(schema):
             return CheckedSchema(None, None)  # DATA203 reports it.
         where = "".join(f"/{step}" for step in error.instance_path)
         return CheckedSchema(None, f"{where}: {_first_line(error)}" if where else _first_line(error))
-    except RecursionError:
-        return CheckedSchema(None, None)
-    except ValueError as error:
+    except (ReferencingError, ValueError) as error:
         return CheckedSchema(None, _first_line(error))
 
 

@@ -27,7 +27,7 @@ def test_a_number_under_the_name_of_a_secret_is_secret() -> None:
     assert apply(data, edits(data)) == b'[{"name":"password","value":"#"},{"name":"size","value":12}]'
 
 
-def test_what_describes_an_object_of_secrets_is_not_secret() -> None:
+def test_members_that_describe_an_object_of_secrets_are_not_secret() -> None:
     data = b'{"password":{"hash":"x1","type":"bcrypt","rounds":["y1"],"label":"mine"}}'
     assert apply(data, edits(data)) == data.replace(b"x1", b"#").replace(b"y1", b"#")
 

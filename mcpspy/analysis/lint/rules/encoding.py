@@ -184,8 +184,7 @@ def _large(data: bytes) -> Iterator[Report]:
             large.append(text)
         return 0
 
-    if not _decodes(data, parse_int=integer):
-        return
+    _decodes(data, parse_int=integer)
     for text in dict.fromkeys(large[:3]):
         yield Report("integer that JavaScript peers round", text)
 
