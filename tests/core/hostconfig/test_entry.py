@@ -69,7 +69,7 @@ def test_the_first_entry_is_removed_with_the_comma_after_it() -> None:
         ('mcp_servers.a.command = "x"\nmcp_servers.a.args = []\n', TOML, "not defined in one place"),
         ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', JSON, "not defined in one place"),
     ],
-    ids=["inline table", "flow mapping", "table of its own", "dotted keys", "duplicate key"],
+    ids=["inline table", "flow mapping", "second table", "dotted keys", "duplicate key"],
 )
 def test_an_entry_that_is_not_one_piece_of_the_file_is_left_to_the_user(
     text: str, location: ServersLocation, why: str

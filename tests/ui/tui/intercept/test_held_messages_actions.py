@@ -119,8 +119,8 @@ async def test_a_message_that_is_not_utf_8_can_be_forwarded_or_dropped_but_not_e
     async with reached() as session, opened(session.path, size=SIZE) as screen:
         await hold(screen, "from:client")
         session.say("client", data)
-        await screen.shows("1 held")
-        await screen.press("G", "enter")
+        await screen.shows("1 held", "HELD 0:")
+        await screen.press("enter")
         await screen.shows("cannot edit: not UTF-8; a forwards it unchanged, X drops it")
         assert not isinstance(screen.app.screen, EditorScreen)
         await screen.press("a")
