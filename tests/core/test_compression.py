@@ -85,16 +85,14 @@ def test_the_bytes_before_the_damage_are_kept_and_the_rest_is_left_out(encoding:
     assert found[:100_000] == body[:100_000]
 
 
-@pytest.mark.parametrize("encoding", ["br", "zstd"])
-def test_the_content_before_the_damage_of_one_chunk_is_kept(encoding: str) -> None:
-    body = b" ".join(b"%d" % number for number in range(100_000))
-    packed = PACK[encoding](body)
-    found = decoded(encoding, packed[: len(packed) // 2] + b"\xff" * 100, len(packed))
-    same = next(
-        (at for at, pair in enumerate(zip(found, body, strict=False)) if pair[0] != pair[1]), len(found)
-    )
-    assert same > len(body) // 5
-    assert len(found) < len(body)
+def test_the_content_before_the_damage_of_one_chunk_is_kept() -> None:
+    body = b" ".join(b"%d" % number for number in range(40_000))
+    assert len(body) < STEP
+    packed = bytearray(brotli.compress(body))
+    at = len(packed) * 7 // 10
+    packed[at : at + 200] = random.Random(1).randbytes(200)
+    found = decoded("br", bytes(packed), len(packed))
+    assert found[: len(body) // 2] == body[: len(body) // 2]
 
 
 def test_bytes_after_the_end_of_deflate_are_left_out() -> None:
