@@ -333,7 +333,10 @@ class _Playback:
                 text = event.data.decode("utf-8", "backslashreplace").strip()
                 self._invalid_output = self._invalid_output or text
         elif isinstance(event, ExchangeRefused | ExchangeLost):
-            player.refused(event.request, event.why, event.at, is_gone=isinstance(event, ExchangeLost))
+            about = "" if event.request is not None else "the server did not accept a message: "
+            player.refused(
+                event.request, about + event.why, event.at, is_gone=isinstance(event, ExchangeLost)
+            )
         elif isinstance(event, ConnectionEnded):
             player.end(f"the server {event.why}", event.at)
 

@@ -134,3 +134,15 @@ def test_the_queries_of_the_dashboard_name_series_and_labels_that_exist() -> Non
         labels |= set(re.findall(r"(\w+)(?:=~|!=|=)\"", query))
         for name in names:
             assert labels <= series[name], query
+
+
+def test_requests_that_mcpspy_sends_are_not_observed() -> None:
+    metrics = PrometheusMetrics()
+    own = [
+        line.replace('"from":"client"', '"from":"client","by":"mcpspy"')
+        for line in (*call(1, "a", ""), *call(3, "c", ""))
+    ]
+    answer = '{"t":1.5,"from":"server","to":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"result":{"content":[]}}}'
+    add(metrics, [*own, answer, *call(2, "b", '"result":{"content":[]}')]).end()
+    assert counted(metrics, f"{OPERATIONS}_count") == {("", "b", "tools/call", "client", "s"): 1}
+    assert counted(metrics, "mcpspy_requests_unanswered_total") == {}

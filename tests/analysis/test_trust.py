@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
-from mcpspy.analysis.trust import noted
+from mcpspy.analysis.trust import Interface, interface_of, noted
 from mcpspy.core.intercept.actions import AddNote
 from mcpspy.core.intercept.interceptor import Interceptor
+from mcpspy.core.recording.decode import Frame
 from mcpspy.core.rules.model import Rules
+from mcpspy.core.session.session import Session
 from mcpspy.core.trust.guard import TrustGuard
 from tests.core.trust.locks import ECHO, trusted
 
@@ -44,3 +46,30 @@ def test_a_note_about_a_call_describes_no_change_of_a_definition() -> None:
         noted({"method": "tools/call", "differences": ["tool rm: not in the lockfile, called"]}).cases
         == noted({}).cases
     )
+
+
+def listed(pages: list[tuple[str | None, list[str], str | None]]) -> Interface:
+    """Return the interface of a session with pages: the cursor of the request, names of tools and `nextCursor`."""
+    session = Session()
+    for number, (cursor, tools, following) in enumerate(pages):
+        params = {} if cursor is None else {"cursor": cursor}
+        result: dict[str, object] = {"tools": [{"name": name} for name in tools]}
+        result |= {} if following is None else {"nextCursor": following}
+        for side, message in (
+            ("client", {"id": number, "method": "tools/list", "params": params}),
+            ("server", {"id": number, "result": result}),
+        ):
+            session.add(Frame(float(number), side, json.dumps({"jsonrpc": "2.0", **message}).encode()))
+    session.end()
+    return interface_of(session)
+
+
+def test_a_listing_of_several_pages_is_one() -> None:
+    found = listed([(None, ["a"], "2"), ("2", ["b"], "3"), ("3", ["c"], None)])
+    assert list(found.items["tools"]) == ["a", "b", "c"]
+
+
+def test_a_listing_whose_first_or_last_page_is_missing_is_not_known() -> None:
+    assert listed([(None, ["a"], "2")]).items == {}
+    assert listed([("2", ["b"], None)]).items == {}
+    assert list(listed([(None, ["a"], None), ("2", ["b"], None)]).items["tools"]) == ["a"]

@@ -85,6 +85,16 @@ def test_the_bytes_before_the_damage_are_kept_and_the_rest_is_left_out(encoding:
     assert found[:100_000] == body[:100_000]
 
 
+def test_the_content_before_the_damage_of_one_chunk_is_kept() -> None:
+    body = b" ".join(b"%d" % number for number in range(40_000))
+    assert len(body) < STEP
+    packed = bytearray(brotli.compress(body))
+    at = len(packed) * 7 // 10
+    packed[at : at + 200] = random.Random(1).randbytes(200)
+    found = decoded("br", bytes(packed), len(packed))
+    assert found[: len(body) // 2] == body[: len(body) // 2]
+
+
 def test_bytes_after_the_end_of_deflate_are_left_out() -> None:
     assert decoded("deflate", zlib.compress(b"body") + b"more", 100) == b"body"
 
@@ -94,6 +104,8 @@ def test_nothing_is_left_in_the_decoder_when_a_chunk_fills_its_last_step() -> No
     packed = zlib.compress(body)
     decoder = BodyDecoder("deflate")
     assert b"".join(decoder.steps(packed[:-4])) == body  # Without the checksum, this is not the end.
+    body = bytes(STEP + 100)  # The last match crosses the bound of a step.
+    assert b"".join(BodyDecoder("deflate").steps(zlib.compress(body)[:-4])) == body
 
 
 @pytest.mark.parametrize("encoding", [None, "", "identity", "compress", "gzip, br"])

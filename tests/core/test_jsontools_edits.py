@@ -24,6 +24,8 @@ def test_all_but_the_id_stays_as_it_was_sent() -> None:
 def test_a_missing_path_changes_nothing() -> None:
     assert replaced(ANSWER, ("params", "progressToken"), b"1") is ANSWER
     assert replaced(b'{"params":[1]}', ("params", "progressToken"), b"1") == b'{"params":[1]}'
+    for loose in (b'{"x":NaN}', b'{"params":[NaN]}', b'{"params":NaN}', b'{"params":{"x":NaN}}', b"not JSON"):
+        assert replaced(loose, ("params", "progressToken"), b"1") is loose
 
 
 @pytest.mark.parametrize("data", [b'{"id":1,"x":NaN}', b'{"id":1,"x":"\\ud800"}', b'{"id":1,"x":"\xff"}'])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Iterator
 
@@ -45,6 +46,7 @@ def test_a_pattern_that_would_hang_in_python_is_searched_in_linear_time() -> Non
         ("(?x) a", "flag (?x is not supported", 0),
         (r"a\Z", r"\Z is not supported (use \z, or use --unsafe-regex)", 1),
         (r"\u20ac", r"escape \u is not supported (use \x{20AC}, or use --unsafe-regex)", 0),
+        ("a[[:foo:]]", "invalid character class range [:foo:] is not supported (rewrite the pattern", 2),
         ("a{2000}", "repetition of more than 1000 {2000} is not supported", 1),
     ],
 )
@@ -73,6 +75,21 @@ def test_an_invalid_pattern_is_an_error_even_if_python_may_run_it(pattern: str, 
         compile_regex(pattern, allow)
 
     assert not isinstance(caught.value, UnsupportedRegexError)
+
+
+def test_without_re2_a_pattern_runs_only_if_the_user_allows_unsafe_patterns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+
+    with pytest.raises(
+        UnsupportedRegexError, match=r"google-re2 is not installed \(install it, or use --unsafe-"
+    ):
+        compile_regex("a+")
+    with pytest.raises(RegexError, match="unterminated"):
+        compile_regex("a(b", allow)
+
+    assert list(compile_regex("A+", allow, ignore_case=True).spans(b"xaab")) == [(1, 3)]
 
 
 def test_only_patterns_that_re2_cannot_run_are_asked_about() -> None:

@@ -137,7 +137,7 @@ async def test_columns_and_views_of_a_script_appear_while_a_client_calls(tmp_pat
 
 def press(label: str) -> str:
     """Return the script that presses a button for the first held message."""
-    buttons = "[...document.querySelectorAll('#held li button')]"
+    buttons = "[...document.querySelectorAll('#held button')]"
     return f"{buttons}.find((each) => each.textContent === '{label}').click()"
 
 
@@ -183,6 +183,16 @@ async def test_the_page_holds_edits_drops_answers_and_sends_again(tmp_path: Path
         await browser.until(f"{field}?.value === 'refused by a viewer'")
         await browser.evaluate("document.querySelector('#editor button[type=submit]').click()")
         assert (await client.response(3))["error"]["message"] == "refused by a viewer"
+
+        await browser.until(f"{HELD} === 0")
+        unknown = '{"order":"dance"}'
+        assert await server.status(f"/api/s/{session['key']}/control", "POST", data=unknown) == 409
+        call(6, "six")
+        call(7, "seven")
+        await browser.until(f"{HELD} === 2")
+        await browser.evaluate(press("Release all"))
+        for number, text in ((6, "six"), (7, "seven")):
+            assert (await client.response(number))["result"]["content"][0]["text"] == f"Echo: {text}"
 
         await browser.until(f"{HELD} === 0")
         call(4, "four")

@@ -299,8 +299,6 @@ def _problem(error: ValidationError, keyword: Any, node: dict[str, Any], value: 
 @lru_cache(maxsize=1024)
 def shape_codes(kind: EventKind, method: str, revision: str | None) -> frozenset[str]:
     """Return the codes of violations that a message may have."""
-    if kind not in KINDS:
-        return frozenset()
     known, names = revision or LEGACY, (method, *_RESULT_TYPES) if kind is EventKind.RESULT else (method,)
     shapes = {shape_name(kind, name, known) for name in names}
     written = json.dumps([table(known).schema(name) for name in shapes])

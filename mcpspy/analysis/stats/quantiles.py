@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, count
+from itertools import accumulate, chain, count
 from math import ceil, fsum
 from typing import NamedTuple
 
@@ -135,9 +135,5 @@ def _ranked(runs: Sequence[array[float]], rank: int) -> float:
 def _middle(left: list[tuple[array[float], int, int]]) -> float:
     """Return a number that at least a quarter of all is not below, and at least a quarter not above."""
     middles = sorted((run[(low + high) // 2], high - low) for run, low, high in left)
-    half = sum(weight for _, weight in middles) / 2
-    for middle, weight in middles:
-        half -= weight
-        if half <= 0:
-            return middle
-    raise AssertionError("no number is left")
+    reached = list(accumulate(weight for _, weight in middles))
+    return middles[bisect_left(reached, reached[-1] / 2)][0]

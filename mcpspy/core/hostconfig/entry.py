@@ -71,6 +71,8 @@ def removed(text: str, location: ServersLocation, name: str) -> str:
     new = text[:start] + text[end:]
     if _others(new, location, name) != _others(text, location, name):
         raise UsageError(f"{name}: its entry cannot be removed without changing others", "remove it by hand")
+    if any(server.name == name for server in location.servers(new)):
+        raise UsageError(f"{name}: its entry is not defined in one place", "remove it by hand")
     return new
 
 

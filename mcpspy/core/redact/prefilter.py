@@ -105,8 +105,6 @@ class Prefilter:
     def find(self, data: bytes) -> Matches:
         """Return the matches of literals in any case of letters, in order, also overlapping ones."""
         lower = data.lower()
-        if len(data) < LONG:
-            return self.exact(lower, overlapping=True)
         in_lower, as_is = self._fragments
         found: Matches = []
         for search in in_lower:

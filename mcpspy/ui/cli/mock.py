@@ -272,7 +272,7 @@ def _serve_http(
         allowed = [*args.allow_host, *(() if host in LOOPBACK else (host,))]
         mock = http.Mock(recordings, options, _warn, allowed, real)
         asyncio.run(http.serve(mock, listener, where[0], read_on, in_front))
-    return mock.selectors
+    return mock.selectors or [Selector(recordings, options.match)]
 
 
 def _report_strict(selectors: list[Selector]) -> bool:

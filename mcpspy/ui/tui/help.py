@@ -115,7 +115,8 @@ def page(groups: Sequence[Group], room: int, key: StyleType = "") -> Text:
 def _packed(pieces: Sequence[list[Text]], count: int) -> list[list[Text]]:
     """Put pieces into at most `count` columns, in order, so that the highest column is as low as possible."""
     whole = sum(map(len, pieces)) + len(pieces)
-    for height in range(whole // count, whole + 1):
+    height = whole // count
+    while True:
         columns: list[list[Text]] = []
         for piece in pieces:
             if columns and len(columns[-1]) + 1 + len(piece) <= height:
@@ -124,7 +125,7 @@ def _packed(pieces: Sequence[list[Text]], count: int) -> list[list[Text]]:
                 columns.append([*piece])
         if len(columns) <= count:
             return columns
-    return [[line for piece in pieces for line in (*piece, Text())]]
+        height += 1
 
 
 def _drawn(text: Sequence[KeyLine], width: int, key: StyleType, indent: int) -> list[Text]:

@@ -255,8 +255,8 @@ def _short(raw: Raw) -> str:
     data = bytes(raw)[: INLINE * 40]
     try:
         text = string(data)
-    except ValueError:
-        text = None
+    except ValueError:  # A long text is cut.
+        text, data = None, data[1:]
     return sanitize(data.decode("utf-8", "backslashreplace") if text is None else text)[:200]
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcpspy.analysis.diff import schema
 from mcpspy.analysis.diff.model import ChangeSeverity
 from mcpspy.analysis.diff.schema import UNDECIDED, compare_schemas
 
@@ -196,3 +197,10 @@ def test_a_schema_equals_itself_and_any_two_schemas_can_be_compared(
 ) -> None:
     assert compare_schemas(old, old, is_input=is_input) == []
     assert all(found.severity in ChangeSeverity for found in compare_schemas(old, new, is_input=is_input))
+
+
+def test_a_comparison_that_takes_too_many_steps_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = ({"anyOf": [OBJECT, {"type": kind}]} for kind in ("integer", "number"))
+    assert weights(old, new) == [("anyOf/1/type", NOTE)] or {each for _, each in weights(old, new)} == {NOTE}
+    monkeypatch.setattr(schema, "_EFFORT", 1)
+    assert BREAKING not in {each for _, each in weights(old, new)}

@@ -245,3 +245,10 @@ def test_a_revision_that_discovery_does_not_list_is_a_mismatch_unless_the_client
     listed = request(2, "tools/list"), response(2, tools=[], ttlMs=0, cacheScope="private")
     assert codes(explained(*discovered)) == ["version-mismatch"]
     assert codes(explained(*discovered, *listed)) == []
+
+
+def test_a_damaged_line_is_a_lost_record_and_not_a_message() -> None:
+    explainer = Explainer(HEADER)
+    explainer.add(read_entry(b'{"t":0.1,"fro'), EntryPosition(2))
+    explainer.end()
+    assert codes(explainer.diagnosis()) == ["records-lost"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.analysis.lint import EntryPosition
-from mcpspy.analysis.lint.event import LintEvent, is_unusual
+from mcpspy.analysis.lint.event import LintEvent, is_truncated, is_unusual
 from mcpspy.analysis.lint.state import ConversationState, LintState
 from mcpspy.core.protocol.message import read_frame
 from mcpspy.core.recording.decode import Frame
@@ -83,3 +83,9 @@ def test_a_compact_message_has_no_duplicate_keys_no_escapes_and_no_integer_that_
     data: bytes, compact: bool
 ) -> None:
     assert event(data).is_compact is compact
+
+
+def test_a_line_is_truncated_if_it_is_the_beginning_of_a_message() -> None:
+    assert is_truncated(b' {"id":1,"result":{"a":"\xc3')
+    for whole in (b"{}", b"{]", b'"a', b"DEBUG: {", b"[" * 100_000):
+        assert not is_truncated(whole)

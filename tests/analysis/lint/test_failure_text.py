@@ -188,6 +188,11 @@ def test_a_text_that_mentions_errors_is_not_a_failure(text: str) -> None:
     assert not is_failure(text, "get_weather")
 
 
+def test_a_text_that_only_begins_like_json_is_not_a_failure() -> None:
+    assert is_failure('{"error": "no such file"}')
+    assert not is_failure('{"error": no such file}')
+
+
 @pytest.mark.parametrize(("tool", "text"), QUOTED)
 def test_the_text_of_a_tool_that_quotes_errors_is_not_a_failure(tool: str, text: str) -> None:
     assert not is_failure(text, tool)

@@ -445,6 +445,12 @@ def test_keywords_are_those_of_schemas_and_not_names_of_properties() -> None:
     assert set(keywords(schema)) == {"type", "const"}
 
 
+def test_schemas_that_are_not_objects_are_named_by_their_kind() -> None:
+    schema = {"properties": {"a": True, "b": None, "c": 3, "d": {"type": "string"}}}
+
+    assert set(keywords(schema)) == {"boolean schema", "null schema", "other", "type"}
+
+
 def test_keywords_of_a_schema_of_many_levels_end() -> None:
     schema: dict[str, Any] = {"const": 1}
     for _ in range(500):

@@ -107,6 +107,14 @@ def test_a_value_that_json_cannot_represent_does_not_raise(value: Any) -> None:
         SchemaCache().check(schema).breaches(value)
 
 
+def test_a_schema_of_many_levels_does_not_raise() -> None:
+    for levels in (120, 250, 5000):
+        schema: dict[str, Any] = {}
+        for _ in range(levels):
+            schema = {"not": schema}
+        assert why(schema) is None
+
+
 def test_a_schema_that_is_too_slow_is_not_checked() -> None:
     def doubling(levels: int) -> Any:
         each = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(levels)}

@@ -227,6 +227,23 @@ def test_a_server_that_would_not_unwrap_to_the_same_bytes_is_not_wrapped(
     assert (edited.text, edited.left) == (text, {"a": UNSAFE})
 
 
+@pytest.mark.parametrize("entry", ['{"command": "npx"}', '{"url": "http://localhost/mcp"}'])
+def test_a_server_is_not_wrapped_with_a_program_that_unwrap_would_not_recognise(entry: str) -> None:
+    edited = wrapped(one(entry), JSON, ["a"], WrapTarget(["spy"]))
+
+    assert (edited.text, edited.left) == (one(entry), {"a": UNSAFE})
+
+
+def test_a_url_entry_keeps_the_members_that_it_merges_from_an_anchor() -> None:
+    text = "base: &b\n  timeout: 3\nmcpServers:\n  - name: a\n    url: http://localhost/mcp\n    <<: *b\n"
+
+    edited = wrapped(text, YAML_, ["a"], HOW)
+
+    assert edited.done == ["a"]
+    assert "\n    <<: *b\n" in edited.text
+    assert unwrapped(edited.text, YAML_, ["a"]).text == text
+
+
 def test_a_server_is_wrapped_beside_one_that_cannot_be() -> None:
     text = "mcpServers:\n- {name: a, command: x}\n- name: b\n  command: |\n    y\n- {name: c, command: z}\n"
 

@@ -14,6 +14,8 @@ from tests.core.hostconfig import configs
 
 ARGV = ["/opt/my tools/mcpspy", "mcp", "--allow-replay", 'python "w".py']
 JSON = ServersLocation(ConfigSyntax.JSON, ("mcpServers",), STANDARD)
+TOML = ServersLocation(ConfigSyntax.TOML, ("mcp_servers",), STANDARD)
+YAML = ServersLocation(ConfigSyntax.YAML, ("mcpServers",), STANDARD)
 HOMES = [pytest.param(host.location, id=host.name) for host in HOSTS if PROJECT not in host.location.keys]
 
 
@@ -52,6 +54,30 @@ def test_removing_restores_the_bytes_of_a_file_with_servers(text: str) -> None:
     assert removed(new, JSON, "mcpspy") == text
 
 
+def test_the_first_entry_is_removed_with_the_comma_after_it() -> None:
+    text = '{"mcpServers": {\n  "mcpspy": {"command": "x"},\n  "b": {"command": "y"}\n}}'
+
+    assert removed(text, JSON, "mcpspy") == '{"mcpServers": {\n  "b": {"command": "y"}\n}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "location", "why"),
+    [
+        ('mcp_servers = {a = {command = "x"}, b = {command = "y"}}\n', TOML, "without changing others"),
+        ("mcpServers: {a: {command: x}, b: {command: y}}\n", YAML, "without changing others"),
+        ('[mcp_servers.a]\ncommand = "x"\n[mcp_servers.a.env]\nA = "1"\n', TOML, "not defined in one place"),
+        ('mcp_servers.a.command = "x"\nmcp_servers.a.args = []\n', TOML, "not defined in one place"),
+        ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', JSON, "not defined in one place"),
+    ],
+    ids=["inline table", "flow mapping", "second table", "dotted keys", "duplicate key"],
+)
+def test_an_entry_that_is_not_one_piece_of_the_file_is_left_to_the_user(
+    text: str, location: ServersLocation, why: str
+) -> None:
+    with pytest.raises(UsageError, match=f"a: its entry .*{why} .*remove it by hand"):
+        removed(text, location, "a")
+
+
 def test_the_only_entry_leaves_an_empty_object() -> None:
     text = '{\n  "mcpServers": {}\n}\n'
 
@@ -73,3 +99,8 @@ def test_a_place_that_is_not_an_object_of_servers_is_refused_with_the_entry_to_a
 
     with pytest.raises(UsageError, match=r"mcp\.servers: no entry can be added here .*by hand.*mcpspy"):
         added("mcp: {servers: {a: {command: x}}}\n", yaml, "mcpspy", ARGV)
+
+
+def test_an_entry_is_not_added_to_an_inline_table() -> None:
+    with pytest.raises(UsageError, match=r"mcp_servers: no entry can be added here .*by hand.*mcpspy"):
+        added('mcp_servers = {a = {command = "x"}}\n', TOML, "mcpspy", ARGV)

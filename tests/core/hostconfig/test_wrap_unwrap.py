@@ -32,6 +32,10 @@ def wrap(entry: str) -> str:
             '{"command": "mcpspy", "args": ["bridge"], "env": {"MCPSPY_ORIGINAL": "\\"url\\": \\"x\\"", "MCPSPY_ORIGINAL_AFTER": "[]"}}',
             "is not the value that mcpspy wrote",
         ),
+        (
+            '{"command": "mcpspy", "args": ["bridge"], "env": {"MCPSPY_ORIGINAL": "\\"url\\": \\"x\\"", "MCPSPY_ORIGINAL_AFTER": "[\\"a"}}',
+            "is not the value that mcpspy wrote",
+        ),
     ],
 )
 def test_an_entry_that_holds_no_original_is_left_alone(entry: str, why: str) -> None:
@@ -84,3 +88,13 @@ def test_arguments_that_were_not_there_go_wherever_a_host_has_put_them(order: st
     text = unwrapped(one(json.dumps(again, indent=1)), JSON, ["a"]).text
 
     assert json.loads(text)["mcpServers"]["a"] == {"command": "x", "cwd": "/"}
+
+
+def test_a_yaml_entry_that_was_wrapped_by_hand_without_arguments_is_unwrapped() -> None:
+    text = "mcpServers:\n  a:\n    command: mcpspy\n    args:\n      - run\n      - --\n      - npx\n"
+    location = ServersLocation(ConfigSyntax.YAML, ("mcpServers",), STANDARD)
+
+    edited = unwrapped(text, location, ["a"])
+
+    (server,) = location.servers(edited.text)
+    assert (edited.done, server.proxy, server.argv) == (["a"], None, ["npx"])

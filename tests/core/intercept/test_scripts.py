@@ -170,6 +170,17 @@ def test_a_process_that_owes_a_decision_is_hanging_after_its_time_limit() -> Non
     assert [*deadlines, engine.next_at] == [None, 7 + scripts.GRACE, 9 + scripts.GRACE, None]
 
 
+def test_a_message_whose_exchange_ended_is_not_given_to_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scripts, "WINDOW", 1)
+    engine, exchange = scripted(), object()
+    engine.process(0.0, "client", call(1))
+    engine.process(0.0, "client", call(2), stream="1", exchange=exchange)
+    engine.process(0.0, "client", call(3))
+
+    assert engine.exchange_ended(1.0, exchange) == []
+    assert [event["text"] for event in events(decide(engine, 1))] == [call(3).decode()]
+
+
 def test_the_end_of_an_exchange_or_a_session_leaves_nothing_behind() -> None:
     engine, exchange = scripted(), object()
     engine.process(0.0, "client", call(1), stream="1", exchange=exchange)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcpspy.core.mock import recordings
 from mcpspy.core.mock.answers import InputRound, Similarity, similarity_of
 from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
@@ -181,6 +182,15 @@ def test_the_nearest_is_played_and_the_miss_reported_if_so_configured(talk: Talk
     assert len(live.session.selector.misses) == 1
 
 
+def test_a_miss_is_compared_with_a_limited_number_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recordings, "COMPARED", 1)
+    live, call = two_rounds(ACCEPT, DECLINE, CANCEL, OTHER).live(), {"name": "ask", "_meta": modern()}
+    (said,) = live.ask(1, "tools/call", **call)
+    state, answers = said["result"]["requestState"], {"q": {"action": "other"}}
+    (said,) = live.ask(1, "tools/call", **call, requestState=state, inputResponses=answers)
+    assert len(said["error"]["data"]["nearest"]) == 2
+
+
 def test_the_first_answer_of_a_chain_decides_its_end() -> None:
     talk, other = two_rounds(ACCEPT, DECLINE), two_rounds(ACCEPT, CANCEL)
     assert ask_modern(talk.live(), DECLINE, ACCEPT) == DECLINE
@@ -333,3 +343,61 @@ def test_whatever_was_recorded_no_answer_gets_the_outcome_of_another(
                 assert play(live, *((answer,) if play is ask else (answer, ACCEPT))) == answer
             else:
                 assert play(live, answer) == MISS
+
+
+def test_of_two_open_questions_the_second_one_may_be_answered_first() -> None:
+    """The answer selects another recorded call, in which the first question is open under another place."""
+    talk = Talk().handshake()
+    for number, answer in enumerate((ACCEPT, DECLINE), 1):
+        talk.client(id=number, method="tools/call", params={"name": "ask"})
+        for _ in range(number):
+            talk.server(method="notifications/tools/list_changed")
+        talk.server(id=100, **FORM).server(id=101, **FORM)
+        talk.client(id=101, result=answer).client(id=100, result=answer)
+        talk.server(id=number, result={"said": answer})
+    live = talk.live()
+    live.initialize(elicitation={})
+    *_, first, second = live.ask(1, "tools/call", name="ask")
+    assert live.say(id=second["id"], result=DECLINE) == []
+    assert [each["result"]["said"] for each in live.say(id=first["id"], result=DECLINE)] == [DECLINE]
+    assert live.session.complaints() == []
+
+
+def test_a_retry_without_questions_follows_its_state() -> None:
+    """A server of 2026-07-28 may ask for another request without a question: with a state only."""
+    talk = Talk()
+    for number in (1, 2):
+        call: Json = {"name": "ask", "_meta": modern()}
+        waits = {"resultType": "input_required", "requestState": f"s{number}"}
+        talk.client(id=number, method="tools/call", params=call).server(id=number, result=waits)
+        call = {**call, "requestState": f"s{number}"}
+        talk.client(id=number, method="tools/call", params=call).server(id=number, result={"said": number})
+    live = talk.live()
+    for number in (1, 2):
+        (said,) = live.ask(1, "tools/call", name="ask", _meta=modern())
+        (said,) = live.ask(
+            2, "tools/call", name="ask", _meta=modern(), requestState=said["result"]["requestState"]
+        )
+        assert said["result"]["said"] == number
+
+
+def test_questions_that_are_not_an_object_are_compared_as_they_are() -> None:
+    talk = Talk()
+    for number, question in enumerate(([FORM], [FORM, FORM])):
+        call: Json = {"name": "ask", "_meta": modern()}
+        asked = {"resultType": "input_required", "inputRequests": question, "requestState": f"s{number}"}
+        talk.client(id=1, method="tools/call", params=call).server(id=1, result=asked)
+        call = {**call, "requestState": f"s{number}", "inputResponses": {"0": ACCEPT}}
+        talk.client(id=2, method="tools/call", params=call).server(id=2, result={"said": number})
+    live = talk.live()
+    for number in (0, 1):
+        (said,) = live.ask(1, "tools/call", name="ask", _meta=modern())
+        (said,) = live.ask(
+            2,
+            "tools/call",
+            name="ask",
+            _meta=modern(),
+            requestState=said["result"]["requestState"],
+            inputResponses={"0": ACCEPT},
+        )
+        assert said["result"]["said"] == number

@@ -58,6 +58,16 @@ def test_after_a_cancellation_only_steps_that_waited_for_it_are_sent() -> None:
     assert due(stopped) == []
 
 
+def test_a_cancellation_skips_messages_that_did_not_wait_for_it() -> None:
+    talk = Talk().client(id=1, method="a").server(id=1, method="roots/list").client(id=1, result={})
+    talk.server(**LOG).client(method="notifications/cancelled", params={"requestId": 1})
+    (cancelled, *_) = interactions(talk.server(id=1, error={"code": 0, "message": "cancelled"}).session)
+    playback = Playback(cancelled, 100.0, 1.0)
+    assert [place for _, place in due(playback)] == [0]
+    playback.cancel(150.0)
+    assert [place for _, place in due(playback)] == [2]
+
+
 def test_each_server_request_has_a_unique_id_and_accepts_it_as_a_string() -> None:
     live = asking().live()
     live.initialize(roots={})
@@ -126,3 +136,11 @@ def test_a_modern_client_gets_no_server_requests_from_a_legacy_recording() -> No
     live = asking().live(match=MatchMode.METHOD)
     live.initialize(roots={})
     assert names(live.ask("a", "tools/call", name="ask", _meta=modern())) == ["a"]
+
+
+def test_a_modern_client_gets_the_server_requests_for_which_its_request_has_the_capability() -> None:
+    talk = Talk().client(id=1, method="a", params={"_meta": modern()}).server(id=0, method="roots/list")
+    live = talk.client(id=0, result={"roots": []}).server(id=1, result={}).live()
+    capable = modern(**{"io.modelcontextprotocol/clientCapabilities": {"roots": {}}})
+    assert names(live.ask(1, "a", _meta=modern())) == [1]
+    assert names(live.ask(2, "a", _meta=capable)) == ["roots/list"]

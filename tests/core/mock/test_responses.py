@@ -28,6 +28,14 @@ def test_a_missing_handshake_is_inferred_from_the_methods_in_the_recording() -> 
     assert talk.live().initialize("1999")["result"]["protocolVersion"] == "2025-11-25"
 
 
+def test_a_client_with_the_other_handshake_gets_the_recorded_name_of_the_server() -> None:
+    talk = Talk().client(id=1, method="server/discover", params={"_meta": modern()})
+    info = {"io.modelcontextprotocol/serverInfo": {"name": "weather", "version": "3"}}
+    talk.server(id=1, result={"supportedVersions": ["2026-07-28"], "capabilities": {}, "_meta": info})
+    assert talk.recordings().server is not None
+    assert responses.initialized(talk.recordings())["serverInfo"] == {"name": "weather", "version": "3"}
+
+
 def test_a_discover_response_is_inferred_for_a_server_that_was_never_probed() -> None:
     recordings = Talk().client(id=1, method="tools/list", params={"_meta": modern()}).recordings()
     said = responses.discovered(recordings)

@@ -212,3 +212,50 @@ def test_flows_and_steps_are_bounded() -> None:
     for number in range(2 * MAX_STEPS):
         tracker.step_fields(client.request(RESOURCE), 404 + number % 2, {})
     assert len(tracker._flows._flows[-1].steps) == MAX_STEPS
+
+
+def test_a_message_without_a_token_does_not_use_one() -> None:
+    tracker = OAuthTracker("http://127.0.0.1:3001")
+    for request, status in list(Client("a").steps())[:-1]:
+        tracker.step_fields(request, status, {})
+    assert tracker.step_fields(Client("b").request("/mcp"), 200, {}) is None
+    assert not tracker.is_between_flows
+
+
+def test_a_new_token_that_is_not_seen_is_attributed_by_the_session_that_uses_it() -> None:
+    tracker = OAuthTracker("http://127.0.0.1:3001")
+    clients = [Client(name, keeps_connection=False, client_id="shared") for name in "ab"]
+    for client in clients:
+        *steps, (last, _) = client.steps()
+        given = {"access_token": client.token, "refresh_token": f"refresh-{client.name}"}
+        form = urlencode({"code_verifier": client.verifier}).encode()
+        token = client.request("/token", form, response=orjson.dumps(given))
+        for request, status in steps:
+            tracker.step_fields(token if request.target == "/token" else request, status, {})
+        tracker.step_fields(in_session(last, client), 200, {})
+    for client in clients:
+        form = urlencode({"grant_type": "refresh_token", "refresh_token": f"refresh-{client.name}"}).encode()
+        tracker.step_fields(client.request("/token", form), 200, {})
+    found = []
+    for client in reversed(clients):
+        retry = tracker.step_fields(in_session(client.request("/mcp", token="new"), client), 200, {})
+        found.append(retry and (retry["step"], retry["flow"]))
+    assert found == [("retry", 2), ("retry", 1)]
+
+
+def in_session(request: OAuthRequest, client: Client) -> OAuthRequest:
+    headers = {**request._headers, "Mcp-Session-Id": f"session-{client.name}"}
+    return OAuthRequest(request.target, headers, b"", is_mcp=True, peer=request.peer)
+
+
+def test_values_that_name_a_client_are_bounded_and_the_oldest_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(oauth_flows, "MAX_PROOFS", 10)
+    tracker = OAuthTracker("http://127.0.0.1:3001")
+    for name in "abcde":
+        for request, status in Client(name).steps():
+            fields = tracker.step_fields(request, status, {})
+        assert fields is not None
+        assert fields["chain"] == ALL
+    assert len(tracker._flows._proofs) == 10

@@ -170,3 +170,10 @@ def test_any_member_is_found_under_its_quoted_name(params: dict[str, Any], ascii
         if isinstance(value, int | float):
             assert parse(f"{path}={json.dumps(value)}").matches(row)
             assert isinstance(value, bool) or parse(f"{path}>={json.dumps(value)}").matches(row)
+
+
+@pytest.mark.parametrize("name", ["NaN", "Infinity", "-Infinity"])
+def test_a_name_that_only_some_parsers_take_for_a_number_is_a_text(name: str) -> None:
+    row = Row(data=json.dumps({"result": {"n": name}}).encode())
+    assert parse(f"result.n={name}").matches(row)
+    assert not parse("result.n=1").matches(row)

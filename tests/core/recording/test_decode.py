@@ -264,11 +264,22 @@ def test_a_damaged_line_is_an_entry_with_a_reason(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("depth", [200, 300, 900, 1000, 1020, 1030])
-@pytest.mark.parametrize("space", [b"", b" "], ids=["compact", "spaced"])
-def test_no_depth_of_nesting_raises(depth: int, space: bytes) -> None:
-    line = b'{"t":%b0,"from":"client",%b"msg":%b}' % (space, space, nested(depth))
-    entry = read_entry(line)
-    assert isinstance(entry, Damaged) or entry == Frame(0.0, "client", nested(depth))
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"t":0,"from":"client","msg":%b}',
+        b'{"t": 0,"from":"client", "msg":%b}',
+        b'{"t":0,"msg":%b,"from":"client"}',
+    ],
+    ids=["compact", "spaced", "in another order"],
+)
+def test_no_depth_of_nesting_raises(depth: int, line: bytes) -> None:
+    entry = read_entry(line % nested(depth))
+    if isinstance(entry, Damaged):  # Which depth is too deep depends on the version of Python.
+        assert depth > 300
+        assert "deep" in entry.why or "depth limit" in entry.why
+    else:
+        assert entry == Frame(0.0, "client", nested(depth))
 
 
 @pytest.mark.parametrize("text", ["é", "%%%", "a", "=", "\ud800"])

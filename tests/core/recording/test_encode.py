@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mcpspy.core.recording import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tests.conftest import Entry
 
@@ -199,3 +199,15 @@ def test_a_note_without_fields_is_json() -> None:
 
 def test_an_argument_that_is_not_utf8_does_not_break_the_header() -> None:
     assert json.loads(encode.header({"command": ["a\udcff", "b"]}))["command"] == ["a?", "b"]
+
+
+def test_fields_that_are_json_already_are_written_as_they_are_beside_a_lone_surrogate() -> None:
+    fields = {
+        "headers": encode.json_object({"a": "b"}),
+        "parts": [encode.JsonText(b"[1,2]")],
+        "reason": "\udce9",
+    }
+
+    line = json.loads(encode.note(1, "response", fields))
+
+    assert line == {"t": 1.0, "note": "response", "headers": {"a": "b"}, "parts": [[1, 2]], "reason": "?"}

@@ -42,3 +42,8 @@ def test_the_redacted_value_is_restored() -> None:
 
 def test_invalid_json_is_unchanged() -> None:
     assert restored(b'{oops "a": "%b', {"a": "x"}) == (b'{oops "a": "%b', set())
+
+
+def test_the_strings_before_the_damage_of_a_message_are_restored() -> None:
+    data = b'{"a":"%b","b":"%b' % (ONE.encode(), ONE.encode())
+    assert restored(data, {"00c0ffee": "one"}) == (b'{"a":"one","b":"%b' % ONE.encode(), set())

@@ -27,6 +27,11 @@ def test_a_number_under_the_name_of_a_secret_is_secret() -> None:
     assert apply(data, edits(data)) == b'[{"name":"password","value":"#"},{"name":"size","value":12}]'
 
 
+def test_members_that_describe_an_object_of_secrets_are_not_secret() -> None:
+    data = b'{"password":{"hash":"x1","type":"bcrypt","rounds":["y1"],"label":"mine"}}'
+    assert apply(data, edits(data)) == data.replace(b"x1", b"#").replace(b"y1", b"#")
+
+
 def test_a_scheme_stays_before_its_credential() -> None:
     data = b'{"Authorization":"Bearer abc","Proxy-Authorization":"abc"}'
     assert apply(data, edits(data)) == b'{"Authorization":"Bearer #","Proxy-Authorization":"#"}'

@@ -184,6 +184,20 @@ def test_the_messages_of_interleaved_clients_are_put_together_and_keep_their_rec
     assert [order.lines[line] for line in range(2, 8)] == [2, 3, 5, 4, 6, 7]
 
 
+def test_a_batch_of_one_of_several_clients_is_one_line() -> None:
+    talk = Talk()
+    opened(talk, "1", 1)
+    batch = b'[{"jsonrpc":"2.0","id":1,"method":"b"},{"jsonrpc":"2.0","id":2,"method":"c"}]'
+    talk.client(id=1, method="a", params={"_meta": modern()}, stream="2", http=2)
+    talk.frame("client", batch, "1", 3).server(id=1, result={}, stream="2", http=2)
+    talk.session.end()
+    order = by_client(talk.session)
+
+    assert [exchange.request.method for exchange in order.session.exchanges] == ["initialize", "b", "c", "a"]
+    assert [order.exchanges[number] for number in range(4)] == [0, 2, 3, 1]
+    assert [order.lines[line] for line in range(2, 7)] == [2, 3, 5, 4, 6]
+
+
 def test_one_client_keeps_its_order() -> None:
     talk = Talk().call(1)
     talk.session.end()

@@ -227,6 +227,32 @@ def test_a_refused_call_does_not_end_the_run() -> None:
     assert stage.player.sent[0].failed == "HTTP 500"
 
 
+def test_a_refused_message_that_is_not_a_request_is_a_warning() -> None:
+    stage = two_calls()
+    stage.takes()
+    stage.player.refused(None, "notifications/initialized: HTTP 400", stage.now)
+    stage.player.refused("99", "HTTP 404", stage.now)
+
+    assert stage.player.warnings == ["notifications/initialized: HTTP 400", "HTTP 404"]
+    assert stage.player.stopped is None
+
+
+def test_a_refusal_after_the_response_changes_nothing() -> None:
+    stage = two_calls()
+    stage.takes()
+    assert ids(stage.hears(id=1, result={})) == [2]
+    stage.player.refused("1", "it broke off", stage.now)
+
+    assert (stage.player.sent[0].failed, stage.player.stopped) == (None, None)
+    assert stage.player.sent[0].answer is not None
+
+
+def test_a_malformed_message_is_sent_as_it_was_recorded() -> None:
+    stage = Stage(Talk().frame("client", b"{oops}").call(1).session)
+
+    assert stage.player.take(stage.now)[0] == b"{oops}"
+
+
 def test_an_unreachable_server_ends_the_run_unless_it_responded_before() -> None:
     stage = two_calls()
     stage.takes()

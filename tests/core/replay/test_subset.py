@@ -121,3 +121,15 @@ def test_as_recorded_replaces_only_the_carried_values() -> None:
         b'{"jsonrpc":"2.0","id":3,"method":"b"}',
     ]
     assert found.changes[2].what == talk.session.changes[2].what
+
+
+def test_over_http_a_server_message_belongs_to_the_exchange_that_carried_it() -> None:
+    talk = Talk().client(id=1, method="a", stream="1", http=1).client(id=2, method="b", stream="1", http=2)
+    talk.server(**log(), stream="1", http=1).server(id=2, result={}, stream="1", http=2)
+    talk.server(id=1, result={}, stream="1", http=1).server(**log("error"), stream="1", http=2)
+
+    assert [said(reduced(talk.session, {number})).count("notifications/message") for number in (0, 1)] == [
+        1,
+        1,
+    ]
+    assert said(reduced(talk.session, {0}))[1] == "notifications/message"

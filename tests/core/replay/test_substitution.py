@@ -108,8 +108,8 @@ def test_a_rule_carries_a_number_as_a_number() -> None:
     carried = Substitutions((rule("/result/structuredContent/port"),))
     carried.learn(*(answer(result={"structuredContent": {"port": port}}) for port in (4001, 4002)))
 
-    assert apply(carried, arguments={"port": 4001, "other": 4003, "is": True}) == {
-        "arguments": {"port": 4002, "other": 4003, "is": True}
+    assert apply(carried, arguments={"port": 4001, "other": 4003, "is": True, "all": [[4001], 1]}) == {
+        "arguments": {"port": 4002, "other": 4003, "is": True, "all": [[4002], 1]}
     }
 
 

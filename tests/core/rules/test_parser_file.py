@@ -60,6 +60,7 @@ def test_a_file_may_have_no_rules() -> None:
         ("code = -32000", 'code = "x"', "line 13, column 1: code takes a whole number"),
         ("code = -32000", "cod = 1", 'line 13, column 1: unknown "cod": did you mean code?'),
         ('{ "/result/x" = 1 }', '{ "/result/x" = 1, y = 2 }', "line 19, column 30: replace takes a merge"),
+        ('{ "/result/x" = 1 }', """'{"result/x":1,"/y":2}'""", "line 19, column 1: replace takes a merge"),
         ("seed = 7", "seed = 7.5", "line 1, column 1: seed takes a whole number or a text"),
         ("seed = 7", "sed = 7", 'line 1, column 1: unknown key "sed": use [[rule]] or seed'),
         ("seed = 7", "rule = 7", "rules.toml: not TOML"),

@@ -108,6 +108,7 @@ def fields_of_tables() -> set[str]:
     "change",
     [
         lambda data: data[:-1],
+        lambda data: data[: data.find(b"\n") + 1],
         lambda data: data + b"\0",
         lambda data: b"",
         lambda data: data[data.find(b"\n") + 1 :],
@@ -119,7 +120,7 @@ def fields_of_tables() -> set[str]:
         lambda data: data.replace(b'"messages":3', b'"messages":"3"', 1),
         lambda data: data.replace(b'"messages":3', b'"massages":3', 1),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_a_damaged_state_is_refused_and_the_index_stays_new(change: Any) -> None:
     data = b"".join(dump(indexed([*HELLO, ASKED])))

@@ -94,3 +94,11 @@ def test_a_thousand_interleavings_of_hosts_are_joined_right_and_never_across_use
             }
     assert wrong == 0
     assert right / total >= 0.99
+
+
+def test_a_run_recognises_its_process_by_pid_and_start() -> None:
+    run = Run(HOST, member("a", 1001, HOST))
+    assert run.has_host(HOST._replace(started=1000.01), 5000.0)
+    assert not run.has_host(HOST._replace(pid=101), 1001.0)
+    assert not run.has_host(HOST._replace(started=9000.0), 1001.0)
+    assert not run.has_host(HOST._replace(started=None), 1001.0)

@@ -296,6 +296,26 @@ def test_over_http_long_recordings_of_two_servers_are_refused(make_recording: Ma
     assert b"other.jsonl of another --x (use --merge to serve them as one server)\n" in done.stderr
 
 
+def test_over_http_strict_reports_that_no_client_came(recording: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mcpspy", "mock", str(recording), "--listen", ":0", "--strict"],
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+    with process:
+        assert process.stderr is not None
+        assert process.stderr.readline().split()[1].startswith("http://")
+        process.send_signal(signal.SIGTERM)
+        sent = process.stderr.read().splitlines()
+    assert process.returncode == 1
+    assert [line.partition(" (")[0] for line in sent] == [
+        "mcpspy: strict: never sent: tools/call echo",
+        "mcpspy: strict: never sent: tools/call echo",
+        "mcpspy: strict: never sent: tools/call other",
+    ]
+
+
 def _post(url: str, session: str = "", **members: Any) -> tuple[str, Any]:
     headers = {"Content-Type": "application/json", **({"Mcp-Session-Id": session} if session else {})}
     request = urllib.request.Request(url, line(**members), headers)

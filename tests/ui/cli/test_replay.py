@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -157,3 +159,50 @@ def test_a_number_that_is_none_is_usage(
 ) -> None:
     assert main(["replay", str(recorded), option, "--", "x"]) == 2
     assert f"mcpspy: replay: {option.replace('=', ' ')}: not a " in capfd.readouterr().err
+
+
+class _RefusesNotifications(BaseHTTPRequestHandler):
+    """A server that responds to requests, and refuses all other messages."""
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        is_request = "id" in message
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}}) if is_request else "not here"
+        self.send_response(200 if is_request else 400)
+        self.send_header("Content-Type", "application/json" if is_request else "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Print nothing."""
+
+
+def test_a_notification_that_the_server_refuses_is_a_warning(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    recorded = tmp_path / "r.jsonl"
+    changed, ping = (
+        json.dumps({"jsonrpc": "2.0", **message})
+        for message in ({"method": "notifications/roots/list_changed"}, {"id": 1, "method": "ping"})
+    )
+    recorded.write_text(
+        '{"mcpspy":1,"id":"0badcafe","started":"2026-11-21T08:00:00.000Z","transport":"http","name":"x"}\n'
+        f'{{"t":1.0,"from":"client","stream":"1","http":1,"msg":{changed}}}\n'
+        f'{{"t":2.0,"from":"client","stream":"1","http":2,"msg":{ping}}}\n'
+        '{"t":2.1,"from":"server","stream":"1","http":2,"msg":{"jsonrpc":"2.0","id":1,"result":{}}}\n',
+        encoding="utf-8",
+    )
+    with ThreadingHTTPServer(("127.0.0.1", 0), _RefusesNotifications) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/mcp"
+            code = main(["replay", str(recorded), "--upstream", url, "--no-record"])
+        finally:
+            server.shutdown()
+
+    assert code == 0
+    assert (
+        capfd.readouterr().err
+        == "mcpspy: the server did not accept a message: HTTP 400 Bad Request: not here\n"
+    )

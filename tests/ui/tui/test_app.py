@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,3 +94,13 @@ async def _press_enter_until_it_ends(app: McpspyApp) -> None:
         while app.fault is None:
             await pilot.press("enter")
             await pilot.pause(0.01)
+
+
+async def test_a_text_from_another_thread_is_shown_without_its_control_characters(
+    opened: Any, make_recording: Make
+) -> None:
+    async with opened(make_recording()) as screen:
+        await asyncio.to_thread(screen.app.report, "a view\x1b[2J failed [/]")
+        await screen.until(lambda: screen.app._notifications)
+        assert [each.message for each in screen.app._notifications] == ["a view\\x1b[2J failed [/]"]
+    screen.app.report("too late")

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.ui.views.blocks import JSON, TEXT, blocks
+from mcpspy.ui.views.content import MAX_CONTENT
 from tests.ui.tui.detail.test_json_view_path import resolved
 
 
@@ -137,3 +138,27 @@ def test_no_message_raises_and_every_pointer_leads_somewhere(name: str, value: A
     for block in blocks(json.dumps(message).encode()):
         resolved(message, block.pointer)
         assert all("\x1b" not in text for text, _ in block.label)
+
+
+def test_content_that_is_not_in_a_list_is_shown() -> None:
+    assert said({"result": {"content": {"type": "text", "text": "one"}}}) == [("text", "one")]
+    message = {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
+    assert said({"result": {"messages": [message]}}) == [("user:", ""), ("text", "a"), ("text", "b")]
+    assert [words for words, _ in said(result("bare", 7))] == ["bare", "7"]
+
+
+def test_a_long_name_of_a_resource_is_cut() -> None:
+    ((label, text),) = said(
+        result({"type": "resource_link", "uri": f"a://{'x' * 9000}", "name": "\\" * 9000})
+    )
+    assert label.startswith("link · a://xxx")
+    assert len(label) < 500
+    assert text == ""
+
+
+def test_content_that_is_too_large_for_a_view_has_its_size() -> None:
+    encoded = "A" * (MAX_CONTENT * 4 // 3 + 8)
+    item = {"type": "image", "mimeType": "image/png", "data": encoded}
+    (block,) = blocks(json.dumps(result(item)).encode())
+    assert block.content is None
+    assert "image/png, " in block.label[0][0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import sys
 
 import pytest
 from hypothesis import given
@@ -75,6 +76,22 @@ def test_fields_of_a_message_are_read_by_wire_type() -> None:
     assert texts(protobuf(Content("application/x-protobuf", data))) == [
         "1: 150", '2: "ok"', "3: {", "  1: 1", "}", "4: 1069547520 or 1.5",
     ]  # fmt: skip
+
+
+def test_fields_that_are_neither_text_nor_a_message_are_bytes() -> None:
+    short, long = bytes([10, 2, 0xFF, 0xFE]), bytes([18, 40]) + b"\x80" * 40
+    assert texts(protobuf(Content("application/protobuf", short + long))) == [
+        "1: 2 bytes: ff fe",
+        f"2: 40 bytes: {'80 ' * 32}…",
+    ]
+
+
+def test_without_pillow_an_image_names_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = Content("image/png", png(2, 4))
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    (line,) = texts(image(content)) or []
+    assert line.startswith("to see the image: ")
+    assert "[images]" in line
 
 
 def test_bytes_that_are_not_a_message_are_reported() -> None:

@@ -11,7 +11,7 @@ import mcpspy
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.errors import UsageError
 from mcpspy.ui.views import lazy
-from mcpspy.ui.views.content import Content
+from mcpspy.ui.views.content import MAX_CONTENT, Content
 from mcpspy.ui.views.extension import Extension
 
 SECONDS = 20.0
@@ -134,3 +134,16 @@ def test_the_example_of_the_page_has_a_column_and_a_view(tmp_path: Path) -> None
     assert own.lines(Content("", b"SELECT a FROM b"), SECONDS) == [
         [("", None), ("SELECT", "key"), (" a ", None), ("FROM", "key"), (" b", None)]
     ]
+
+
+@pytest.mark.parametrize("files", ["a.py", [1]])
+def test_files_in_the_settings_that_are_not_a_list_are_refused(files: object) -> None:
+    with pytest.raises(UsageError, match=r"views\.scripts must be a list of files .*write scripts = "):
+        Extension([], {"scripts": files})
+
+
+def test_an_empty_or_a_huge_content_has_no_view(tmp_path: Path) -> None:
+    own = extension(tmp_path, "def view_any(c):\n    return 'seen'\n")
+
+    assert own.lines(Content("", b""), SECONDS) is None
+    assert own.lines(Content("", b"x" * (MAX_CONTENT + 1)), SECONDS) is None

@@ -72,3 +72,31 @@ def test_a_function_that_never_returns_is_not_called_again_and_others_are(
     assert isinstance(lazily.get("b", wait, str), Failed)
     assert lazily.get("c", str.upper, lambda: "c", SECONDS) == "C"
     never.set()
+
+
+def test_of_many_requests_the_first_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lazy, "WAITING", 2)
+    may_end, is_done = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def work(name: str) -> str:
+        may_end.wait(SECONDS)
+        order.append(name)
+        return name
+
+    lazily = results()
+    lazily.on_result = lambda: is_done.set() if len(order) == 3 else None
+    for name in "abcd":
+        assert lazily.get(name, work, partial(str, name)) is None
+    may_end.set()
+    assert is_done.wait(SECONDS)
+    assert order == ["a", "d", "c"]
+    assert lazily.get("b", work, lambda: "b", SECONDS) == "b"
+
+
+def test_results_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lazy, "KEPT", 2)
+    lazily = results()
+    for number in range(9):
+        assert lazily.get(number, lambda given: given, partial(int, number), SECONDS) == number
+    assert len(lazily._results) <= 3

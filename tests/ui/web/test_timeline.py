@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from mcpspy.analysis import rows
 from mcpspy.ui.web import timeline
+from tests.ui.tui.conftest import REQUEST, RESULT, Live
 from tests.ui.web.recordings import failure, request, response, write
 from tests.ui.web.serving import Served, served
 
@@ -118,3 +120,25 @@ async def test_a_dropped_request_ends_with_the_note_of_its_rule(tmp_path: Path) 
 
     (bar,) = found["bars"]
     assert bar[1:3] == [1.0, 1.5]
+
+
+async def test_requests_of_a_live_session_are_open_and_those_cancelled_end(tmp_path: Path) -> None:
+    live = Live(tmp_path)
+    cancelled = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}'
+    messages = [("client", REQUEST % 1), ("client", REQUEST % 2), ("client", cancelled)]
+    messages += [("client", REQUEST % 3), ("server", RESULT % 3)]
+    for at, (side, data) in zip((1.0, 2.0, 3.0, 9.0, 10.0), messages, strict=True):
+        live._at = at
+        live.say(side, data)
+    async with served(tmp_path) as running:
+        (session,) = (await running.get("sessions"))["sessions"]
+        found = await running.get(f"s/{session['key']}/timeline", begin=0, end=11, parts=PARTS)
+        between = await running.get(f"s/{session['key']}/timeline", begin=4, end=5, parts=PARTS)
+    live.die()
+
+    assert [(round(bar[1]), round(bar[2]), bar[4]) for bar in found["bars"]] == [
+        (1, 10, rows.OPEN),
+        (2, 3, rows.OK),
+        (9, 10, rows.OK),
+    ]
+    assert [round(bar[1]) for bar in between["bars"]] == [1]

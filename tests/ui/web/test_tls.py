@@ -35,6 +35,8 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names")
     openssl(folder, "x509", "-req", "-in", "box.csr", *signing, "-out", "box.pem")
+    purpose = ("-addext", "extendedKeyUsage=clientAuth", "-subj", "/CN=localhost")
+    openssl(folder, "req", "-x509", *curve, "-keyout", "client.key", "-out", "client.pem", *purpose)
     openssl(folder, "genpkey", "-algorithm", "ed25519", "-out", "other.key")
     return folder
 
@@ -85,6 +87,7 @@ def test_a_certificate_without_its_key_is_an_error(pki: Path, capsys: pytest.Cap
         ("box.pem", "other.key", "both must be PEM files, and belong together"),
         ("names", "box.key", "both must be PEM files, and belong together"),
         ("none.pem", "box.key", "No such file or directory"),
+        ("client.pem", "client.key", "certificate purpose (use another certificate)"),
     ],
 )
 def test_files_that_do_not_fit_are_one_clear_line(

@@ -46,9 +46,6 @@ _CALL = '> {"id":2,"method":"tools/call","params":{"name":"a"%s}}\n< {"id":2,"er
 
 def _tasks(event: LintEvent) -> list[Any]:
     """Return the tasks in a message."""
-    if event.method == "tasks/list":
-        tasks = event.result.get("tasks")
-        return tasks if isinstance(tasks, list) else []
     if event.method in _REPORTING:
         task = event.params if event.method.startswith("notifications/") else event.result
         is_acknowledged = event.method == "tasks/cancel" and (event.revision or "") >= MODERN

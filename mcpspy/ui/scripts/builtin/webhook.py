@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from http.client import HTTPException
 from urllib.request import Request, urlopen
 
 from mcpspy import LiveExchange, LiveSession
@@ -15,9 +16,9 @@ from mcpspy import LiveExchange, LiveSession
 
 class Webhook:
     def configure(self, options: dict[str, str]) -> None:
-        self.url = options["url"]
+        self.url = options.get("url", "")
         if not self.url.startswith(("http://", "https://")):
-            raise ValueError(f"url {self.url}: not http:// or https://")
+            raise ValueError(f"url={self.url}: use http:// or https://")
         self.statuses = options.get("status", "error,tool error").split(",")
         self.posts: set[asyncio.Task[None]] = set()
         self.name = ""
@@ -43,8 +44,8 @@ class Webhook:
         request = Request(self.url, json.dumps(body).encode(), headers)  # noqa: S310 - checked above.
         try:
             await asyncio.to_thread(lambda: urlopen(request, timeout=5).close())  # noqa: S310
-        except OSError as error:
-            print(f"webhook: {self.url}: {error}", file=sys.stderr)
+        except (OSError, HTTPException) as error:
+            print(f"webhook: {self.url}: {' '.join(str(error).split())}", file=sys.stderr)
 
 
 script = Webhook()

@@ -56,6 +56,20 @@ def test_metrics_have_the_outcome_and_limited_names() -> None:
     assert made[0].start == 1795248783745 * 10**6
 
 
+def test_methods_that_no_revision_defines_are_one_label() -> None:
+    telemetry = SessionTelemetry(HEADER)
+    for number, method in enumerate((b"own/a", b"own/b", b"ping")):
+        sent = call(number, number)
+        data = b'{"jsonrpc":"2.0","id":%d,"method":"%b"}' % (number, method)
+        for entry in (replace(sent, data=data), result(number + 0.04, number)):
+            list(telemetry.add(entry))
+    made = [each for each in telemetry.metrics() if each.metric == "mcp.client.operation.duration"]
+    assert [(each.attributes["mcp.method.name"], sum(each.counts)) for each in made] == [
+        (OTHER, 2),
+        ("ping", 1),
+    ]
+
+
 def test_a_request_that_is_never_answered_counts_at_the_end() -> None:
     telemetry = SessionTelemetry(HEADER)
     for entry in (call(1.0), call(2.0, 2), failure(2.5, 2), note(4.0, "exit", code=1)):

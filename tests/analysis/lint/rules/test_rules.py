@@ -48,3 +48,62 @@ def test_a_call_of_a_tool_that_clients_drop_requires_no_header_but_is_reported()
         "x-mcp-header of a: N has type number (use string, integer or boolean)",
         "call of a, which clients must drop for its invalid x-mcp-header",
     ]
+
+
+@pytest.mark.parametrize(
+    ("example", "absent", "present"),
+    [
+        (
+            (
+                '@ 2024-11-05 server={"tools":{}}\n> {"id":2,"method":"completion/complete","params":{"ref":{"type":'
+                '"ref/prompt","name":"a"},"argument":{"name":"b","value":""}}}\n'
+                '< {"id":2,"result":{"completion":{"values":[]}}}'
+            ),
+            "LIFE106",
+            None,
+        ),
+        (
+            (
+                '@ 2026-07-28 server={"tools":{}}\n> {"id":1,"method":"server/discover"}\n'
+                '< {"id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}\n'
+                '> {"id":2,"method":"tasks/get","params":{"taskId":"t"}}\n'
+                '< {"id":2,"error":{"code":-32602,"message":"unknown task"}}'
+            ),
+            "LIFE106",
+            None,
+        ),
+        ('* eof {"from":"client"}\n< {"id":9,"method":"ping"}\n* exit {"code":0}', "LIFE201", "LIFE405"),
+        (
+            '@ http\n> {"id":2,"method":"tools/list"}\n* oversized {"http":3,"from":"server","size":9}\n* exit {"code":0}',
+            "LIFE201",
+            "REC101",
+        ),
+        (
+            '@ http\n> {"id":2,"method":"tools/list"}\n= 200 {"origin":"http://[x"}\n< {"id":2,"result":{"tools":[]}}',
+            "HTTP502",
+            "HTTP501",
+        ),
+        (
+            (
+                '@ 2026-07-28 http\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n'
+                '= 200 {"mcp-name":"=?base64?a?="}\n< {"id":2,"result":{"content":[]}}'
+            ),
+            "HTTP501",
+            "HTTP104",
+        ),
+        ('* oauth {"step":"token","status":200}', "AUTH101", None),
+    ],
+    ids=[
+        "completion before its capability",
+        "tasks of an extension",
+        "a late request",
+        "a missing response",
+        "an origin that is not a URL",
+        "a header that is not base64",
+        "a step of no flow",
+    ],
+)
+def test_a_case_beside_the_examples_is_judged(example: str, absent: str, present: str | None) -> None:
+    """`present` is the only finding."""
+    assert absent not in {finding.code for finding in findings(example)}
+    assert {finding.code for finding in findings(example)} == ({present} if present else set())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +194,48 @@ async def test_the_webhook_posts_failures_only() -> None:
     ]
 
 
+async def test_a_webhook_that_cannot_be_reached_is_a_line_on_stderr(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"not HTTP\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            urls = [f"http://127.0.0.1:{port}/", f"http://127.0.0.1:{closed.getsockname()[1]}/"]
+        for url in urls:
+            script = loaded("webhook", url=url)
+            script.hooks["session_started"](SESSION)
+            request = message("client", method="tools/call", params={"name": "x"})
+            failed = message("server", result={"content": [], "isError": True})
+            await script.hooks["response"](mcpspy.LiveExchange(request, failed))
+            await script.hooks["session_ended"](SESSION)
+
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.startswith(f"webhook: {url}: ") for line, url in zip(lines, urls, strict=True)] == [
+        True,
+        True,
+    ]
+    assert "refused" in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "why"),
+    [
+        ("webhook", {}, "url=: use http:// or https://"),
+        ("webhook", {"url": "ftp://a"}, "url=ftp://a: use http:// or https://"),
+        ("chaos", {"kinds": "error,noise"}, "kinds: noise: use error, delay, drop"),
+    ],
+)
+def test_an_invalid_option_is_refused_with_the_valid_values(
+    name: str, options: dict[str, str], why: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        loaded(name, **options)
+
+
 def test_the_meter_prints_the_responses_of_each_tool(capsys: pytest.CaptureFixture[str]) -> None:
     script = loaded("meter", price="1000000")
     for _ in range(2):
@@ -353,6 +397,21 @@ def test_a_live_exchange_is_found_by_its_request_and_by_its_response() -> None:
     assert message("client", method="ping", id=None).matches("method:ping")
     with pytest.raises(mcpspy.UsageError, match="filter, character 1"):
         exchange.matches("(")
+
+
+def test_notifications_that_match_are_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    script = loaded("record", file=str(path), filter="text:wanted")
+    script.hooks["session_started"](SESSION)
+    for text in (b"wanted", b"other"):
+        data = (
+            b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"%b"}}' % text
+        )
+        notification = mcpspy.LiveMessage(SESSION, read_frame(Frame(1.0, "server", data))[0])
+        script.hooks["notification"](notification)
+    script.hooks["session_ended"](SESSION)
+
+    assert [each.data for each in mcpspy.read(path).messages] == [data.replace(b"other", b"wanted")]
 
 
 def test_chaos_fails_as_many_requests_as_its_rate() -> None:

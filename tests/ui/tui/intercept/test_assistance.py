@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.tui.intercept.assistance import Assistance, JsonPosition, position_at
-from mcpspy.ui.tui.panels.capabilities import LISTS, Capabilities, ListPage, read
+from mcpspy.ui.tui.intercept.assistance import ABOUT, Assistance, JsonPosition, position_at, schema_lines
+from mcpspy.ui.tui.panels.capabilities import LISTS, Capabilities, ListPage, SchemaField, read
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -142,3 +142,16 @@ def test_no_text_breaks_it(text: str, offset: int) -> None:
     HELP.completions(text, position)
     HELP.problems(text)
     assert 0 <= position.start <= position.end <= len(text)
+
+
+def test_a_long_description_is_wrapped_below_its_field_or_cut() -> None:
+    fields = [
+        SchemaField("city", "string", True, "the name of a city " * 9),
+        SchemaField("n", "integer", False, ""),
+    ]
+    wide, narrow = (schema_lines("arguments", fields, 40, is_wide=is_wide) for is_wide in (True, False))
+    texts = ["".join(text for text, _ in line) for line in wide]
+    assert texts[:2] == ["arguments", "city  string  required"]
+    assert 1 < sum(text.startswith("  ") for text in texts) <= ABOUT
+    assert all(len(text) <= 40 for text in texts)
+    assert len(narrow) == 3

@@ -84,3 +84,26 @@ async def test_a_long_text_is_edited_externally(monkeypatch: pytest.MonkeyPatch)
         await screen.press("ctrl+o", "ctrl+s")
         await screen.until(lambda: app.sent)
         assert app.sent == [original.replace("xx", "")]
+
+
+async def test_a_failure_of_the_editor_leaves_the_text_and_ctrl_r_restores_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = Alone(call(1).decode())
+
+    def fails(_command: str, _text: str, _suspended: Any) -> str:
+        raise CannotStart("vi ended with exit code 1", "the text is unchanged")
+
+    monkeypatch.setattr(editor, "editor", lambda: "vi")
+    monkeypatch.setattr(editor, "edit_outside", fails)
+    async with app.run_test(size=(90, 20)) as pilot:
+        screen = Screen(app, pilot)  # type: ignore[arg-type]
+        await screen.shows("unchanged")
+        await screen.press("Q")
+        await screen.press("ctrl+o")
+        await screen.shows("vi ended with exit code 1 (the text is unchanged)")
+        area = app.screen.query_one("TextArea")
+        assert area.text == app.original.replace("{}", "{Q}")  # type: ignore[attr-defined]
+        await screen.press("ctrl+r")
+        await screen.shows("unchanged")
+        assert area.text == app.original  # type: ignore[attr-defined]

@@ -110,3 +110,19 @@ async def test_leaving_asks_first_and_releases(opened: Any, reached: Any) -> Non
         await screen.until(lambda: session.taken() == [("client", call(2))])
         await screen.shows("1 session")
         assert not isinstance(screen.app.screen, ConfirmPrompt)
+
+
+async def test_a_message_that_is_not_utf_8_can_be_forwarded_or_dropped_but_not_edited(
+    opened: Any, reached: Any
+) -> None:
+    data = call(1, path="a.txt").replace(b"a.txt", b"\xff.txt")
+    async with reached() as session, opened(session.path, size=SIZE) as screen:
+        await hold(screen, "from:client")
+        session.say("client", data)
+        await screen.shows("1 held", "HELD 0:")
+        await screen.press("enter")
+        await screen.shows("cannot edit: not UTF-8; a forwards it unchanged, X drops it")
+        assert not isinstance(screen.app.screen, EditorScreen)
+        await screen.press("a")
+        await screen.shows("tools/call write_file: released")
+        assert session.taken() == [("client", data)]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.session.index import Index
-from mcpspy.ui.tui.intercept.labels import bar, cell, clock, countdown, host_timeout, short_name
+from mcpspy.ui.tui.intercept.labels import bar, cell, clock, countdown, host_timeout, short_name, unreachable
 from tests.ui.tui.intercept.conftest import INITIALIZE, call
 from tests.ui.tui.intercept.test_connection_messages import read
+
+if TYPE_CHECKING:
+    from mcpspy.ui.session_loader import SessionLoader
 
 
 def index_of(*frames: tuple[float, str, bytes]) -> Index:
@@ -70,3 +76,9 @@ def test_a_host_times_out_a_known_time_after_its_request() -> None:
     assert host_timeout(index, 1, 62.5) == ("Cline has timed out", "bad")
     assert host_timeout(index, 2, 12.0) is None, "the server waits, not the host"
     assert host_timeout(index, None, 12.0) is None
+
+
+def test_the_reason_why_a_session_cannot_be_reached_names_the_way_out() -> None:
+    for is_merged, why in ((True, "open one alone (O)"), (False, "the session has ended")):
+        loader = cast("SessionLoader", SimpleNamespace(model=SimpleNamespace(is_merged=is_merged)))
+        assert why in unreachable(loader)

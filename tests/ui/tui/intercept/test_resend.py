@@ -220,3 +220,15 @@ async def test_the_keys_to_resend_appear_as_soon_as_the_session_is_reached(
         assert "resend" not in screen.lines[-1]
         is_ready.set()
         await screen.until(lambda: "r R resend" in screen.lines[-1])
+
+
+async def test_a_notification_is_resent_without_waiting(opened: Any, reached: Any) -> None:
+    changed = b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}'
+    async with reached() as session, opened(session.path, size=(100, 24)) as screen:
+        session.say("client", changed)
+        await screen.shows("● LIVE", "roots/list_changed")
+        session.taken()
+        await screen.press("G", "r")
+        await screen.shows("resent to the server: notifications/roots/list_changed")
+        ((side, sent),) = session.taken()
+        assert (side, json.loads(sent)) == ("client", json.loads(changed))

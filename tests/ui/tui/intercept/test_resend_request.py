@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
 from typing import Any
 
 from mcpspy.core.recording.decode import Header, read_entry
@@ -84,6 +85,16 @@ def test_rows_that_cannot_be_resent_are_reported() -> None:
         == "nothing to resend: no row is selected"
     )
     assert "belongs to no request" in str(resend_request(lines.log, 0))
+    lines.add(
+        json.dumps(
+            {
+                "t": 2.0,
+                "from": "client",
+                "b64": b64encode(call(3, path="a").replace(b'"a"', b'"\xff"')).decode(),
+            }
+        ).encode()
+    )
+    assert resend_request(lines.log, 1) == "cannot resend: the message is not UTF-8"
 
 
 async def test_the_response_is_found_in_the_recording() -> None:

@@ -58,6 +58,9 @@ def test_a_list_shows_its_time_and_missing_pages() -> None:
         offer(PageContents([TOOL], True))
     )
     assert "  too large" in text(offer(PageContents([], False, "too large")))
+    later = Capabilities()
+    later.take(PAGE._replace(begins=False), PageContents([TOOL], False))
+    assert "▾ Tools (1, listed at 0.500 s, first page not recorded)" in text(later)
 
 
 def test_a_change_is_one_wrapped_sentence() -> None:
@@ -81,3 +84,9 @@ def test_several_http_sessions_are_shown() -> None:
     for stream in ("s1", "s2"):
         found.take(PAGE._replace(stream=stream), PageContents([TOOL], False))
     assert any("last requested by HTTP session s2" in line for line in text(found))
+
+
+def test_a_changed_item_is_named_with_its_changed_members() -> None:
+    changed = TOOL._replace(data=b'{"description":"other"}')
+    found = offer(PageContents([TOOL], False), PageContents([changed], False))
+    assert text(found)[-1] == "  Tools at 0.500 s: changed echo (description)"

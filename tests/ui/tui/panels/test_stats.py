@@ -213,6 +213,9 @@ def test_the_filter_of_an_unprintable_name_uses_its_printable_part() -> None:
 
     assert text == 'is:request tool:"]0;title"'
     assert found(lines.log, text) == [0]
+    lines.call(2, 0.2, name="\\u001b\\u0007")
+    texts = [StatsModel(lines.log).filter(group) for group in groups(counted(lines.log)).values()]
+    assert sorted(texts) == ["is:request", text]
 
 
 def test_the_number_of_groups_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:

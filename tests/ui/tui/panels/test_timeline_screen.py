@@ -72,6 +72,7 @@ async def test_enter_in_an_empty_timeline_returns_no_row() -> None:
         (("plus", "l", "l", "h"), TimeWindow(1.25, 5.0)),
         (("plus", "right", "0"), TimeWindow(0.0, 10.0)),
         (("j", "z"), TimeWindow(1.75, 2.5)),
+        (("G", "b", "z"), TimeWindow(1.75, 2.5)),
     ],
 )
 async def test_keys_move_the_window(keys: tuple[str, ...], window: TimeWindow) -> None:

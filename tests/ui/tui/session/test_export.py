@@ -245,3 +245,9 @@ def test_a_document_uses_the_texts_of_the_list() -> None:
     change = lines.log.get(1)
     assert isinstance(change, Change)
     assert f"`{words(change).latency}`" in document(lines, [1], {})
+
+
+async def test_several_sessions_cannot_be_saved_as_one_recording(tmp_path: Path) -> None:
+    loader = cast("SessionLoader", SimpleNamespace(model=SimpleNamespace(is_merged=True)))
+    with pytest.raises(UsageError, match=r"a \.jsonl recording holds one session \(use \.md\)"):
+        await saved(loader, tmp_path / "all.jsonl", [], {})

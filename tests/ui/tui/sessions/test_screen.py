@@ -241,6 +241,17 @@ async def test_a_live_session_is_not_deleted(opened: Any, live: Any) -> None:
         assert live.path.exists()
 
 
+async def test_a_session_of_another_machine_is_not_deleted(opened: Any, make_recording: Make) -> None:
+    path = make_recording()
+    async with opened() as screen:
+        await screen.shows("1 session")
+        screen.app.is_remote = True
+        await screen.press("delete")
+        await screen.shows("cannot delete sessions of another machine")
+        assert not is_asking(screen)
+        assert path.exists()
+
+
 async def test_a_failed_deletion_is_reported(
     opened: Any, make_recording: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
