@@ -202,7 +202,7 @@ def test_an_argument_that_is_not_utf8_does_not_break_the_header() -> None:
 
 
 def test_fields_that_are_json_already_are_written_as_they_are_beside_a_lone_surrogate() -> None:
-    fields = {
+    fields: Mapping[str, encode.Value] = {
         "headers": encode.json_object({"a": "b"}),
         "parts": [encode.JsonText(b"[1,2]")],
         "reason": "\udce9",
