@@ -78,6 +78,9 @@ def main(arguments: list[str]) -> int:
         _discard(sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
+        if not _has_current_folder():
+            sys.stderr.write("mcpspy: the current folder was deleted (change to another one)\n")
+            return CannotStart.exit_code
         from mcpspy.io.extras import missing_package
 
         if (missing := missing_package(error)) is not None:
@@ -88,6 +91,14 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"mcpspy: a bug in mcpspy: {summary_of(error)} ({keep_traceback()})\n")
         return BUG
     return code
+
+
+def _has_current_folder() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 class _OutputStream(io.RawIOBase):

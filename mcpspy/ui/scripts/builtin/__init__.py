@@ -30,5 +30,12 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:
         return True
 
 
+def required(options: dict[str, str], name: str) -> str:
+    """Return the value of an option; raise ValueError if it is missing."""
+    if name not in options:
+        raise ValueError(f"{name} is missing (--script-option {name}=…)")
+    return options[name]
+
+
 def _refuse(uri: str) -> NoReturn:
     raise ValueError(f"{uri}: not fetched")

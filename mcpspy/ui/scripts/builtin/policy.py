@@ -12,11 +12,12 @@ from pathlib import Path
 from jsonschema_rs import Validator, validator_for
 
 from mcpspy import LiveExchange
+from mcpspy.ui.scripts.builtin import required
 
 
 class Policy:
     def configure(self, options: dict[str, str]) -> None:
-        policy = json.loads(Path(options["file"]).read_text(encoding="utf-8"))
+        policy = json.loads(Path(required(options, "file")).read_text(encoding="utf-8"))
         self.allowed: list[str] = policy.get("allow", ["*"])
         self.denied: list[str] = policy.get("deny", [])
         schemas = policy.get("arguments", {})

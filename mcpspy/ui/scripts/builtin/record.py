@@ -9,13 +9,14 @@ from mcpspy import LiveExchange, LiveMessage, LiveSession
 from mcpspy.core.recording.encode import frame_prefix, splice
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 from mcpspy.ui.api.exchange import read_query
+from mcpspy.ui.scripts.builtin import required
 
 HANDSHAKE = ("initialize", "server/discover")
 
 
 class Record:
     def configure(self, options: dict[str, str]) -> None:
-        self.filter = options["filter"]
+        self.filter = required(options, "filter")
         read_query(self.filter)
         self.target = RecordingTarget()
         self.target.record = options.get("file")

@@ -12,11 +12,12 @@ from http.client import HTTPException
 from urllib.request import Request, urlopen
 
 from mcpspy import LiveExchange, LiveSession
+from mcpspy.ui.scripts.builtin import required
 
 
 class Webhook:
     def configure(self, options: dict[str, str]) -> None:
-        self.url = options.get("url", "")
+        self.url = required(options, "url")
         if not self.url.startswith(("http://", "https://")):
             raise ValueError(f"url={self.url}: use http:// or https://")
         self.statuses = options.get("status", "error,tool error").split(",")

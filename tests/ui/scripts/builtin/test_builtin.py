@@ -224,12 +224,14 @@ async def test_a_webhook_that_cannot_be_reached_is_a_line_on_stderr(
 @pytest.mark.parametrize(
     ("name", "options", "why"),
     [
-        ("webhook", {}, "url=: use http:// or https://"),
+        ("webhook", {}, "url is missing (--script-option url=…)"),
+        ("policy", {}, "file is missing (--script-option file=…)"),
+        ("record", {}, "filter is missing (--script-option filter=…)"),
         ("webhook", {"url": "ftp://a"}, "url=ftp://a: use http:// or https://"),
         ("chaos", {"kinds": "error,noise"}, "kinds: noise: use error, delay, drop"),
     ],
 )
-def test_an_invalid_option_is_refused_with_the_valid_values(
+def test_an_invalid_or_missing_option_is_refused_with_what_is_valid(
     name: str, options: dict[str, str], why: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(why)):
