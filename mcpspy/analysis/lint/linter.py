@@ -248,10 +248,9 @@ class Linter:
         conversation = self._known.conversation(stream if isinstance(stream, str) else None)
         found = self._check_note(change, note, place, conversation)
         if kind == "eof":
-            if fields.get("from") == SERVER:
-                conversation.is_ended = True
-            elif fields.get("from") == CLIENT and not conversation.is_ended:
-                conversation.closed_at = note.at
+            conversation.close(fields.get("from"), note.at)
+        elif kind == "signal":
+            conversation.signal = str(fields.get("signal"))
         elif kind == "exit" and any(finding.code in EXPLAINS_MISSING_RESPONSES for finding in found):
             self._known.open.clear()
         elif kind == "oversized":

@@ -206,8 +206,17 @@ class ConversationState(Peers):
         """True if the last message of that side was a notification."""
         self.closed_at: float | None = None
         """Seconds from the start until the client closed the server's stdin, if the server had not ended before."""
+        self.signal = ""
+        """The signal that mcpspy received and passed to the server, if it did."""
         self.is_ended = False
         """True if the server has closed its stdout."""
+
+    def close(self, side: object, at: float) -> None:
+        """A side has closed its output."""
+        if side == SERVER:
+            self.is_ended = True
+        elif side == CLIENT and not self.is_ended:
+            self.closed_at = at
 
     @property
     def is_usual(self) -> bool:

@@ -221,6 +221,7 @@ async def _node_version(program: str, environment: Mapping[str, str]) -> tuple[i
         finally:
             if process.returncode is None:
                 process.kill()
+                await process.wait()
         if found := _NODE_VERSION.match(output):
             return int(found[1]), int(found[2])
     return None

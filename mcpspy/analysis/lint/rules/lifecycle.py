@@ -287,13 +287,15 @@ def ping_result(event: LintEvent) -> Iterator[Report]:
 @exit_note.info(
     "LIFE408",
     "server ended by a signal before its stdin was closed",
-    about="signal",
-    valid=BYE + '* signal {"signal":"SIGTERM"}',
-    invalid='* signal {"signal":"SIGTERM"}',
+    valid=(
+        BYE + '* signal {"signal":"SIGTERM"}\n* exit {"code":0}',
+        '* signal {"signal":"SIGTERM"}\n' + BYE + '* exit {"code":0}',  # Both at once.
+    ),
+    invalid='* signal {"signal":"SIGTERM"}\n* exit {"code":null,"signal":"SIGTERM"}',
 )
 def no_shutdown(event: LintEvent) -> Iterator[Report]:
     """A client should first close the server's stdin, so that the server can end by itself, and send a signal later."""
-    signal = event.note.fields.get("signal")
+    signal = event.conversation.signal
     if signal in ("SIGTERM", "SIGKILL") and event.conversation.closed_at is None and not event.state.upstream:
         yield Report(f"{signal} before the client closed the server's stdin", "")
 
