@@ -52,6 +52,19 @@ class RecordedSession(NamedTuple):
                 yield change.exchange
 
 
+class ExchangeTable(Protocol):
+    """A session for formats with one line per exchange: `RecordedSession`, `streamed.StreamedSession`."""
+
+    @property
+    def header(self) -> Header: ...
+
+    @property
+    def changes(self) -> Iterable[Change]:
+        """All changes in the order of the file."""
+
+    def exchanges(self) -> Iterator[Exchange]: ...
+
+
 CARRIERS = ("http", "http-end", "sse", "part")
 """Kinds of notes that only describe how messages were transported."""
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import orjson
 from msgspec import Raw
 
-from mcpspy.analysis.export.base import RecordedSession, WallClock, fragment
+from mcpspy.analysis.export.base import ExchangeTable, WallClock, fragment
 from mcpspy.analysis.rows import batch_size
 from mcpspy.core.protocol.message import Failure, Message, Notification, Request, Result, loads
 from mcpspy.core.protocol.peers import Peer, Peers
@@ -99,7 +99,7 @@ class SessionColumns:
         }
 
 
-def of_session(session: RecordedSession) -> SessionColumns:
+def of_session(session: ExchangeTable) -> SessionColumns:
     """Return the columns of a session whose messages are all known."""
     columns = SessionColumns(session.header)
     for change in session.changes:

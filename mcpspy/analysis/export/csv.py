@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.base import RecordedSession, exchange_flaws
+from mcpspy.analysis.export.base import ExchangeTable, exchange_flaws
 from mcpspy.analysis.export.columns import of_session
 from mcpspy.core.protocol.message import Failure
 from mcpspy.core.sanitize import sanitize
@@ -31,7 +31,7 @@ FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
-def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
+def export(sessions: Iterable[ExchangeTable]) -> Iterator[str]:
     table = csv.writer(_Line())
     yield table.writerow(COLUMNS)
     for session in sessions:
@@ -46,7 +46,7 @@ class _Line:
         return line
 
 
-def flat_rows(session: RecordedSession) -> Iterator[dict[str, Any]]:
+def flat_rows(session: ExchangeTable) -> Iterator[dict[str, Any]]:
     """Yield the columns of each selected exchange as values, not as cells."""
     columns = of_session(session)
     for exchange in session.exchanges():

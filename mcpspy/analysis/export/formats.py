@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from mcpspy.analysis.export.base import RecordedSession
-
-Exporter = Callable[[Iterable[RecordedSession]], Iterator[str]]
-"""Yields the text of a file in pieces. A format without `several` gets exactly one session."""
+Exporter = Callable[[Iterable[Any]], Iterator[str]]
+"""Yields the text of a file in pieces, from `RecordedSession`s. A format without `several` gets exactly one session."""
 
 
 class ExportFormat(NamedTuple):
@@ -19,6 +17,8 @@ class ExportFormat(NamedTuple):
     module: str
     """Module of its `export` function, which takes all sessions if `several`, otherwise one."""
     several: bool
+    streams: bool = False
+    """True if `export` takes each `ExchangeTable`."""
 
     def exporter(self) -> Exporter:
         export = import_module(self.module).export
@@ -39,8 +39,10 @@ FORMATS = {
         ),
         ExportFormat("mermaid", ".mmd", "a sequence diagram", f"{__package__}.mermaid", False),
         ExportFormat("otlp", ".otlp.json", "OpenTelemetry spans, as OTLP/JSON", f"{__package__}.otlp", True),
-        ExportFormat("csv", ".csv", "a table, one row per exchange", f"{__package__}.csv", True),
-        ExportFormat("jsonl", ".jsonl", "strict JSON, one line per exchange", f"{__package__}.jsonl", True),
+        ExportFormat("csv", ".csv", "a table, one row per exchange", f"{__package__}.csv", True, True),
+        ExportFormat(
+            "jsonl", ".jsonl", "strict JSON, one line per exchange", f"{__package__}.jsonl", True, True
+        ),
     )
 }
 

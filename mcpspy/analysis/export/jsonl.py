@@ -11,13 +11,13 @@ from binascii import b2a_base64
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mcpspy.analysis.export.base import RecordedSession, dumps, exchange_flaws, fragment
+from mcpspy.analysis.export.base import ExchangeTable, dumps, exchange_flaws, fragment
 from mcpspy.analysis.export.columns import SessionColumns, of_session
 from mcpspy.core.protocol.message import Message
 from mcpspy.core.session.exchange import Exchange
 
 
-def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
+def export(sessions: Iterable[ExchangeTable]) -> Iterator[str]:
     for session in sessions:
         columns = of_session(session)
         for exchange in session.exchanges():

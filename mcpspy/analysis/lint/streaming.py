@@ -45,16 +45,20 @@ class StreamingSession(Session):
     def add(self, entry: Entry) -> list[Change]:
         """Add the next entry; return its changes, which are valid until the next call."""
         for change in self.changes:
-            if (exchange := change.exchange) is not None:
-                exchange.progress.clear()
-                answer = exchange.answer
-                if answer is not None and (len(exchange.request.data) > HEAVY or len(answer.data) > HEAVY):
-                    _lighten(exchange, answer)
+            if change.exchange is not None:
+                self._release(change.exchange)
         self.changes.clear()
         self._entries += 1
         if self._entries % EVERY == 0:
             self._pairing.forget_but(KEPT)
         return super().add(entry)
+
+    def _release(self, exchange: Exchange) -> None:
+        """Drop what only the caller of `add` needed."""
+        exchange.progress.clear()
+        answer = exchange.answer
+        if answer is not None and (len(exchange.request.data) > HEAVY or len(answer.data) > HEAVY):
+            _lighten(exchange, answer)
 
     def _changed(
         self, what: AnyMessage | Note | Damaged, exchange: Exchange | None = None, flaw: str | None = None

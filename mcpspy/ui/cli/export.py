@@ -6,13 +6,16 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from mcpspy.analysis.export import FORMATS, ExportFormat, RecordedSession, of_suffix
 from mcpspy.analysis.export.base import UserViews
+from mcpspy.analysis.export.streamed import StreamedSession
 from mcpspy.core.query.parser import Query
-from mcpspy.core.recording.decode import read_entry
+from mcpspy.core.recording.decode import Entry, read_entry
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
@@ -29,7 +32,7 @@ from mcpspy.ui.cli.options import (
     describe_headers,
     read_unsafe_regex,
 )
-from mcpspy.ui.filter_items import exchange_filter
+from mcpspy.ui.filter_items import exchange_filter, exchange_matches
 from mcpspy.ui.terminal import Output, scanned
 
 EPILOG = (
@@ -112,7 +115,7 @@ def main(args: argparse.Namespace) -> int:
         shown, sent = send_spans(args, sessions)
         Output().line(sanitize(f"{shown}: {sent} spans sent, {sessions.summary}"))
         return 0
-    pieces = form.exporter()(sessions)
+    pieces = form.exporter()(sessions.streamed() if form.streams else sessions)
     if args.output in (None, STDOUT):
         _print(pieces)
     else:
@@ -186,6 +189,19 @@ class _Sessions:
             self.exchanges += sum(1 for _ in recorded.exchanges())
             yield recorded
 
+    def streamed(self) -> Iterator[StreamedSession]:
+        """Yield the sessions for formats that stream. Their requests are counted while they are read."""
+        for _, path in self._paths:
+            recording, is_live = _opened(path, self._query)
+            self.count += 1
+            entries = partial(_entries, path, is_live)
+            yield StreamedSession(recording.header, entries, self._keeps, is_live=is_live)
+
+    def _keeps(self, exchange: Exchange) -> bool:
+        is_kept = self._query is None or exchange_matches(self._query, exchange)
+        self.exchanges += is_kept
+        return is_kept
+
     @property
     def summary(self) -> str:
         requests = f"{self.exchanges or 'no'} request{'s' * (self.exchanges != 1)}"
@@ -195,19 +211,29 @@ class _Sessions:
 
 def _read(name: str, path: Path, query: Query | None) -> RecordedSession:
     """Return the current state of a session."""
-    recording = Recording(path)
-    # Before the read: a session that ends during the read counts as live, with pending requests.
-    is_live = recording.state is RecordingState.LIVE
-    counted_back(query, path, recording.header)
-    session = Session(recording.header)
-    with closing(scanned(path, is_live=is_live)) as blocks:
-        for block in blocks:
-            session.add_all(map(read_entry, block.lines))
+    recording, is_live = _opened(path, query)
+    session = Session(recording.header).add_all(_entries(path, is_live))
     if not is_live:
         session.end()
     return RecordedSession(
         recording.header, title_of(name), session.changes, exchange_filter(query, session.changes), is_live
     )
+
+
+def _opened(path: Path, query: Query | None) -> tuple[Recording, bool]:
+    """Return a recording, and whether it is live; set its end in a filter that counts back from it."""
+    recording = Recording(path)
+    # Before the read: a session that ends during the read counts as live, with pending requests.
+    is_live = recording.state is RecordingState.LIVE
+    counted_back(query, path, recording.header)
+    return recording, is_live
+
+
+def _entries(path: Path, is_live: bool, again: bool = False) -> Iterator[Entry]:
+    """Yield the entries of a recording, with progress; report an incomplete last line once."""
+    with closing(scanned(path, is_live=is_live or again)) as blocks:
+        for block in blocks:
+            yield from map(read_entry, block.lines)
 
 
 def _refuse_recording(path: Path) -> None:
