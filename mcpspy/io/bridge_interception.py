@@ -81,7 +81,7 @@ class BridgeInterception(AsyncioInterception):
     async def serving_viewers(self) -> AsyncIterator[None]:
         """Start the lockfile and the scripts, and accept viewers while the context is open."""
         self.begin()
-        control = await AsyncioServer.open(self, say)
+        control = AsyncioServer.open(self, say)
         try:
             yield
         finally:

@@ -29,8 +29,8 @@ class AsyncioServer:
         live.listening(self.path)
 
     @classmethod
-    async def open(cls, live: ControlTarget, say: Callable[[str], None]) -> AsyncioServer | None:
-        """Listen. If that fails, report it and return None."""
+    def open(cls, live: ControlTarget, say: Callable[[str], None]) -> AsyncioServer | None:
+        """Listen on the running loop. If that fails, report it and return None."""
         try:
             return cls(ControlSocket.open(live.session), live)
         except CannotStart as error:

@@ -197,6 +197,7 @@ class ClientProcesses:
 
 class ExchangeContext:
     is_reachable = True
+    """True if viewers may connect from the start."""
     is_mcp = True
     """False while it is not known whether the server speaks MCP."""
 

@@ -96,6 +96,7 @@ class HttpInterception(AsyncioInterception):
         """The check of trust while nothing else may concern a message."""
         self._wakeups: list[Callable[[], None]] = []
         """Exchanges that continue once nothing else of this module is in progress."""
+        self._control: AsyncioServer | None = None
         self._next_free_ticket = 0
         """Next ticket without an interceptor. Counts down, because an interceptor assigns positive ones."""
         self.routes = RouteTable()
@@ -115,13 +116,14 @@ class HttpInterception(AsyncioInterception):
             opening = self._interceptor.rules_note()
             await self._context.note(opening.kind, opening.fields)
             self._settle()
-        control = await AsyncioServer.open(self, say) if self._context.is_reachable else None
+        if self._context.is_reachable:
+            self._control = AsyncioServer.open(self, say)
         try:
             yield
         finally:
             self.end()
-            if control is not None:
-                await control.close()
+            if self._control is not None:
+                await self._control.close()
             await self._finish()
 
     def learn_tools(self, data: bytes) -> None:
@@ -284,8 +286,10 @@ class HttpInterception(AsyncioInterception):
             raise CommandError("cannot send to the server: no client has sent a message yet")
 
     def record_to(self, recorder: Recorder) -> None:
-        """Continue in another recording, which starts when a probe turns out to be a session."""
+        """Continue in another recording, and accept viewers: a probe has turned out to be a session."""
         self._recorder, self._epoch = recorder, monotonic() - recorder.now()
+        self.session = recorder.id or self.session
+        self._control = AsyncioServer.open(self, say)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a task in the background, at most until the end."""

@@ -36,7 +36,7 @@ async def test_viewers_come_hear_and_go(
     live: ControlTarget, runtime: Path, has_unix: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "HAS_UNIX", has_unix and socket.HAS_UNIX)
-    opened = await AsyncioServer.open(live, pytest.fail)
+    opened = AsyncioServer.open(live, pytest.fail)
     assert opened is not None
     first = await AsyncControlClient.open(opened.path, "tui")
     second = await AsyncControlClient.open(opened.path, "tui")
@@ -59,7 +59,7 @@ async def test_a_viewer_that_never_reads_is_disconnected(
     live: ControlTarget, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_asyncio, "MAX_UNSENT", 1_000_000)
-    opened = await AsyncioServer.open(live, pytest.fail)
+    opened = AsyncioServer.open(live, pytest.fail)
     assert opened is not None
     reader, writer = await asyncio.open_unix_connection(opened.path)
     await reader.readline()
@@ -76,7 +76,7 @@ async def test_a_socket_that_cannot_be_created_is_one_line_and_changes_nothing_e
 ) -> None:
     monkeypatch.setenv("MCPSPY_RUNTIME", os.devnull)
     message: list[str] = []
-    assert await AsyncioServer.open(live, message.append) is None
+    assert AsyncioServer.open(live, message.append) is None
     (line,) = message
     assert line.startswith("viewers cannot connect to this session: ")
     assert "\n" not in line
@@ -94,7 +94,7 @@ async def test_a_viewer_that_leaves_at_once_keeps_no_one_out(
         return True
 
     monkeypatch.setattr(socket, "is_same_user", is_same_user)
-    opened = await AsyncioServer.open(live, pytest.fail)
+    opened = AsyncioServer.open(live, pytest.fail)
     assert opened is not None
     with pytest.raises(CannotStart):
         await AsyncControlClient.open(opened.path)

@@ -208,7 +208,7 @@ async def _held(folder: str, size: tuple[int, int], theme: str, keys: list[str])
     from tests.ui.tui.intercept.conftest import Reached, call, result
 
     session = Reached(Path(folder))
-    control = await AsyncioServer.open(session, print)
+    control = AsyncioServer.open(session, print)
     assert control is not None
     session.begin()
     session.say("client", b'{"jsonrpc":"2.0","id":"t","method":"tools/list"}')

@@ -132,7 +132,7 @@ class Chaos:
 async def speaking(chaos: Chaos) -> AsyncIterator[Path]:
     """Run a live session, whose peers send messages all the time."""
     session = Reached(chaos.folder, "tool:move => hold", hold_timeout=1.0)
-    control = await AsyncioServer.open(session, pytest.fail)
+    control = AsyncioServer.open(session, pytest.fail)
     assert control is not None
     session.begin()
     session.say("client", b'{"jsonrpc":"2.0","id":"t","method":"tools/list"}')

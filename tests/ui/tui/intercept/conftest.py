@@ -154,7 +154,7 @@ def reached(tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> A
     @asynccontextmanager
     async def open_(*flags: str, **options: Any) -> AsyncIterator[Reached]:
         session = Reached(tmp_path, *flags, **options)
-        control = await AsyncioServer.open(session, pytest.fail)
+        control = AsyncioServer.open(session, pytest.fail)
         assert control is not None
         session.begin()
         session.taken()
