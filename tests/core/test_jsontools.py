@@ -240,3 +240,9 @@ def test_nesting_has_a_limit_and_a_deep_text_that_is_not_strict_is_unreadable() 
 )
 def test_a_json_string_is_its_text(found: bytes, text: str | None) -> None:
     assert string(found) == text
+
+
+@pytest.mark.parametrize(("text", "place"), [(b'{"a":1]', 7), (b"[1}", 3), (b'[{"a":[]}}', 10)])
+def test_a_bracket_closes_only_its_own_kind(text: bytes, place: int) -> None:
+    with pytest.raises(ValueError, match=f"invalid at byte {place}"):
+        json_parts(text)

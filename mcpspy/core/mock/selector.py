@@ -319,9 +319,7 @@ def _answers_text(rounds: Sequence[InputRound]) -> str:
 
 
 def never_sent(selectors: Sequence[Selector]) -> list[Interaction]:
-    """Return the recorded requests that no client sent; `selectors` are those of all clients."""
-    if not selectors:
-        return []
+    """Return the recorded requests that no client sent; `selectors` are those of all clients, at least one."""
     first, *others = selectors
     unused = [{interaction.order for interaction in selector.unused()} for selector in others]
     return [

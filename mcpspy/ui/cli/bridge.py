@@ -117,7 +117,7 @@ def _oauth_options(args: argparse.Namespace) -> OAuthOptions | None:
     if args.no_oauth or not any(given):
         return None if args.no_oauth else OAuthOptions()
     if not is_installed():
-        raise CannotStart("the options --oauth-… need the extra oauth", install_command("oauth"))
+        raise CannotStart("--oauth-… needs the extra oauth", install_command("oauth"))
     if args.oauth_secret_env is not None and args.oauth_client_id is None:
         raise UsageError("--oauth-secret-env: missing --oauth-client-id", "name the client of the secret")
     secret = args.oauth_secret_env and variable_of("--oauth-secret-env", args.oauth_secret_env)

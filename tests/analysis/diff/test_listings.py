@@ -144,3 +144,9 @@ def test_items_without_names_are_not_compared_by_name() -> None:
     assert by_name([1], "name") is None
     assert by_name({"a": 1}, "name") is None
     assert by_name([], "name") == {}
+
+
+def test_an_item_that_is_ignored_in_one_session_is_not_compared() -> None:
+    old: dict[str, Any] = {"x": None}
+
+    assert [*compare_listed(LISTINGS["tools/list"], old, {"x": TOOL}, tolerance=Tolerance.NONE)] == []

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import Raw
+
 from mcpspy.analysis.lint import EntryPosition, EventKind
 from mcpspy.analysis.lint.dispatch import MOST, RuleDispatch
 from mcpspy.analysis.lint.event import LintEvent
@@ -108,7 +110,7 @@ def test_an_excerpt_is_short_and_never_fails() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    given = [None, "x" * 500, b"\xff", {"a": "\u00fc"}, deep]
+    given = [None, "x" * 500, b"\xff", {"a": "\u00fc"}, deep, Raw(b'"a\\u0062"')]
 
     def tells(_: LintEvent) -> Iterator[Report]:
         """Because."""
@@ -122,5 +124,6 @@ def test_an_excerpt_is_short_and_never_fails() -> None:
         "\\xff",
         '{"a":"\u00fc"}',
         "…",
+        '"ab"',
     ]
     assert {(finding.place, finding.number, finding.at) for finding in found} == {(EntryPosition(7), 3, 1.5)}

@@ -84,3 +84,18 @@ def test_a_server_without_a_session_has_none(tmp_path: Path) -> None:
 
     assert sessions.last("b", str(tmp_path)) is None
     assert sessions.last("a", str(tmp_path / "nowhere")) is None
+
+
+def test_a_session_that_was_deleted_meanwhile_is_passed_over(tmp_path: Path) -> None:
+    record(tmp_path, "weather", code=3)
+    newest = record(tmp_path, "weather")
+    named = SessionsByName()
+    last = named.last("weather", str(tmp_path))
+    assert last is not None
+    assert last.went is SessionOutcome.FINE
+
+    newest.unlink()
+    last = named.last("weather", str(tmp_path))
+
+    assert last is not None
+    assert last.went is SessionOutcome.DIED

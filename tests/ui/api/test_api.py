@@ -60,6 +60,7 @@ def test_the_public_names_and_signatures_are_these() -> None:
     assert set(mcpspy.__all__) == {
         *SIGNATURES, *MEMBERS, "CannotStart", "McpspyError", "UsageError", "__version__"
     }  # fmt: skip
+    assert dir(mcpspy) == sorted(mcpspy.__all__)
     assert {name: str(inspect.signature(getattr(mcpspy, name))) for name in functions} == SIGNATURES
     for name, members in MEMBERS.items():
         public = {member for member in dir(getattr(mcpspy, name)) if not member.startswith("_")}

@@ -6,6 +6,8 @@ import pytest
 
 from mcpspy.io import bridge
 from mcpspy.io.bridge import BridgeOptions
+from mcpspy.io.client.oauth import OAuthOptions
+from mcpspy.io.extras import install_command
 from mcpspy.ui.cli.main import main
 
 
@@ -141,3 +143,26 @@ def test_invalid_arguments_are_reported_in_one_line(
 ) -> None:
     assert main(["bridge", *arguments]) == 2
     assert why in capsys.readouterr().err
+
+
+def test_a_registered_client_is_used_with_its_secret(
+    ran: list[BridgeOptions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "s3cret")
+
+    given = "--upstream https://example.com --oauth-client-id me --oauth-secret-env SECRET --oauth-scope read"
+    assert main(["bridge", *given.split()]) == 0
+
+    (options,) = ran
+    assert options.oauth == OAuthOptions("me", "s3cret", "read")
+
+
+def test_options_of_oauth_without_the_extra_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mcpspy.io.client.oauth.find_spec", lambda _: None)
+
+    assert main(["bridge", "--upstream", "https://example.com", "--oauth-scope", "read"]) == 3
+    assert capsys.readouterr().err == (
+        f"mcpspy: bridge: --oauth-… needs the extra oauth ({install_command('oauth')})\n"
+    )

@@ -132,8 +132,9 @@ def test_a_bug_is_one_line_and_its_traceback_is_kept_private(
 def test_a_deleted_current_folder_is_named_in_one_line(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    script = 'rmdir "$PWD" && exec "$0" -m mcpspy ls --dir recordings'
-    done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, timeout=30, cwd=gone)
+    script = 'rmdir "$PWD" && exec "$@"'
+    ls = [sys.executable, "-m", "mcpspy", "ls", "--dir", "recordings"]
+    done = subprocess.run(["sh", "-c", script, "sh", *ls], capture_output=True, timeout=30, cwd=gone)
 
     assert done.returncode == 3
     assert done.stderr == b"mcpspy: the current folder was deleted (change to another one)\n"

@@ -9,9 +9,11 @@ from urllib.request import urlopen
 
 import pytest
 
+from mcpspy.analysis.metrics import PrometheusMetrics
 from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.io.extras import install_command
 from mcpspy.io.recording.writer import Writer
+from mcpspy.ui.cli import metrics as command
 from mcpspy.ui.cli.main import main
 
 
@@ -65,3 +67,15 @@ def test_a_session_that_is_replaced_is_reported_and_no_longer_counted(tmp_path: 
 def metrics(url: str) -> str:
     with urlopen(url, timeout=20) as response:
         return str(response.read(), "utf-8")
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+async def test_a_session_that_cannot_be_read_is_reported(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], *, is_deleted: bool
+) -> None:
+    path = tmp_path / "lost.jsonl"
+    if not is_deleted:
+        path.write_bytes(b'{"mcpspy":1')
+    await command._follow(path, PrometheusMetrics())
+
+    assert capfd.readouterr().err.startswith(f"mcpspy: metrics: {path}: ")

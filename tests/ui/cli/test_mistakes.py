@@ -67,6 +67,11 @@ RECORDING = str(Path(__file__).parents[3] / "recordings" / "everything-sdk-auto.
             "bridge: --oauth-secret-env: missing --oauth-client-id (name the client of the secret)",
         ),
         (
+            ["bridge", "--upstream", "http://x", "--oauth-client-id", "a", "--oauth-secret-env", "NOT_SET"],
+            "bridge: --oauth-secret-env: environment variable NOT_SET is not set"
+            + " (hosts set it by env in their config)",
+        ),
+        (
             ["replay", RECORDING, "--rate", "0", "--", "x"],
             "replay: --rate 0: not a rate (use runs per second: 5, 0.5)",
         ),

@@ -55,3 +55,17 @@ def test_a_run_cannot_be_followed_as_text(tmp_path: Path, capfd: pytest.CaptureF
     code, _, err = printed(capfd, "show", "run:last", "--follow", "--dir", str(tmp_path))
     assert code == 2
     assert err == "mcpspy: show: --follow prints one session (use a session of the run: mcpspy runs)\n"
+
+
+def test_findings_at_the_end_of_a_session_are_in_the_list_of_its_run(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path)
+    for path in tmp_path.glob("*.jsonl"):
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(
+            b"".join(line for line in lines if b'"result":' not in line and b'"note":' not in line)
+        )
+    code, out, _ = printed(capfd, "show", "run:last", "--lint", "--dir", str(tmp_path))
+    assert code == 0
+    assert "LIFE201 warning: no response to " in out

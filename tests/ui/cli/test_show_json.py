@@ -250,3 +250,22 @@ def test_every_line_of_any_session_fits_the_schema(lines: list[bytes]) -> None:
         for options in ((), ("-v", "--follow")):
             with contextlib.redirect_stderr(sys.stdout):
                 printed(path, *options)
+
+
+def test_the_effect_of_a_rule_is_in_the_line_of_its_message(tmp_path: Path) -> None:
+    path = tmp_path / "dropped.jsonl"
+    ping = {"t": 0.1, "from": "client", "to": "mcpspy", "msg": {"jsonrpc": "2.0", "id": 1, "method": "ping"}}
+    rule = {
+        "t": 0.1,
+        "note": "rule",
+        "from": "client",
+        "id": "1",
+        "method": "ping",
+        "action": "drop",
+        "rule": 3,
+    }
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in (HEADER, ping, rule)), encoding="utf-8")
+
+    dropped, _ = printed(path)
+
+    assert (dropped["status"], dropped["effect"]) == ("dropped", "dropped (rule 3)")
