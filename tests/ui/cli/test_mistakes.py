@@ -17,6 +17,9 @@ from mcpspy.ui.cli.main import main
 RECORDING = str(Path(__file__).parents[3] / "recordings" / "everything-sdk-auto.jsonl")
 
 
+UNSET = "is not set (hosts set it by env in their config)"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -68,8 +71,7 @@ RECORDING = str(Path(__file__).parents[3] / "recordings" / "everything-sdk-auto.
         ),
         (
             ["bridge", "--upstream", "http://x", "--oauth-client-id", "a", "--oauth-secret-env", "NOT_SET"],
-            "bridge: --oauth-secret-env: environment variable NOT_SET is not set"
-            + " (hosts set it by env in their config)",
+            f"bridge: --oauth-secret-env: environment variable NOT_SET {UNSET}",
         ),
         (
             ["replay", RECORDING, "--rate", "0", "--", "x"],
