@@ -196,4 +196,5 @@ def _read(role: type[h11.CLIENT] | type[h11.SERVER], data: bytes) -> list[Messag
 
 def _comparable(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return headers as h11 returns them."""
-    return [(name.lower(), value.strip(" \t")) for name, value in headers]
+    found = [(name.lower(), value.strip(" \t")) for name, value in headers]
+    return [(name, value.lower() if name == "transfer-encoding" else value) for name, value in found]

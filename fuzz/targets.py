@@ -145,7 +145,13 @@ def strictness(data: bytes) -> None:
     if not text.startswith((b"{", b"[")) or not text.endswith((b"}", b"]")) or not is_utf8([text]):
         return
     try:
-        value = json.loads(text.decode(), parse_constant=_reject, parse_int=str, parse_float=str)
+        value = json.loads(
+            text.decode(),
+            parse_constant=_reject,
+            parse_int=str,
+            parse_float=str,
+            object_pairs_hook=_with_duplicates,
+        )
         json.dumps(value, ensure_ascii=False).encode()  # Raises for a lone surrogate.
         is_strict = _depth(value) <= MAX_DEPTH
     except (ValueError, RecursionError):
@@ -158,6 +164,11 @@ def strictness(data: bytes) -> None:
         assert (flaw([text]) is None) == is_strict
     finally:
         early._parsers = known
+
+
+def _with_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object with every value: a duplicate key must not hide one that is not strict."""
+    return {f"{number}:{key}": value for number, (key, value) in enumerate(pairs)}
 
 
 def _reject(constant: str) -> None:

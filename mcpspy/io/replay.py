@@ -109,19 +109,33 @@ class ReplayInterrupted(Exception):  # noqa: N818 - not an error: the user ended
         self.played = played
 
 
+class ReplayStopped(CannotStart):
+    """A later run could not start. `played` contains the runs so far."""
+
+    def __init__(self, error: CannotStart, played: list[ReplayRun]) -> None:
+        super().__init__(error.args[0], error.hint)
+        self.played = played
+
+
 def run(replay: ReplayOptions) -> list[ReplayRun]:
-    """Return the runs in the order of their ends. Raise CannotStart or ReplayInterrupted."""
+    """Return the runs in the order of their ends. Raise CannotStart, ReplayStopped or ReplayInterrupted."""
     return asyncio.run(_run(replay))
 
 
 async def _run(replay: ReplayOptions) -> list[ReplayRun]:
     played: list[ReplayRun] = []
+    before: list[ReplayRun] = []
     signals = _cancelled_by_signals()
     try:
         for _ in range(replay.repeat):
+            before = [*played]
             await _play(replay, replay.where, played)
             if all(each.failed for each in played):
                 break
+    except CannotStart as error:
+        if not before:
+            raise
+        raise ReplayStopped(error, before) from None
     except asyncio.CancelledError:
         raise ReplayInterrupted(signals[0] if signals else signal.SIGINT, played) from None
     return played

@@ -6,6 +6,7 @@ It is a temporary copy, because readers read a recording more than once. Only th
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import shutil
 import signal
@@ -86,7 +87,8 @@ def _copy(source: int, copy: int, shown: str, until: bytes | None = None) -> Non
             if found:
                 return
     except OSError as error:
-        hint = f"set TMPDIR to a folder with more space than {tempfile.gettempdir()}"
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        hint = f"set TMPDIR to a folder with more space than {tempfile.gettempdir()}" if is_full else ""
         raise CannotStart(f"cannot copy {shown}: {error.strerror}", hint) from None
 
 

@@ -185,7 +185,7 @@ def _run(
     status: StatusLine,
 ) -> int:
     """Replay once or several times, and report the comparison; return the exit code."""
-    from mcpspy.io.replay import ReplayInterrupted, run
+    from mcpspy.io.replay import ReplayInterrupted, ReplayStopped, run
 
     started = monotonic()
     try:
@@ -193,6 +193,9 @@ def _run(
             runs, code = run(options), 0
     except ReplayInterrupted as interrupted:
         runs, code = interrupted.played, 128 + interrupted.number
+    except ReplayStopped as stopped:
+        runs, code = stopped.played, stopped.exit_code
+        warn(str(stopped))
     if not runs:
         return code
     raise_failure(runs)

@@ -206,3 +206,18 @@ def test_a_notification_that_the_server_refuses_is_a_warning(
         capfd.readouterr().err
         == "mcpspy: the server did not accept a message: HTTP 400 Bad Request: not here\n"
     )
+
+
+def test_a_run_that_cannot_start_leaves_the_report_of_those_before_it(
+    recorded: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    once = tmp_path / "once"
+    once.write_text('#!/bin/sh\nrm "$0" && exec "$@"\n', encoding="utf-8")
+    once.chmod(0o755)
+    options = ["--carry", CARRY, "--no-record", "--repeat", "3"]
+
+    assert main(["replay", str(recorded), *options, "--", str(once), *command("same")]) == 3
+
+    out, err = capfd.readouterr()
+    assert out.startswith("same: ")
+    assert err == f"mcpspy: cannot start {once}: no such file\n"
