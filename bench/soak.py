@@ -59,8 +59,12 @@ SLOPE = 1.0
 """Maximum growth of a session, in megabytes per hour."""
 ENOUGH = 600
 """Minimum seconds for a meaningful slope."""
-REMEMBERED = max(MAX_CLIENTS, MAX_ENDED, MAX_REMEMBERED) + 100
-"""Sessions over HTTP before sampling, in a run that is long enough for a slope: then all tables are full."""
+REMEMBERED = 2 * MAX_CLIENTS + max(MAX_CLIENTS, MAX_ENDED, MAX_REMEMBERED)
+"""Sessions over HTTP before sampling, in a run that is long enough for a slope.
+
+The processes of the first MAX_CLIENTS are looked at in vain, as they end at once; the next ones fill all tables, and
+the last ones take the place of the oldest, for which Python copies each table once.
+"""
 WARM_UP = 10
 """Parts of the samples, of which the first is left out."""
 
