@@ -124,18 +124,18 @@ def run(replay: ReplayOptions) -> list[ReplayRun]:
 
 async def _run(replay: ReplayOptions) -> list[ReplayRun]:
     played: list[ReplayRun] = []
-    before: list[ReplayRun] = []
+    done = 0
     signals = _cancelled_by_signals()
     try:
         for _ in range(replay.repeat):
-            before = [*played]
+            done = len(played)
             await _play(replay, replay.where, played)
             if all(each.failed for each in played):
                 break
     except CannotStart as error:
-        if not before:
+        if not done:
             raise
-        raise ReplayStopped(error, before) from None
+        raise ReplayStopped(error, played[:done]) from None
     except asyncio.CancelledError:
         raise ReplayInterrupted(signals[0] if signals else signal.SIGINT, played) from None
     return played

@@ -326,9 +326,8 @@ class HttpConnection(ServerConnection):
     def _report_refused(self, exchange: ClientExchange, body_state: BodyState, body: bytes) -> None:
         """Report an error status once for each request that it answers."""
         status, requests = exchange.response.status, body_state.requests
-        is_lost = (
-            status == 404 and body_state.session is not None and len(requests) < 2
-        )  # No batch is repeated.
+        # No batch is repeated.
+        is_lost = status == 404 and body_state.session is not None and len(requests) < 2
         waiting: list[str | None] = [*body_state.pending]
         if is_lost or not requests:
             waiting = [body_state.only_request_id]

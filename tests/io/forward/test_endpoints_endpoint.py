@@ -19,25 +19,33 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(60)
 
 
-async def test_an_sse_stream_is_mcp_from_its_endpoint_event_on(spying: Spying, serving: Serving) -> None:
-    asked: asyncio.Queue[bytes] = asyncio.Queue()
+class SseServer:
+    """A server of 2024-11-05: it keeps the messages that it gets, and sends those that it is given."""
 
-    async def sse(request: web.Request) -> web.StreamResponse:
+    def __init__(self) -> None:
+        self.asked: asyncio.Queue[bytes] = asyncio.Queue()
+        self.answers: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
         if request.method == "POST":
-            await asked.put(await request.read())
+            await self.asked.put(await request.read())
             return web.Response(status=202)
         answer = web.StreamResponse(headers=EVENTS)
         await answer.prepare(request)
         await answer.write(b"event: endpoint\ndata: /messages?session=7\n\n")
-        assert await asked.get() == PING
-        await answer.write(b"event: message\ndata: %s\n\n" % PONG)
-        return answer
+        while True:
+            await answer.write(b"event: message\ndata: %s\n\n" % await self.answers.get())
 
-    async with serving(sse) as server, spying() as spy:
+
+async def test_an_sse_stream_is_mcp_from_its_endpoint_event_on(spying: Spying, serving: Serving) -> None:
+    server_side = SseServer()
+    async with serving(server_side.handle) as server, spying() as spy:
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
         async with spy.client.get(f"{server}/sse", headers=headers) as answer:
             assert b"/messages?session=7" in await answer.content.readuntil(b"\n\n")
             assert await spy.post(f"{server}/messages?session=7", PING) == (202, b"")
+            assert await server_side.asked.get() == PING
+            await server_side.answers.put(PONG)
             assert PONG in await answer.content.readuntil(b"\n\n")
     ((upstream, entries),) = spy.recorded().items()
     assert upstream == f"{server}/sse"
@@ -61,20 +69,9 @@ async def held(viewer: AsyncControlClient) -> int:
 async def test_a_viewer_holds_edits_and_sends_messages_of_an_sse_stream(
     spying: Spying, serving: Serving
 ) -> None:
-    asked: asyncio.Queue[bytes] = asyncio.Queue()
-    answers: asyncio.Queue[bytes] = asyncio.Queue()
-
-    async def sse(request: web.Request) -> web.StreamResponse:
-        if request.method == "POST":
-            await asked.put(await request.read())
-            return web.Response(status=202)
-        answer = web.StreamResponse(headers=EVENTS)
-        await answer.prepare(request)
-        await answer.write(b"event: endpoint\ndata: /messages?session=7\n\n")
-        while True:
-            await answer.write(b"event: message\ndata: %s\n\n" % await answers.get())
-
-    async with serving(sse) as server, spying() as spy:
+    server_side = SseServer()
+    asked, answers = server_side.asked, server_side.answers
+    async with serving(server_side.handle) as server, spying() as spy:
         messages = f"{server}/messages?session=7"
         assert await asyncio.to_thread(sessions) == []
         async with spy.client.get(f"{server}/sse", headers={"Accept": "text/event-stream"}) as answer:
