@@ -11,6 +11,7 @@ import asyncio
 import copy
 import hmac
 import itertools
+import re
 import secrets
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from mcpspy.io.http.upstream_connection import Body, UpstreamResponse
 
 HOME = "127.0.0.1"
+
+_TIME = re.compile(rb'^\{"t":[^,]+', re.MULTILINE)
+_BEFORE_EVENTS = re.compile(rb'\{"t":[^,]+,"note":"(?:rules|http)"')
 
 
 class McpEndpoint(ExchangeContext):
@@ -81,14 +85,14 @@ class EndpointProbe(McpEndpoint):
         return False
 
     async def record(self, lines: Iterable[bytes | bytearray], size: int) -> None:
-        """Record or hold lines. The first lines are those of the event that decides."""
+        """Record or hold lines: notes of rules and of the head, then the lines of the event that decides."""
         await super().record(lines, size)
-        self._held.is_full = True
+        self._held.is_full = not all(map(_BEFORE_EVENTS.match, self._held.lines))
 
     def record_to(self, recorder: Recorder) -> None:
         """Start this recording with the held lines."""
         self.recorder = recorder
-        recorder.write(self._held.lines)
+        recorder.write([_TIME.sub(b'{"t":0.0', lines) for lines in self._held.lines])
         self.is_mcp = True
 
 
@@ -100,6 +104,7 @@ class _HoldingRecorder(Recorder):
         nowhere.recording = False
         super().__init__(nowhere, {})
         self.lines: list[bytes] = []
+        """An item for each call of `write`."""
         self.is_full = False
 
     def write(self, lines: Lines) -> None:

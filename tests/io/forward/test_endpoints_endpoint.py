@@ -11,6 +11,7 @@ from aiohttp import web
 
 from mcpspy.io.control.client import AsyncControlClient
 from mcpspy.io.control.discovery import sessions
+from mcpspy.io.interception import InterceptionOptions
 from tests.io.forward.spoken import EVENTS, PING, PONG, heads
 
 if TYPE_CHECKING:
@@ -37,9 +38,14 @@ class SseServer:
             await answer.write(b"event: message\ndata: %s\n\n" % await self.answers.get())
 
 
-async def test_an_sse_stream_is_mcp_from_its_endpoint_event_on(spying: Spying, serving: Serving) -> None:
+@pytest.mark.parametrize("rules", [[], ["tool:x => delay 1ms"]], ids=["without rules", "with rules"])
+async def test_an_sse_stream_is_mcp_from_its_endpoint_event_on(
+    spying: Spying, serving: Serving, rules: list[str]
+) -> None:
     server_side = SseServer()
-    async with serving(server_side.handle) as server, spying() as spy:
+    interception = InterceptionOptions()
+    interception.flags = rules
+    async with serving(server_side.handle) as server, spying(interception=interception) as spy:
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
         async with spy.client.get(f"{server}/sse", headers=headers) as answer:
             assert b"/messages?session=7" in await answer.content.readuntil(b"\n\n")
@@ -49,6 +55,9 @@ async def test_an_sse_stream_is_mcp_from_its_endpoint_event_on(spying: Spying, s
             assert PONG in await answer.content.readuntil(b"\n\n")
     ((upstream, entries),) = spy.recorded().items()
     assert upstream == f"{server}/sse"
+    assert [(note["event"], note["data"]) for note in entries if note.get("note") == "sse"] == [
+        ("endpoint", "/messages?session=7")
+    ]
     assert heads(entries) == [("GET", "/sse", 200), ("POST", "/messages?session=7", 202)]
     assert [entry["stream"] for entry in entries if "msg" in entry] == ["1", "1"]
     assert [entry["t"] for entry in entries] == sorted(entry["t"] for entry in entries)
