@@ -143,12 +143,11 @@ const session = {
       await new Promise((done) => setTimeout(done, 300));
     }
   },
-  /** Load a row with everything that its view shows. */
+  /** Load a row, and `open`: everything else that its view shows. */
   async load(number) {
     const found = await fetchJson(`s/${encodeURIComponent(session.key)}/rows/${number}`);
     const row = (values) => values && rowOf(values, session.facts.lasted);
     const related = Object.fromEntries(Object.entries(found.related).map(([name, values]) => [name, row(values) ?? undefined]));
-    session.open = { bodies: found.bodies, along: found.along.map(row), carriers: found.carriers.map(row), related };
-    return row(found.row);
+    return { row: row(found.row), open: { bodies: found.bodies, along: found.along.map(row), carriers: found.carriers.map(row), related } };
   },
 };

@@ -236,13 +236,12 @@ function choose(row, at, opens = false) {
 async function openNumber(number, isFirst = false) {
   const { key } = place;
   if (place.number !== number) go({ number }, openRow !== null || isFirst);
-  const row = await guard(() => session.load(number));
-  if (!row || place.key !== key || place.number !== number) return;
+  const found = await guard(() => session.load(number));
+  if (!found || place.key !== key || place.number !== number) return;
   const wasClosed = openRow === null;
-  openRow = row;
   byId("detail").hidden = false;
   document.body.classList.add("reading");
-  showMessage(byId("detail"), row, wordsToMark(place.q), close);
+  showRow(found);
   markHits(wordsToMark(place.q));
   if (!wasClosed) return;
   listing.measure();
@@ -253,9 +252,13 @@ async function openNumber(number, isFirst = false) {
 /** Show the open row again: its request was answered meanwhile. */
 async function reload() {
   const { number } = openRow;
-  const row = await guard(() => session.load(number));
-  if (!row || openRow?.number !== number || row.state === openRow.state) return;
+  const found = await guard(() => session.load(number));
+  if (found && openRow?.number === number && found.row.state !== openRow.state) showRow(found);
+}
+
+function showRow({ row, open }) {
   openRow = row;
+  session.open = open;
   showMessage(byId("detail"), row, wordsToMark(place.q), close);
 }
 
@@ -266,7 +269,7 @@ function close() {
 
 function conceal() {
   if (openRow === null) return;
-  openRow = null;
+  openRow = session.open = null;
   byId("detail").hidden = true;
   byId("detail").replaceChildren();
   document.body.classList.remove("reading");

@@ -194,6 +194,43 @@ async def test_the_columns_have_headings_and_the_open_message_has_the_cells(
     await browser.until(f"{VIEW}.length === 1 && {VIEW}[0].textContent.includes('+new')")
 
 
+HOLD_VIEWS = """(() => {
+  const fetched = window.fetch;
+  const released = new Promise((release) => { window.release = release; });
+  window.held = 0;
+  window.fetch = async (path, ...rest) => {
+    if (!path.includes("/views")) return fetched(path, ...rest);
+    window.held++;
+    await released;
+    const response = await fetched(path, ...rest);
+    const found = await response.json();
+    response.json = async () => {
+      setTimeout(() => window.held--); // After all that awaits the answer.
+      return found;
+    };
+    return response;
+  };
+})()"""
+
+
+@in_chromium
+async def test_views_that_arrive_after_their_message_was_closed_are_dropped(
+    browser: Page, server: Served
+) -> None:
+    await opened(browser, server, "/s/own/1")
+    await browser.evaluate(HOLD_VIEWS)
+    await browser.press("j")
+    await browser.until("window.held > 0")
+    await browser.press("Escape")
+    await browser.until("document.getElementById('detail').hidden")
+    await browser.evaluate("window.release()")
+    await browser.until("window.held === 0")
+    await browser.press("k", "Enter")
+
+    await browser.until(f"{VIEW}.length === 2")
+    assert wrong(browser) == []
+
+
 @in_chromium
 @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1400, "dark")])
 async def test_axe_finds_nothing_in_columns_and_views(
