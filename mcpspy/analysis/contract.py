@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
-from mcpspy.core.protocol.message import Failure, Malformed
+from mcpspy.core.protocol.message import Failure
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.session.exchange import UNANSWERED, Exchange
 from mcpspy.core.session.session import Change, Session, is_injected
@@ -151,13 +151,10 @@ def _row(change: Change) -> str:
 
 def _issues(session: Session) -> Iterator[Evidence]:
     for change in session.changes:
-        what = change.what
-        if isinstance(what, Note) or is_injected(change):
-            continue
-        flaws = [] if isinstance(what, Damaged) else [*what.flaws, *filter(None, [change.flaw])]
-        if flaws or isinstance(what, Damaged | Malformed):
-            row = rows.row(change)
-            yield Evidence(what.at, "  ".join(filter(None, (row.method, row.subject, "; ".join(flaws)))))
+        if rows.has_issue(change) and not is_injected(change):
+            what, row = change.what, rows.row(change)
+            why = "" if isinstance(what, Note | Damaged) else "; ".join(rows.flaws(change))
+            yield Evidence(what.at, "  ".join(filter(None, (row.method, row.subject, why))))
 
 
 def _counted(number: int, noun: str) -> str:

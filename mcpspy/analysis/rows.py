@@ -69,7 +69,7 @@ def row(change: Change) -> Row:
         id_text = what.id or "null"
     status, tone = _status(change)
     status = with_reason(status, what)
-    status, tone = _with_notes(status, tone, [*_effects(change), *_flaws(change)])
+    status, tone = _with_notes(status, tone, [*_effects(change), *flaws(change)])
     status = with_batch(status, what)
     return Row(
         time=moment(what.at),
@@ -91,7 +91,7 @@ def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> R
         return first
     status, tone = outcome(exchange)
     status = with_reason(status, exchange.answer)
-    notes = [*exchange.effects, *(_flaws(change) if isinstance(change.what, Request) else ())]
+    notes = [*exchange.effects, *(flaws(change) if isinstance(change.what, Request) else ())]
     answer = exchange.answer
     if answer is not None:
         notes += answer.flaws
@@ -117,9 +117,16 @@ def _with_notes(status: str, tone: str, notes: list[str]) -> tuple[str, str]:
     return "; ".join([status, *notes] if status else notes), tone if tone == BAD else ISSUE
 
 
-def _flaws(change: Change) -> list[str]:
+def flaws(change: Change) -> list[str]:
+    """Return the protocol issues of a message, not sanitized. A malformed message may have none: it is one itself."""
     assert not isinstance(change.what, Note | Damaged)
     return [*change.what.flaws, *([change.flaw] if change.flaw else [])]
+
+
+def has_issue(change: Change) -> bool:
+    """Return True for a message with protocol issues, a malformed message, and a damaged line of the recording."""
+    what = change.what
+    return isinstance(what, Damaged | Malformed) or (not isinstance(what, Note) and bool(flaws(change)))
 
 
 def _effects(change: Change) -> list[str]:

@@ -140,7 +140,7 @@ class TextFormatter:
         """Count a change; print it and its findings if `shown`."""
         row = rows.row(change)
         self._columns.add(change)
-        self._issues += row.tone == rows.ISSUE and not isinstance(change.what, Note)
+        self._issues += row.tone == rows.ISSUE and rows.has_issue(change)
         self._redacted += redacted(change)
         if shown:
             # Nothing is known of a new request except its issues: the line of its response has the outcome.

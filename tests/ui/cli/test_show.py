@@ -12,8 +12,10 @@ from pathlib import Path
 import orjson
 import pytest
 
+from mcpspy.core.session.index import Index
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.main import main
+from tests.ui.web.recordings import write
 
 Make = Callable[..., Path]
 
@@ -240,6 +242,27 @@ def test_a_filter_prints_matching_lines_and_counts_them(
     ]
     assert lines[-1].startswith("3 of 6 lines · tested 2 → tested 2 · ")
     assert lines[-1].endswith(" · 2 requests · 1 failed · 1 protocol issue · exit 0")
+
+
+def test_actions_of_mcpspy_are_not_counted_as_protocol_issues(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask, answer = {"jsonrpc": "2.0", "method": "ping"}, {"jsonrpc": "2.0", "result": {}}
+    entries: list[dict[str, object]] = [
+        {"t": 1, "from": "client", "by": "mcpspy", "msg": {**ask, "id": "mcpspy-1"}},
+        {"t": 2, "from": "server", "to": "mcpspy", "msg": {**answer, "id": "mcpspy-1"}},
+        {"t": 3, "from": "client", "msg": {**ask, "id": 1}},
+        {"t": 4, "note": "rule", "action": "edit", "rule": "1", "from": "server", "id": "1"},
+        {"t": 4, "from": "server", "msg": {**answer, "id": 1}},
+        {"t": 5, "from": "server", "msg": {**answer, "id": 1}},
+    ]
+    path = write(tmp_path / "acted.jsonl", entries)
+    index = Index()
+    index.add_lines(path.read_bytes().splitlines()[1:], 0)
+
+    assert main(["show", str(path)]) == 0
+    assert index.issues == 1
+    assert "2 requests · 0 failed · 1 protocol issue · " in capsys.readouterr().out
 
 
 def test_a_filter_matches_the_final_state_of_a_request(
