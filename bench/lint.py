@@ -34,7 +34,7 @@ from mcpspy.ui.cli.main import main
 main(["lint", path])
 """,
     "the fold alone": """
-from mcpspy.analysis.lint import StreamingSession
+from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.io.recording.reader import Recording
 recording = Recording(path)
 session = StreamingSession(recording.header)

@@ -21,7 +21,7 @@ from fuzz.views import views
 from mcpspy.analysis.lake.filter import lake_filters
 from mcpspy.analysis.lake.schema import TABLES
 from mcpspy.analysis.lake.tables import SessionTables
-from mcpspy.analysis.lint import Finding, Linter, StreamingSession
+from mcpspy.analysis.lint import Finding, Linter
 from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.core.framing import LineFramer, SseFramer
@@ -43,6 +43,7 @@ from mcpspy.core.redact.redactor import JOINED, Redactor
 from mcpspy.core.rules.model import Rules
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Session
+from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.core.trust.guard import ON_CHANGE, TrustGuard
 from mcpspy.core.trust.lock import read_lock
 from mcpspy.errors import UsageError

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.analysis.lint.linter import EXPLAINS_MISSING_RESPONSES, Linter
-from mcpspy.analysis.lint.streaming import StreamingSession
 from mcpspy.analysis.stats import StatsCollector
 from mcpspy.analysis.stats.group import GroupKind
 from mcpspy.core.protocol.message import Request
@@ -24,6 +23,7 @@ from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Session
+from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.ui.cli.main import main
 from tests.analysis.stats.talking import Talk
 from tests.core.session.test_index import ENTRY, RECORDINGS, line_of, same

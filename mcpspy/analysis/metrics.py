@@ -18,11 +18,11 @@ from prometheus_client import (
 
 from mcpspy.analysis.export.otlp.live import BUCKETS, OTHER, LimitedNames
 from mcpspy.analysis.export.otlp.spans import EXIT_CODE, error_attributes
-from mcpspy.analysis.lint.streaming import StreamingSession
 from mcpspy.core.protocol.message import Message, Request
 from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.recording.decode import Entry, Header, Note
 from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.streaming import StreamingSession
 
 MOST_SERVERS = 200
 MOST_TOOLS = 200

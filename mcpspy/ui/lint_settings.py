@@ -24,7 +24,6 @@ from mcpspy.analysis.lint import (
     LintRule,
     Report,
     Severity,
-    StreamingSession,
     selected,
 )
 from mcpspy.analysis.lint.event import LintEvent
@@ -35,6 +34,7 @@ from mcpspy.analysis.lint.rule import Check
 from mcpspy.analysis.lint.rules import FAMILIES
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.settings import config_file, project_file, table
 

@@ -11,8 +11,9 @@ import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mcpspy.analysis.lint import EntryPosition, Finding, Linter, StreamingSession
+from mcpspy.analysis.lint import EntryPosition, Finding, Linter
 from mcpspy.core.protocol.http_headers import read_upstream
+from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.io.http.proxy import HttpOptions, proxying
 from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.tail import follow

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from mcpspy.analysis.explain.causes import CAUSES
 from mcpspy.analysis.explain.signs import AT_START, EvidenceLine, Signs, add_change, add_exit, add_finding
-from mcpspy.analysis.lint import EntryPosition, Linter, StreamingSession
+from mcpspy.analysis.lint import EntryPosition, Linter
 from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.core.recording.decode import Entry, Header
+from mcpspy.core.session.streaming import StreamingSession
 
 SHOWN = 5
 """Maximum number of signs of one cause that are kept as evidence."""

@@ -12,10 +12,10 @@ from itertools import islice
 
 from msgspec import structs
 
-from mcpspy.analysis.lint.streaming import StreamingSession
 from mcpspy.core.recording.decode import Entry, Header
 from mcpspy.core.session.exchange import MAY_CHANGE, Exchange
 from mcpspy.core.session.session import Change
+from mcpspy.core.session.streaming import StreamingSession
 
 NEWEST = 4096
 """Maximum number of exchanges in the window."""

@@ -6,7 +6,6 @@ from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding, Seve
 from mcpspy.analysis.lint.linter import Linter
 from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules import RULES
-from mcpspy.analysis.lint.streaming import StreamingSession
 
 __all__ = [
     "RULES",
@@ -19,6 +18,5 @@ __all__ = [
     "Report",
     "RuleGroup",
     "Severity",
-    "StreamingSession",
     "selected",
 ]

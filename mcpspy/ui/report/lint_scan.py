@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, LintRule, Severity, StreamingSession
+from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, LintRule, Severity
 from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Change
+from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.scan import RecordingScan
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mcpspy.analysis.export import csv, jsonl, streamed
 from mcpspy.analysis.export.streamed import StreamedSession
-from mcpspy.analysis.lint.streaming import HEAVY
 from mcpspy.core.recording.decode import Entry, Header, Note, read_entry
+from mcpspy.core.session.streaming import HEAVY
 from mcpspy.io.recording.reader import Recording
 from tests.analysis.export.sessions import EVERY, HEADER, call, note, recorded, result, server, session_of
 from tests.core.session.test_index import ENTRY, line_of

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from mcpspy.analysis.lint import EntryPosition, Finding, Linter, StreamingSession
+from mcpspy.analysis.lint import EntryPosition, Finding, Linter
 from mcpspy.analysis.lint.examples import entries_of, header_of
 from mcpspy.analysis.lint.rule import LintRule
 from mcpspy.core.recording.decode import Note
+from mcpspy.core.session.streaming import StreamingSession
 
 BESIDE = {
     "AGENT106": {"LIFE202"},  # The late response is one.

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.lint import EntryPosition, Finding, Linter, StreamingSession
+from mcpspy.analysis.lint import EntryPosition, Finding, Linter
 from mcpspy.analysis.lint.host_profiles import MEASURED, NAMES, HostProfile, chosen, profile
 from mcpspy.analysis.lint.rules.hosts import CHECKS, keywords, root_kind
 from mcpspy.core.recording.decode import Entry, Frame, Header
+from mcpspy.core.session.streaming import StreamingSession
 
 OBJECT = {"type": "object", "properties": {}}
 

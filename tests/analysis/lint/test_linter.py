@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, StreamingSession
+from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter
 from mcpspy.analysis.lint.examples import entries_of, header_of
 from mcpspy.core.protocol.spec import META, METHODS, REVISIONS
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.session.session import Session
+from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.io.recording.reader import Recording
 from tests.analysis.lint.proving import findings
 

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mcpspy.analysis.lint import RULES, Linter, StreamingSession
+from mcpspy.analysis.lint import RULES, Linter
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.examples import entries_of, header_of
 from mcpspy.analysis.lint.finding import EventKind, Severity
@@ -26,6 +26,7 @@ from mcpspy.analysis.lint.shapes import KINDS, SHAPED, shape_name, shape_of, tab
 from mcpspy.core.protocol.message import Request, Result
 from mcpspy.core.protocol.spec import METHODS, MODERN, REVISIONS, is_known, other
 from mcpspy.core.recording.decode import Entry, Frame, Header
+from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.io.recording.reader import Recording
 from tests.e2e.test_messages import lines
 

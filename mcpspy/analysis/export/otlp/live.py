@@ -18,11 +18,11 @@ from mcpspy.analysis.export.otlp.spans import (
     resource,
     transport_attributes,
 )
-from mcpspy.analysis.lint.streaming import StreamingSession
 from mcpspy.core.protocol.message import Notification
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, other
 from mcpspy.core.recording.decode import Entry, Header, Note
 from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.streaming import StreamingSession
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Upper bounds in seconds, which the conventions advise."""

@@ -19,7 +19,8 @@ from mcpspy.ui.session_loader import SessionLoader
 from mcpspy.ui.session_model import SessionModel
 
 if TYPE_CHECKING:
-    from mcpspy.analysis.lint import Finding, Linter, StreamingSession
+    from mcpspy.analysis.lint import Finding, Linter
+    from mcpspy.core.session.streaming import StreamingSession
     from mcpspy.ui.lint_settings import LintSettings
 
 LARGE = 1 << 17
@@ -28,7 +29,8 @@ LARGE = 1 << 17
 
 class _Source:
     def __init__(self, header: Header, settings: LintSettings | None) -> None:
-        from mcpspy.analysis.lint import RULES, Linter, StreamingSession
+        from mcpspy.analysis.lint import RULES, Linter
+        from mcpspy.core.session.streaming import StreamingSession
 
         self.session: StreamingSession = StreamingSession(header)
         self.linter: Linter = Linter(header, settings.of(header.name)[0] if settings is not None else RULES)

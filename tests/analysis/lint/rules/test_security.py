@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.lint import RULES, Finding, Linter, StreamingSession
+from mcpspy.analysis.lint import RULES, Finding, Linter
 from mcpspy.analysis.lint.examples import entries_of, header_of
 from mcpspy.analysis.lint.rules import security
+from mcpspy.core.session.streaming import StreamingSession
 
 LISTINGS = Path(__file__).with_name("listings.jsonl.xz")
 

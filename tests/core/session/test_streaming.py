@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.analysis.lint.streaming import HEAVY, StreamingSession
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.session.session import Change, Session
+from mcpspy.core.session.streaming import HEAVY, StreamingSession
 
 
 def frame(side: str, **members: Any) -> Frame:

@@ -1,6 +1,6 @@
 """A session for one pass over a recording: it keeps the data for correlation, and no messages.
 
-It reports the same changes as `core.session.session`, except that it forgets exchanges older than some thousands
+It reports the same changes as `session`, except that it forgets exchanges older than some thousands
 of requests: it cannot recognise a second response or a reused id after that.
 """
 
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from mcpspy.analysis.lint.state import KEPT
 from mcpspy.core.protocol.message import AnyMessage, Body, Failure, Request, Result
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session
+
+KEPT = 4096
+"""Completed requests that are remembered: a second response to an older one is only unexpected."""
 
 HEAVY = 1 << 12
 """Bytes above which an answered request or its response is not kept completely."""
