@@ -25,7 +25,7 @@ help:
 	@echo "make telemetry   kill and slow a collector for five minutes under load; SECONDS=60: one minute"
 	@echo "make conformance run MCP's conformance suite direct, through mcpspy http, and on mcpspy mcp, about ten minutes"
 	@echo "make release     make all artefacts of a release in dist/; URL=…: the folder they will be downloaded from"
-	@echo "make bench       run the benchmarks beside other tools, about half an hour (docs/benchmarks.md)"
+	@echo "make bench       run the benchmarks beside other tools, about 40 minutes (docs/benchmarks.md)"
 
 demo: $(or $(wildcard $(INSTALLED)),$(BASE))
 	$(BIN)/mcpspy demo
