@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def make_executable(python: Path, name: str) -> None:
-    """Make the executable from an environment that has mcpspy and PyInstaller, and start it once."""
+    """Make the executable from an environment that has mcpspy and PyInstaller, and try it."""
     with tempfile.TemporaryDirectory(prefix="mcpspy-executable-") as work:
         run(
             *(python, "-m", "PyInstaller", "--onefile", "--noconfirm", "--log-level", "ERROR"),
@@ -87,7 +87,22 @@ def make_executable(python: Path, name: str) -> None:
             *("--name", name, "--distpath", DIST, "--workpath", work, "--specpath", work),
             RELEASE / "executable.py",
         )
-        run(DIST / name, "demo", "--plain", "--dir", work)
+    try_executable(DIST / name)
+
+
+def try_executable(program: Path) -> None:
+    """Use the executable as hosts and users do; exit with what differs from an installed mcpspy."""
+    with tempfile.TemporaryDirectory(prefix="mcpspy-executable-") as name:
+        folder, config = Path(name) / "sessions", Path(name) / "servers.json"
+        run(program, "demo", "--plain", "--dir", folder)
+        run(program, "stats", folder, "--workers", "2")
+        server = f"import os; assert os.environ == {dict(os.environ)!r}, os.environ"
+        run(program, "run", "--dir", folder, "--", sys.executable, "-c", server)
+        config.write_text('{"mcpServers": {"memory": {"command": "npx"}}}', encoding="utf-8")
+        run(program, "wrap", config, "--all", "--dir", folder)
+        if str(program) not in read(config):
+            sys.exit(f"release: {program.name} wraps a server with another program: {read(config)}")
+        run(program, "unwrap", config, "--all")
 
 
 def notes(changelog: str, version: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from mcpspy import __version__
-from release import make
+from release import executable, make
 
 VALUES = dict.fromkeys(("version", "url", "homepage", "sdist", "wheel"), "x")
 
@@ -59,3 +59,18 @@ def test_the_containers_use_the_port_of_the_image(name: str) -> None:
     assert list(YAML(typ="safe").load_all(text))
     assert "8808" in text
     assert "EXPOSE 8808" in make.read(make.RELEASE / "Dockerfile")
+
+
+def test_the_executable_hides_its_libraries_from_servers() -> None:
+    environment = {
+        "LD_LIBRARY_PATH": "/tmp/_MEI1",
+        "LD_LIBRARY_PATH_ORIG": "/opt/lib",
+        "LIBPATH": "/tmp/_MEI1",
+        "PATH": "/bin",
+        "_PYI_ARCHIVE_FILE": "/opt/mcpspy",
+    }
+    executable.restore(environment)
+    assert environment == {"LD_LIBRARY_PATH": "/opt/lib", "PATH": "/bin"}
+
+    executable.restore(environment)
+    assert environment == {"LD_LIBRARY_PATH": "/opt/lib", "PATH": "/bin"}

@@ -47,7 +47,7 @@ class _Process:
 
     @property
     def is_launcher(self) -> bool:
-        is_known = self.program in _LAUNCHERS or self.program.startswith("npm ")
+        is_known = self.program in _LAUNCHERS or self.program.startswith(("npm ", "mcpspy-"))
         return is_known and not self._is_interactive
 
     def fields(self) -> Fields:

@@ -1,7 +1,8 @@
 """Command lines of mcpspy in a host's configuration.
 
 The module writes `mcpspy run --name SERVER -- COMMAND…` and `mcpspy bridge --name SERVER --upstream URL`, and
-recognises them however mcpspy is started, also with the `--header 'NAME: ${VARIABLE}'` of older versions. Shell quoting is irrelevant: arguments are data, also those of `cmd /c npx`.
+recognises them however mcpspy is started, also with the `--header 'NAME: ${VARIABLE}'` of older versions. Shell quoting
+is irrelevant: arguments are data, also those of `cmd /c npx`.
 """
 
 from __future__ import annotations
@@ -98,10 +99,11 @@ def read(argv: Sequence[str]) -> ProxyCommand | None:
 def _program(argv: Sequence[str]) -> int | None:
     """Return the number of arguments that start mcpspy; None if they start something else."""
     stem = argv[0].replace("\\", "/").rpartition("/")[2].lower().removesuffix(".exe") if argv else ""
-    if stem == "mcpspy":
-        return 1
-    if stem.startswith("python") and tuple(argv[1:3]) == ("-m", "mcpspy"):
+    if tuple(argv[1:3]) == ("-m", "mcpspy"):
         return 3
+    # `mcpspy-0.1.0-linux-x86_64` is the executable of a release.
+    if stem == "mcpspy" or (stem.startswith("mcpspy-") and stem[7:8].isdigit()):
+        return 1
     if stem == "uvx" and len(argv) > 1 and argv[1].partition("@")[0].partition("[")[0] == "mcpspy":
         return 2
     return None

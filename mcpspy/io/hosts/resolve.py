@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from mcpspy.core.hostconfig import command_line as command_lines
 from mcpspy.core.hostconfig.edit import ServersLocation
 from mcpspy.core.hostconfig.layout import ConfigSyntax
 from mcpspy.core.hostconfig.servers import ServerEntry, read
@@ -171,6 +172,8 @@ def _document(file: ConfigFile, syntax: ConfigSyntax) -> Node:
 
 def command_line() -> list[str]:
     """Return the command that started this mcpspy, without its arguments."""
+    if getattr(sys, "frozen", False) and command_lines.read([sys.executable, "run"]) is not None:
+        return [sys.executable]  # The executable of a release, unless it was renamed.
     started = os.path.abspath(sys.argv[0])
     stem, ending = os.path.splitext(os.path.basename(started))
     if stem == "mcpspy" and ending in ("", ".exe"):

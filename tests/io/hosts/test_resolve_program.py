@@ -45,6 +45,21 @@ def test_a_module_is_started_by_this_python(monkeypatch: pytest.MonkeyPatch, sta
     assert command_line() == [sys.executable, "-m", "mcpspy"]
 
 
+@pytest.mark.parametrize(
+    ("executable", "more"),
+    [("mcpspy", []), ("mcpspy-0.1.0-linux-x86_64", []), ("renamed", ["-m", "mcpspy"])],
+)
+def test_the_executable_of_a_release_starts_itself(
+    monkeypatch: pytest.MonkeyPatch, executable: str, more: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/tmp/_MEI1/mcpspy/__main__.py"])
+    monkeypatch.setattr(sys, "executable", f"/opt/{executable}")
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+
+    assert command_line() == [f"/opt/{executable}", *more]
+    assert hostconfig_command_line.read([*command_line(), "run", "--", "x"]) is not None
+
+
 def test_the_resolved_program_starts_mcpspy_and_is_recognised_again(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "mcpspy"]
     done = subprocess.run(
