@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import sys
 
 from mcpspy.errors import CannotStart
+from mcpspy.io.hosts.resolve import command_line
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.main import main as mcpspy
@@ -21,9 +23,9 @@ sends it requests, and opens the recording (without a terminal, prints it).
 """
 
 NEXT = (
-    ("show {id} -v", "print the session with message bodies"),
-    ("", "browse all sessions in the terminal UI, including live ones"),
-    ("run -- COMMAND …", "use this in your host's config in place of COMMAND, your server"),
+    ("show {id} -v{folder}", "print the session with message bodies"),
+    ("tui{folder}", "browse all sessions in the terminal UI, including live ones"),
+    ("run{folder} -- COMMAND …", "use this in your host's config in place of COMMAND, your server"),
 )
 
 
@@ -47,13 +49,22 @@ def main(args: argparse.Namespace) -> int:
     is_interactive = sys.stdout.isatty() and sys.stdin.isatty() and not args.plain
     show_code = mcpspy(["tui", path] if is_interactive else ["show", path])
     sys.stdout.write(f"\nRecorded to {path}. Next:\n")
-    program = _program()
-    for words, text in NEXT:
-        command = f"{program} {words.format(id=recorded.header.id)}"
-        sys.stdout.write(f"  {command:{len(program) + 18}} {text}\n")
+    program, chosen = _program(), f" --dir {shlex.quote(args.dir)}" if args.dir else ""
+    commands = [f"{program} {words.format(id=recorded.header.id, folder=chosen)}" for words, _ in NEXT]
+    for command, (_, text) in zip(commands, NEXT, strict=True):
+        sys.stdout.write(f"  {command:{max(map(len, commands))}}  {text}\n")
     return show_code or code
 
 
 def _program() -> str:
     """Return the shortest command that starts this mcpspy."""
-    return "mcpspy" if shutil.which("mcpspy") else os.path.relpath(sys.argv[0])
+    if shutil.which("mcpspy"):
+        return "mcpspy"
+    path, *more = command_line()
+    try:
+        near = os.path.relpath(path)
+    except ValueError:  # It is on another drive (Windows).
+        near = path
+    if os.path.basename(near) == near:
+        near = os.path.join(".", near)
+    return shlex.join([min(near, path, key=len), *more])

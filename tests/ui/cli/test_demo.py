@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,5 +36,21 @@ def test_the_demo_records_its_session_and_prints_the_next_commands(
     assert "tools/call" in out
     *_, where, first, _, third = out.splitlines()
     assert str(path) in where
-    assert f" show {path.stem[-8:]} -v " in first
-    assert " run -- COMMAND " in third
+    assert f" show {path.stem[-8:]} -v --dir {tmp_path}  " in first
+    assert f" run --dir {tmp_path} -- COMMAND …  " in third
+
+
+@pytest.mark.parametrize("options", ["", "--dir 'my sessions'"])
+def test_the_next_command_can_be_run_as_it_is_printed(tmp_path: Path, options: str) -> None:
+    def shell(command: str) -> str:
+        environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+        done = subprocess.run(
+            ["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    printed = shell(f"{sys.executable} -m mcpspy demo --plain {options}")
+    command, _, _ = printed.splitlines()[-3].partition("  print the session")
+
+    assert '"method": "tools/call"' in shell(command)
