@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -109,8 +110,9 @@ def main(args: argparse.Namespace) -> int:
     elif not total:
         output = Output()
         output.line(f"No sessions in {sessions_folder(args.dir)} yet. Record one:")
-        output.line("  mcpspy run -- COMMAND …   replaces COMMAND in the configuration of your host")
-        output.line("  mcpspy demo               records a sample session")
+        folder = f" --dir {shlex.quote(args.dir)}" if args.dir else ""
+        output.line(f"  mcpspy run{folder} -- COMMAND …   replaces COMMAND in the configuration of your host")
+        output.line(f"  mcpspy demo{folder}               records a sample session")
     else:
         if not matching:
             Output().line(f"None of {total:,} sessions match.")

@@ -103,8 +103,8 @@ def test_an_empty_folder_suggests_how_to_record(tmp_path: Path, capsys: pytest.C
 
     out = capsys.readouterr().out
     assert str(tmp_path) in out
-    assert "mcpspy run -- COMMAND" in out
-    assert "mcpspy demo" in out
+    assert f"mcpspy run --dir {tmp_path} -- COMMAND" in out
+    assert f"mcpspy demo --dir {tmp_path} " in out
 
 
 def test_a_missing_folder_is_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
