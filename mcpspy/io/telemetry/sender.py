@@ -216,11 +216,12 @@ class OtlpSender:
 
     def _metrics(self, items: Sequence[tuple[Item, Attributes]]) -> MetricsData:
         now = time.time_ns()
-        found: dict[Resource, dict[str, list[HistogramDataPoint]]] = {}
+        found: dict[Resource, dict[str, dict[object, HistogramDataPoint]]] = {}
         for item, of in items:
             if isinstance(item, HistogramData):
-                points = found.setdefault(self._resource(of), {}).setdefault(item.metric, [])
-                points.append(_point(item, now))
+                points = found.setdefault(self._resource(of), {}).setdefault(item.metric, {})
+                # A request has one point of a series: a later report includes the earlier one.
+                points[tuple(item.attributes.items())] = _point(item, now)
         return MetricsData(
             [
                 ResourceMetrics(
@@ -229,7 +230,7 @@ class OtlpSender:
                         ScopeMetrics(
                             SCOPE,
                             [
-                                Metric(name, None, "s", Histogram(points, AggregationTemporality.CUMULATIVE))
+                                Metric(name, None, "s", _histogram([*points.values()]))
                                 for name, points in metrics.items()
                             ],
                             "",
@@ -333,6 +334,10 @@ def _log_record(log: LogData, resource: Resource) -> ReadableLogRecord:
         attributes={} if log.is_error else {"log.iostream": "stderr"},
     )
     return ReadableLogRecord(record, resource, SCOPE)
+
+
+def _histogram(points: list[HistogramDataPoint]) -> Histogram:
+    return Histogram(points, AggregationTemporality.CUMULATIVE)
 
 
 def _point(histogram: HistogramData, now: int) -> HistogramDataPoint:

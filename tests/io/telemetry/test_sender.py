@@ -200,3 +200,20 @@ def test_sending_the_same_session_again_sends_the_same_bytes(receiver: Receiver)
     assert first == second
     assert {resource["service.instance.id"] for resource, _ in receiver.items[TRACES]} == {HEADER.id}
     assert items()[METRICS][0][0].side == CLIENT
+
+
+@BOTH
+def test_a_request_has_only_the_last_of_two_reports_of_a_series(receiver: Receiver, protocol: str) -> None:
+    telemetry = SessionTelemetry(HEADER)
+    reports: list[tuple[Item, Attributes]] = []
+    for number in (1, 2):
+        for entry in (call(number, number), result(number, number)):
+            list(telemetry.add(entry))
+        reports += ((each, telemetry.resource(each.side)) for each in telemetry.metrics())
+    with closing(sender(receiver, protocol)) as sending:
+        assert sending.send(reports).outcome is Outcome.SENT
+
+    counts = [
+        [point.count for point in metric.histogram.data_points] for _, metric in receiver.items[METRICS]
+    ]
+    assert counts == [[2], [2]]
