@@ -41,9 +41,10 @@ def restore(environment: MutableMapping[str, str]) -> None:
 
     Source: PyInstaller's manual, "LD_LIBRARY_PATH / LIBPATH considerations".
     """
-    if not any(name.startswith("_PYI_") for name in environment):
+    own = [name for name in environment if name.startswith("_PYI_")]
+    if not own:
         return
-    for name in [name for name in environment if name.startswith("_PYI_")]:
+    for name in own:
         del environment[name]
     for name in ("LD_LIBRARY_PATH", "LIBPATH"):
         environment.pop(name, None)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import platform
 import re
@@ -93,11 +94,14 @@ def make_executable(python: Path, name: str) -> None:
 def try_executable(program: Path) -> None:
     """Use the executable as hosts and users do; exit with what differs from an installed mcpspy."""
     with tempfile.TemporaryDirectory(prefix="mcpspy-executable-") as name:
-        folder, config = Path(name) / "sessions", Path(name) / "servers.json"
+        folder, config, expected = (Path(name) / each for each in ("sessions", "servers.json", "environment"))
         run(program, "demo", "--plain", "--dir", folder)
         run(program, "stats", folder, "--workers", "2")
-        server = f"import os; assert os.environ == {dict(os.environ)!r}, os.environ"
-        run(program, "run", "--dir", folder, "--", sys.executable, "-c", server)
+        expected.write_text(
+            json.dumps(dict(os.environ)), encoding="utf-8"
+        )  # Arguments are public, variables secret.
+        server = "import json, os, sys; sys.exit(dict(os.environ) != json.load(open(sys.argv[1])))"
+        run(program, "run", "--dir", folder, "--", sys.executable, "-c", server, expected)
         config.write_text('{"mcpServers": {"memory": {"command": "npx"}}}', encoding="utf-8")
         run(program, "wrap", config, "--all", "--dir", folder)
         if str(program) not in read(config):

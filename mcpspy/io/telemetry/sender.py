@@ -11,7 +11,7 @@ import os
 import re
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -230,7 +230,7 @@ class OtlpSender:
                         ScopeMetrics(
                             SCOPE,
                             [
-                                Metric(name, None, "s", _histogram([*points.values()]))
+                                Metric(name, None, "s", _histogram(points.values()))
                                 for name, points in metrics.items()
                             ],
                             "",
@@ -336,8 +336,8 @@ def _log_record(log: LogData, resource: Resource) -> ReadableLogRecord:
     return ReadableLogRecord(record, resource, SCOPE)
 
 
-def _histogram(points: list[HistogramDataPoint]) -> Histogram:
-    return Histogram(points, AggregationTemporality.CUMULATIVE)
+def _histogram(points: Iterable[HistogramDataPoint]) -> Histogram:
+    return Histogram([*points], AggregationTemporality.CUMULATIVE)
 
 
 def _point(histogram: HistogramData, now: int) -> HistogramDataPoint:

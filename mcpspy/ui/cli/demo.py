@@ -13,7 +13,7 @@ from mcpspy.io.hosts.resolve import command_line
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.main import main as mcpspy
-from mcpspy.ui.cli.options import FOLDER, describe
+from mcpspy.ui.cli.options import FOLDER, describe, suggested_folder
 from mcpspy.ui.demo.client import converse
 
 EPILOG = """\
@@ -49,8 +49,8 @@ def main(args: argparse.Namespace) -> int:
     is_interactive = sys.stdout.isatty() and sys.stdin.isatty() and not args.plain
     show_code = mcpspy(["tui", path] if is_interactive else ["show", path])
     sys.stdout.write(f"\nRecorded to {path}. Next:\n")
-    program, chosen = _program(), f" --dir {shlex.quote(args.dir)}" if args.dir else ""
-    commands = [f"{program} {words.format(id=recorded.header.id, folder=chosen)}" for words, _ in NEXT]
+    program, names = _program(), {"id": recorded.header.id, "folder": suggested_folder(args)}
+    commands = [f"{program} {words.format(**names)}" for words, _ in NEXT]
     for command, (_, text) in zip(commands, NEXT, strict=True):
         sys.stdout.write(f"  {command:{max(map(len, commands))}}  {text}\n")
     return show_code or code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.catalog import Catalog, sessions_of
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format
+from mcpspy.ui.cli.options import FOLDER, describe, describe_format, suggested_folder
 from mcpspy.ui.report.listed_session import FAILED, ListedSession, read_time
 from mcpspy.ui.terminal import Output, cells, columns
 
@@ -110,7 +109,7 @@ def main(args: argparse.Namespace) -> int:
     elif not total:
         output = Output()
         output.line(f"No sessions in {sessions_folder(args.dir)} yet. Record one:")
-        folder = f" --dir {shlex.quote(args.dir)}" if args.dir else ""
+        folder = suggested_folder(args)
         output.line(f"  mcpspy run{folder} -- COMMAND …   replaces COMMAND in the configuration of your host")
         output.line(f"  mcpspy demo{folder}               records a sample session")
     else:

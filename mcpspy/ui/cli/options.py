@@ -132,6 +132,13 @@ def describe(parser: argparse._ActionsContainer, options: Options, *, repeated: 
             parser.add_argument(*flags.split(), metavar=metavar, help=text)
 
 
+def suggested_folder(args: argparse.Namespace) -> str:
+    """Return ` --dir DIR` for commands that are suggested to a user who has chosen a folder; else ""."""
+    import shlex
+
+    return f" --dir {shlex.quote(args.dir)}" if args.dir else ""
+
+
 def describe_headers(parser: argparse._ActionsContainer, only_with: str = "") -> None:
     """Add `--header` and `--header-env`; `only_with` is the option that they need, with a colon."""
     what = f"{only_with} send this header with every request".strip()
