@@ -29,6 +29,7 @@ from mcpspy.core.importers.formats import DATABASE, FORMATS, HEAD, recognise
 from mcpspy.core.intercept.actions import CommandError, Step
 from mcpspy.core.intercept.commands import parse_command
 from mcpspy.core.intercept.interceptor import Interceptor
+from mcpspy.core.intercept.trust_guard import ON_CHANGE, TrustGuard
 from mcpspy.core.mock.selector import MatchMode
 from mcpspy.core.mock.session import MockOptions, MockSession
 from mcpspy.core.protocol.message import Result, read_frame
@@ -44,7 +45,6 @@ from mcpspy.core.rules.model import Rules
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Session
 from mcpspy.core.session.streaming import StreamingSession
-from mcpspy.core.trust.guard import ON_CHANGE, TrustGuard
 from mcpspy.core.trust.lock import read_lock
 from mcpspy.errors import UsageError
 from mcpspy.ui.filter_items import ChangeItem

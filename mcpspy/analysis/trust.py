@@ -11,10 +11,10 @@ from mcpspy.analysis.diff.listings import LISTINGS as DIFF_LISTINGS
 from mcpspy.analysis.diff.listings import compare_listed
 from mcpspy.analysis.diff.volatile import Tolerance
 from mcpspy.analysis.lint import RULES, Finding, Linter
+from mcpspy.core.intercept.trust_guard import HANDSHAKES
 from mcpspy.core.jsontools import canonical_bytes, pointer_text
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.session.session import Session
-from mcpspy.core.trust.guard import HANDSHAKES
 from mcpspy.core.trust.lock import LISTINGS, TrustedItem, TrustedServer
 
 Definitions = dict[str, dict[str, Any]]

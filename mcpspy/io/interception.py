@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from mcpspy.core.intercept.actions import Step
     from mcpspy.core.intercept.interceptor import Interceptor
     from mcpspy.core.intercept.scripts import ScriptQueue
+    from mcpspy.core.intercept.trust_guard import TrustGuard
     from mcpspy.core.recording.decode import Frame
     from mcpspy.core.rules.model import Rules
-    from mcpspy.core.trust.guard import TrustGuard
     from mcpspy.io.recording.recorder import Recorder
     from mcpspy.io.scripts import ScriptProcess
 

@@ -25,8 +25,8 @@ from mcpspy.core.protocol.message import (
     Result,
     read_frame,
 )
+from mcpspy.core.protocol.plain_line import PAYLOAD
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
-from mcpspy.core.recording.plain_line import PAYLOAD
 from mcpspy.core.session.columns import Columns, RowKind
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.index import Index

@@ -7,10 +7,10 @@ import json
 from mcpspy.analysis.trust import Interface, interface_of, noted
 from mcpspy.core.intercept.actions import AddNote
 from mcpspy.core.intercept.interceptor import Interceptor
+from mcpspy.core.intercept.trust_guard import TrustGuard
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.rules.model import Rules
 from mcpspy.core.session.session import Session
-from mcpspy.core.trust.guard import TrustGuard
 from tests.core.trust.locks import ECHO, trusted
 
 

@@ -17,10 +17,10 @@ from mcpspy.analysis.stats.concurrency import Concurrency
 from mcpspy.analysis.stats.tables import InputChain, StatsAnswer, StatsCall, StatsTables
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
+from mcpspy.core.protocol.plain_line import PlainHead
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Damaged, Entry, Header, Note, read_entry
-from mcpspy.core.recording.plain_line import PlainHead
 from mcpspy.core.session.correlation import (
     CorrelatedEntry,
     Correlation,

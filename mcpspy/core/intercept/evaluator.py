@@ -47,7 +47,7 @@ from mcpspy.core.rules.repair import repairs
 from mcpspy.core.rules.template import filled
 
 if TYPE_CHECKING:
-    from mcpspy.core.trust.guard import TrustGuard
+    from mcpspy.core.intercept.trust_guard import TrustGuard
 
 
 class MessageChecks:

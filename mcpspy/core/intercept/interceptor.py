@@ -64,7 +64,7 @@ from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.rules.model import Rules
 
 if TYPE_CHECKING:
-    from mcpspy.core.trust.guard import TrustGuard
+    from mcpspy.core.intercept.trust_guard import TrustGuard
 
 
 class Interceptor:

@@ -16,9 +16,9 @@ from mcpspy.core.mock.matching import plain_key
 from mcpspy.core.mock.store import MODERN, InteractionStore
 from mcpspy.core.protocol.message import Result, read_frame
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
+from mcpspy.core.protocol.plain_line import ABSENT, PAYLOAD, plain_id, plain_line_raw
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Entry, Frame, Header, Note, read_entry
-from mcpspy.core.recording.plain_line import ABSENT, PAYLOAD, plain_id, plain_line_raw
 from mcpspy.core.redact.placeholder import MARK
 from mcpspy.core.session.exchange import SUBSCRIBE
 

@@ -25,8 +25,8 @@ from mcpspy.core.mock.recordings import Recordings, ResponseQueue, near
 from mcpspy.core.mock.responses import EXHAUSTED, UNANSWERED, UNRECORDED, Miss
 from mcpspy.core.protocol.message import AnyMessage, Notification, Request
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
+from mcpspy.core.protocol.plain_line import plain_id, plain_message
 from mcpspy.core.protocol.spec import REVISIONS
-from mcpspy.core.recording.plain_line import plain_id, plain_message
 
 SET_LEVEL = "logging/setLevel"
 

@@ -25,9 +25,9 @@ from mcpspy.core.protocol.message import (
     text,
 )
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peer, Peers, client_of, peer_of
+from mcpspy.core.protocol.plain_line import PAYLOAD, SUBJECTS, PlainHead, decode_head, decode_message
 from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
-from mcpspy.core.recording.plain_line import PAYLOAD, SUBJECTS, PlainHead, decode_head, decode_message
 from mcpspy.core.session.exchange import SUBSCRIBE, Correlatable, Event, State, event_of, transition
 from mcpspy.core.session.request_table import Key, RequestTable, id_key, question
 from mcpspy.core.session.rule_notes import RULE, not_forwarded

@@ -15,9 +15,9 @@ from typing import Any
 from msgspec import Struct
 
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result
+from mcpspy.core.protocol.plain_line import PlainHead
 from mcpspy.core.protocol.spec import CLIENT, MODERN
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
-from mcpspy.core.recording.plain_line import PlainHead
 from mcpspy.core.session.columns import (
     DAMAGED,
     FAILURE,

@@ -38,9 +38,9 @@ from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
     from mcpspy.core.intercept.interceptor import Interceptor
+    from mcpspy.core.intercept.trust_guard import TrustGuard
     from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Value
-    from mcpspy.core.trust.guard import TrustGuard
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.interception import InterceptionOptions
     from mcpspy.io.recording.recorder import Recorder

@@ -12,8 +12,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from mcpspy.core.intercept.interceptor import Interceptor
+from mcpspy.core.intercept.trust_guard import TrustGuard
 from mcpspy.core.rules.model import Rules
-from mcpspy.core.trust.guard import TrustGuard
 from mcpspy.core.trust.lock import read_lock
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.main import main

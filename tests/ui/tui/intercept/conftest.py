@@ -13,10 +13,10 @@ import pytest
 
 from mcpspy.core.intercept.actions import AddNote, Forward, Inject, Notify, Step, Substitute
 from mcpspy.core.intercept.interceptor import Interceptor
+from mcpspy.core.intercept.trust_guard import TrustGuard
 from mcpspy.core.recording.encode import MCPSPY, frame_prefix
 from mcpspy.core.rules.model import Rules
 from mcpspy.core.rules.parser import read_flag
-from mcpspy.core.trust.guard import TrustGuard
 from mcpspy.io.control.server_asyncio import AsyncioServer
 from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.tui.session import labels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mcpspy.core.trust.guard import HOLD, TrustGuard
+from mcpspy.core.intercept.trust_guard import HOLD, TrustGuard
 from mcpspy.core.trust.lock import TrustedItem, TrustedServer
 from tests.core.trust.locks import ADD, ECHO
 from tests.ui.tui.intercept.conftest import call, hold, result

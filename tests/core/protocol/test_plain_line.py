@@ -18,9 +18,7 @@ from mcpspy.core.protocol.message import (
     Result,
     read_frame,
 )
-from mcpspy.core.protocol.spec import METHODS
-from mcpspy.core.recording.decode import Entry, Frame, read_entry
-from mcpspy.core.recording.plain_line import (
+from mcpspy.core.protocol.plain_line import (
     SUBJECTS,
     PlainMessage,
     PlainParams,
@@ -29,6 +27,8 @@ from mcpspy.core.recording.plain_line import (
     plain_line_raw,
     plain_message,
 )
+from mcpspy.core.protocol.spec import METHODS
+from mcpspy.core.recording.decode import Entry, Frame, read_entry
 from tests.core.session.test_index import ENTRY, RECORDINGS, line_of
 
 CALL = (

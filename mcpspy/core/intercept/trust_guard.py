@@ -13,13 +13,13 @@ from msgspec.json import Decoder
 from mcpspy.core.intercept.actions import AddNote, text_field
 from mcpspy.core.intercept.held import RuleDecision
 from mcpspy.core.intercept.requests import AwaitedRequest, about, answer
+from mcpspy.core.intercept.trust_listing import MOST_PAGES, ListingCheck
 from mcpspy.core.jsontools import canonical_bytes
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, loads
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.trust.difference import Difference, manner
-from mcpspy.core.trust.listing import MOST_PAGES, ListingCheck
 from mcpspy.core.trust.lock import LISTINGS, TrustedListing, TrustedServer
 from mcpspy.core.trust.policy import PolicyCheck
 

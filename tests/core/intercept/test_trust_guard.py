@@ -12,10 +12,10 @@ import pytest
 
 from mcpspy.core.intercept.actions import AddNote, Decision, Forward, Inject, Substitute
 from mcpspy.core.intercept.interceptor import Interceptor
+from mcpspy.core.intercept.trust_guard import ON_CHANGE, TrustGuard
+from mcpspy.core.intercept.trust_listing import MOST_PAGES
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.rules.model import Rules
-from mcpspy.core.trust.guard import ON_CHANGE, TrustGuard
-from mcpspy.core.trust.listing import MOST_PAGES
 from mcpspy.core.trust.lock import TrustedServer
 from tests.core.intercept.interceptors import rules
 from tests.core.trust.locks import ADD, ECHO, PROMPT, TEMPLATE, tools, trusted
