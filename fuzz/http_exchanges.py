@@ -37,7 +37,7 @@ from mcpspy.io.http.server import DownstreamConnection, HttpRequest, Response
 from mcpspy.io.http.short_exchange import ShortExchanges
 from mcpspy.io.http.upstream import UpstreamClient
 from mcpspy.io.http.upstream_connection import UpstreamConnection
-from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.intercept.interception import InterceptionOptions
 from mcpspy.io.recording.recorder import Recorder
 
 SEPARATOR = b"\n--\n"

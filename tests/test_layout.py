@@ -33,15 +33,15 @@ WORLD = frozenset(
 )
 
 IO_LEVELS = (
-    ("settings", "manifest", "host_process", "extras"),
+    ("settings", "manifest", "host_process", "extras", "network"),
     ("session_name",),
     ("recording", "scripts"),
     ("lockfile",),
-    ("interception", "control", "hosts", "importing", "lake"),
-    ("asyncio_interception", "stdio", "remote"),
+    ("intercept", "control", "hosts", "importing", "lake"),
+    ("stdio", "remote"),
     ("client",),
-    ("bridge_interception", "http", "replay", "telemetry"),
-    ("bridge", "mock", "forward", "listing"),
+    ("bridge", "http", "replay", "telemetry"),
+    ("mock", "forward", "listing"),
 )
 """The packages and lone modules of `io`, lowest first: each imports only from rows before its row."""
 

@@ -12,7 +12,7 @@ import pytest
 
 from mcpspy.core.intercept.actions import AddNote
 from mcpspy.core.protocol.message import Message
-from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.intercept.interception import InterceptionOptions
 from recordings import make
 from tests.e2e.conftest import SECONDS
 from tests.e2e.driving import TIMED_OUT, Driven, all_answered, answered, next_of, noted, reached

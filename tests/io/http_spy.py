@@ -12,10 +12,10 @@ import pytest
 
 from mcpspy.core.protocol.http_headers import read_upstream
 from mcpspy.core.recording.decode import Frame, Note, read_entry
-from mcpspy.io.http import listener as listener_module
 from mcpspy.io.http import proxy
 from mcpspy.io.http.proxy import HttpOptions, _serve
-from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.intercept.interception import InterceptionOptions
+from mcpspy.io.network import listener as listener_module
 from tests.strict import strict_json
 
 if TYPE_CHECKING:

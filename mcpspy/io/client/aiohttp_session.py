@@ -13,8 +13,8 @@ import aiohttp
 from yarl import URL
 
 from mcpspy.errors import CannotStart
-from mcpspy.io.client import network
 from mcpspy.io.client.base import ServerAddress
+from mcpspy.io.network import outgoing
 
 MAX_HEADER = 1 << 16
 """Maximum size of a header in bytes. Tokens are long, and a proxy should not refuse them."""
@@ -22,7 +22,7 @@ MAX_HEADER = 1 << 16
 
 def client(address: ServerAddress) -> aiohttp.ClientSession:
     """Return a client for one server. Raise CannotStart if a certificate file cannot be read."""
-    trusted = network.trust(address.cacert, insecure=address.insecure)
+    trusted = outgoing.trust(address.cacert, insecure=address.insecure)
     # Some load balancers identify a session by a cookie.
     return open_session(URL(address.url), trusted, cookie_jar=aiohttp.CookieJar(unsafe=True))
 
@@ -30,11 +30,11 @@ def client(address: ServerAddress) -> aiohttp.ClientSession:
 def open_session(url: URL, trusted: ssl.SSLContext, **more: Any) -> aiohttp.ClientSession:
     """Return a client without timeouts. `more` are other arguments of `aiohttp.ClientSession`."""
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=network.IDLE, ssl=trusted),
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=outgoing.IDLE, ssl=trusted),
         timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None),
         # Not trust_env: it reads the environment for every request, in threads, and adds the Authorization of a
         # .netrc, which no client sent.
-        proxy=network.environment_proxy(url),
+        proxy=outgoing.environment_proxy(url),
         max_line_size=MAX_HEADER,
         max_field_size=MAX_HEADER,
         **more,
@@ -44,7 +44,7 @@ def open_session(url: URL, trusted: ssl.SSLContext, **more: Any) -> aiohttp.Clie
 async def check_reachable(address: ServerAddress) -> None:
     """Raise CannotStart if the server does not listen."""
     url = URL(address.url)
-    if network.environment_proxy(url) is not None:
+    if outgoing.environment_proxy(url) is not None:
         return
     try:
         _, writer = await asyncio.open_connection(url.host, url.port)
@@ -60,5 +60,5 @@ def reason(error: Exception) -> str:
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the server closed the connection"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return network.reason(error.certificate_error)
-    return network.reason(error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error)
+        return outgoing.reason(error.certificate_error)
+    return outgoing.reason(error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error)

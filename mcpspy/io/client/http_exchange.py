@@ -18,7 +18,7 @@ from mcpspy.core.recording import encode
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.core.recording.encode_body import BodyEncoder, SseEncoder
-from mcpspy.io.client.network import in_turns
+from mcpspy.io.network.outgoing import in_turns
 
 if TYPE_CHECKING:
     from mcpspy.core.framing import SseEvent

@@ -20,8 +20,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from mcpspy.core.redact.display import redacted_text
 from mcpspy.errors import CannotStart
-from mcpspy.io.client.network import trust
 from mcpspy.io.client.token_store import TokenStore
+from mcpspy.io.network.outgoing import trust
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:

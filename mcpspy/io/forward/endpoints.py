@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 from mcpspy.core.protocol.http_headers import Upstream
 from mcpspy.core.protocol.oauth import is_well_known
 from mcpspy.core.redact.display import redacted_url
-from mcpspy.io.client.network import trust
 from mcpspy.io.http.context import ExchangeContext, SessionScopes
-from mcpspy.io.http.listener import listening
 from mcpspy.io.http.proxy import HttpOptions, HttpProxy, recording, running_proxy
 from mcpspy.io.http.server import HttpRequest, Response, accepting
 from mcpspy.io.http.upstream import HTTP1, HTTP2, UpstreamClient
 from mcpspy.io.http.upstream_connection import UpstreamError
+from mcpspy.io.network.listener import listening
+from mcpspy.io.network.outgoing import trust
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from mitmproxy.proxy.mode_specs import ProxyMode, UpstreamMode
 from mitmproxy.tls import ClientHello
 from yarl import URL
 
-from mcpspy.io.client.network import environment_proxy
+from mcpspy.io.network.outgoing import environment_proxy
 
 AUTHORIZATION = "Proxy-Authorization"
 

@@ -28,7 +28,7 @@ from mitmproxy.proxy.layers import modes, tcp
 from mitmproxy.proxy.mode_servers import ProxyConnectionHandler
 from mitmproxy.proxy.mode_specs import ProxyMode
 
-from mcpspy.io.http.listener import GRACE
+from mcpspy.io.network.listener import GRACE
 from mcpspy.io.recording.recorder import say
 
 IDLE_TIMEOUT = 10 * 365 * 86400

@@ -21,7 +21,7 @@ from mcpspy.io.forward.endpoints import EndpointRegistry
 from mcpspy.io.forward.hosts import HostSet
 from mcpspy.io.forward.mitmproxy import MitmproxyEngine
 from mcpspy.io.http import proxy
-from mcpspy.io.http.listener import listening, origin, stop_on_signals
+from mcpspy.io.network.listener import listening, origin, stop_on_signals
 from mcpspy.io.recording.recorder import say
 
 ANY_UPSTREAM = Upstream("", "", "", "")

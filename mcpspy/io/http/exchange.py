@@ -22,7 +22,6 @@ from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.sanitize import sanitize
-from mcpspy.io.client.network import in_turns
 from mcpspy.io.http.context import ENCODING, SESSION, ExchangeHead
 from mcpspy.io.http.event_stream import EventStream
 from mcpspy.io.http.exchange_record import SHORT, ExchangeRecord
@@ -37,6 +36,7 @@ from mcpspy.io.http.routes import Route
 from mcpspy.io.http.server import Response
 from mcpspy.io.http.short_exchange import ShortExchanges
 from mcpspy.io.http.upstream_connection import HEAD_WAIT, UpstreamError
+from mcpspy.io.network.outgoing import in_turns
 
 if TYPE_CHECKING:
     from mcpspy.core.framing import Pieces

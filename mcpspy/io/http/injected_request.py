@@ -18,9 +18,9 @@ from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import MCPSPY, SERVER
 from mcpspy.core.recording.encode_body import SseEncoder
-from mcpspy.io.client.network import in_turns
 from mcpspy.io.http.upstream_connection import UpstreamError
-from mcpspy.io.interception import is_message
+from mcpspy.io.intercept.interception import is_message
+from mcpspy.io.network.outgoing import in_turns
 
 if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value

@@ -20,7 +20,7 @@ from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.io.http.inline_task import Wakeup
 from mcpspy.io.http.intercepted_response import InterceptedResponse, PartialEvent, RawBytes, StreamEnd
 from mcpspy.io.http.upstream_connection import UpstreamError
-from mcpspy.io.interception import is_message
+from mcpspy.io.intercept.interception import is_message
 
 if TYPE_CHECKING:
     from mcpspy.core.compression import BodyDecoder

@@ -16,9 +16,9 @@ from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import SERVER
 from mcpspy.core.recording.encode_body import SseEncoder
-from mcpspy.io.client.network import in_turns
 from mcpspy.io.http.upstream_connection import UpstreamError
-from mcpspy.io.interception import is_message
+from mcpspy.io.intercept.interception import is_message
+from mcpspy.io.network.outgoing import in_turns
 
 if TYPE_CHECKING:
     from mcpspy.core.framing import Pieces, SseEvent

@@ -30,10 +30,10 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import MCPSPY, JsonText, frame_prefix, note, splice
 from mcpspy.core.recording.encode_body import body_line
-from mcpspy.io.asyncio_interception import AsyncioInterception
 from mcpspy.io.control.server_asyncio import AsyncioServer
 from mcpspy.io.http.routes import ExchangeRoute, Route, RouteTable
-from mcpspy.io.interception import is_message
+from mcpspy.io.intercept.asyncio_interception import AsyncioInterception
+from mcpspy.io.intercept.interception import is_message
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Value
     from mcpspy.io.http.context import ExchangeContext
-    from mcpspy.io.interception import InterceptionOptions
+    from mcpspy.io.intercept.interception import InterceptionOptions
     from mcpspy.io.recording.recorder import Recorder
 
 Lines: TypeAlias = list[bytes | bytearray]

@@ -21,16 +21,16 @@ from mcpspy.core.protocol.endpoint_detection import DetectionVerdict, by_body, b
 from mcpspy.core.protocol.http_headers import LOOPBACK, Upstream, recorded_headers, rejection_reason
 from mcpspy.core.recording.capped_body import MAX_BODY
 from mcpspy.core.redact.display import REDACTED, redacted_url
-from mcpspy.io.client.network import environment_proxy, trust
 from mcpspy.io.http.body_stream import BUFFERED
 from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.exchange import HttpExchange, json_error
 from mcpspy.io.http.injected_request import InjectedRequest
 from mcpspy.io.http.interception import HttpInterception
-from mcpspy.io.http.listener import UNIX, listening, origin, run_server, stop_on_signals
 from mcpspy.io.http.server import HttpRequest, Response, accepting
 from mcpspy.io.http.upstream import UpstreamClient
-from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.intercept.interception import InterceptionOptions
+from mcpspy.io.network.listener import UNIX, listening, origin, run_server, stop_on_signals
+from mcpspy.io.network.outgoing import environment_proxy, trust
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 from mcpspy.io.recording.redaction import display_rules
 

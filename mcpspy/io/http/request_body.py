@@ -12,8 +12,8 @@ from mcpspy.core.framing import collect
 from mcpspy.core.protocol.oauth_flows import FORM_LIMIT
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import CLIENT
-from mcpspy.io.client.network import in_turns
 from mcpspy.io.http.context import ENCODING
+from mcpspy.io.network.outgoing import in_turns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -20,10 +20,10 @@ import httptools
 from multidict import CIMultiDict
 
 from mcpspy.core.recording.encode import JsonText
-from mcpspy.io.http import listener as listeners
 from mcpspy.io.http.body_stream import BodyStream
 from mcpspy.io.http.inline_task import InlineTask
 from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
+from mcpspy.io.network import listener as listeners
 from mcpspy.io.recording.recorder import say
 
 _REASONS = {status.value: status.phrase for status in HTTPStatus}

@@ -21,7 +21,6 @@ from urllib.parse import unquote
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import Headers
-from mcpspy.io.client.network import IDLE, reason
 from mcpspy.io.http.upstream_connection import (
     CHUNKED,
     Body,
@@ -29,6 +28,7 @@ from mcpspy.io.http.upstream_connection import (
     UpstreamError,
     UpstreamResponse,
 )
+from mcpspy.io.network.outgoing import IDLE, reason
 
 IDEMPOTENT = frozenset("DELETE GET HEAD OPTIONS PUT TRACE".split())
 
@@ -77,7 +77,7 @@ class UpstreamClient:
     ) -> None:
         """Prepare for a server at `origin`, through a proxy or a Unix socket. Connects with the first request.
 
-        `trusted` offers the protocols of the connection by ALPN (`io.client.network.trust`).
+        `trusted` offers the protocols of the connection by ALPN (`io.network.outgoing.trust`).
         """
         self._origin = URL(origin)
         self._trusted = trusted

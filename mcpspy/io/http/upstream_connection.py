@@ -13,10 +13,10 @@ import httptools
 
 from mcpspy.core.protocol.http_headers import Headers
 from mcpspy.core.recording.encode import JsonText
-from mcpspy.io.client.network import reason
 from mcpspy.io.http.body_stream import BodyStream
 from mcpspy.io.http.inline_task import Wakeup
 from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
+from mcpspy.io.network.outgoing import reason
 
 HEAD_WAIT = 0.001
 """Seconds that the head of a response waits for the beginning of its body, to be sent in one packet with it."""

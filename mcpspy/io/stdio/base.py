@@ -10,7 +10,7 @@ import os
 import sys
 from time import monotonic
 
-from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.intercept.interception import InterceptionOptions
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 
 CLIENT = "client"

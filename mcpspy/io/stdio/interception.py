@@ -8,7 +8,7 @@ decide, the channels forward bytes without this module.
 from __future__ import annotations
 
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, note
-from mcpspy.io.interception import MAX_WAITING, SessionInterception, is_message
+from mcpspy.io.intercept.interception import MAX_WAITING, SessionInterception, is_message
 from mcpspy.io.stdio.base import STDERR, THROUGH
 from mcpspy.io.stdio.message_channel import MessageChannel, StderrLines
 

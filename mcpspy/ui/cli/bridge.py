@@ -91,7 +91,7 @@ def main(args: argparse.Namespace) -> int:
     headers = read_headers_of(args.header, args.header_env, args.bearer_env)
     # Not at the top: the help of this command does not wait for aiohttp.
     from mcpspy.core.recording.capped_body import MAX_BODY
-    from mcpspy.io.bridge import BridgeOptions, run
+    from mcpspy.io.bridge.bridge import BridgeOptions, run
     from mcpspy.io.client import ServerAddress
 
     max_body = MAX_BODY if args.max_body is None else read_size("--max-body", args.max_body)

@@ -17,7 +17,7 @@ from mcpspy.analysis.export.otlp import spans_of
 from mcpspy.analysis.export.otlp.spans import SessionSpans, resource
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError, UsageError
-from mcpspy.io.http.listener import stop_on_signals
+from mcpspy.io.network.listener import stop_on_signals
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.tail import new_sessions

@@ -14,7 +14,7 @@ from mcpspy.core.protocol.http_headers import LOOPBACK, rejection_reason
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.extras import install_command
-from mcpspy.io.http.listener import listening, origin, run_server, stop_on_signals
+from mcpspy.io.network.listener import listening, origin, run_server, stop_on_signals
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.recorder import say

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-    from mcpspy.io.interception import InterceptionOptions
+    from mcpspy.io.intercept.interception import InterceptionOptions
     from mcpspy.io.mock.http import Front
     from mcpspy.io.mock.upstream import RealServer
 
@@ -186,7 +186,7 @@ def _real(args: argparse.Namespace) -> RealServer | None:
 
 def _scripted(args: argparse.Namespace) -> InterceptionOptions | None:
     """Return the options of the scripts; None without scripts. Raises UsageError or CannotStart."""
-    from mcpspy.io.interception import InterceptionOptions
+    from mcpspy.io.intercept.interception import InterceptionOptions
 
     options = InterceptionOptions()
     read_scripts(options, args)
@@ -252,8 +252,8 @@ def _serve_http(
     # Not at the top: on stdio the mock does not wait for asyncio.
     import asyncio
 
-    from mcpspy.io.http.listener import listening
     from mcpspy.io.mock import http
+    from mcpspy.io.network.listener import listening
 
     def read_on() -> bool:
         is_more = served.read_on()

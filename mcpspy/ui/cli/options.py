@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from mcpspy.errors import UsageError
-from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.intercept.interception import InterceptionOptions
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.io.scripts import TIMED_HOOKS, ScriptOptions

@@ -7,7 +7,7 @@ a wrapper is small. argparse prints the help from the same table.
 from __future__ import annotations
 
 from mcpspy.errors import McpspyError, UsageError
-from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.intercept.interception import InterceptionOptions
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.io.stdio.base import NOISE, RunOptions

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.errors import UsageError
-from mcpspy.io.http.listener import listening, origin, run_server, stop_on_signals
+from mcpspy.io.network.listener import listening, origin, run_server, stop_on_signals
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.settings import table
 from mcpspy.ui.cli.arguments import listen_address, sessions_of_host

@@ -24,7 +24,7 @@ from mcpspy.core.protocol.spec import other
 from mcpspy.core.recording.decode import Frame
 from mcpspy.errors import McpspyError
 from mcpspy.io.control.protocol import connected, dumped, ended, greeted
-from mcpspy.io.http.listener import run_server
+from mcpspy.io.network.listener import run_server
 from mcpspy.io.recording.recorder import say
 from mcpspy.ui.api.live import LiveExchange, LiveHead, LiveMessage, ScriptSession
 from mcpspy.ui.scripts.script import MESSAGE_HOOKS, Script, ScriptError

@@ -1,4 +1,4 @@
-"""An injected handshake; `tests/io/test_bridge.py` and `mock/test_upstream.py` test its use."""
+"""An injected handshake; `tests/io/bridge/test_bridge.py` and `mock/test_upstream.py` test its use."""
 
 from __future__ import annotations
 

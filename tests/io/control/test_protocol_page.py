@@ -16,7 +16,7 @@ from mcpspy.core.intercept.scripts import ScriptQueue
 from mcpspy.core.rules.model import Rules
 from mcpspy.core.rules.parser import read_flag
 from mcpspy.io.control.server import ControlServer
-from mcpspy.io.interception import InterceptionOptions, SessionInterception
+from mcpspy.io.intercept.interception import InterceptionOptions, SessionInterception
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 from tests.core.intercept.interceptors import PREFIX, call, events, progress, result
 

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from mcpspy.io.control.client import AsyncControlClient
 from mcpspy.io.control.discovery import sessions
-from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.intercept.interception import InterceptionOptions
 from tests.io.forward.spoken import EVENTS, PING, PONG, heads
 
 if TYPE_CHECKING:

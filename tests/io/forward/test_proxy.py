@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.intercept.interception import InterceptionOptions
 from tests.io.forward.spoken import EVENTS, JSON, PING, PONG, heads, pong, said
 
 if TYPE_CHECKING:

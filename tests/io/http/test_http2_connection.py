@@ -15,11 +15,11 @@ from h2.config import H2Configuration  # type: ignore[import-untyped]
 from h2.connection import H2Connection  # type: ignore[import-untyped]
 from h2.events import RequestReceived  # type: ignore[import-untyped]
 
-from mcpspy.io.client.network import trust
 from mcpspy.io.http import upstream
 from mcpspy.io.http.http2_connection import Http2Connection
 from mcpspy.io.http.upstream import UpstreamClient
 from mcpspy.io.http.upstream_connection import CLOSED, Body, UpstreamError
+from mcpspy.io.network.outgoing import trust
 from tests.io.forward.conftest import Pki, make_pki
 
 pytestmark = pytest.mark.timeout(60)

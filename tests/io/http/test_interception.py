@@ -11,12 +11,12 @@ import pytest
 from aiohttp import web
 
 from mcpspy.core.intercept import interceptor as interceptor_module
-from mcpspy.io import interception as base_module
 from mcpspy.io.control.client import AsyncControlClient
 from mcpspy.io.control.discovery import sessions
 from mcpspy.io.control.protocol import CommandRefused
 from mcpspy.io.http import interception as interception_module
-from mcpspy.io.interception import is_message
+from mcpspy.io.intercept import interception as base_module
+from mcpspy.io.intercept.interception import is_message
 from tests.core.trust.locks import lock_text
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from mcpspy.io.http.body_stream import BUFFERED
-from mcpspy.io.http.listener import listening
 from mcpspy.io.http.message_head import MAX_HEAD
 from mcpspy.io.http.server import HttpRequest, Response, accepting
+from mcpspy.io.network.listener import listening
 
 pytestmark = pytest.mark.timeout(60)
 

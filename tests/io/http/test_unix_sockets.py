@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpspy.errors import CannotStart
-from mcpspy.io.http.listener import listening
+from mcpspy.io.network.listener import listening
 from tests.io.http_spy import PING, PONG
 
 if TYPE_CHECKING:

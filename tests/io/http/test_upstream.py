@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
-from mcpspy.io.client.network import trust
 from mcpspy.io.http.message_head import MAX_HEAD
 from mcpspy.io.http.upstream import UpstreamClient
 from mcpspy.io.http.upstream_connection import UpstreamError
+from mcpspy.io.network.outgoing import trust
 from tests.io.forward.conftest import make_pki
 from tests.io.http_spy import PING, PONG, Call, Reader, chunk, closed, plain
 

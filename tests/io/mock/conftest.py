@@ -7,4 +7,4 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.io.http.listener.GRACE", 0.01)
+    monkeypatch.setattr("mcpspy.io.network.listener.GRACE", 0.01)

@@ -12,9 +12,9 @@ import aiohttp
 
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.session import MockOptions
-from mcpspy.io.http.listener import listening, origin
 from mcpspy.io.http.server import accepting
 from mcpspy.io.mock.http import Mock
+from mcpspy.io.network.listener import listening, origin
 from tests.core.mock.talking import VERSION, Talk, modern
 
 BOTH = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}

@@ -18,13 +18,13 @@ from mcpspy.core.mock.session import MockOptions
 from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.protocol.message import AnyMessage
 from mcpspy.io.client import ServerCommand
-from mcpspy.io.http.listener import listening, origin
 from mcpspy.io.http.server import accepting
 from mcpspy.io.mock import http
 from mcpspy.io.mock.http import Mock
 from mcpspy.io.mock.http_client import ClientStream, MockClient
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.mock.upstream import RealServer, RealServerConnection
+from mcpspy.io.network.listener import listening, origin
 from tests.core.mock.talking import VERSION, Json, Talk, asking, entries, modern, progress, slow
 from tests.io.mock.speaking import Spoken, echo, event, received, recent, spoken
 
@@ -158,7 +158,7 @@ class Awaited(asyncio.Event):
 
 
 async def test_at_the_end_whatever_is_open_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.io.http.listener.GRACE", 600.0)
+    monkeypatch.setattr("mcpspy.io.network.listener.GRACE", 600.0)
     stops: list[Callable[[int], None]] = []
     complaints: list[str] = []
     monkeypatch.setattr(http, "stop_on_signals", stops.append)

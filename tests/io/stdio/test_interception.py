@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mcpspy.core.intercept.actions import CommandError
 from mcpspy.core.intercept.interceptor import Interceptor
-from mcpspy.io import interception
+from mcpspy.io.intercept import interception
 from mcpspy.io.recording.recorder import Recorder
 from mcpspy.io.stdio.base import STDERR, RunOptions, taps
 from mcpspy.io.stdio.interception import StdioInterception

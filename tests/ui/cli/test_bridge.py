@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.io import bridge
-from mcpspy.io.bridge import BridgeOptions
+from mcpspy.io.bridge import bridge
+from mcpspy.io.bridge.bridge import BridgeOptions
 from mcpspy.io.client.oauth import OAuthOptions
 from mcpspy.io.extras import install_command
 from mcpspy.ui.cli.main import main

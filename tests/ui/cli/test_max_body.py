@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.io import bridge
+from mcpspy.io.bridge import bridge
 from mcpspy.io.forward import child
 from mcpspy.io.forward import proxy as forward
 from mcpspy.io.http import proxy

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.intercept.interception import InterceptionOptions
 from mcpspy.ui.cli.options import check_rules, describe_rules, read_rules, set_rule_option
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcpspy.errors import CannotStart
-from mcpspy.io import bridge as module
-from mcpspy.io.bridge import MAX_QUEUED, Bridge, BridgeOptions
+from mcpspy.io.bridge import bridge as module
+from mcpspy.io.bridge.bridge import MAX_QUEUED, Bridge, BridgeOptions
 from mcpspy.io.client import (
     ConnectionEnded,
     ExchangeLost,
@@ -27,8 +27,8 @@ from mcpspy.io.client.base import INITIALIZE_ID
 from mcpspy.io.client.http import Receive
 from mcpspy.io.client.http_exchange import ClientExchange
 from mcpspy.io.extras import install_command
-from mcpspy.io.http.listener import listening, origin
 from mcpspy.io.http.server import HttpRequest, Response, accepting
+from mcpspy.io.network.listener import listening, origin
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 

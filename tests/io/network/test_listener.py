@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 
 from mcpspy.errors import CannotStart
-from mcpspy.io.http.listener import listening, origin, stop_on_signals
 from mcpspy.io.http.server import HttpRequest, accepting
+from mcpspy.io.network.listener import listening, origin, stop_on_signals
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -36,7 +36,7 @@ def test_an_address_of_ipv6_is_written_in_brackets() -> None:
 async def test_a_request_under_way_at_the_end_is_cancelled_and_the_port_is_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mcpspy.io.http.listener.GRACE", 0.01)
+    monkeypatch.setattr("mcpspy.io.network.listener.GRACE", 0.01)
     arrived, ended = asyncio.Event(), asyncio.Event()
 
     async def never(_request: HttpRequest) -> None:

@@ -11,11 +11,11 @@ import pytest
 from mcpspy.core.intercept.actions import CommandError
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.errors import CannotStart
-from mcpspy.io import bridge as module
+from mcpspy.io.bridge import bridge as module
 from mcpspy.io.client import ConnectionEnded, ExchangeRefused
 from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
-from tests.io.test_bridge import CALL, HELLO, Server, World, answer, line
+from tests.io.bridge.test_bridge import CALL, HELLO, Server, World, answer, line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

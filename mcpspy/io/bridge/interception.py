@@ -24,16 +24,16 @@ from mcpspy.core.intercept.actions import (
 )
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.encode import MCPSPY, frame_prefix, note, splice
-from mcpspy.io.asyncio_interception import AsyncioInterception
 from mcpspy.io.control.server_asyncio import AsyncioServer
-from mcpspy.io.interception import is_message
+from mcpspy.io.intercept.asyncio_interception import AsyncioInterception
+from mcpspy.io.intercept.interception import is_message
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
     from mcpspy.core.intercept.interceptor import Interceptor
     from mcpspy.core.recording.encode import Value
     from mcpspy.io.client.http_exchange import ClientExchange
-    from mcpspy.io.interception import InterceptionOptions
+    from mcpspy.io.intercept.interception import InterceptionOptions
     from mcpspy.io.recording.recorder import Recorder
 
 Lines = list[bytes | bytearray]

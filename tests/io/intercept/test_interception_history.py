@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcpspy.io import interception
-from mcpspy.io.interception import frames
+from mcpspy.io.intercept import interception
+from mcpspy.io.intercept.interception import frames
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mcpspy.io.interception import SessionInterception
+from mcpspy.io.intercept.interception import SessionInterception
 
 
 class AsyncioInterception(SessionInterception):

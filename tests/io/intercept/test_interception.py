@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.intercept.interception import InterceptionOptions
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}'
 

@@ -1,9 +1,9 @@
-"""`mcpspy bridge`: connects a host that uses stdio to a server that uses HTTP.
+"""Connects a host that uses stdio to a server that uses HTTP: the messages of both directions.
 
 Forwards the lines of stdin unchanged and writes each received message as one line of stdout. A request that
 cannot get a response gets an error with the reason. If the server loses the session, the bridge starts a new
 one with the host's own `initialize`. HTTP is handled by `io.client`, and decisions on messages by
-`io.bridge_interception`.
+`io.bridge.interception`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.redact.display import redacted_text
 from mcpspy.errors import CannotStart, McpspyError
-from mcpspy.io.bridge_interception import BridgeInterception
+from mcpspy.io.bridge.interception import BridgeInterception
 from mcpspy.io.client import (
     ConnectionEnded,
     ExchangeLost,
@@ -35,8 +35,8 @@ from mcpspy.io.client.http_exchange import ClientExchange
 from mcpspy.io.client.oauth import OAuthClient, OAuthOptions, is_installed
 from mcpspy.io.extras import install_command
 from mcpspy.io.host_process import parent
-from mcpspy.io.http.listener import stop_on_signals
-from mcpspy.io.interception import InterceptionOptions
+from mcpspy.io.intercept.interception import InterceptionOptions
+from mcpspy.io.network.listener import stop_on_signals
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 from mcpspy.io.stdio.lines import END, Backlog, StdoutWriter, read_lines
 

@@ -1,4 +1,4 @@
-"""A listening socket that is served until a signal arrives, shared by `http` and `mock --http`."""
+"""A listening socket that is served until a signal arrives, for every server of mcpspy."""
 
 from __future__ import annotations
 

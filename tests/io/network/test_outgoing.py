@@ -7,7 +7,7 @@ import errno
 import pytest
 from yarl import URL
 
-from mcpspy.io.client.network import environment_proxy, reason
+from mcpspy.io.network.outgoing import environment_proxy, reason
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""`mcpspy bridge`: connects a host that uses stdio to a server that uses HTTP."""

@@ -1,0 +1,1 @@
+"""Network for clients and servers: outgoing connections, and listening sockets."""
