@@ -47,7 +47,7 @@ from mcpspy.core.session.session import Session
 from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.core.trust.lock import read_lock
 from mcpspy.errors import UsageError
-from mcpspy.ui.filter_items import ChangeItem
+from mcpspy.ui.model.filter_items import ChangeItem
 from tests.core.mock.talking import recordings_of
 from tests.core.trust.locks import trusted
 from tests.strict import strict_json

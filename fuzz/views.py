@@ -19,7 +19,7 @@ from mcpspy.core.recording.decode import read_header
 from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.ui.cli import show
 from mcpspy.ui.cli.main import parse
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
 from mcpspy.ui.tui.detail.layout import TextPage
 from mcpspy.ui.tui.detail.views import VIEWS, breadcrumbs, copied, opened, sections, stacked

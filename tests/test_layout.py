@@ -82,6 +82,11 @@ def layer(module: str) -> str:
     return parts[1] if parts[0] == "mcpspy" and len(parts) > 1 and parts[1] in LAYERS else ""
 
 
+def package(module: str) -> str:
+    """Return the package of a layer to which a module belongs, or the module itself if it is beside the packages."""
+    return ".".join(module.split(".")[:3])
+
+
 def cycles(graph: Mapping[str, set[str]]) -> list[list[str]]:
     """Return the strongly connected components of two nodes or more, by Tarjan's algorithm."""
     numbers: dict[str, int] = {}
@@ -184,6 +189,17 @@ def test_reports_and_the_agent_server_import_no_command() -> None:
     )
 
 
+def test_interfaces_read_no_columns_of_the_index() -> None:
+    """`ui/model` answers for the rows of a session, to everything that shows them."""
+    fail_for(
+        f"{module} → {imported}"
+        for module in MODULES
+        if module.startswith(tuple(f"mcpspy.ui.{each}." for each in ("tui", "web", "agent", "api", "cli")))
+        for imported in imports(module)
+        if imported.startswith("mcpspy.core.session.columns")
+    )
+
+
 def test_pure_layers_import_no_io() -> None:
     fail_for(
         f"{module} → {imported}"
@@ -201,6 +217,16 @@ def test_errors_lies_below_all() -> None:
 
 def test_no_modules_import_each_other_in_a_cycle() -> None:
     graph = {module: {name for name in imports(module) if name in MODULES} for module in MODULES}
+
+    fail_for(" ".join(cycle) for cycle in cycles(graph))
+
+
+def test_no_packages_import_each_other_in_a_cycle() -> None:
+    graph: dict[str, set[str]] = {}
+    for module in MODULES:
+        if layer(module):
+            found = {package(name) for name in imports(module) if name in MODULES and layer(name)}
+            graph.setdefault(package(module), set()).update(found - {package(module)})
 
     fail_for(" ".join(cycle) for cycle in cycles(graph))
 

@@ -10,8 +10,8 @@ import pytest
 from mcpspy.core.recording.decode import Header
 from mcpspy.errors import UsageError
 from mcpspy.ui.cli.main import main
+from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.pytest_plugin import assert_lint_clean
-from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.session.background import LintPass
 from tests.ui.tui.panels.panels import recorded
 

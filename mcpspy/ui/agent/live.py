@@ -27,7 +27,7 @@ from mcpspy.io.recording.tail import POLL, follow_lines
 from mcpspy.ui.agent.answer import BUDGET, AgentAnswer, AnswerBlock, block_text
 from mcpspy.ui.agent.queries import Budget, Filter, Name, outline, read_filter
 from mcpspy.ui.agent.sessions import SessionStore, new_redactor
-from mcpspy.ui.filter_items import ChangeItem
+from mcpspy.ui.model.filter_items import ChangeItem
 
 LAST_ROWS = 5
 """Rows that are shown if no message matches."""

@@ -35,7 +35,7 @@ from mcpspy.ui.agent.answer import (
     block_text,
 )
 from mcpspy.ui.agent.sessions import LoadedSession, SessionStore, age, not_a_line, session_id
-from mcpspy.ui.filter_items import exchange_filter
+from mcpspy.ui.model.filter_items import exchange_filter
 from mcpspy.ui.report.listed_session import ListedSession
 
 Name = Annotated[str, Meta(description="`last`, a session name, an id or its beginning, or a file")]

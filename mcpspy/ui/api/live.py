@@ -150,7 +150,7 @@ class LiveMessage(_Waiting, BaseMessage):
         if self._exchange is not None:
             return self._exchange.matches(query)
         from mcpspy.core.session.session import Change
-        from mcpspy.ui.filter_items import ChangeItem
+        from mcpspy.ui.model.filter_items import ChangeItem
 
         return _query(query).matches(ChangeItem(Change(-1, self._message)))
 
@@ -271,7 +271,7 @@ class LiveExchange(BaseExchange):
         if not isinstance(asked, Request):  # A script has replaced it with something else.
             return self.request.matches(query)
         from mcpspy.core.session.exchange import Exchange
-        from mcpspy.ui.filter_items import exchange_matches
+        from mcpspy.ui.model.filter_items import exchange_matches
 
         response = answered if isinstance(answered, Result | Failure) else None
         return exchange_matches(_query(query), Exchange(0, asked, State(self.status), response))

@@ -20,7 +20,7 @@ from mcpspy.errors import McpspyError, UsageError
 from mcpspy.io.recording import catalog, tail
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.api.exchange import BaseExchange, BaseMessage, read_query
-from mcpspy.ui.filter_items import ChangeItem, exchange_filter
+from mcpspy.ui.model.filter_items import ChangeItem, exchange_filter
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]

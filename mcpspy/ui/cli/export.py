@@ -32,7 +32,7 @@ from mcpspy.ui.cli.options import (
     describe_headers,
     read_unsafe_regex,
 )
-from mcpspy.ui.filter_items import exchange_filter, exchange_matches
+from mcpspy.ui.model.filter_items import exchange_filter, exchange_matches
 from mcpspy.ui.terminal import Output, scanned
 
 EPILOG = (

@@ -45,7 +45,7 @@ from mcpspy.ui.cli.options import (
     time_limit,
 )
 from mcpspy.ui.cli.replay_load import FORMATS, LoadTest, describe_load, read_gate, read_load
-from mcpspy.ui.filter_items import exchange_item
+from mcpspy.ui.model.filter_items import exchange_item
 from mcpspy.ui.report import load_text
 from mcpspy.ui.terminal import Output, StatusLine
 

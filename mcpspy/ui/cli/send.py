@@ -21,9 +21,9 @@ from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.catalog import find as find_recording
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.body import pretty
 from mcpspy.ui.cli.arguments import read_parameters
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, time_limit
+from mcpspy.ui.model.body import pretty
 from mcpspy.ui.terminal import Output, columns
 
 TAKES_OPTIONS_ANYWHERE = True

@@ -41,7 +41,7 @@ from mcpspy.ui.cli.options import (
     read_unsafe_regex,
 )
 from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
-from mcpspy.ui.filter_items import ChangeItem
+from mcpspy.ui.model.filter_items import ChangeItem
 from mcpspy.ui.shorten import elide, shorten_subject
 from mcpspy.ui.terminal import Output, columns, pad, warn_incomplete
 

@@ -19,8 +19,8 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Change, Session
 from mcpspy.io.recording.reader import Recording, RecordingState
-from mcpspy.ui.body import pretty
 from mcpspy.ui.cli.show_layout import Widths, heads, message_line, needs, note_line, widths
+from mcpspy.ui.model.body import pretty
 from mcpspy.ui.terminal import Output, cells, warn_incomplete
 
 if TYPE_CHECKING:

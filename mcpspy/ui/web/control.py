@@ -14,7 +14,7 @@ from typing import Any
 
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
-from mcpspy.ui.intercept_connection import HeldMessage, InterceptConnection
+from mcpspy.ui.model.intercept_connection import HeldMessage, InterceptConnection
 from mcpspy.ui.web.session import WebSession
 
 

@@ -19,19 +19,18 @@ from mcpspy.core.protocol.message import Request
 from mcpspy.core.query.parser import Query, parse
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import NOTE, NOTIFICATION
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import RecordingState, Summary
-from mcpspy.ui.filter_items import RowItem
-from mcpspy.ui.merged_loader import MergedLoader
-from mcpspy.ui.oauth_flow import flow_steps
-from mcpspy.ui.row_filter import FilteredView, SortOrder, ViewOptions
-from mcpspy.ui.session_loader import SessionLoader
-from mcpspy.ui.trust_notes import trust_differences, trust_note
+from mcpspy.ui.model.filter_items import RowItem
+from mcpspy.ui.model.merged_loader import MergedLoader
+from mcpspy.ui.model.oauth_flow import flow_steps
+from mcpspy.ui.model.row_filter import FilteredView, SortOrder, ViewOptions
+from mcpspy.ui.model.session_loader import SessionLoader
+from mcpspy.ui.model.timeline import PARTS, Timeline
+from mcpspy.ui.model.trust_notes import trust_differences, trust_note
 from mcpspy.ui.views.content import PENDING, Piece
 from mcpspy.ui.views.extension import MAX_EXCHANGE, Extension
-from mcpspy.ui.web.timeline import PARTS, Timeline
 
 WINDOW = 500
 """Maximum rows of one response."""
@@ -187,7 +186,7 @@ class WebSession:
         is_request = request == row
         answer = index.answer(row) if is_request else None
         number = index.http(row) if answer is None else index.http(row) or index.http(answer)
-        carriers = self._carriers(row, number) if index.what[row] & 7 != NOTE else []
+        carriers = self._carriers(row, number) if not self.model.note(row) else []
         related = {
             "request": None if is_request else request,
             "before": index.continues.get(row),
@@ -297,14 +296,7 @@ class WebSession:
         """Yield the notifications that belong to a request: its progress, and its cancellation."""
         index = self.model.index
         until = min(index.answer(request) or len(index), request + ALONG * 1000, len(index))
-        return islice(
-            (
-                row
-                for row in range(request + 1, until)
-                if index.what[row] & 7 == NOTIFICATION and index.request(row) == request
-            ),
-            ALONG,
-        )
+        return islice(self.model.notifications_of(request, request + 1, until), ALONG)
 
     def _carriers(self, row: int, number: int | None) -> list[int]:
         """Return the note with the HTTP headers of a message."""

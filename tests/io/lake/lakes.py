@@ -16,7 +16,7 @@ from mcpspy.io.lake.files import Lake
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.redaction import RedactionOptions
-from mcpspy.ui.filter_items import exchange_item
+from mcpspy.ui.model.filter_items import exchange_item
 
 
 def summaries(folder: Path) -> list[Summary]:

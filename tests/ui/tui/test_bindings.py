@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.binding import Binding
 
-from mcpspy.ui import row_filter
+from mcpspy.ui.model import row_filter
 from mcpspy.ui.tui.bindings import SESSION_KEYS
 from tests.ui.conftest import CONVERSATION, Said
 

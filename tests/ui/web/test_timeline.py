@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mcpspy.analysis import rows
-from mcpspy.ui.web import timeline
+from mcpspy.ui.model import timeline
 from tests.ui.tui.conftest import REQUEST, RESULT, Live
 from tests.ui.web.recordings import failure, request, response, write
 from tests.ui.web.serving import Served, served

@@ -20,7 +20,7 @@ from mcpspy.core.counted import counted
 from mcpspy.core.jsontools import string
 from mcpspy.core.redact.placeholder import TEXT_PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.body import BodyLines
+from mcpspy.ui.model.body import BodyLines
 
 STEP = 2
 """Spaces per level of indentation."""

@@ -17,7 +17,7 @@ from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
 from mcpspy.core.sanitize import sanitize_bytes
-from mcpspy.ui.body import GROWTH, is_plain
+from mcpspy.ui.model.body import GROWTH, is_plain
 from mcpspy.ui.tui.detail.document import Section
 from mcpspy.ui.tui.detail.json_view import StyledSpan, over, pieces, redacted
 from mcpspy.ui.tui.detail.search import Search

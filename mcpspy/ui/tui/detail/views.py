@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from typing import TypeAlias
 
 from mcpspy.core.jsontools import string
-from mcpspy.ui.body import BodyLines
+from mcpspy.ui.model.body import BodyLines
 from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
 from mcpspy.ui.tui.detail.json_view import Folds, StyledSpan, pointer, sanitize_lines, spans, value
 from mcpspy.ui.tui.detail.layout import LineSplit

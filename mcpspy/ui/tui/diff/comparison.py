@@ -31,12 +31,11 @@ from mcpspy.analysis.diff import (
 from mcpspy.core.protocol.message import Message, Notification, Request
 from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import NOTIFICATION, REQUEST
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary
-from mcpspy.ui.session_model import GONE, SessionModel
+from mcpspy.ui.model.session_model import GONE, SessionModel
 from mcpspy.ui.tui.session.labels import moment
 
 T = TypeVar("T")
@@ -218,10 +217,11 @@ class ExchangePair:
         # The index does not record notifications of a subscription as progress: they may be anywhere.
         last = len(model) - 1 if exchange.is_subscription else index.progress.get(row, row)
         exchange.progress = []
-        for place in range(row + 1, last + 1):
-            if place % COMPARISON_SLICE == 0:
+        for begin in range(row + 1, last + 1, COMPARISON_SLICE):
+            if begin > row + 1:
                 await asyncio.sleep(0)
-            if index.what[place] & 7 == NOTIFICATION and index.pair(place) == row:
+            end = min(begin + COMPARISON_SLICE, last + 1, len(model))
+            for place in model.notifications_of(row, begin, end):
                 entry = model.message(place)
                 if isinstance(entry, Notification) and entry.method != "notifications/cancelled":
                     exchange.progress.append(entry)
@@ -297,14 +297,13 @@ async def choose_exchanges(
 async def _before(model: SessionModel, here: int) -> int | None:
     """Return the last request before this one with the same side, method and subject."""
     index = model.index
-    what, methods, subjects = index.what, index.method, index.subject
+    methods, subjects = index.method, index.subject
     side, method, subject = index.side(here), methods[here], subjects[here]
     for end in range(here, 0, -CHOICE_SLICE):
         for row in range(end - 1, max(end - CHOICE_SLICE, 0) - 1, -1):
             if (
                 methods[row] == method
                 and subjects[row] == subject
-                and what[row] & 7 == REQUEST
                 and index.side(row) == side
                 and index.request(row) == row
             ):

@@ -20,8 +20,7 @@ from mcpspy.core.jsontools import ABSENT, Pointer, value_at
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.panels.capabilities import (
+from mcpspy.ui.model.interface import (
     Capabilities,
     CapabilityListing,
     ListPage,
@@ -30,6 +29,7 @@ from mcpspy.ui.tui.panels.capabilities import (
     fields,
     read,
 )
+from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.tui.session.background import SLICE
 from mcpspy.ui.tui.widgets.columns import Piece
 

@@ -8,11 +8,10 @@ from functools import partial
 
 from mcpspy.core.counted import counted
 from mcpspy.core.recording.decode import Note
-from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.rule_notes import RULE
-from mcpspy.ui.intercept_connection import HeldMessage, InterceptConnection
-from mcpspy.ui.row_filter import FilteredView
-from mcpspy.ui.session_loader import SessionLoader
+from mcpspy.ui.model.intercept_connection import HeldMessage, InterceptConnection
+from mcpspy.ui.model.row_filter import FilteredView
+from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.tui.intercept.assistance import read_listings
 from mcpspy.ui.tui.intercept.editor import Drafts
 from mcpspy.ui.tui.intercept.labels import RELEASED, bar, countdown, host_timeout, short_name, unreachable
@@ -66,7 +65,7 @@ class HeldRows:
             return None
         if (held := self._listing.held.get(row)) is not None:
             return self.connection.held.get(held.ticket)
-        if model.index.kind(row) is RowKind.NOTE and model.index.texts[model.index.method[row]] == RULE:
+        if model.note(row) == RULE:
             note = model.message(row)
             return self.connection.held.get(note.fields.get("ticket", 0)) if isinstance(note, Note) else None
         return None

@@ -11,8 +11,8 @@ from mcpspy.core.hostconfig.servers import response_timeout
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
-from mcpspy.ui.intercept_connection import HeldMessage
-from mcpspy.ui.session_loader import SessionLoader
+from mcpspy.ui.model.intercept_connection import HeldMessage
+from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.tui.session.labels import BETWEEN
 from mcpspy.ui.tui.widgets.columns import Piece
 

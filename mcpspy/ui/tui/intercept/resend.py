@@ -16,8 +16,7 @@ from mcpspy.core.protocol.message import AnyMessage, Notification, Request, read
 from mcpspy.core.protocol.spec import other
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import RowKind
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.tui.intercept.assistance import read_listings
 from mcpspy.ui.tui.intercept.editor import Drafts
 from mcpspy.ui.tui.intercept.held_messages import HeldRows
@@ -43,7 +42,7 @@ def resend_source(model: SessionModel, row: int | None) -> int | str:
     """Return the row of the request or notification that a row belongs to, or the reason why there is none."""
     if row is None or row >= len(model):
         return "nothing to resend: no row is selected"
-    source = row if model.index.kind(row) is RowKind.NOTIFICATION else model.index.request(row)
+    source = row if model.is_notification(row) else model.index.request(row)
     return "nothing to resend: this row belongs to no request" if source is None else source
 
 
@@ -87,7 +86,7 @@ async def wait_for_response(
         index = model.index
         if row is None:
             for place in range(begin, len(index)):
-                if index.kind(place) is RowKind.REQUEST and index.id(place) == id_text:
+                if model.is_request(place) and index.id(place) == id_text:
                     row = place
                     break
             begin = len(index) if row is None else begin

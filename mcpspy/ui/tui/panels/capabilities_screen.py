@@ -16,9 +16,7 @@ from mcpspy.analysis.context import DEFAULT_WINDOW, share
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
-from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.detail.layout import FOLDED, OPEN
-from mcpspy.ui.tui.panels.capabilities import (
+from mcpspy.ui.model.interface import (
     LISTS,
     TITLES,
     Capabilities,
@@ -30,6 +28,8 @@ from mcpspy.ui.tui.panels.capabilities import (
     read,
     recent_pages,
 )
+from mcpspy.ui.model.session_model import SessionModel
+from mcpspy.ui.tui.detail.layout import FOLDED, OPEN
 from mcpspy.ui.tui.panels.panel_screen import PanelScreen, leaving
 from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, wrap
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList

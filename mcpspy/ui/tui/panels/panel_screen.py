@@ -1,4 +1,4 @@
-"""Base classes of the panels over a session, and of the models they show.
+"""Base class of the panels over a session.
 
 A panel processes the rows of the session in time slices and checks for new rows
 ten times a second.
@@ -17,61 +17,13 @@ from textual.widget import Widget
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.index import Index
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.session_model import IncrementalBuild, SessionModel
 from mcpspy.ui.tui.bindings import help_key
 from mcpspy.ui.tui.session.background import SLICE
 from mcpspy.ui.tui.widgets.base import DismissibleScreen, SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
-
-PORTION = 512
-"""Rows processed between two checks of the clock."""
-
-
-class IncrementalBuild:
-    def __init__(self, model: SessionModel) -> None:
-        self._model = model
-        self.generation = 0
-        self._processed = 0
-        self._restart()
-
-    @property
-    def processed(self) -> int:
-        return self._processed
-
-    @property
-    def is_replaced(self) -> bool:
-        """True if the session was restarted, which invalidates the whole model."""
-        return self._model_generation != self._model.generation
-
-    @property
-    def is_behind(self) -> bool:
-        return self.is_replaced or self._processed < len(self._model)
-
-    def advance(self, may_continue: Callable[[], bool]) -> None:
-        if self.is_replaced:
-            self._restart()
-        while self._processed < len(self._index):
-            begin, self._processed = self._processed, min(self._processed + PORTION, len(self._index))
-            self._take(begin, self._processed)
-            if not may_continue():
-                break
-
-    def _restart(self) -> None:
-        self.generation += 1
-        self._model_generation = self._model.generation
-        self._index: Index = self._model.index
-        self._processed = 0
-        self._begin()
-
-    def _begin(self) -> None:
-        raise NotImplementedError
-
-    def _take(self, begin: int, end: int) -> None:
-        raise NotImplementedError
-
 
 TICK = 0.1
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
@@ -13,103 +11,15 @@ from textual.widget import Widget
 from mcpspy.analysis import rows
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import NOTE, NOTIFICATION, REQUEST
 from mcpspy.core.session.exchange import State
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.session_model import FAILED_STATES, SessionModel
+from mcpspy.ui.model.timeline import TimelineModel
 from mcpspy.ui.shorten import shorten_status, shorten_subject
-from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild, PanelScreen, leaving
+from mcpspy.ui.tui.panels.panel_screen import PanelScreen, leaving
 from mcpspy.ui.tui.panels.time_axis import TimeWindow, around, bar, label, labels
-from mcpspy.ui.tui.panels.tracks import Track, TrackChart, TrackView
+from mcpspy.ui.tui.panels.tracks import TrackChart, TrackView
 from mcpspy.ui.tui.widgets.columns import SERVER, Column, Piece, PlacedColumn, gap_at
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
-
-
-class TimelineModel(IncrementalBuild):
-    """The exchanges of a session, in the order in which they began."""
-
-    def _begin(self) -> None:
-        self.rows = array("I")
-        self.depths = array("I")
-        """The number of exchanges in flight when each began, including itself."""
-        self.peak = 0
-        """The peak concurrency."""
-        self.peak_place = 0
-        """The position of the exchange that reached the peak."""
-        self._open: set[int] = set()
-        self._stopped: dict[int, int] = {}
-        """Row of a request that ended without a response → the row that ended it."""
-        self.tracks: list[Track] = []
-        """The sessions, if several are merged, in the order in which they appear."""
-        self._tracks: dict[int, Track] = {}
-        """Number of the text of a stream → track."""
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def place_of(self, row: int) -> int:
-        return max(min(bisect_left(self.rows, row), len(self) - 1), 0)
-
-    def begin_of(self, place: int) -> float:
-        return self._index.at[self.rows[place]]
-
-    def end_of(self, place: int) -> float | None:
-        """Return the time at which an exchange ended, in seconds; None while it is open."""
-        index, row = self._index, self.rows[place]
-        last = index.pair(row)
-        if last is None:
-            last = self._stopped.get(row)
-        if last is not None:
-            return index.at[last]
-        return None if index.state(row) is State.PENDING else index.last_at
-
-    def track_of(self, row: int) -> Track:
-        """Return the track of a row of merged sessions, whose stream begins with the name of its session."""
-        stream = self._index.stream[row]
-        track = self._tracks.get(stream)
-        if track is None:
-            name = self._index.texts[stream].partition("/")[0]
-            track = next((each for each in self.tracks if each.name == name), None)
-            if track is None:
-                track = Track(name)
-                self.tracks.append(track)
-            self._tracks[stream] = track
-        return track
-
-    def _take(self, begin: int, end: int) -> None:
-        index, is_open = self._index, self._open
-        what, is_merged = index.what, self._model.is_merged
-        for row in range(begin, end):
-            kind = what[row] & 7
-            if is_merged and kind == NOTE and index.texts[index.method[row]] == "exit":
-                self.track_of(row).close(index.at[row])
-            if kind == REQUEST:
-                if index.request(row) is not None:
-                    self._add_request(row)
-                continue
-            request = index.pair(row)
-            if request is None or request not in is_open:
-                continue
-            if kind == NOTIFICATION:
-                if index.texts[index.method[row]] != "notifications/cancelled":
-                    continue
-                self._stopped[request] = row
-            elif kind == NOTE:
-                self._stopped[request] = row
-            is_open.discard(request)
-            if is_merged:
-                failed = (index.state(request) or State.PENDING) not in _MARKS
-                self.track_of(request).end(request, index.at[row], failed=failed)
-
-    def _add_request(self, row: int) -> None:
-        self._open.add(row)
-        if self._model.is_merged:
-            self.track_of(row).begin(row, self._index.at[row])
-        depth = len(self._open)
-        if depth > self.peak:
-            self.peak, self.peak_place = depth, len(self)
-        self.rows.append(row)
-        self.depths.append(depth)
-
 
 SHORT = 60.0
 """Sessions up to this many seconds are shown whole at first; longer ones start with a page of requests."""
@@ -363,7 +273,11 @@ class TimelineScreen(PanelScreen[int | None]):
         state = model.index.state(row) or State.PENDING
         key = (model.generation, row, state)
         if self._known[0] != key:
-            text = "" if state in _MARKS else rows.exchange_row(model.shown(row), (0, None), 0.0).status
+            text = (
+                ""
+                if state not in FAILED_STATES
+                else rows.exchange_row(model.shown(row), (0, None), 0.0).status
+            )
             self._known = key, shorten_status(text, LONG)
         return self._known[1]
 

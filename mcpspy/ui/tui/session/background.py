@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.errors import McpspyError
-from mcpspy.ui.row_filter import FilteredView
-from mcpspy.ui.session_loader import SessionLoader
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.row_filter import FilteredView
+from mcpspy.ui.model.session_loader import SessionLoader
+from mcpspy.ui.model.session_model import SessionModel
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding, Linter

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from textual.screen import Screen
 
-from mcpspy.ui.row_filter import FilteredView
-from mcpspy.ui.session_loader import SessionLoader
+from mcpspy.ui.model.row_filter import FilteredView
+from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.tui.session.filter_bar import FilterBar
 from mcpspy.ui.tui.session.message_list import MessageList
 from mcpspy.ui.tui.session.panes import Panes

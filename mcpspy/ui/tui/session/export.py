@@ -14,12 +14,10 @@ from pathlib import Path
 from mcpspy.analysis.export.markdown import document
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.decode import Header
-from mcpspy.core.session.columns import NOTE
-from mcpspy.core.session.index import Index
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
-from mcpspy.ui.session_loader import SessionLoader
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.session_loader import SessionLoader
+from mcpspy.ui.model.session_model import SessionModel
 
 PAUSE = 4096
 _HEADER = ("id", "started", "transport", "command", "upstream", "cwd", "name", "pid")
@@ -41,11 +39,11 @@ def jsonl(model: SessionModel, rows: Iterable[int]) -> Iterator[bytes]:
             yield b""
         if model.index is not index:
             raise CannotStart("the recording was truncated or replaced during the export", "try again")
-        if not (row in wanted or index.request(row) in requests or _is_needed(index, row, carriers)):
+        if not (row in wanted or index.request(row) in requests or _is_needed(model, row, carriers)):
             continue
         where = index.where(row)
         # A batch is one line. Notes of parts are left out: the exported file has no other part.
-        if last == (where.part, where.offset) or _note(index, row) == "part":
+        if last == (where.part, where.offset) or model.note(row) == "part":
             continue
         last = (where.part, where.offset)
         line = model.read(*where[:3])
@@ -87,11 +85,7 @@ def _header(header: Header) -> bytes:
     return encode.header(fields)
 
 
-def _is_needed(index: Index, row: int, carriers: set[int]) -> bool:
+def _is_needed(model: SessionModel, row: int, carriers: set[int]) -> bool:
     """Return whether the outcome of the exchanges or of the session depends on a note."""
-    note = _note(index, row)
-    return note == "exit" or (note in _HTTP and index.http(row) in carriers)
-
-
-def _note(index: Index, row: int) -> str:
-    return index.texts[index.method[row]] if index.what[row] & 7 == NOTE else ""
+    note = model.note(row)
+    return note == "exit" or (note in _HTTP and model.index.http(row) in carriers)

@@ -15,7 +15,7 @@ from mcpspy.analysis import rows
 from mcpspy.core.query.parser import Query, QueryError, parse
 from mcpspy.core.regex import AllowUnsafe
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.row_filter import PROBLEMS
+from mcpspy.ui.model.row_filter import PROBLEMS
 from mcpspy.ui.tui.widgets.base import SplitLine, allows_unsafe
 
 SETTLE = 0.1

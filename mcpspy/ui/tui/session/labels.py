@@ -20,10 +20,10 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import RecordingState
-from mcpspy.ui.body import BodyLines
-from mcpspy.ui.row_filter import KINDS_OF_PROBLEMS, STDERR, FilteredView, SortOrder
-from mcpspy.ui.session_loader import SessionLoader
-from mcpspy.ui.session_model import RowFinding, SessionModel
+from mcpspy.ui.model.body import BodyLines
+from mcpspy.ui.model.row_filter import KINDS_OF_PROBLEMS, STDERR, FilteredView, SortOrder
+from mcpspy.ui.model.session_loader import SessionLoader
+from mcpspy.ui.model.session_model import RowFinding, SessionModel
 from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece, cut, steady
 

@@ -14,11 +14,10 @@ from typing import ClassVar
 from mcpspy.analysis import rows
 from mcpspy.core.query.fields import SLOW
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import DAMAGED, MALFORMED, NOTE, NOTIFICATION, RowKind
 from mcpspy.core.session.exchange import MAY_CHANGE, Exchange, State
-from mcpspy.ui.intercept_connection import HeldMessage
-from mcpspy.ui.row_filter import FilteredView
-from mcpspy.ui.session_loader import SessionLoader
+from mcpspy.ui.model.intercept_connection import HeldMessage
+from mcpspy.ui.model.row_filter import FilteredView
+from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.shorten import shorten_status
 from mcpspy.ui.time_format import TimeFormat, bar, began, shown, width
 from mcpspy.ui.tui.intercept.labels import cell
@@ -46,9 +45,6 @@ LONG = 1000
 
 OWN = "own "
 """Beginning of the names of the user's columns."""
-
-WHOLE = frozenset({MALFORMED, NOTE, DAMAGED})
-"""Kinds of rows that are not JSON-RPC: their text uses the whole line."""
 
 SHORT_METHOD = 11
 """Columns of a method and a gap; what is longer needs the column of the targets."""
@@ -134,7 +130,7 @@ class MessageList(VirtualList):
         row = self.view.rows[index]
         if self._model.is_merged:
             yield "stream", columns.texts[columns.stream[row]][:LONG]
-        if columns.what[row] & 7 in {*WHOLE, NOTIFICATION}:
+        if self._model.is_text(row) or self._model.is_notification(row):
             return
         method, subject = (
             columns.texts[columns.method[row]][:LONG],
@@ -158,7 +154,7 @@ class MessageList(VirtualList):
         if row in self.held or self._model.index.state(row) in MAY_CHANGE:
             self._waiting.add(index)
         row_text = self._row_text(row)
-        is_whole = self._model.index.what[row] & 7 in WHOLE
+        is_whole = self._model.is_text(row)  # Its text uses the whole line.
         cells: list[Piece] = []
         for column, wide in placed:
             if is_whole and column.name == "method":
@@ -170,11 +166,7 @@ class MessageList(VirtualList):
     def _tone(self, row: int, tone: str) -> str | None:
         """Return the tone of a row; lines on stderr before an error or a crash are not quiet."""
         index = self._model.index
-        if (
-            tone == rows.QUIET
-            and index.kind(row) is RowKind.NOTE
-            and index.texts[index.method[row]] == "stderr"
-        ):
+        if tone == rows.QUIET and self._model.note(row) == "stderr":
             return None if row in index.last_stderr or index.is_before_error(row) else tone
         return tone
 
@@ -262,7 +254,7 @@ class MessageList(VirtualList):
     def _cell(self, name: str, wide: int, label: rows.Row, row: int, place: int) -> Piece:
         index = self._model.index
         if name == "time":
-            if index.kind(row) is RowKind.DAMAGED:
+            if self._model.is_damaged(row):
                 return "", rows.QUIET
             before = index.at[self.view.rows[place - 1]] if place else 0.0
             return shown(self.time, index.at[row], before, began(self._model.header.started)), rows.QUIET
@@ -284,7 +276,7 @@ class MessageList(VirtualList):
         if name == "status" and row in self.held:
             return cell(self.held[row], time.monotonic())
         text: str = getattr(label, name)
-        if index.what[row] & 7 == NOTIFICATION and self._needs_target(label):
+        if self._model.is_notification(row) and self._needs_target(label):
             text = {"method": f"{label.method}  {label.subject}", "subject": ""}.get(name, text)
         if name == "status" and wide < NARROW_STATUS:
             text = shorten_status(text, wide)
@@ -294,7 +286,7 @@ class MessageList(VirtualList):
         """Return the cell of a user's column: in the list of messages, only at the end of an exchange."""
         index, model = self._model.index, self._model
         request, answer = index.request(row), index.pair(row)
-        is_request = index.kind(row) is RowKind.REQUEST
+        is_request = model.is_request(row)
         if request is None or (is_request and answer is not None and not self.view.options.exchanges):
             return "", None
         key = model.generation, request, index.pair(request), index.state(row)
@@ -319,7 +311,7 @@ class MessageList(VirtualList):
         pair = index.pair(row)
         done = index.effects.get(row), None if pair is None else index.effects.get(pair)
         key = (self._model.generation, row, self.view.options.exchanges, state, pair, done)
-        waits = state is State.PENDING and index.kind(row) is RowKind.REQUEST and self.view.options.exchanges
+        waits = state is State.PENDING and self._model.is_request(row) and self.view.options.exchanges
         text = None if waits else self._row_texts.get(key)
         if text is None:
             if len(self._row_texts) > KEPT:
@@ -331,7 +323,7 @@ class MessageList(VirtualList):
 
     def _row_of(self, row: int) -> rows.Row:
         index, change = self._model.index, self._model.shown(row)
-        if index.kind(row) is RowKind.REQUEST and self.view.options.exchanges:
+        if self._model.is_request(row) and self.view.options.exchanges:
             answer = index.pair(row)
             sizes = index.size[row], None if answer is None else index.size[answer]
             return rows.exchange_row(change, sizes, self._loader.now)

@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterable
 
 from mcpspy.core.query.parser import Query
-from mcpspy.ui.filter_items import RowItem
-from mcpspy.ui.row_filter import FilteredView
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.filter_items import RowItem
+from mcpspy.ui.model.row_filter import FilteredView
+from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.tui.session.background import SLICE
 from mcpspy.ui.tui.session.message_list import MessageList
 

@@ -12,12 +12,11 @@ from textual.timer import Timer
 
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import RowKind
-from mcpspy.ui.oauth_flow import oauth_flow
-from mcpspy.ui.row_filter import FilteredView
-from mcpspy.ui.session_loader import SessionLoader
-from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.trust_notes import trust_differences, trust_note
+from mcpspy.ui.model.oauth_flow import oauth_flow
+from mcpspy.ui.model.row_filter import FilteredView
+from mcpspy.ui.model.session_loader import SessionLoader
+from mcpspy.ui.model.session_model import SessionModel
+from mcpspy.ui.model.trust_notes import trust_differences, trust_note
 from mcpspy.ui.tui.detail.document import Document, DocumentPart
 from mcpspy.ui.tui.detail.pane import DetailPane
 from mcpspy.ui.tui.session.labels import content, headers, last_stderr, message_header, replacement
@@ -129,10 +128,16 @@ def _differences(note: Note) -> DocumentPart:
     return DocumentPart("note", lines, b"")
 
 
+def _name(model: SessionModel, row: int) -> str:
+    if model.is_request(row):
+        return "request"
+    return "response" if model.is_response(row) else "note" if model.note(row) else "message"
+
+
 def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") -> Document:
     """Return the document of a row, with the user's note; of an exchange, with both messages and their replacements."""
     index = model.index
-    answer = index.pair(row) if exchanges and index.kind(row) is RowKind.REQUEST else None
+    answer = index.pair(row) if exchanges and model.is_request(row) else None
     shown = [row] if answer is None else [row, answer]
     parts: list[DocumentPart] = []
     heads: list[Piece] = []
@@ -141,13 +146,6 @@ def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") 
         change = model.get(one)
         if change is None:
             continue
-        kind = index.kind(one)
-        name = {
-            RowKind.REQUEST: "request",
-            RowKind.RESULT: "response",
-            RowKind.FAILURE: "response",
-            RowKind.NOTE: "note",
-        }
         head = message_header(change, model.findings.of(one))
         if note and one == row:
             head.insert(1, (f"note: {sanitize(note)}", "title"))
@@ -155,7 +153,7 @@ def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") 
             parts.append(_differences(about))
         if (steps := oauth_flow(model, one)) is not None:
             parts.append(DocumentPart("note", steps, b""))
-        parts.append(DocumentPart(name.get(kind, "message"), head, content(change)))
+        parts.append(DocumentPart(_name(model, one), head, content(change)))
         if one in index.crashes and one not in index.last_stderr and (last := last_stderr(model)):
             parts.insert(
                 0,

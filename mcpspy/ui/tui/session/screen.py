@@ -18,13 +18,12 @@ from textual.worker import WorkerError
 
 from mcpspy.core.query.parser import parse
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import RowKind
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import FollowedRun
-from mcpspy.ui.intercept_connection import InterceptConnection
-from mcpspy.ui.merged_loader import MergedLoader, open_loader
-from mcpspy.ui.row_filter import FilteredView, SortOrder, ViewOptions, changed_options
+from mcpspy.ui.model.intercept_connection import InterceptConnection
+from mcpspy.ui.model.merged_loader import MergedLoader, open_loader
+from mcpspy.ui.model.row_filter import FilteredView, SortOrder, ViewOptions, changed_options
 from mcpspy.ui.tui import bindings
 from mcpspy.ui.tui.bindings import SESSION_KEYS
 from mcpspy.ui.tui.intercept.editor import Drafts
@@ -301,7 +300,7 @@ class SessionScreen(SessionBase):
         if other is not None and self.view.options.exchanges and index.answer(row) == other:
             self.panes.detail.action_other()
             return
-        is_request = index.kind(row) is RowKind.REQUEST
+        is_request = self.loader.model.is_request(row)
         self.go(other, "no response" if is_request else "no matching request")
 
     def action_chain(self, step: int) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 from mcpspy.analysis.export.html import page
 from mcpspy.core.query.parser import QueryError, parse
 from mcpspy.io.recording.catalog import Catalog
-from mcpspy.ui.filter_items import RowItem
-from mcpspy.ui.session_loader import SessionLoader
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.filter_items import RowItem
+from mcpspy.ui.model.session_loader import SessionLoader
+from mcpspy.ui.model.session_model import SessionModel
 from tests.analysis.export.sessions import recorded
 
 HERE = Path(__file__).parent

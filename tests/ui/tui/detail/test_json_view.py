@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.body import BodyLines
+from mcpspy.ui.model.body import BodyLines
 from mcpspy.ui.tui.detail import json_view as outline_module
 from mcpspy.ui.tui.detail.json_view import Outline
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.body import BodyLines
+from mcpspy.ui.model.body import BodyLines
 from mcpspy.ui.tui.detail import json_view
 from mcpspy.ui.tui.detail.json_view import Folds
 from tests.ui.tui.detail.test_json_view import VALUES, body_of

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from mcpspy.ui.body import BodyLines
+from mcpspy.ui.model.body import BodyLines
 from mcpspy.ui.tui.detail import layout as layout_module
 from mcpspy.ui.tui.detail.document import Section
 from mcpspy.ui.tui.detail.layout import LineSplit, RowLayout

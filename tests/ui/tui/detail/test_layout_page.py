@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from mcpspy.ui.body import BodyLines, pretty
+from mcpspy.ui.model.body import BodyLines, pretty
 from mcpspy.ui.tui.detail.layout import FOLDED, OPEN, PagePosition, TextPage
 from mcpspy.ui.tui.detail.views import json_section, text_section
 from mcpspy.ui.tui.widgets.columns import steady

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpspy.ui.model.interface import LISTS, Capabilities, ListPage, SchemaField, read
 from mcpspy.ui.tui.intercept.assistance import ABOUT, Assistance, JsonPosition, position_at, schema_lines
-from mcpspy.ui.tui.panels.capabilities import LISTS, Capabilities, ListPage, SchemaField, read
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

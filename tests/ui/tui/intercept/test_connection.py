@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mcpspy.errors import CannotStart
-from mcpspy.ui import intercept_connection as module
-from mcpspy.ui.intercept_connection import HeldMessage, InterceptConnection
+from mcpspy.ui.model import intercept_connection as module
+from mcpspy.ui.model.intercept_connection import HeldMessage, InterceptConnection
 from tests.ui.tui.intercept.conftest import call
 
 

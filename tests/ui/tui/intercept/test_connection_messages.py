@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.ui.intercept_connection import HeldMessage, read_held
+from mcpspy.ui.model.intercept_connection import HeldMessage, read_held
 from tests.ui.tui.intercept.conftest import call, result
 
 EVENT: dict[str, Any] = {

@@ -12,7 +12,7 @@ from tests.ui.tui.intercept.conftest import INITIALIZE, call
 from tests.ui.tui.intercept.test_connection_messages import read
 
 if TYPE_CHECKING:
-    from mcpspy.ui.session_loader import SessionLoader
+    from mcpspy.ui.model.session_loader import SessionLoader
 
 
 def index_of(*frames: tuple[float, str, bytes]) -> Index:

@@ -10,7 +10,7 @@ import pytest
 from textual.widgets import TextArea
 
 from mcpspy.io.recording.reader import RecordingState
-from mcpspy.ui.intercept_connection import InterceptConnection
+from mcpspy.ui.model.intercept_connection import InterceptConnection
 from mcpspy.ui.tui.diff.screen import DiffScreen
 from tests.ui.tui.intercept.conftest import call, result
 from tests.ui.tui.test_first_use import open_session, press

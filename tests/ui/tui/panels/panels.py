@@ -15,7 +15,7 @@ from textual.screen import Screen
 
 from mcpspy.core.recording.decode import Header, read_entry, read_header
 from mcpspy.core.recording.encode import FrameEncoder
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK
 
 BOUND = 30.0

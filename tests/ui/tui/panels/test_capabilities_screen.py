@@ -8,8 +8,8 @@ import pytest
 
 from mcpspy.ui.tui.panels import capabilities_screen, panel_screen
 from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesScreen
+from tests.ui.model.test_interface import Session, tool
 from tests.ui.tui.panels.panels import HEADER, alone, every_recording, recorded
-from tests.ui.tui.panels.test_capabilities import Session, tool
 
 SCHEMA = {
     "type": "object",

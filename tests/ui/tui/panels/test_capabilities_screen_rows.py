@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcpspy.core.session.index import Index
-from mcpspy.ui.tui.panels.capabilities import Capabilities, Capability, ListPage, PageContents, SchemaField
+from mcpspy.ui.model.interface import Capabilities, Capability, ListPage, PageContents, SchemaField
 from mcpspy.ui.tui.panels.capabilities_screen import Key, lines
 
 TOOL = Capability(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mcpspy.ui.tui.panels.tracks import FAILURE, Track
+from mcpspy.ui.model.timeline import Track
+from mcpspy.ui.tui.panels.tracks import FAILURE, track_cells, track_label
 from tests.io.files import frame, note, write
 from tests.ui.tui.conftest import Opened
 
@@ -46,7 +47,7 @@ def run_of_two(folder: Path) -> list[Path]:
 
 
 def drawn(track: Track, *, now: float = 10.0, left: float = 0.0, span: float = 10.0, width: int = 10) -> str:
-    return "".join(text for text, _ in track.cells(left, span, width, now))
+    return "".join(text for text, _ in track_cells(track, left, span, width, now))
 
 
 def test_a_cell_is_shaded_by_the_share_of_its_time_in_flight() -> None:
@@ -58,7 +59,7 @@ def test_a_cell_is_shaded_by_the_share_of_its_time_in_flight() -> None:
     track.begin(3, 4.0)
     track.end(3, 4.0, failed=False)
     assert drawn(track) == "██▒ ░     "
-    assert (track.requests, track.label) == (3, "3 requests")
+    assert (track.requests, track_label(track)) == (3, "3 requests")
 
 
 def test_a_request_that_is_open_lasts_until_now() -> None:
@@ -74,7 +75,7 @@ def test_failures_are_marked_also_those_of_the_end_of_the_session() -> None:
     track.begin(2, 6.0)
     track.close(8.0)
     assert drawn(track) == f" █{FAILURE}   ██{FAILURE} "
-    assert track.label == "2 requests · 2 errors"
+    assert track_label(track) == "2 requests · 2 errors"
 
 
 def test_only_the_window_is_drawn() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from mcpspy.ui.row_filter import PORTION, FilteredView
+from mcpspy.ui.model.row_filter import PORTION, FilteredView
 from mcpspy.ui.tui.session import background
 from mcpspy.ui.tui.session.background import BackgroundTasks
-from tests.ui.test_row_filter import ASK
-from tests.ui.test_session_model import File
+from tests.ui.model.test_row_filter import ASK
+from tests.ui.model.test_session_model import File
 
 
 class InstantPass:

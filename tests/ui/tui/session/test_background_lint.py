@@ -10,7 +10,7 @@ import pytest
 from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, Severity
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.session.session import Session
-from mcpspy.ui.session_model import MOST, Findings, SessionModel
+from mcpspy.ui.model.session_model import MOST, Findings, SessionModel
 from mcpspy.ui.tui.session import background
 from mcpspy.ui.tui.session import background as module
 from mcpspy.ui.tui.session.background import LintPass

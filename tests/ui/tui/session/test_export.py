@@ -15,12 +15,12 @@ from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
 from mcpspy.io.recording.reader import Recording
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.tui.session.export import jsonl, markdown, saved
 from tests.ui.tui.panels.panels import HEADER, Lines, every_recording, recorded
 
 if TYPE_CHECKING:
-    from mcpspy.ui.session_loader import SessionLoader
+    from mcpspy.ui.model.session_loader import SessionLoader
 
 Said = list[tuple[object, ...]]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.ui import row_filter
+from mcpspy.ui.model import row_filter
 from mcpspy.ui.tui.session import background, filter_bar
 from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece

@@ -11,8 +11,8 @@ from mcpspy.core.query.parser import parse
 from mcpspy.core.recording.decode import Entry, Frame, Note
 from mcpspy.io.recording.reader import read_header_of, summarize
 from mcpspy.io.recording.tail import RESTARTED
-from mcpspy.ui.row_filter import FilteredView, ViewOptions
-from mcpspy.ui.session_loader import SessionLoader
+from mcpspy.ui.model.row_filter import FilteredView, ViewOptions
+from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.tui.session.labels import moment, position, sentence, title
 
 NOW = datetime(2026, 5, 20, 15, 0, tzinfo=timezone(timedelta(hours=2)))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from mcpspy.io.recording.reader import RecordingState, read_header_of, summarize
-from mcpspy.ui import session_loader as module
-from mcpspy.ui.session_loader import SessionLoader
+from mcpspy.ui.model import session_loader as module
+from mcpspy.ui.model.session_loader import SessionLoader
 
 Make = Callable[..., Path]
 

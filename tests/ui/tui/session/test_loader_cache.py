@@ -13,7 +13,7 @@ import pytest
 from mcpspy.core.session.index import Index
 from mcpspy.io.recording import index_cache
 from mcpspy.io.recording.reader import RecordingState, read_header_of, summarize
-from mcpspy.ui.session_loader import SessionLoader
+from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.tui.app import McpspyApp
 from mcpspy.ui.tui.session.screen import SessionScreen
 from tests.core.session.test_index_state import content

@@ -16,9 +16,9 @@ from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.exchange import State as Became
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, summarize
 from mcpspy.io.recording.runs import FollowedRun, Runs, find_run
-from mcpspy.ui import merged_loader
-from mcpspy.ui.merged_loader import MergedLoader, open_loader
-from mcpspy.ui.session_loader import SessionLoader
+from mcpspy.ui.model import merged_loader
+from mcpspy.ui.model.merged_loader import MergedLoader, open_loader
+from mcpspy.ui.model.session_loader import SessionLoader
 from tests.io.files import frame, note, write
 from tests.ui.tui.conftest import Live
 

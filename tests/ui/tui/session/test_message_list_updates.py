@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mcpspy.ui.row_filter import FilteredView
+from mcpspy.ui.model.row_filter import FilteredView
 from mcpspy.ui.tui.session import message_list
 from mcpspy.ui.tui.session.message_list import ListUpdates
-from tests.ui.test_row_filter import ASK, all_of
-from tests.ui.test_session_model import File
+from tests.ui.model.test_row_filter import ASK, all_of
+from tests.ui.model.test_session_model import File
 
 
 class Shown:

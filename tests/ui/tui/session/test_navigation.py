@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mcpspy.ui.row_filter import FilteredView, ViewOptions
+from mcpspy.ui.model.row_filter import FilteredView, ViewOptions
 from mcpspy.ui.tui.session.navigation import Navigation
-from tests.ui.test_row_filter import ASK, HELLO, OK, all_of
-from tests.ui.test_session_model import File
+from tests.ui.model.test_row_filter import ASK, HELLO, OK, all_of
+from tests.ui.model.test_session_model import File
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from mcpspy.ui.tui.detail.document import Document
 from mcpspy.ui.tui.session.panes import document
-from tests.ui.test_session_model import CALL, FAILED, PROGRESS, File
+from tests.ui.model.test_session_model import CALL, FAILED, PROGRESS, File
 
 Make = Callable[..., Path]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mcpspy.ui import session_loader as loader
+from mcpspy.ui.model import session_loader as loader
 
 Make = Callable[..., Path]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcpspy.io.recording.reader import read_header_of, summarize
-from mcpspy.ui import session_loader as loader
+from mcpspy.ui.model import session_loader as loader
 from mcpspy.ui.tui.session.screen import SessionScreen
 
 Make = Callable[..., Path]

@@ -12,8 +12,8 @@ from mcpspy.core.protocol.message import Failure, Notification, Request, Result
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.exchange import State
-from mcpspy.ui import session_model as module
-from mcpspy.ui.session_model import GONE, SessionModel
+from mcpspy.ui.model import session_model as module
+from mcpspy.ui.model.session_model import GONE, SessionModel
 from tests.ui.tui.panels.panels import RECORDINGS, recorded
 
 Logged = Callable[..., SessionModel]

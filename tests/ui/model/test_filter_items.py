@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from mcpspy.core.query.parser import FilterItem, parse
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Note
 from mcpspy.core.session.session import Session
-from mcpspy.ui.filter_items import ChangeItem
+from mcpspy.ui.model.filter_items import ChangeItem
 
 
 def said(side: str, data: bytes, at: float = 0.5) -> Frame:

@@ -1,6 +1,6 @@
-"""The requests of a session over time: counts per part of a window, or the requests one by one.
+"""The requests of a session over time: in order, and counted per part of a window.
 
-A window of a million messages is answered with a few hundred numbers per track; a track is a session of a run.
+A track is a session of a run. A window of a million messages is answered with a few hundred numbers per track.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import FAILURE, NOTE, NOTIFICATION, REQUEST, RESULT
 from mcpspy.core.session.exchange import State
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.session_model import FAILED_STATES, IncrementalBuild, SessionModel
 
 BARS = 1500
 """Maximum requests of a window that are returned one by one."""
@@ -28,6 +28,149 @@ PORTION = 2000
 
 STEP = 1024
 """Requests between two lists of those that were open at that moment."""
+
+
+class Track:
+    """The periods of one session in which a request was in flight, and its failures.
+
+    It keeps no requests: a question takes a few bisections, however many there are.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.requests = 0
+        self.failures = array("d")
+        """Times of failed requests, in order."""
+        self._begins = array("d")
+        self._ends = array("d")
+        """Ends of the periods; the last one may still be open."""
+        self._before = array("d")
+        """Seconds in flight before each period."""
+        self._open: set[int] = set()
+
+    def begin(self, row: int, at: float) -> None:
+        self.requests += 1
+        if not self._open:
+            busy = self._before[-1] + self._ends[-1] - self._begins[-1] if self._begins else 0.0
+            self._begins.append(at)
+            self._before.append(busy)
+        self._open.add(row)
+
+    def end(self, row: int, at: float, *, failed: bool) -> None:
+        if failed:
+            self.failures.append(at)
+        if row in self._open:
+            self._open.remove(row)
+            if not self._open:
+                self._ends.append(at)
+
+    def close(self, at: float) -> None:
+        """End all requests with the session: they stay without a response."""
+        for row in sorted(self._open):
+            self.end(row, at, failed=True)
+
+    def begins(self, begin: float, end: float) -> bool:
+        """Return whether a period begins in a part of the session."""
+        return bisect_left(self._begins, end) > bisect_left(self._begins, begin)
+
+    def fails(self, begin: float, end: float) -> bool:
+        """Return whether a request fails in a part of the session."""
+        return bisect_left(self.failures, end) > bisect_left(self.failures, begin)
+
+    def busy(self, until: float, now: float) -> float:
+        """Return the seconds before `until` in which a request was in flight; open ones last until `now`."""
+        last = bisect_right(self._begins, until) - 1
+        if last < 0:
+            return 0.0
+        end = self._ends[last] if last < len(self._ends) else now
+        return self._before[last] + max(min(until, end) - self._begins[last], 0.0)
+
+
+class TimelineModel(IncrementalBuild):
+    """The exchanges of a session, in the order in which they began."""
+
+    def _begin(self) -> None:
+        self.rows = array("I")
+        self.depths = array("I")
+        """The number of exchanges in flight when each began, including itself."""
+        self.peak = 0
+        """The peak concurrency."""
+        self.peak_place = 0
+        """The position of the exchange that reached the peak."""
+        self._open: set[int] = set()
+        self._stopped: dict[int, int] = {}
+        """Row of a request that ended without a response → the row that ended it."""
+        self.tracks: list[Track] = []
+        """The sessions, if several are merged, in the order in which they appear."""
+        self._tracks: dict[int, Track] = {}
+        """Number of the text of a stream → track."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def place_of(self, row: int) -> int:
+        return max(min(bisect_left(self.rows, row), len(self) - 1), 0)
+
+    def begin_of(self, place: int) -> float:
+        return self._index.at[self.rows[place]]
+
+    def end_of(self, place: int) -> float | None:
+        """Return the time at which an exchange ended, in seconds; None while it is open."""
+        index, row = self._index, self.rows[place]
+        last = index.pair(row)
+        if last is None:
+            last = self._stopped.get(row)
+        if last is not None:
+            return index.at[last]
+        return None if index.state(row) is State.PENDING else index.last_at
+
+    def track_of(self, row: int) -> Track:
+        """Return the track of a row of merged sessions, whose stream begins with the name of its session."""
+        stream = self._index.stream[row]
+        track = self._tracks.get(stream)
+        if track is None:
+            name = self._index.texts[stream].partition("/")[0]
+            track = next((each for each in self.tracks if each.name == name), None)
+            if track is None:
+                track = Track(name)
+                self.tracks.append(track)
+            self._tracks[stream] = track
+        return track
+
+    def _take(self, begin: int, end: int) -> None:
+        index, is_open = self._index, self._open
+        what, is_merged = index.what, self._model.is_merged
+        for row in range(begin, end):
+            kind = what[row] & 7
+            if is_merged and kind == NOTE and index.texts[index.method[row]] == "exit":
+                self.track_of(row).close(index.at[row])
+            if kind == REQUEST:
+                if index.request(row) is not None:
+                    self._add_request(row)
+                continue
+            request = index.pair(row)
+            if request is None or request not in is_open:
+                continue
+            if kind == NOTIFICATION:
+                if index.texts[index.method[row]] != "notifications/cancelled":
+                    continue
+                self._stopped[request] = row
+            elif kind == NOTE:
+                self._stopped[request] = row
+            is_open.discard(request)
+            if is_merged:
+                failed = index.state(request) in FAILED_STATES
+                self.track_of(request).end(request, index.at[row], failed=failed)
+
+    def _add_request(self, row: int) -> None:
+        self._open.add(row)
+        if self._model.is_merged:
+            self.track_of(row).begin(row, self._index.at[row])
+        depth = len(self._open)
+        if depth > self.peak:
+            self.peak, self.peak_place = depth, len(self)
+        self.rows.append(row)
+        self.depths.append(depth)
 
 
 class Timeline:

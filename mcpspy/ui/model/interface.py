@@ -18,7 +18,7 @@ from mcpspy.core.protocol.message import Result, loads, read_frame
 from mcpspy.core.recording.decode import Frame, read_entry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RESULT
-from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild
+from mcpspy.ui.model.session_model import IncrementalBuild
 
 DEEP = 3
 MOST = 300

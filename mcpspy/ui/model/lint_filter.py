@@ -8,8 +8,8 @@ from pathlib import Path
 from mcpspy.core.query.parser import Query
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.scan import LineReader, RecordingScan
-from mcpspy.ui.filter_items import RowItem
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.filter_items import RowItem
+from mcpspy.ui.model.session_model import SessionModel
 
 
 class LintRowFilter:

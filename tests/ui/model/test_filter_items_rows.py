@@ -15,9 +15,9 @@ from mcpspy.core.query.item import FilterItem, SessionEnd
 from mcpspy.core.query.parser import Query, parse
 from mcpspy.core.recording.decode import Damaged, Note, read_entry, read_header
 from mcpspy.core.session.session import Session
-from mcpspy.ui.filter_items import ChangeItem, RowItem, exchange_item
-from mcpspy.ui.session_model import SessionModel
-from tests.ui.test_session_model import CALL, FAILED, PROGRESS, File
+from mcpspy.ui.model.filter_items import ChangeItem, RowItem, exchange_item
+from mcpspy.ui.model.session_model import SessionModel
+from tests.ui.model.test_session_model import CALL, FAILED, PROGRESS, File
 from tests.ui.tui.panels.panels import RECORDINGS, recorded
 
 FIELDS = (

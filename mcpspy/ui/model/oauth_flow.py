@@ -6,7 +6,7 @@ from mcpspy.analysis import rows
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import RowKind
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.session_model import SessionModel
 
 OAUTH = "oauth"
 
@@ -68,8 +68,7 @@ class FlowRows:
 
 def flow_steps(model: SessionModel, row: int) -> list[int]:
     """Return the rows of the flow to which a row belongs; none if it is not a step."""
-    index = model.index
-    if index.kind(row) is not RowKind.NOTE or index.texts[index.method[row]] != OAUTH:
+    if model.note(row) != OAUTH:
         return []
     flows = FlowRows(model)
     flows.update(len(model))

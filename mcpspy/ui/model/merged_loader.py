@@ -20,8 +20,8 @@ from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.io.recording.runs import RUN, FollowedRun
 from mcpspy.io.recording.scan import LineBlock
 from mcpspy.io.recording.tail import RESTARTED, follow_lines
-from mcpspy.ui.session_loader import PORTION, SessionLoader
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.session_loader import PORTION, SessionLoader
+from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.time_format import began
 
 HTTP_NUMBERS = 1 << 20

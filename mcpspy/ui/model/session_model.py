@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +27,7 @@ from mcpspy.core.protocol.message import (
 )
 from mcpspy.core.protocol.plain_line import PAYLOAD
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
-from mcpspy.core.session.columns import Columns, RowKind
+from mcpspy.core.session.columns import NOTIFICATION, Columns, RowKind
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Change
@@ -40,10 +40,18 @@ LARGE = 1 << 16
 """Bytes above which a row is shown from the index alone, without its message."""
 
 KEPT = 512
+
+PORTION = 512
+"""Rows processed between two checks of the clock."""
+
 MOST = 1000
 """Maximum findings per rule with their own message; the others get the rule's summary."""
 
 LONGEST = 300
+
+FAILED_STATES = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED, State.UNANSWERED})
+"""States that the statistics and the timeline count as failures."""
+
 GONE = "the message is no longer in the file"
 
 Read = Callable[[int, int, int], bytes]
@@ -174,6 +182,34 @@ class SessionModel:
         """Return the row of the response to a request, else the row of the request."""
         return self.index.pair(row) if 0 <= row < len(self) else None
 
+    def note(self, row: int) -> str:
+        """Return the kind of a note; empty if the row is none."""
+        index = self.index
+        return index.texts[index.method[row]] if index.kind(row) is RowKind.NOTE else ""
+
+    def is_request(self, row: int) -> bool:
+        """Return whether a row is a request, also a repeated one."""
+        return self.index.kind(row) is RowKind.REQUEST
+
+    def is_notification(self, row: int) -> bool:
+        return self.index.kind(row) is RowKind.NOTIFICATION
+
+    def is_response(self, row: int) -> bool:
+        return self.index.kind(row) in (RowKind.RESULT, RowKind.FAILURE)
+
+    def is_damaged(self, row: int) -> bool:
+        """Return whether a row is a line that cannot be read as an entry."""
+        return self.index.kind(row) is RowKind.DAMAGED
+
+    def is_text(self, row: int) -> bool:
+        """Return whether a row is a text in place of a message: a note, or what could not be read."""
+        return self.index.kind(row) in (RowKind.MALFORMED, RowKind.NOTE, RowKind.DAMAGED)
+
+    def notifications_of(self, request: int, begin: int, end: int) -> Iterator[int]:
+        """Yield the notifications about a request among the rows from `begin` to `end`: progress, cancellation."""
+        what, pair = self.index.what, self.index.pair
+        return (row for row in range(begin, end) if what[row] & 7 == NOTIFICATION and pair(row) == request)
+
     def _change(self, row: int, load: Callable[[int], AnyMessage | Note | Damaged]) -> Change:
         index = self.index
         what = load(row)
@@ -246,6 +282,51 @@ class SessionModel:
         return Request(
             frame=frame, data=b"", id=id_text or "null", method=method, raw_params=Raw(), body=body
         )
+
+
+class IncrementalBuild:
+    """A model that is built from all rows of a session, in slices of time."""
+
+    def __init__(self, model: SessionModel) -> None:
+        self._model = model
+        self.generation = 0
+        self._processed = 0
+        self._restart()
+
+    @property
+    def processed(self) -> int:
+        return self._processed
+
+    @property
+    def is_replaced(self) -> bool:
+        """True if the session was restarted, which invalidates the whole model."""
+        return self._model_generation != self._model.generation
+
+    @property
+    def is_behind(self) -> bool:
+        return self.is_replaced or self._processed < len(self._model)
+
+    def advance(self, may_continue: Callable[[], bool]) -> None:
+        if self.is_replaced:
+            self._restart()
+        while self._processed < len(self._index):
+            begin, self._processed = self._processed, min(self._processed + PORTION, len(self._index))
+            self._take(begin, self._processed)
+            if not may_continue():
+                break
+
+    def _restart(self) -> None:
+        self.generation += 1
+        self._model_generation = self._model.generation
+        self._index: Index = self._model.index
+        self._processed = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        raise NotImplementedError
+
+    def _take(self, begin: int, end: int) -> None:
+        raise NotImplementedError
 
 
 def _flaws(text: str | None, what: AnyMessage | Note | Damaged) -> list[str]:

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from mcpspy.analysis.lint import EntryPosition, Finding, Severity
 from mcpspy.core.query.parser import parse
-from mcpspy.ui.row_filter import FilteredView, SortOrder, ViewOptions
-from tests.ui.test_session_model import CALL, FAILED, PROGRESS, File
+from mcpspy.ui.model.row_filter import FilteredView, SortOrder, ViewOptions
+from tests.ui.model.test_session_model import CALL, FAILED, PROGRESS, File
 
 ASK = b'"client","msg":{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%b"}}}'
 OK = b'"server","msg":{"jsonrpc":"2.0","id":%d,"result":{}}}'

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.rule_notes import TRUST
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.session_model import SessionModel
 
 
 def trust_note(model: SessionModel, row: int) -> Note | None:
     """Return the note about the differences of a message from the lockfile: it comes next, or is the row itself."""
     index = model.index
     for place in (row, row + 1)[: len(index.at) - row]:
-        if index.kind(place) is RowKind.NOTE and index.texts[index.method[place]] == TRUST:
+        if model.note(place) == TRUST:
             found = model.message(place)
             return found if isinstance(found, Note) and "trusted" in found.fields else None
     return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpspy.ui.tui.panels.panel_screen import PORTION, IncrementalBuild
+from mcpspy.ui.model.session_model import PORTION, IncrementalBuild
 from tests.ui.tui.panels.panels import HEADER, Lines
 
 

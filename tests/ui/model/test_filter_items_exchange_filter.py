@@ -7,7 +7,7 @@ import pytest
 from mcpspy.core.query.parser import FilterItem, parse
 from mcpspy.core.recording.decode import Entry, Frame, Note
 from mcpspy.core.session.session import Session
-from mcpspy.ui.filter_items import exchange_filter
+from mcpspy.ui.model.filter_items import exchange_filter
 
 ENTRIES: list[Entry] = [
     Frame(0.1, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"good"}}'),

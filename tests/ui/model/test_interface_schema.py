@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.tui.panels.capabilities import MOST, TYPE_WIDTH, SchemaField, fields, type_of
+from mcpspy.ui.model.interface import MOST, TYPE_WIDTH, SchemaField, fields, type_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.ui.row_filter import MOST_SORTED, SortOrder, ViewOptions, changed_options
+from mcpspy.ui.model.row_filter import MOST_SORTED, SortOrder, ViewOptions, changed_options
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The loader that reads one recording into a session model; `ui.merged_loader` reads several.
+"""The loader that reads one recording into a session model; `ui.model.merged_loader` reads several.
 
 It reads long files in slices and detects files that are incomplete, deleted, replaced or unreadable.
 """
@@ -17,7 +17,7 @@ from mcpspy.io.recording import index_cache
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
 from mcpspy.io.recording.scan import LineBlock, LineReader, RecordingScan
 from mcpspy.io.recording.tail import RESTARTED, follow_lines
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.time_format import began
 
 PORTION = 256

@@ -6,7 +6,7 @@ import pytest
 
 from mcpspy.core.query.item import ExchangeItem
 from mcpspy.core.query.parser import parse
-from mcpspy.ui.filter_items import exchange_item
+from mcpspy.ui.model.filter_items import exchange_item
 from tests.core.mock.talking import Talk
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpspy.ui.tui.panels.timeline import TimelineModel
+from mcpspy.ui.model.timeline import TimelineModel
 from tests.ui.tui.panels.panels import HEADER, Lines, every_recording, recorded
 
 CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}'

@@ -12,7 +12,7 @@ from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import FAILURE, NOTE, REQUEST, RESULT, RowKind
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
-from mcpspy.ui.session_model import SessionModel
+from mcpspy.ui.model.session_model import SessionModel
 
 
 class ChangeItem(MessageItem):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.ui.tui.panels import capabilities as module
-from mcpspy.ui.tui.panels.capabilities import Capabilities, ListPages, read, recent_pages
+from mcpspy.ui.model import interface as module
+from mcpspy.ui.model.interface import Capabilities, ListPages, read, recent_pages
 from tests.ui.tui.panels.panels import Lines, every_recording, recorded
 
 

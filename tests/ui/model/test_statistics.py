@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from mcpspy.core.query.parser import parse
-from mcpspy.ui.filter_items import RowItem
-from mcpspy.ui.session_model import SessionModel
-from mcpspy.ui.tui.panels import stats as module
-from mcpspy.ui.tui.panels.stats import BY_SUBJECT, StatsGroup, StatsModel
+from mcpspy.ui.model import statistics as module
+from mcpspy.ui.model.filter_items import RowItem
+from mcpspy.ui.model.session_model import SessionModel
+from mcpspy.ui.model.statistics import BY_SUBJECT, StatsGroup, StatsModel
 from tests.ui.tui.panels.panels import HEADER, Lines, every_recording, recorded
 
 NASTY = ["plain", "plainer", 'quo"ted', "back\\slash", "a b (c) | d", "über*?", "", "file:///a?b=c", "-minus"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.body import WIDE, pretty
+from mcpspy.ui.model.body import WIDE, pretty
 
 
 def test_json_is_laid_out_with_its_numbers_and_duplicates_as_sent() -> None:

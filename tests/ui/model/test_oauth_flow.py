@@ -7,9 +7,9 @@ import pytest
 
 from mcpspy.analysis.rows import BAD
 from mcpspy.core.query.parser import parse
-from mcpspy.ui.oauth_flow import oauth_flow
-from mcpspy.ui.row_filter import FilteredView, ViewOptions
-from tests.ui.test_session_model import CALL, FAILED, File
+from mcpspy.ui.model.oauth_flow import oauth_flow
+from mcpspy.ui.model.row_filter import FilteredView, ViewOptions
+from tests.ui.model.test_session_model import CALL, FAILED, File
 
 
 def step(http: int, flow: int, name: str, status: int, **more: object) -> bytes:
