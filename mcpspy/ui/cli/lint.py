@@ -37,7 +37,7 @@ from mcpspy.ui.report.lint_text import (
     statistics_lines,
     verdict,
 )
-from mcpspy.ui.terminal import Output, ProgressBar, warn_incomplete
+from mcpspy.ui.text.terminal import Output, ProgressBar, warn_incomplete
 
 if TYPE_CHECKING:
     from mcpspy.io.lake.fetch import StoredSession

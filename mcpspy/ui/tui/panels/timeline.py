@@ -14,7 +14,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.model.session_model import FAILED_STATES, SessionModel
 from mcpspy.ui.model.timeline import TimelineModel
-from mcpspy.ui.shorten import shorten_status, shorten_subject
+from mcpspy.ui.text.width import shorten_status, shorten_subject
 from mcpspy.ui.tui.panels.panel_screen import PanelScreen, leaving
 from mcpspy.ui.tui.panels.time_axis import TimeWindow, around, bar, label, labels
 from mcpspy.ui.tui.panels.tracks import TrackChart, TrackView

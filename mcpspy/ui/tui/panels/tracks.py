@@ -12,8 +12,9 @@ from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.model.timeline import Track
+from mcpspy.ui.text.width import cut, pad
 from mcpspy.ui.tui.widgets.base import BaseWidget
-from mcpspy.ui.tui.widgets.columns import Piece, cut, pad
+from mcpspy.ui.tui.widgets.columns import Piece
 
 SHADES = "░▒▓█"
 """A cell by the share of its time in which a request was in flight."""
