@@ -300,7 +300,7 @@ def _findings(
         if query is None:
             yield from scan.findings(progress.show)
         else:
-            from mcpspy.ui.model.lint_filter import LintRowFilter
+            from mcpspy.ui.model.filter_items import LintRowFilter
 
             with closing(LintRowFilter(path, query, progress.show)) as selection:
                 for finding in scan.findings(progress.show):
