@@ -19,7 +19,6 @@ from mcpspy.core.session.index import Index
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.tui.detail.layout import FOLDED, OPEN
 from mcpspy.ui.tui.panels.capabilities import (
-    LISTS,
     TITLES,
     Capabilities,
     Capability,
@@ -63,7 +62,7 @@ def lines(
     """Return all rows of the panel; only items in `opened` take more than one row."""
     return [
         *_peers(index, width),
-        *(row for method in LISTS for row in _listing(method, offer, opened, width, cache)),
+        *(row for method in TITLES for row in _listing(method, offer, opened, width, cache)),
         *_changes(offer, width),
     ]
 
