@@ -187,7 +187,7 @@ class WebSession:
         is_request = request == row
         answer = index.answer(row) if is_request else None
         number = index.http(row) if answer is None else index.http(row) or index.http(answer)
-        carriers = self._carriers(row, number) if index.what[row] & 7 != NOTE else []
+        carriers = self._carriers(row, number) if index.kind(row) != NOTE else []
         related = {
             "request": None if is_request else request,
             "before": index.continues.get(row),
@@ -301,7 +301,7 @@ class WebSession:
             (
                 row
                 for row in range(request + 1, until)
-                if index.what[row] & 7 == NOTIFICATION and index.request(row) == request
+                if index.kind(row) == NOTIFICATION and index.request(row) == request
             ),
             ALONG,
         )

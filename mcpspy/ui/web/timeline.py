@@ -13,7 +13,7 @@ from typing import Any
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import FAILURE, NOTE, NOTIFICATION, REQUEST, RESULT
+from mcpspy.core.session.columns import FAILURE, KIND, NOTE, NOTIFICATION, REQUEST, RESULT
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.session_model import SessionModel
 
@@ -65,7 +65,7 @@ class Timeline:
         while self._done < len(index):
             begin, self._done = self._done, min(self._done + PORTION, len(index))
             for row in range(begin, self._done):
-                kind = what[row] & 7
+                kind = what[row] & KIND
                 if kind == REQUEST:
                     if index.request(row) is not None:
                         self._add(row)

@@ -31,7 +31,7 @@ from mcpspy.analysis.diff import (
 from mcpspy.core.protocol.message import Message, Notification, Request
 from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import NOTIFICATION, REQUEST
+from mcpspy.core.session.columns import KIND, NOTIFICATION, REQUEST
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart
@@ -221,7 +221,7 @@ class ExchangePair:
         for place in range(row + 1, last + 1):
             if place % COMPARISON_SLICE == 0:
                 await asyncio.sleep(0)
-            if index.what[place] & 7 == NOTIFICATION and index.pair(place) == row:
+            if index.what[place] & KIND == NOTIFICATION and index.pair(place) == row:
                 entry = model.message(place)
                 if isinstance(entry, Notification) and entry.method != "notifications/cancelled":
                     exchange.progress.append(entry)
@@ -304,7 +304,7 @@ async def _before(model: SessionModel, here: int) -> int | None:
             if (
                 methods[row] == method
                 and subjects[row] == subject
-                and what[row] & 7 == REQUEST
+                and what[row] & KIND == REQUEST
                 and index.side(row) == side
                 and index.request(row) == row
             ):

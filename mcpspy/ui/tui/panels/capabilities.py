@@ -18,7 +18,7 @@ from mcpspy.core.protocol.listing import LISTINGS, ListingPages, cursor_text
 from mcpspy.core.protocol.message import Result, loads, read_frame
 from mcpspy.core.recording.decode import Frame, read_entry
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import RESULT
+from mcpspy.core.session.columns import KIND, RESULT
 from mcpspy.ui.tui.panels.panel_screen import IncrementalBuild
 
 DEEP = 3
@@ -190,7 +190,7 @@ class ListPages(IncrementalBuild):
         index = self._index
         what, method, texts = index.what, index.method, index.texts
         for row in range(begin, end):
-            if what[row] & 7 == RESULT and texts[method[row]] in LISTINGS and index.answer(row) == row:
+            if what[row] & KIND == RESULT and texts[method[row]] in LISTINGS and index.answer(row) == row:
                 request = index.request(row)
                 assert request is not None
                 stream, cursor = texts[index.stream[row]], index.subject[request]

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from mcpspy.analysis import rows
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import NOTE, NOTIFICATION, REQUEST
+from mcpspy.core.session.columns import KIND, NOTE, NOTIFICATION, REQUEST
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.session_model import SessionModel
 from mcpspy.ui.shorten import shorten_status, shorten_subject
@@ -79,7 +79,7 @@ class TimelineModel(IncrementalBuild):
         index, is_open = self._index, self._open
         what, is_merged = index.what, self._model.is_merged
         for row in range(begin, end):
-            kind = what[row] & 7
+            kind = what[row] & KIND
             if is_merged and kind == NOTE and index.texts[index.method[row]] == "exit":
                 self.track_of(row).close(index.at[row])
             if kind == REQUEST:

@@ -94,4 +94,4 @@ def _is_needed(index: Index, row: int, carriers: set[int]) -> bool:
 
 
 def _note(index: Index, row: int) -> str:
-    return index.texts[index.method[row]] if index.what[row] & 7 == NOTE else ""
+    return index.texts[index.method[row]] if index.kind(row) == NOTE else ""

@@ -134,7 +134,7 @@ class MessageList(VirtualList):
         row = self.view.rows[index]
         if self._model.is_merged:
             yield "stream", columns.texts[columns.stream[row]][:LONG]
-        if columns.what[row] & 7 in {*WHOLE, NOTIFICATION}:
+        if columns.kind(row) in {*WHOLE, NOTIFICATION}:
             return
         method, subject = (
             columns.texts[columns.method[row]][:LONG],
@@ -158,7 +158,7 @@ class MessageList(VirtualList):
         if row in self.held or self._model.index.state(row) in MAY_CHANGE:
             self._waiting.add(index)
         row_text = self._row_text(row)
-        is_whole = self._model.index.what[row] & 7 in WHOLE
+        is_whole = self._model.index.kind(row) in WHOLE
         cells: list[Piece] = []
         for column, wide in placed:
             if is_whole and column.name == "method":
@@ -284,7 +284,7 @@ class MessageList(VirtualList):
         if name == "status" and row in self.held:
             return cell(self.held[row], time.monotonic())
         text: str = getattr(label, name)
-        if index.what[row] & 7 == NOTIFICATION and self._needs_target(label):
+        if index.kind(row) == NOTIFICATION and self._needs_target(label):
             text = {"method": f"{label.method}  {label.subject}", "subject": ""}.get(name, text)
         if name == "status" and wide < NARROW_STATUS:
             text = shorten_status(text, wide)

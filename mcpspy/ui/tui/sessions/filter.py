@@ -1,4 +1,7 @@
-"""The input line of the filter of sessions, in the language of `mcpspy ls`. An invalid filter is not applied."""
+"""The filter line of the list of sessions, in the language of `mcpspy ls`.
+
+An invalid filter is reported and not applied.
+"""
 
 from __future__ import annotations
 
