@@ -72,7 +72,7 @@ class SessionsScreen(Screen[None]):
         self._undecided: list[Summary] = []
         """Sessions whose counts decide whether they match the filter, and are not known."""
         self._hint = ""
-        """Why no session matches the filter."""
+        """The reason why no session matches the filter."""
         self._filtered_again = 0.0
         """Monotonic time before which new counts do not make the sessions be filtered again."""
         self._elsewhere: list[str] = []
