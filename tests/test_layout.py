@@ -29,9 +29,12 @@ PURE = ("core", "analysis")
 """Layers that use no clock, file, thread or socket."""
 
 WORLD = frozenset(
-    """aiofiles aiohttp asyncio concurrent datetime io logging mitmproxy multiprocessing os pathlib random select
+    """aiofiles aiohttp asyncio concurrent io logging mitmproxy multiprocessing os pathlib random select
     shutil signal socket ssl subprocess sys tempfile textual rich threading time urllib uuid""".split()
 )
+
+CLOCKS = frozenset(("now", "today", "utcnow", "astimezone", "fromtimestamp"))
+"""Methods of `datetime` that read the clock or the time zone of the machine; the module itself is calculation."""
 
 IO_LEVELS = (
     ("settings", "manifest", "host_process", "extras", "network"),
@@ -263,6 +266,16 @@ def test_every_import_is_declared() -> None:
         for name in {imported.split(".")[0] for imported in imports(module)}
         if name not in sys.stdlib_module_names | OWN_PROGRAMS | {"mcpspy"}
         and DISTRIBUTIONS.get(name, name).replace("_", "-") not in declared(module)
+    )
+
+
+def test_pure_layers_read_no_clock_and_no_time_zone_of_the_machine() -> None:
+    fail_for(
+        f"{module}:{node.lineno}: {node.func.attr}()"
+        for module in MODULES
+        if layer(module) in PURE and "datetime" in imports(module)
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CLOCKS
     )
 
 

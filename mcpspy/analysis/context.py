@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from mcpspy.analysis import rows
 from mcpspy.analysis.tokens import count_tokens, tokenizer
 from mcpspy.core.jsontools import canonical
+from mcpspy.core.protocol.listing import LISTINGS, ListingPages, joined
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import CLIENT
@@ -25,14 +26,6 @@ from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Session
 
 CALL = "tools/call"
-
-LISTS = {
-    "tools/list": "tools",
-    "prompts/list": "prompts",
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates",
-}
-"""Method → member of the result that has the list."""
 
 RESULTS = (CALL, "resources/read", "prompts/get", "tasks/result")
 """Methods whose results reach the model."""
@@ -146,6 +139,7 @@ class ContextCollector:
         self._sessions += 1
         self._servers[name] = None
         arguments: Counter[tuple[str, str, str]] = Counter()
+        pages = ListingPages[list[Any]]()
         for exchange in exchanges:
             request = exchange.request
             if request.side != CLIENT or request.frame.by is not None:
@@ -156,17 +150,24 @@ class ContextCollector:
                 self._calls[name, tool] += 1
                 arguments[name, tool, canonical(request.params.get("arguments", {}))] += 1
             if isinstance(exchange.answer, Result) and isinstance(exchange.answer.result, dict):
-                self._add_result(name, tool, exchange, exchange.answer.result)
+                self._add_result(name, tool, exchange, exchange.answer.result, pages)
         self._repeated.update({key: count for key, count in arguments.items() if count > 1})
 
-    def _add_result(self, server: str, tool: str | None, exchange: Exchange, result: dict[str, Any]) -> None:
-        method, params = exchange.request.method, exchange.request.params
+    def _add_result(
+        self,
+        server: str,
+        tool: str | None,
+        exchange: Exchange,
+        result: dict[str, Any],
+        pages: ListingPages[list[Any]],
+    ) -> None:
+        method = exchange.request.method
         if method in HANDSHAKE_METHODS and isinstance(text := result.get("instructions"), str):
             self._instructions[server] = text
-        elif method in LISTS and isinstance(items := result.get(LISTS[method]), list):
-            is_first = not isinstance(params, dict) or params.get("cursor") is None
-            known = [] if is_first else self._lists.get((server, method), [])
-            self._lists[server, method] = [*known, *items]
+        elif (listing := LISTINGS.get(method)) and isinstance(items := result.get(listing.member), list):
+            listed = pages.add_result(exchange.request, result, items)
+            if listed.begins or listed.before or (server, method) not in self._lists:
+                self._lists[server, method] = joined(listed)
         elif method in RESULTS and not exchange.is_task and exchange.state is not State.INPUT_REQUIRED:
             text, media = result_text(result)
             found = self._results.setdefault(("", method) if tool is None else (server, tool), _Sizes())
@@ -176,7 +177,7 @@ class ContextCollector:
     def report(self) -> ContextReport:
         definitions: dict[tuple[str, str], Size] = {}
         lists = {"instructions": _cost(self._instructions.values())}
-        for method, member in LISTS.items():
+        for method, listing in LISTINGS.items():
             found = [
                 (server, item)
                 for (server, of), items in self._lists.items()
@@ -189,9 +190,9 @@ class ContextCollector:
                     for server, item in found
                     if isinstance(item, dict) and isinstance(item.get("name"), str)
                 }
-                lists[member] = ListCost(len(definitions), total(definitions.values()))
+                lists[listing.member] = ListCost(len(definitions), total(definitions.values()))
             else:
-                lists[member] = _cost(compact(item) for _, item in found)
+                lists[listing.member] = _cost(compact(item) for _, item in found)
         results = {key: found.cost() for key, found in self._results.items()}
         tools = [
             ToolCost(*key, definitions.get(key), self._calls[key], results.get(key))

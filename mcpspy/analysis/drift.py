@@ -14,9 +14,10 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, DiffChange
-from mcpspy.analysis.diff.listings import LISTINGS, compare_listed
+from mcpspy.analysis.diff.listings import compare_listed
 from mcpspy.analysis.diff.volatile import Tolerance
 from mcpspy.core.jsontools import pointer_text
+from mcpspy.core.protocol.listing import LISTINGS
 from mcpspy.core.protocol.message import loads
 
 

@@ -7,15 +7,15 @@ from typing import Any
 from msgspec import UNSET, Struct, field
 
 from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
-from mcpspy.analysis.diff.listings import LISTINGS as DIFF_LISTINGS
 from mcpspy.analysis.diff.listings import compare_listed
 from mcpspy.analysis.diff.volatile import Tolerance
 from mcpspy.analysis.lint import RULES, Finding, Linter
 from mcpspy.core.intercept.trust_guard import HANDSHAKES
 from mcpspy.core.jsontools import canonical_bytes, pointer_text
+from mcpspy.core.protocol.listing import LISTINGS, ListingPages, joined
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.session.session import Session
-from mcpspy.core.trust.lock import LISTINGS, TrustedItem, TrustedServer
+from mcpspy.core.trust.lock import TrustedItem, TrustedServer
 
 Definitions = dict[str, dict[str, Any]]
 
@@ -34,7 +34,7 @@ class Interface(Struct):
 
 def interface_of(session: Session) -> Interface:
     found = Interface()
-    pages: dict[tuple[str | None, str, str], Definitions] = {}
+    pages = ListingPages[list[Any]]()
     for exchange in session.exchanges:
         request, answer = exchange.request, exchange.answer
         result = answer.result if isinstance(answer, Result) else None
@@ -45,19 +45,12 @@ def interface_of(session: Session) -> Interface:
         if (listing := LISTINGS.get(request.method)) is None:
             continue
         items = result.get(listing.member)
-        cursor = params.get("cursor") if isinstance(params := request.params, dict) else None
-        before = {} if cursor is None else pages.get((request.frame.stream, request.method, cursor))
-        if before is None or not isinstance(items, list):
-            continue
-        whole = before | {
-            name: item
-            for item in items
-            if isinstance(item, dict) and isinstance(name := item.get(listing.key), str)
-        }
-        if isinstance(following := result.get("nextCursor"), str):
-            pages[request.frame.stream, request.method, following] = whole
-        else:
-            found.items[listing.member] = whole
+        if isinstance(items, list) and (listed := pages.add_result(request, result, items)).is_whole:
+            found.items[listing.member] = {
+                name: item
+                for item in joined(listed)
+                if isinstance(item, dict) and isinstance(name := item.get(listing.key), str)
+            }
     return found
 
 
@@ -82,7 +75,7 @@ def compare(trusted: TrustedServer, now: Interface) -> SessionDiff:
                 old=change.old,
                 new=change.new,
             )
-            for change in compare_listed(DIFF_LISTINGS[method], old, new, tolerance=Tolerance.NONE)
+            for change in compare_listed(listing, old, new, tolerance=Tolerance.NONE)
         )
         cases.append(_case(method, changes))
     return SessionDiff(tuple(cases))

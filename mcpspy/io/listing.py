@@ -7,10 +7,10 @@ import json
 from typing import Any
 
 from mcpspy import __version__
+from mcpspy.core.protocol.listing import LISTINGS, MAX_PAGES, next_cursor
 from mcpspy.core.protocol.message import Failure, Result, loads, read_frame
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.session.session import Session
-from mcpspy.core.trust.lock import LISTINGS
 from mcpspy.errors import CannotStart
 from mcpspy.io.client import (
     ConnectionEnded,
@@ -29,8 +29,6 @@ from mcpspy.io.replay import RecordingObserver
 from mcpspy.io.session_name import session_name
 
 REVISION = "2025-11-25"
-
-MOST_PAGES = 1000
 
 
 async def listed(target: ServerTarget, seconds: float) -> Session:
@@ -82,9 +80,9 @@ class _Lister:
 
     async def _list(self, method: str) -> None:
         cursor = None
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             result = await self._ask(method, {} if cursor is None else {"cursor": cursor})
-            cursor = (result or {}).get("nextCursor")
+            cursor = next_cursor(result or {})
             if cursor is None:
                 return
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.core.intercept.trust_guard import TrustGuard
+from mcpspy.core.protocol.listing import LISTINGS
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.trust.lock import LISTINGS, TrustedServer, digest, find, read_lock, select
+from mcpspy.core.trust.lock import TrustedServer, digest, find, read_lock, select
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.recording.atomic import save
 from mcpspy.io.recording.recorder import say

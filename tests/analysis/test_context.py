@@ -17,6 +17,7 @@ from mcpspy.analysis.context import (
 )
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.session.session import Session
+from tests.analysis.pages import INTERLEAVED, WITHOUT_SESSIONS, of_pages
 
 INITIALIZE = (
     (
@@ -86,6 +87,17 @@ def test_pages_are_one_list_and_a_new_list_replaces_the_old_one() -> None:
 
     assert {tool.name for tool in report(session(*pages)).tools} == {"a", "b"}
     assert [tool.name for tool in report(session(*pages, *listed(3, tools[2]))).tools] == ["c"]
+
+
+def test_each_tool_of_interleaved_listings_counts_once() -> None:
+    templates = [of_pages(("1", None, "ab", "2")), WITHOUT_SESSIONS, INTERLEAVED]
+    assert [report(each).lists["tools"].count for each in templates] == [2, 4, 4]
+
+
+def test_pages_whose_first_page_is_unknown_count_until_a_listing_begins() -> None:
+    late = [("1", "8", "ab", "9"), ("1", "9", "c", None)]
+    assert report(of_pages(*late)).lists["tools"].count == 3
+    assert report(of_pages(*late, ("1", None, "x", None))).lists["tools"].count == 1
 
 
 def test_calls_and_results_count_per_tool_with_quantiles_by_nearest_rank() -> None:

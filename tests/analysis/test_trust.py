@@ -11,6 +11,7 @@ from mcpspy.core.intercept.trust_guard import TrustGuard
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.rules.model import Rules
 from mcpspy.core.session.session import Session
+from tests.analysis.pages import INTERLEAVED, WITHOUT_SESSIONS
 from tests.core.trust.locks import ECHO, trusted
 
 
@@ -73,3 +74,8 @@ def test_a_listing_whose_first_or_last_page_is_missing_is_not_known() -> None:
     assert listed([(None, ["a"], "2")]).items == {}
     assert listed([("2", ["b"], None)]).items == {}
     assert list(listed([(None, ["a"], None), ("2", ["b"], None)]).items["tools"]) == ["a"]
+
+
+def test_the_pages_of_clients_without_sessions_and_of_several_clients_are_whole_listings() -> None:
+    for session in WITHOUT_SESSIONS, INTERLEAVED:
+        assert "".join(interface_of(session).items["tools"]) == "abcd"

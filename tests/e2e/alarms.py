@@ -10,9 +10,10 @@ from mcpspy.analysis.trust import interface_of
 from mcpspy.core.intercept.actions import AddNote
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.intercept.trust_guard import TrustGuard
+from mcpspy.core.protocol.listing import LISTINGS
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.rules.model import Rules
-from mcpspy.core.trust.lock import LISTINGS, TrustedServer, read_lock
+from mcpspy.core.trust.lock import TrustedServer, read_lock
 from mcpspy.io.lockfile import ServerIdentity, updated
 from mcpspy.io.recording.reader import Recording
 from tests.e2e.tours import Server, Tour, record

@@ -6,7 +6,7 @@ Their order is ignored, since the protocol gives it no meaning (2026-07-28, serv
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import UNSET
 
@@ -14,20 +14,7 @@ from mcpspy.analysis.diff.json_diff import ValueChange, deltas
 from mcpspy.analysis.diff.model import ChangeSeverity
 from mcpspy.analysis.diff.schema import BREAKING, DIFFERENT, NOTE, SchemaChange, compare_schemas
 from mcpspy.analysis.diff.volatile import Tolerance
-
-
-class ListMethod(NamedTuple):
-    member: str
-    name: str
-    one: str
-
-
-LISTINGS = {
-    "tools/list": ListMethod("tools", "name", "tool"),
-    "resources/list": ListMethod("resources", "uri", "resource"),
-    "resources/templates/list": ListMethod("resourceTemplates", "uriTemplate", "template"),
-    "prompts/list": ListMethod("prompts", "name", "prompt"),
-}
+from mcpspy.core.protocol.listing import ListMethod
 
 _DESCRIPTIVE = frozenset("title description icons size _meta".split())
 
@@ -59,19 +46,19 @@ def compare_listed(
     """Yield the changes, with pointers relative to the list."""
     for name, item in old.items():
         if name not in new:
-            yield SchemaChange((name,), BREAKING, f"lost the {listing.one} {name}", item, UNSET)
+            yield SchemaChange((name,), BREAKING, f"lost the {listing.noun} {name}", item, UNSET)
             continue
         for found in _item(listing, item, new[name], tolerance=tolerance):
             yield found._replace(tokens=(name, *found.tokens))
     for name, item in new.items():
         if name not in old:
-            yield SchemaChange((name,), NOTE, f"gained the {listing.one} {name}", UNSET, item)
+            yield SchemaChange((name,), NOTE, f"gained the {listing.noun} {name}", UNSET, item)
 
 
 def _item(listing: ListMethod, old: Any, new: Any, *, tolerance: Tolerance) -> Iterator[SchemaChange]:
     if not isinstance(old, dict) or not isinstance(new, dict):  # Ignored in one of them.
         return
-    judged = {"inputSchema", "outputSchema"} if listing.one == "tool" else {"arguments"}
+    judged = {"inputSchema", "outputSchema"} if listing.noun == "tool" else {"arguments"}
     tasks = [_task_support(each) for each in (old, new)]
     for found in deltas(_other(old, judged), _other(new, judged), tolerance=tolerance):
         severity, why = _severity(listing, found), ""
@@ -79,9 +66,9 @@ def _item(listing: ListMethod, old: Any, new: Any, *, tolerance: Tolerance) -> I
             why = _TASKS.get(tasks[1], "")
             severity = BREAKING if tasks[1] == "required" else DIFFERENT
         yield SchemaChange(found.tokens, severity, why, found.old, found.new)
-    if listing.one == "tool":
+    if listing.noun == "tool":
         yield from _schemas(old, new)
-    elif listing.one == "prompt":
+    elif listing.noun == "prompt":
         yield from _arguments(old.get("arguments"), new.get("arguments"), tolerance=tolerance)
 
 
@@ -131,7 +118,7 @@ def _severity(listing: ListMethod, change: ValueChange) -> ChangeSeverity:
     first = tokens[0] if tokens else ""
     if first in _DESCRIPTIVE or (first == "annotations" and tokens[-1] in ("title", "lastModified")):
         return NOTE
-    if first == "name" and listing.name != "name":  # The key of a resource is its uri; its name is for users.
+    if first == "name" and listing.key != "name":  # The key of a resource is its uri; its name is for users.
         return NOTE
     return DIFFERENT
 

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from mcpspy.analysis.diff.json_diff import ValueChange, deltas, fingerprint
-from mcpspy.analysis.diff.listings import LISTINGS, by_name, compare_listed
+from mcpspy.analysis.diff.listings import by_name, compare_listed
 from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffChange
 from mcpspy.analysis.diff.normalize import NOTED, OF_MODERN, settled_error, settled_params, settled_result
 from mcpspy.analysis.diff.options import Comparable, DiffOptions, cut, is_cut
 from mcpspy.analysis.diff.steps import RequestStep, StandaloneMessage
 from mcpspy.core.jsontools import Pointer, pointer_text
+from mcpspy.core.protocol.listing import EVERY_LISTING, LISTINGS
 from mcpspy.core.protocol.message import Notification, loads
 from mcpspy.core.session.exchange import UNANSWERED, State
 
@@ -24,10 +25,7 @@ SUMMARY = 200
 _SUCCEEDED = frozenset((State.OK, State.CLOSED, State.INPUT_REQUIRED))
 _FAILED = frozenset((State.TOOL_ERROR, State.ERROR, State.REFUSED, State.PENDING, *UNANSWERED))
 
-NAMED = {
-    **{method: (listing.member, listing.name) for method, listing in LISTINGS.items()},
-    "roots/list": ("roots", "uri"),
-}
+NAMED = {method: (listing.member, listing.key) for method, listing in EVERY_LISTING.items()}
 """Method → the unordered list in its result, and the member that identifies an item."""
 
 _SAME = {State.PENDING: State.UNANSWERED, State.LATE: State.CANCELLED}

@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from mcpspy.analysis.diff.json_diff import fingerprint
-from mcpspy.analysis.diff.listings import LISTINGS
 from mcpspy.analysis.diff.model import ChangePosition
+from mcpspy.core.protocol.listing import LISTINGS, Listing, ListingPages, cursor_of
 from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result, loads
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import METHODS, SERVER
@@ -52,6 +52,8 @@ class RequestStep(StandaloneMessage, eq=False):
     error_description: str = ""
     progress: list[Notification] = []
     is_subscription: bool = False
+    listing: Listing[RequestStep] | None = None
+    """The listing up to its last page, if another page may follow."""
 
     @property
     def name(self) -> str | None:
@@ -97,7 +99,7 @@ class SessionSteps:
         """True if the host ended mcpspy by a signal."""
         self._result_lines: dict[int, int] = {}
         """Exchange → line of its response."""
-        self._pages: dict[tuple[str, str, str], RequestStep] = {}
+        self._pages = ListingPages[RequestStep]()
         lines = change_lines(session)
         for change, line in zip(session.changes, lines, strict=True):
             exchange = change.exchange
@@ -135,22 +137,21 @@ class SessionSteps:
     def _add_page(self, exchange: Exchange) -> bool:
         """Add a page to its list; return False if it is not a further page."""
         request = exchange.request
-        if request.method not in LISTINGS or not bytes(request.body.cursor):
+        if request.method not in LISTINGS or (cursor := cursor_of(request)) is None:
             return False
-        cursor = fingerprint(loads(request.body.cursor))
-        step = self._pages.pop((request.side, request.method, cursor), None)
-        if step is None:
+        before = self._pages.before(request.frame.stream, request.method, cursor)
+        if before is None or before.page.listing is not before:  # Unknown, or this page has been added.
             return False
-        step.take(exchange)
-        self._open(step, exchange)
+        before.page.take(exchange)
+        self._open(before.page, exchange)
         return True
 
     def _open(self, step: RequestStep, exchange: Exchange) -> None:
+        step.listing = None
         if step.method in LISTINGS and isinstance(answer := exchange.answer, Result):
             page = answer.result
-            cursor = page.get("nextCursor") if isinstance(page, dict) else None
-            if cursor is not None:
-                self._pages[step.side, step.method, fingerprint(cursor)] = step
+            if isinstance(page, dict):
+                step.listing = self._pages.add_result(exchange.request, page, step)
 
     def _input_requests(self, exchange: Exchange, following: Exchange | None) -> None:
         """Turn the input requests of a result into server requests, as they were before 2026-07-28."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
 import orjson
@@ -87,60 +87,34 @@ def exchange_flaws(exchange: Exchange) -> list[str]:
     return list(dict.fromkeys(flaws))
 
 
-DAY = 86_400 * 10**9
-"""Nanoseconds; UTC days have no other length."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _LONGEST = 1e12
 """Seconds; a recording may have any number as a time."""
 
-_STARTED = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z")
-
 
 class WallClock:
-    """Convert seconds since the start to UTC. Without `datetime`, which pure layers may not import."""
+    """Convert seconds since the start to UTC."""
 
     def __init__(self, started: str) -> None:
-        """Take a header's `started`; 1970-01-01 if it is not a valid time."""
-        self._start = _nanoseconds(started)
+        """Take a header's `started`; 1970-01-01 if it is not a valid time in UTC."""
+        try:
+            start = datetime.fromisoformat(started)
+        except ValueError:
+            start = _EPOCH
+        self._start = (start - _EPOCH) // timedelta(microseconds=1) if start.tzinfo is UTC else 0
 
     def nanoseconds(self, at: float) -> int:
         """Return nanoseconds since 1970, UTC; never negative."""
-        return max(self._start + round(min(at, _LONGEST) * 1e6) * 1000, 0)
+        return max(self._start + round(min(at, _LONGEST) * 1e6), 0) * 1000
 
     def iso(self, at: float) -> str:
         """Return a time as `2026-11-21T08:13:03.745123Z`."""
-        days, within = divmod(self.nanoseconds(at), DAY)
-        year, month, day = _date(days)
-        seconds, rest = divmod(within, 10**9)
-        hours, seconds = divmod(seconds, 3600)
-        minutes, seconds = divmod(seconds, 60)
-        return f"{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}.{rest // 1000:06}Z"
-
-
-def _nanoseconds(started: str) -> int:
-    found = _STARTED.fullmatch(started)
-    if found is None:
-        return 0
-    year, month, day, hours, minutes, seconds = map(int, found.groups()[:6])
-    fraction = int((found[7] or "").ljust(9, "0"))
-    return _days(year, month, day) * DAY + ((hours * 60 + minutes) * 60 + seconds) * 10**9 + fraction
-
-
-def _days(year: int, month: int, day: int) -> int:
-    """Return the days since 1970-01-01. Years begin in March here, so that the leap day is the last."""
-    year, month = (year - 1, month + 9) if month < 3 else (year, month - 3)
-    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + day - 719_469
-
-
-def _date(days: int) -> tuple[int, int, int]:
-    """Return year, month and day; the inverse of `_days`."""
-    year = (days + 719_468) * 400 // 146_097 + 1
-    while _days(year, 3, 1) > days:
-        year -= 1
-    within = days - _days(year, 3, 1)
-    month = (5 * within + 2) // 153
-    day = within - (153 * month + 2) // 5 + 1
-    return (year, month + 3, day) if month < 10 else (year + 1, month - 9, day)
+        try:
+            time = _EPOCH + timedelta(microseconds=self.nanoseconds(at) // 1000)
+        except OverflowError:  # After the year 9999.
+            time = datetime.max
+        return time.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def dumps(value: Any) -> str:

@@ -18,6 +18,7 @@ from mcpspy.analysis.export.otlp.spans import trace_context
 from mcpspy.analysis.lake.schema import DETAILS, UNKNOWN, Row, StoredRecording
 from mcpspy.analysis.lint import Finding
 from mcpspy.core.jsontools import canonical_bytes
+from mcpspy.core.protocol.listing import ListingPages, joined
 from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.recording.decode import Damaged, Note
@@ -104,7 +105,7 @@ class SessionTables:
     def _tools_rows(self) -> Iterator[Row]:
         """Yield a client's new and changed definitions, and a row without a definition for one that is gone."""
         digests: dict[str | None, dict[str, str]] = defaultdict(dict)
-        names: dict[str | None, set[str]] = defaultdict(set)
+        pages = ListingPages[list[str]]()
         for exchange in self._session.exchanges:
             request, answer = exchange.request, exchange.answer
             result = answer.result if request.method == "tools/list" and isinstance(answer, Result) else None
@@ -112,20 +113,19 @@ class SessionTables:
                 continue
             client = self._client(request.frame.stream)
             place = (exchange.number, self._time(answer.at), client)
-            known, listed = digests[client], names[client]
-            if not request.body.cursor:
-                listed.clear()
+            known = digests[client]
+            names: list[str] = []
             for item in result["tools"]:
                 if not isinstance(item, dict) or not isinstance(name := item.get("name"), str):
                     continue
-                listed.add(name)
+                names.append(name)
                 digest, text = hashlib.sha256(canonical_bytes(item)).hexdigest(), compact(item)
                 if known.get(name) != digest:
                     known[name] = digest
                     size = size_of(definition(item))
                     yield (*place, name, digest, text, size.bytes, size.tokens)
-            if result.get("nextCursor") is None:
-                for name in sorted(known.keys() - listed):
+            if (listing := pages.add_result(request, result, names)).is_whole:
+                for name in sorted(known.keys() - joined(listing)):
                     del known[name]
                     yield (*place, name, None, None, None, None)
 

@@ -19,8 +19,8 @@ from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind, Finding
 from mcpspy.analysis.lint.rule import CALLED, MESSAGES, Check, LintRule, Report
 from mcpspy.analysis.lint.rules import RULES
-from mcpspy.analysis.lint.rules.content import LISTS
 from mcpspy.analysis.lint.shapes import shape_codes
+from mcpspy.core.protocol.listing import LISTINGS
 from mcpspy.core.protocol.message import Message, text
 from mcpspy.core.recording.decode import Note
 
@@ -100,7 +100,7 @@ class RuleDispatch:
                         break
                     self._reported_once.add((rule.code, event.side))
                 excerpt = _excerpt(report.excerpt, event)
-                if kind is _RESULT and event.method in LISTS:
+                if kind is _RESULT and event.method in LISTINGS:
                     listed = hash((rule.code, report.message, excerpt))
                     if listed in self._reported_lists:
                         continue

@@ -18,7 +18,7 @@ from mcpspy.analysis.lint.state import (
     HttpPost,
     LintState,
     ListedTool,
-    Listing,
+    ListHistory,
     PendingRequest,
 )
 from mcpspy.core.protocol.message import (
@@ -181,7 +181,7 @@ class LintEvent(Struct, gc=False, eq=False):
         return objects(self.result.get(name))
 
     @property
-    def listing(self) -> Listing:
+    def listing(self) -> ListHistory:
         """The list that the message is about."""
         stream = self.conversation.stream if (self.revision or "") < MODERN else None
         return self.state.listing(stream, self.method.removeprefix("notifications/").removesuffix("_changed"))

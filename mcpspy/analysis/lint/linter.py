@@ -17,13 +17,13 @@ from mcpspy.analysis.lint.rule import LEGACY, LintRule
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.state import (
     ANSWERED,
-    LISTED_BY,
     ConversationState,
     HttpPost,
     LintState,
     PendingRequest,
 )
 from mcpspy.analysis.lint.updates import add_page, add_to_post, update_state
+from mcpspy.core.protocol.listing import EVERY_LISTING
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
@@ -169,7 +169,7 @@ class Linter:
         )
         if frame.http is not None:
             add_to_post(what, kind, event, frame.http)
-        if kind is _RESULT and method in LISTED_BY:
+        if kind is _RESULT and method in EVERY_LISTING:
             add_page(event)
         is_checked = frame.http is None and kind is not _MALFORMED
         found = self._check(kind, event) if is_checked else self._check_message(kind, event)

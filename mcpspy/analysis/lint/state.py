@@ -14,6 +14,7 @@ from msgspec import Raw, Struct, field
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind
 from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.analysis.lint.schemas import CheckedSchema, SchemaCache
+from mcpspy.core.protocol.listing import EVERY_LISTING, Listing, ListingPages, joined
 from mcpspy.core.protocol.mcp_headers import ANNOTATION, NOTHING, ParamHeaders, param_headers
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, meta_raw
 from mcpspy.core.protocol.peers import Peers
@@ -198,8 +199,6 @@ class ConversationState(Peers):
         """A request contained a log level (2026-07-28)."""
         self.tokens: dict[tuple[str, str], PendingRequest] = {}
         """Side of the request and progress token → the request."""
-        self.cursors: dict[str, set[str]] = {}
-        """Method → the cursors of the current listing."""
         self.was_malformed = {CLIENT: False, SERVER: False}
         """True if that side sent something malformed and has not received an error for it."""
         self.has_notified = {CLIENT: False, SERVER: False}
@@ -235,37 +234,38 @@ class ListedTool(Struct):
     param_headers: ParamHeaders = NOTHING
 
 
-LISTED_BY = {"tools/list": ("tools", "name"), "prompts/list": ("prompts", "name"), "resources/list": ("resources", "uri"), "roots/list": ("roots", "uri")}  # fmt: skip
-"""Method → the member with its items, and the member that identifies an item."""
+ANNOUNCED = {method: each for method, each in EVERY_LISTING.items() if "templates" not in method}
+"""The lists whose changes a `list_changed` notification of the same name announces."""
 
 
-class Listing:
-    """The names or URIs of the items in a list, over all its pages."""
+class ListHistory:
+    """The latest listing of a method, as the names or URIs of its items, and the one before."""
 
     def __init__(self) -> None:
-        self.names: list[str] = []
-        self.earlier_pages: list[str] = []
+        self.listing: Listing[list[str]] = Listing([], None, "", None)
+        """Without a page, another one is awaited."""
         self.before: list[str] | None = None
         """Those of the listing before, if it was complete."""
         self.is_announced = False
         """The peer has announced a change since the first page."""
         self.was_announced = False
         """The peer announced a change between the two listings."""
-        self.is_complete = False
-        """The last page is known."""
 
-    def add(self, names: list[str], *, is_first: bool, is_last: bool) -> None:
-        """Add a page."""
-        if is_first:
-            self.before = self.names if self.is_complete else None
-            self.was_announced, self.is_announced, self.names = self.is_announced, False, []
-        self.earlier_pages, self.names = self.names, [*self.names, *names][:KEPT]
-        self.is_complete = is_last
+    def add(self, listing: Listing[list[str]]) -> None:
+        """Add a listing up to its latest page."""
+        if listing.cursor is None:
+            self.before = self.names if self.listing.is_whole else None
+            self.was_announced, self.is_announced = self.is_announced, False
+        self.listing = listing
+
+    @property
+    def names(self) -> list[str]:
+        return joined(self.listing)
 
     @property
     def is_changed(self) -> bool:
         """True if it has other items than the listing before."""
-        return self.is_complete and self.before is not None and sorted(self.before) != sorted(self.names)
+        return self.listing.is_whole and self.before is not None and sorted(self.before) != sorted(self.names)
 
 
 class Subscription(Struct):
@@ -312,7 +312,7 @@ class LintState:
         self.known_tasks: OrderedDict[str, None] = OrderedDict()
         """Ids of the tasks that requests have begun."""
         self.is_listed = False
-        """The last page of a tool listing was received."""
+        """All pages of the latest tool listing were received."""
         self.server_capabilities: dict[str, Any] | None = None
         self.is_legacy_server: bool | None = None
         """True if a server responds to 2026-07-28 as in an earlier revision; None until its first response."""
@@ -320,7 +320,9 @@ class LintState:
         """Number of requests of 2026-07-28 that the server refused probably because `initialize` is missing."""
         self.tools_changed_at: float | None = None
         """Time of a `notifications/tools/list_changed` after the last listing."""
-        self.listings: OrderedDict[tuple[str | None, str], Listing] = OrderedDict()
+        self.pages = ListingPages[list[str]]()
+        """The names or URIs on each page of a list."""
+        self.listings: OrderedDict[tuple[str | None, str], ListHistory] = OrderedDict()
         """Stream and method → the list."""
         self.cursors: OrderedDict[str, Any] = OrderedDict()
         """Each `nextCursor` → the `cacheScope` of its page."""
@@ -365,11 +367,11 @@ class LintState:
             self._redactor.message(data)
         return self._secrets
 
-    def listing(self, stream: str | None, method: str) -> Listing:
+    def listing(self, stream: str | None, method: str) -> ListHistory:
         """Return the list of a method; `stream` is None in 2026-07-28, where all conversations share it."""
         found = self.listings.get((stream, method))
         if found is None:
-            found = self.listings[stream, method] = Listing()
+            found = self.listings[stream, method] = ListHistory()
             forget(self.listings)
         return found
 
@@ -388,7 +390,6 @@ class LintState:
                     param_headers(tool.get("inputSchema")) if has_param_headers else NOTHING,
                 )
         forget(self.tools)
-        self.is_listed = listed.get("nextCursor") is None
 
 
 class RuleMemory(dict[type[Any], Any]):

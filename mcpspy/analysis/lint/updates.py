@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.state import LISTED_BY, PendingRequest, forget
+from mcpspy.analysis.lint.state import KEPT, PendingRequest, forget
+from mcpspy.core.protocol.listing import EVERY_LISTING
 from mcpspy.core.protocol.mcp_headers import argument_headers
 from mcpspy.core.protocol.message import (
     AnyMessage,
@@ -81,10 +82,9 @@ def _add_request(what: Request, event: LintEvent) -> None:
 
 def add_page(event: LintEvent) -> None:
     """Add a page of a list; the rules that check it compare it with the pages before."""
-    items, key = LISTED_BY[event.method]
-    names = [name for item in event.listed(items) if isinstance(name := item.get(key), str)]
-    is_last = event.result.get("nextCursor") is None
-    event.listing.add(names, is_first=not event.request.body.cursor, is_last=is_last)
+    method = EVERY_LISTING[event.method]
+    names = [name for item in event.listed(method.member) if isinstance(name := item.get(method.key), str)]
+    event.listing.add(event.state.pages.add_result(event.request, event.result, names[:KEPT]))
 
 
 def _add_response(what: Result | Failure, event: LintEvent, request: Request) -> None:
@@ -107,6 +107,7 @@ def _add_response(what: Result | Failure, event: LintEvent, request: Request) ->
         conversation.log_level = request.subject
     elif method == "tools/list":
         event.state.learn_tools(event.result, event.place, what.data)
+        event.state.is_listed = event.listing.listing.is_whole
         event.state.last_page = event.place, event.number, event.at
 
 

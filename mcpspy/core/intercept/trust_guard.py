@@ -13,14 +13,15 @@ from msgspec.json import Decoder
 from mcpspy.core.intercept.actions import AddNote, text_field
 from mcpspy.core.intercept.held import RuleDecision
 from mcpspy.core.intercept.requests import AwaitedRequest, about, answer
-from mcpspy.core.intercept.trust_listing import MOST_PAGES, ListingCheck
+from mcpspy.core.intercept.trust_listing import ListingCheck
 from mcpspy.core.jsontools import canonical_bytes
+from mcpspy.core.protocol.listing import LISTINGS, MAX_PAGES, ListMethod, next_cursor
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, loads
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.trust.difference import Difference, manner
-from mcpspy.core.trust.lock import LISTINGS, TrustedListing, TrustedServer
+from mcpspy.core.trust.lock import TrustedServer
 from mcpspy.core.trust.policy import PolicyCheck
 
 REPORT, HOLD, BLOCK = ON_CHANGE = ("report", "hold", "block")
@@ -167,7 +168,7 @@ class TrustGuard:
             fields |= text_field("sent", found.replacement)
         decision.notes.append(AddNote("trust", {k: v for k, v in fields.items() if v is not None}))
 
-    def _is_first(self, method: str, listing: TrustedListing | None) -> bool:
+    def _is_first(self, method: str, listing: ListMethod | None) -> bool:
         """Return True if a response belongs to the first use of the server, or of this listing."""
         if self._learn is None or method == "resources/list":  # Resources change with the user's data.
             return False
@@ -175,13 +176,13 @@ class TrustGuard:
             return method in HANDSHAKES and not self._server.listed
         return listing.member not in self._server.listed
 
-    def _use_first(self, message: Result, request: AwaitedRequest, listing: TrustedListing | None) -> None:
+    def _use_first(self, message: Result, request: AwaitedRequest, listing: ListMethod | None) -> None:
         """Keep a handshake or a page of a listing; trust the server after the last page."""
         assert self._learn is not None
         self._first += [Frame(request.at, CLIENT, request.data, request.stream), message.frame]
-        del self._first[: -2 * MOST_PAGES]
+        del self._first[: -2 * MAX_PAGES]
         result = message.result
-        if listing is not None and isinstance(result, dict) and result.get("nextCursor") is None:
+        if listing is not None and isinstance(result, dict) and next_cursor(result) is None:
             self._trust(self._learn(self._first))
 
     def _call(self, message: Request) -> Difference | None:

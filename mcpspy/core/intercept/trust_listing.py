@@ -7,23 +7,21 @@ from typing import Any
 from mcpspy.core.intercept.requests import AwaitedRequest, answer
 from mcpspy.core.jsontools import canonical_bytes
 from mcpspy.core.lookalikes import as_latin, mixed_words, visible
+from mcpspy.core.protocol.listing import Listing, ListingPages, ListMethod, cursor_text, next_cursor
 from mcpspy.core.protocol.message import Result, loads
 from mcpspy.core.trust.difference import Difference, manner
-from mcpspy.core.trust.lock import TrustedItem, TrustedListing, TrustedServer
-
-MOST_PAGES = 1000
-"""Maximum number of open cursors; beyond it, the oldest one is forgotten."""
+from mcpspy.core.trust.lock import TrustedItem, TrustedServer
 
 
 class ListingCheck:
     """The listings of one session, on any number of streams."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str | None, str, str], set[str]] = {}
-        """Stream, member and cursor → names on the pages before."""
+        self._pages = ListingPages[set[str]]()
+        """The trusted names on each page."""
 
     def check(
-        self, message: Result, listing: TrustedListing, server: TrustedServer, request: AwaitedRequest | None
+        self, message: Result, listing: ListMethod, server: TrustedServer, request: AwaitedRequest | None
     ) -> Difference | None:
         """Return the difference of a page; `request` is the one that it responds to."""
         trusted, result = server.items[listing.member], message.result
@@ -32,39 +30,35 @@ class ListingCheck:
             everything = {listing.member: [item.definition for item in trusted.values()]}
             replacement = answer(message.id or "null", b"result", everything)
             return Difference([f"{listing.noun}s: not a list"], replacement)
-        seen, is_whole = self._names_before(listing.member, request)
-        page = _Page(listing, trusted, seen)
+        listed = self._add_page(request, result)
+        page = _Page(listing, trusted, set().union(*listed.pages))
         page.compare(items)
-        cursor = result.get("nextCursor")
-        if isinstance(cursor, str) and is_whole:
-            self._seen[message.frame.stream, listing.member, cursor] = seen
-            if len(self._seen) > MOST_PAGES:
-                del self._seen[next(iter(self._seen))]
-        elif not isinstance(cursor, str) and is_whole:
+        listed.page.update(page.seen)
+        if request is not None and listed.is_whole:
             page.add_removed()
         if not page.texts:
             return None
         replacement = answer(message.id or "null", b"result", {**result, listing.member: page.kept})
         return Difference(page.texts, replacement, trusted=page.was, listed=page.now)
 
-    def _names_before(self, member: str, request: AwaitedRequest | None) -> tuple[set[str], bool]:
-        """Return the names on the pages before, and whether all of those pages are known."""
-        sent = loads(request.data) if request is not None and request.data else None
+    def _add_page(self, request: AwaitedRequest | None, result: dict[str, Any]) -> Listing[set[str]]:
+        """Return the listing that ends with this result, whose own names are not yet known."""
+        if request is None:
+            return Listing(set(), None, None, None)
+        sent = loads(request.data) if request.data else None
         params = sent.get("params") if isinstance(sent, dict) else None
-        cursor = params.get("cursor") if isinstance(params, dict) else None
-        if request is None or cursor is None:
-            return set(), request is not None
-        seen = self._seen.get((request.stream, member, str(cursor)))
-        return (set(), False) if seen is None else (set(seen), True)
+        cursor = cursor_text(params.get("cursor")) if isinstance(params, dict) else None
+        following = next_cursor(result)
+        return self._pages.add(request.stream, request.method, set(), cursor=cursor, following=following)
 
 
 class _Page:
     """The comparison of one page; `seen` are the names on the pages before, to which those of this page are added."""
 
-    def __init__(self, listing: TrustedListing, trusted: dict[str, TrustedItem], seen: set[str]) -> None:
+    def __init__(self, listing: ListMethod, trusted: dict[str, TrustedItem], seen: set[str]) -> None:
         self._listing = listing
         self._trusted = trusted
-        self._seen = seen
+        self.seen = seen
         self.texts: list[str] = []
         self.kept: list[Any] = []
         """The items that the client gets in a replacement."""
@@ -74,13 +68,13 @@ class _Page:
     def compare(self, items: list[Any]) -> None:
         key, noun = self._listing.key, self._listing.noun
         names = [item.get(key) if isinstance(item, dict) else None for item in items]
-        listed = self._seen | {name for name in names if isinstance(name, str)}
+        listed = self.seen | {name for name in names if isinstance(name, str)}
         for name, item in zip(names, items, strict=True):
             known = self._trusted.get(name) if isinstance(name, str) else None
             if known is None or not isinstance(name, str):
                 self.now.append(item)
                 self.texts.append(f"{noun} {name}: new{_resemblance(name, item, self._trusted, listed)}")
-            elif name in self._seen:
+            elif name in self.seen:
                 self.texts.append(f"{noun} {name}: listed twice")
             else:
                 self._compare_item(name, known, item)
@@ -88,7 +82,7 @@ class _Page:
     def add_removed(self) -> None:
         """Add the trusted items that no page has listed."""
         for name, item in self._trusted.items():
-            if name not in self._seen:
+            if name not in self.seen:
                 self.texts.append(f"{self._listing.noun} {name}: removed")
                 self.was.append(item.stable(item.definition))
                 self.kept.append(item.definition)
@@ -101,7 +95,7 @@ class _Page:
             self.now.append(known.stable(item))
         volatile = {member: item[member] for member in known.volatile & item.keys()}
         self.kept.append({**known.definition, **volatile} if changes else item)
-        self._seen.add(name)
+        self.seen.add(name)
 
 
 def _changes(trusted: TrustedItem, item: dict[str, Any]) -> list[str]:

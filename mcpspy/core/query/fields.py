@@ -134,7 +134,7 @@ def _dir(atom: Atom) -> QueryPart:
     values.reject_order(atom)
     wanted = next((side for side, names in SIDES.items() if atom.value.lower() in names), None)
     if wanted is None:
-        _unknown(atom, ("client", "server", "c2s", "s2c", "->", "<-"))
+        reject_unknown(atom, ("client", "server", "c2s", "s2c", "->", "<-"))
     return QueryPart(lambda item: item.side == wanted, False)
 
 
@@ -150,7 +150,7 @@ def _kind(atom: Atom) -> QueryPart:
     found = values.cached_text_test(atom)
     known = NOTES if of_note else (*KINDS, *KIND_GROUPS)
     if not atom.is_quoted and not any(map(found, known)):
-        _unknown(atom, known, () if of_note else SAME_KIND)
+        reject_unknown(atom, known, () if of_note else SAME_KIND)
     if of_note:
         return QueryPart(lambda item: not item.side and found(item.kind), False)
     return QueryPart(lambda item: found(item.kind), False)
@@ -162,7 +162,7 @@ def _status(atom: Atom) -> QueryPart:
         return values.code_test(float(atom.value), operator.eq)
     test = _state(atom.value, exact=atom.op != ":")
     if test is None:
-        _unknown(atom, STATUSES, SAME_STATUS)
+        reject_unknown(atom, STATUSES, SAME_STATUS)
     return QueryPart(test, False)
 
 
@@ -208,7 +208,7 @@ def _is(atom: Atom) -> QueryPart:
     if value in KINDS or value in SAME_KIND or value in KIND_GROUPS:
         return _kind(atom._replace(op=":" if value in SAME_KIND else "="))
     known = ("problem", "slow", "issue", "finding", *STATUSES, *KINDS, *KIND_GROUPS)
-    return _unknown(atom, known, (*SAME_STATUS, *SAME_KIND))
+    return reject_unknown(atom, known, (*SAME_STATUS, *SAME_KIND))
 
 
 def _is_slow(item: FilterItem) -> bool:
@@ -230,10 +230,12 @@ def _findings(item: FilterItem) -> Collection[str]:
 _NOUNS = {"dir": "sender", "is": "status or kind", "note": "kind of event"}
 
 
-def _unknown(atom: Atom, known: Collection[str], aliases: Collection[str] = ()) -> NoReturn:
+def reject_unknown(
+    atom: Atom, known: Collection[str], aliases: Collection[str] = (), noun: str = ""
+) -> NoReturn:
     near = difflib.get_close_matches(atom.value.lower(), (*known, *aliases), 1, 0.7)
     meant = f"did you mean {near[0]}? Use" if near else "use"
-    noun = _NOUNS.get(atom.field, atom.field)
+    noun = noun or _NOUNS.get(atom.field, atom.field)
     atom.fail(f'unknown {noun} "{atom.value}": {meant} one of {", ".join(dict.fromkeys(known))}')
 
 

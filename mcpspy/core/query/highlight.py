@@ -44,18 +44,19 @@ class Mark(NamedTuple):
 def marks_of(text: str) -> list[Mark]:
     """Return the marks of a valid filter; conditions that must not match have none."""
     node = parse_tree(text)
-    return [] if node is None else [mark for atom in _wanted(node) for mark in _marks(atom)]
+    return [] if node is None else [mark for atom in wanted(node) for mark in _marks(atom)]
 
 
-def _wanted(node: Node, *, is_negated: bool = False) -> Iterator[Atom]:
+def wanted(node: Node, *, is_negated: bool = False) -> Iterator[Atom]:
+    """Yield the conditions that must hold, each of them or one of several."""
     if isinstance(node, Atom):
         if is_negated == (node.op == "!="):
             yield node
     elif isinstance(node, Not):
-        yield from _wanted(node.part, is_negated=not is_negated)
+        yield from wanted(node.part, is_negated=not is_negated)
     else:
         for part in node.parts:
-            yield from _wanted(part, is_negated=is_negated)
+            yield from wanted(part, is_negated=is_negated)
 
 
 def _names_errors(value: str) -> bool:

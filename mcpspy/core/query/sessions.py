@@ -1,11 +1,17 @@
-"""The filter of sessions: the grammar of `core.query.parser` with the fields of a whole session."""
+"""The filter of sessions: the grammar of `core.query.parser` with the fields of a whole session.
+
+`mcpspy ls`, the terminal UI, the page and the tools for agents filter their lists with it.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
+from mcpspy.core.query.fields import reject_unknown
+from mcpspy.core.query.highlight import wanted
 from mcpspy.core.query.lexer import ORDER, PATH, REGEX, WORD, Atom, FieldTable
 from mcpspy.core.query.parser import AllOf, Node, Not, parse_tree
 from mcpspy.core.query.values import COMPARE, reject_order, text_test
@@ -17,6 +23,12 @@ PROBLEM = "problem"
 
 _TEXTS = ("id", "name", "server", "client", "revision")
 _WORDS = ("name", "server", "client", "revision", "command")
+_MISSABLE = (WORD, "name", "server", "client", "revision")
+"""Fields whose values are listed if a filter asks for one that no session has."""
+
+SHOWN_VALUES = 8
+"""Maximum number of such values."""
+
 _COUNTS = ("messages", "errors", "issues", "pending", "unanswered")
 _NAMES = (*_TEXTS, *_COUNTS, "state", "is", "since", "until", "size")
 FIELDS = FieldTable({name: name for name in _NAMES}, (*_COUNTS, "size"))
@@ -53,13 +65,40 @@ class _Part(NamedTuple):
     """True if it reads counts."""
 
 
-def parse_sessions(text: str, now: float, read_time: ReadTime) -> Test:
-    """Return the test of a filter; a blank one matches everything. Raise QueryError.
+class SessionQuery(NamedTuple):
+    text: str = ""
+    """The filter without blanks around it; empty for one that matches everything."""
+    matches: Test = lambda _: True
+    texts: tuple[Atom, ...] = ()
+    """The words and names that a session must have, each of them or one of several."""
 
-    `now` is in seconds since the epoch: `since:2h` is relative to it.
+    def no_match(self, items: Iterable[SessionItem]) -> str:
+        """Return why no session matches, if it is a word or name that none of them has; else an empty text.
+
+        The sentences name what exists instead.
+        """
+        listed = list(items)
+        for atom in self.texts:
+            test = _text(atom)
+            if not any(map(test, listed)):
+                values = list(
+                    dict.fromkeys(filter(None, (item.texts[atom.field or "name"] for item in listed)))
+                )
+                return _missing(atom, values)
+        return ""
+
+
+def parse_sessions(text: str, now: Callable[[], float], read_time: ReadTime) -> SessionQuery:
+    """Return a filter; a blank one matches everything. Raise QueryError.
+
+    `now` returns the seconds since the epoch. It is called for each test: a list is shown for hours under `since:2h`.
     """
     node = parse_tree(text, FIELDS)
-    return (lambda _: True) if node is None else _Compiler(now, read_time).part(node).test
+    if node is None:
+        return SessionQuery()
+    part = _Compiler(now, read_time).part(node)
+    texts = tuple(atom for atom in wanted(node) if atom.field in _MISSABLE)
+    return SessionQuery(text.strip(), part.test, texts)
 
 
 def read_age(text: str) -> float | None:
@@ -70,7 +109,7 @@ def read_age(text: str) -> float | None:
 
 
 class _Compiler:
-    def __init__(self, now: float, read_time: ReadTime) -> None:
+    def __init__(self, now: Callable[[], float], read_time: ReadTime) -> None:
         self._now = now
         self._read_time = read_time
 
@@ -105,33 +144,48 @@ class _Compiler:
         if field in ("state", "is"):
             known = STATES if field == "state" else (PROBLEM, *STATES)
             if value not in known:
-                atom.fail(f'unknown state "{atom.value}": use one of {", ".join(known)}')
+                reject_unknown(atom, known, noun="state")
             return _Part(lambda item: item.texts["state"] == value, False)
-        if field == "id":
-            return _Part(lambda item: item.texts["id"].startswith(value), False)
-        found = text_test(atom)
-        if field != WORD:
-            return _Part(lambda item: found(item.texts[field]), False)
-        return _Part(
-            lambda item: (
-                item.texts["id"].startswith(value) or any(found(item.texts[text]) for text in _WORDS)
-            ),
-            False,
-        )
+        return _Part(_text(atom), False)
 
     def _moment(self, atom: Atom) -> _Part:
         """Compare the start with an age (`2h`, `-2h`), or with a date and time."""
         if atom.op != ":":
             atom.fail(f"{atom.name} needs a colon: write {atom.name}:{atom.raw}")
         age = read_age(atom.value.removeprefix("-"))
-        bound = self._read_time(atom.value) if age is None else self._now - age
-        if bound is None:
+        date = self._read_time(atom.value) if age is None else None
+        if date is None and age is None:
             atom.fail(f"{atom.value} is not a time (examples: {atom.name}:2h, {atom.name}:2026-11-20)")
-        if atom.field == "since":
-            return _Part(lambda item: (at := item.started) is not None and at >= bound, False)
-        if age is None and len(atom.value) <= len("2026-11-20"):
-            bound += _AGES["d"]  # A date includes its day.
-        return _Part(lambda item: (at := item.started) is not None and at < bound, False)
+        is_since, now = atom.field == "since", self._now
+        if date is not None and not is_since and len(atom.value) <= len("2026-11-20"):
+            date += _AGES["d"]  # A date includes its day.
+
+        def test(item: SessionItem) -> bool:
+            bound = date if date is not None else now() - (age or 0.0)
+            return item.started is not None and (item.started >= bound) == is_since
+
+        return _Part(test, False)
+
+
+def _text(atom: Atom) -> Test:
+    """Return the test of a text; a word without a field is in one of several, or the beginning of an id."""
+    field, value, found = atom.field, atom.value.lower(), text_test(atom)
+    if field == "id":
+        return lambda item: item.texts["id"].startswith(value)
+    if field != WORD:
+        return lambda item: found(item.texts[field])
+    return lambda item: item.texts["id"].startswith(value) or any(found(item.texts[text]) for text in _WORDS)
+
+
+def _missing(atom: Atom, values: list[str]) -> str:
+    """Return what is missing, and the values that exist: `no name "wether": did you mean weather?`."""
+    lower = {value.lower(): value for value in values}
+    near = difflib.get_close_matches(atom.value.lower(), lower, 1, 0.6)
+    meant = f": did you mean {lower[near[0]]}?" if near else "."
+    named = f'No {atom.field} matches "{atom.value}"' if atom.field else f'Nothing contains "{atom.value}"'
+    rest = f" and {len(values) - SHOWN_VALUES} more" if len(values) > SHOWN_VALUES else ""
+    exist = f" The {atom.field or 'name'}s are {', '.join(values[:SHOWN_VALUES])}{rest}." if values else ""
+    return f"{named}{meant}{exist}"
 
 
 def _negated(part: _Part) -> _Part:

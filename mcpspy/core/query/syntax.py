@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mcpspy.core.query.fields import KIND_GROUPS, SLOW, STATUSES
+from mcpspy.core.query.sessions import STATES
 
 SYNTAX: tuple[tuple[str, str], ...] = (
     ("forecast", "a method, tool, uri … contains it; also stderr"),
@@ -25,3 +26,18 @@ SYNTAX: tuple[tuple[str, str], ...] = (
     ("-a", "not a; parentheses group: -(a or b)"),
 )
 """Filter → meaning. docs/filter.md explains the whole language."""
+
+SESSION_SYNTAX: tuple[tuple[str, str], ...] = (
+    ("weather", "a name, server, client, revision, command or URL contains it, or the id begins with it"),
+    ('"a b"', "exactly this text, without special characters"),
+    ("name:weather", "also server: client: revision: id:"),
+    ("name:*-dev", "the whole name; * is any text, ? one character"),
+    ("state:live", f"also {', '.join(STATES[1:])}"),
+    ("errors>0", "also issues, unanswered, pending, messages"),
+    ("is:problem", "errors, unanswered requests, protocol issues or a crash"),
+    ("size>10mb", "the size of the recording"),
+    ("since:2h", "started in the last two hours; also since:2026-11-20, until:7d"),
+    ("a b", "both; a or b, a|b: one of them"),
+    ("-a", "not a; parentheses group: -(a or b)"),
+)
+"""The same for filters of sessions (docs/ls.md)."""

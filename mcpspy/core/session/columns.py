@@ -35,6 +35,9 @@ FROM_CLIENT, FROM_SERVER, NO_SENDER = 0, 8, 16
 
 _KIND, _SIDE, _FAILED, _ALONE = 7, 24, 32, 64
 
+KIND = _KIND
+"""Bits of the kind in `what`, for loops over many rows: `what[row] & KIND` is faster than `Columns.kind`."""
+
 _IS_ANSWER = bytes(what & _KIND in _ANSWERS for what in range(256))
 """Translation table from `what` to 1 for responses and 0 for other rows, for whole ranges of rows."""
 

@@ -7,33 +7,18 @@ from __future__ import annotations
 
 import tomllib
 from hashlib import sha256
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from msgspec import Struct, field
 
 from mcpspy.core.jsontools import canonical_bytes
+from mcpspy.core.protocol.listing import LISTINGS, ListMethod
 from mcpspy.core.protocol.message import loads
 from mcpspy.errors import UsageError
 
 VERSION = 1
 
 HINT = "write it again with mcpspy trust"
-
-
-class TrustedListing(NamedTuple):
-    member: str
-    """Member of the result, and of the lockfile."""
-    key: str
-    """Member of an item that identifies it."""
-    noun: str
-
-
-LISTINGS = {
-    "tools/list": TrustedListing("tools", "name", "tool"),
-    "prompts/list": TrustedListing("prompts", "name", "prompt"),
-    "resources/templates/list": TrustedListing("resourceTemplates", "uriTemplate", "resource template"),
-    "resources/list": TrustedListing("resources", "uri", "resource"),
-}
 
 
 class TrustedItem(Struct, frozen=True):
@@ -74,7 +59,7 @@ class TrustedServer(Struct, kw_only=True):
     listed: tuple[str, ...] = ()
     """Listings that were reviewed, such as `tools`. Others are not compared."""
     items: dict[str, dict[str, TrustedItem]] = field(default_factory=dict)
-    """TrustedListing → name → item."""
+    """Member of the listing, such as `tools` → name → item."""
     instructions: str | None = None
     capabilities: dict[str, Any] = field(default_factory=dict)
     revision: str | None = None
@@ -151,7 +136,7 @@ def _server(table: dict[str, Any], place: str) -> TrustedServer:
     )
 
 
-def _item(table: dict[str, Any], listing: TrustedListing, place: str) -> tuple[str, TrustedItem]:
+def _item(table: dict[str, Any], listing: ListMethod, place: str) -> tuple[str, TrustedItem]:
     definition = _json(table.get("definition"), f"{place}.definition")
     name = definition.get(listing.key)
     if not isinstance(name, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import orjson
 from msgspec import Meta, Struct
@@ -36,7 +36,9 @@ from mcpspy.ui.agent.answer import (
 )
 from mcpspy.ui.agent.sessions import LoadedSession, SessionStore, age, not_a_line, session_id
 from mcpspy.ui.model.filter_items import exchange_filter
-from mcpspy.ui.report.listed_session import ListedSession
+from mcpspy.ui.report.listed_session import ListedSession, read_sessions_filter
+
+T = TypeVar("T")
 
 Name = Annotated[str, Meta(description="`last`, a session name, an id or its beginning, or a file")]
 Filter = Annotated[
@@ -59,7 +61,14 @@ LEVELS = ((4000, 200), (1000, 50), (300, 20), (100, 8), (40, 4), (16, 2))
 
 
 class ListArguments(Struct, forbid_unknown_fields=True):
-    name: Annotated[str, Meta(description="only sessions with this word in name, server or client")] = ""
+    filter: Annotated[
+        str,
+        Meta(
+            description="filter of sessions, e.g. `weather errors>0 since:1d`; terms: WORD, name: server: client: "
+            "revision: id:, state:live|ended|died|failed, errors>0, issues>0, unanswered>0, pending>0, messages>9, "
+            "size>1mb, is:problem, since:2h, until:2026-11-20; combined by and (a space), or, -TERM, ( )"
+        ),
+    ] = ""
     offset: Annotated[int, Meta(ge=0, description="sessions to skip")] = 0
     max_tokens: Budget = BUDGET
 
@@ -102,12 +111,10 @@ class ReadFacts(Struct):
 def list_sessions(store: SessionStore, arguments: ListArguments) -> AgentAnswer:
     """List the recorded sessions, the newest first, with state, length, errors, peers and command."""
     catalog = Catalog(store.folder)
-    word = arguments.name.lower()
-    found = [
-        summary
-        for summary in sessions_of(catalog)
-        if word in f"{summary.header.name} {summary.server} {summary.client}".lower()
-    ]
+    query = _parsed(read_sessions_filter, arguments.filter, "weather errors>0 since:1d")
+    items = [(summary, ListedSession(summary, catalog).item()) for summary in sessions_of(catalog)]
+    found = [summary for summary, item in items if query.matches(item)]
+    hint = "" if found else query.no_match(item for _, item in items)
     ids = [session_id(summary.header, summary.path) for summary in found]
 
     def blocks() -> Iterator[AnswerBlock]:
@@ -130,13 +137,15 @@ def list_sessions(store: SessionStore, arguments: ListArguments) -> AgentAnswer:
                 command[:120],
             )
             yield AnswerBlock(sanitize(" · ".join(filter(None, parts))), number)
+        if hint:  # It has names that peers chose.
+            yield AnswerBlock(sanitize(hint), 0)
 
     return AgentAnswer(
         f"{len(found)} sessions, the newest first: id · name · state · started · length · errors · peers · command",
         ListFacts(len(found), ids[arguments.offset : arguments.offset + 10]),
         blocks(),
-        max(len(found) - arguments.offset, 0),
-        lambda part: f"list_sessions with offset={part.last or 0}, or name",
+        max(len(found) - arguments.offset, 1 if hint else 0),
+        lambda part: f"list_sessions with offset={part.last or 0}, or a filter",
         ids[:10],
     )
 
@@ -226,12 +235,14 @@ def kept(session: LoadedSession, query: Query | None) -> Callable[[Change], bool
 
 def read_filter(text: str) -> Query | None:
     """Return the parsed filter; None if it is empty. Raise UsageError with the position of the error."""
+    return _parsed(parse, text, "tool:forecast status:error") if text.strip() else None
+
+
+def _parsed(read: Callable[[str], T], text: str, example: str) -> T:
     try:
-        return parse(text) if text.strip() else None
+        return read(text)
     except QueryError as error:
-        raise UsageError(
-            f"filter, character {error.start + 1}: {error}", "e.g. tool:forecast status:error"
-        ) from None
+        raise UsageError(f"filter, character {error.start + 1}: {error}", f"e.g. {example}") from None
 
 
 def read(store: SessionStore, arguments: ReadArguments) -> AgentAnswer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -18,12 +17,12 @@ from mcpspy.errors import UsageError
 from mcpspy.io.recording.catalog import Catalog, sessions_of
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, suggested_folder
-from mcpspy.ui.report.listed_session import FAILED, ListedSession, read_time
+from mcpspy.ui.report.listed_session import FAILED, ListedSession, read_sessions_filter, read_time
 from mcpspy.ui.text.terminal import Output, columns
 from mcpspy.ui.text.width import cells
 
 if TYPE_CHECKING:
-    from mcpspy.core.query.sessions import SessionItem
+    from mcpspy.core.query.sessions import SessionQuery
 
 EPILOG = """\
 examples:
@@ -92,13 +91,16 @@ def main(args: argparse.Namespace) -> int:
     limit = _limit(args)
     catalog = Catalog(args.dir)
     newest = sessions_of(catalog)
-    total = matching = len(newest)
+    total, hint = len(newest), ""
+    matching = total
     is_plain = args.filter is None and args.sort == STARTED  # Then no other session has to be decoded.
     found = [ListedSession(summary, catalog) for summary in newest[: limit or None if is_plain else None]]
     if args.filter is not None:
-        test = _test(args.filter)
-        found = [row for row in found if test(row.item())]
+        query = _query(args.filter)
+        items = [row.item() for row in found]
+        found = [row for row, item in zip(found, items, strict=True) if query.matches(item)]
         matching = len(found)
+        hint = "" if found else query.no_match(items)
     found.reverse()
     if args.sort != STARTED:
         found.sort(key=SORTS[args.sort])
@@ -115,7 +117,7 @@ def main(args: argparse.Namespace) -> int:
         output.line(f"  mcpspy demo{folder}               records a sample session")
     else:
         if not matching:
-            Output().line(f"None of {total:,} sessions match.")
+            Output().line(sanitize(f"None of {total:,} sessions match. {hint}".rstrip()))
             return 0
         if len(found) < matching:
             Output().line(f"{len(found)} of {matching:,} sessions; --all lists all", rows.QUIET)
@@ -135,12 +137,11 @@ def _limit(args: argparse.Namespace) -> int:
     return int(args.limit)
 
 
-def _test(text: str) -> Callable[[SessionItem], bool]:
+def _query(text: str) -> SessionQuery:
     from mcpspy.core.query.lexer import QueryError
-    from mcpspy.core.query.sessions import parse_sessions
 
     try:
-        return parse_sessions(text, time.time(), read_time)
+        return read_sessions_filter(text)
     except QueryError as error:
         raise UsageError(
             sanitize(f"--filter, character {error.start + 1}: {error}"), "see docs/ls.md"

@@ -13,9 +13,10 @@ from mcpspy.analysis.diff import ChangeSeverity, SessionDiff
 from mcpspy.analysis.lint import Finding
 from mcpspy.analysis.trust import compare, interface_of, security_findings
 from mcpspy.core.counted import counted
+from mcpspy.core.protocol.listing import LISTINGS
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
-from mcpspy.core.trust.lock import LISTINGS, TrustedServer, find, read_lock
+from mcpspy.core.trust.lock import TrustedServer, find, read_lock
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.client import ServerAddress, ServerCommand
 from mcpspy.io.lockfile import ServerIdentity, read_text, updated

@@ -10,7 +10,7 @@ from mcpspy.core.protocol.message import Failure, Request, Result
 from mcpspy.core.query.item import ExchangeItem, MessageItem, is_near_failure, reports_failure
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Note
-from mcpspy.core.session.columns import FAILURE, NOTE, REQUEST, RESULT, RowKind
+from mcpspy.core.session.columns import FAILURE, KIND, NOTE, REQUEST, RESULT, RowKind
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import Recording, RecordingState
@@ -164,7 +164,7 @@ class RowItem:
     @property
     def method(self) -> str:
         index, row = self._index, self.row
-        return "" if index.what[row] & 7 == NOTE else index.texts[index.method[row]]
+        return "" if index.what[row] & KIND == NOTE else index.texts[index.method[row]]
 
     @property
     def subject(self) -> str:
@@ -174,13 +174,13 @@ class RowItem:
     @property
     def id(self) -> str:
         index, row = self._index, self.row
-        return index.id(row) or ("null" if index.what[row] & 7 in _ANSWERS else "")
+        return index.id(row) or ("null" if index.what[row] & KIND in _ANSWERS else "")
 
     @property
     def status(self) -> str:
         """State of a request; in wire order, only the response has it."""
         index, row = self._index, self.row
-        kind = index.what[row] & 7
+        kind = index.what[row] & KIND
         if kind == REQUEST:
             return index.status(row) if self.exchanges or index.pair(row) is None else ""
         return index.status(row) if kind in _ANSWERS else ""
@@ -188,13 +188,13 @@ class RowItem:
     @property
     def latency(self) -> float | None:
         index, row = self._index, self.row
-        return index.latency(row) if self.exchanges or index.what[row] & 7 != REQUEST else None
+        return index.latency(row) if self.exchanges or index.what[row] & KIND != REQUEST else None
 
     @property
     def size(self) -> int:
         index, row = self._index, self.row
         size = index.size[row]
-        if self.exchanges and index.what[row] & 7 == REQUEST and (answer := index.pair(row)) is not None:
+        if self.exchanges and index.what[row] & KIND == REQUEST and (answer := index.pair(row)) is not None:
             return size + index.size[answer]
         return size
 
@@ -213,7 +213,7 @@ class RowItem:
     @property
     def is_failed_event(self) -> bool:
         index, row = self._index, self.row
-        if index.what[row] & 7 != NOTE:
+        if index.what[row] & KIND != NOTE:
             return False
         if index.texts[index.method[row]] == "stderr":
             return is_near_failure(row, len(index), self._failed)
@@ -221,7 +221,7 @@ class RowItem:
 
     def _failed(self, row: int) -> bool | None:
         index = self._index
-        kind = index.what[row] & 7
+        kind = index.what[row] & KIND
         if kind != NOTE:
             return kind in _ANSWERS and index.has_failed(row)
         if index.texts[index.method[row]] == "exit":

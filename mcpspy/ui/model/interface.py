@@ -14,10 +14,11 @@ from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
 from mcpspy.analysis.context import definition, size_of
+from mcpspy.core.protocol.listing import LISTINGS, ListingPages, cursor_text
 from mcpspy.core.protocol.message import Result, loads, read_frame
 from mcpspy.core.recording.decode import Frame, read_entry
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import RESULT
+from mcpspy.core.session.columns import KIND, RESULT
 from mcpspy.ui.model.session_model import IncrementalBuild
 
 DEEP = 3
@@ -102,23 +103,13 @@ def _value(value: object) -> str:
     return text if len(text) <= TYPE_WIDTH else text[: TYPE_WIDTH - 1] + "…"
 
 
-LISTS = {
-    "tools/list": "tools",
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates",
-    "prompts/list": "prompts",
-}
-"""List methods → member of the result that holds the list."""
-
 TITLES = {
     "tools/list": "Tools",
     "resources/list": "Resources",
     "resources/templates/list": "Resource templates",
     "prompts/list": "Prompts",
 }
-
-NAMED_BY = {"resources/list": "uri", "resources/templates/list": "uriTemplate"}
-"""Methods whose items are identified by a member other than the name → that member."""
+"""List methods, in the order in which they are shown."""
 
 LARGE = 32_000_000
 """Pages of more bytes are not read."""
@@ -139,8 +130,8 @@ class ListPage(NamedTuple):
     at: float
     method: str
     stream: str
-    begins: bool
-    """True if it was requested without a cursor."""
+    cursor: str | None
+    """The cursor with which it was requested; None for the first page."""
 
 
 class Capability(NamedTuple):
@@ -163,7 +154,8 @@ class Capability(NamedTuple):
 
 class PageContents(NamedTuple):
     capabilities: list[Capability]
-    has_more: bool
+    following: str | None
+    """The cursor of the next page; None for the last page."""
     trouble: str = ""
 
 
@@ -198,40 +190,43 @@ class ListPages(IncrementalBuild):
         index = self._index
         what, method, texts = index.what, index.method, index.texts
         for row in range(begin, end):
-            if what[row] & 7 == RESULT and texts[method[row]] in LISTS and index.answer(row) == row:
+            if what[row] & KIND == RESULT and texts[method[row]] in LISTINGS and index.answer(row) == row:
                 request = index.request(row)
                 assert request is not None
-                begins = not index.subject[request]
-                stream = texts[index.stream[row]]
-                self.pages.append(ListPage(row, index.at[row], texts[method[row]], stream, begins))
+                stream, cursor = texts[index.stream[row]], index.subject[request]
+                page = ListPage(
+                    row, index.at[row], texts[method[row]], stream, texts[cursor] if cursor else None
+                )
+                self.pages.append(page)
 
 
-def recent_pages(pages: Sequence[ListPage]) -> list[ListPage]:
-    """Return the pages of the last `KEPT` listings of each method."""
+def recent_pages(pages: Sequence[ListPage], listings: int = KEPT) -> list[ListPage]:
+    """Return the pages of the last listings of each method."""
     begun: dict[str, int] = {}
     kept = []
     for page in reversed(pages):
-        if begun.get(page.method, 0) < KEPT:
+        if begun.get(page.method, 0) < listings:
             kept.append(page)
-            begun[page.method] = begun.get(page.method, 0) + page.begins
+            begun[page.method] = begun.get(page.method, 0) + (page.cursor is None)
     return kept[::-1]
 
 
 def read(line: bytes, item: int, method: str) -> PageContents:
     """Return the contents of a page from its line of the recording. Slow for large pages."""
     if len(line) > LARGE:
-        return PageContents([], False, f"{len(line):,} bytes: too large to read")
+        return PageContents([], None, f"{len(line):,} bytes: too large to read")
     entry = read_entry(line)
     messages = read_frame(entry) if isinstance(entry, Frame) else []
     message = messages[item] if item < len(messages) else None
     if not isinstance(message, Result):
-        return PageContents([], False, "no longer in the file")
+        return PageContents([], None, "no longer in the file")
     try:
         members = _member_decoder.decode(message.raw_result)
-        listed = _item_decoder.decode(members.get(LISTS[method], b"[]"))
+        listed = _item_decoder.decode(members.get(LISTINGS[method].member, b"[]"))
     except (DecodeError, RecursionError) as error:
-        return PageContents([], False, f"invalid list: {error}")
-    return PageContents([_read_capability(bytes(raw), method) for raw in listed], "nextCursor" in members)
+        return PageContents([], None, f"invalid list: {error}")
+    following = cursor_text(loads(members.get("nextCursor", b"")))
+    return PageContents([_read_capability(bytes(raw), method) for raw in listed], following)
 
 
 class Capabilities:
@@ -242,7 +237,7 @@ class Capabilities:
         self._changes: list[ListingChange] = []
         self._before: dict[str, CapabilityListing] = {}
         self._compared: dict[str, tuple[CapabilityListing, ListingChange | None]] = {}
-        self._of_stream: dict[tuple[str, str], CapabilityListing] = {}
+        self._pages = ListingPages[CapabilityListing]()
 
     @property
     def changes(self) -> list[ListingChange]:
@@ -252,23 +247,25 @@ class Capabilities:
 
     def take(self, page: ListPage, contents: PageContents) -> None:
         self.streams.add(page.stream)
-        method, key = page.method, (page.method, page.stream)
-        last, joined = self.last.get(method), None if page.begins else self._of_stream.get(key)
-        if joined is None:
+        method, last = page.method, self.last.get(page.method)
+        before = None if page.cursor is None else self._pages.before(page.stream, method, page.cursor)
+        has_more = contents.following is not None
+        if before is None:
+            begins = page.cursor is None
             listing = CapabilityListing(
-                method, page.stream, page.at, contents.capabilities, page.begins, *contents[1:]
+                method, page.stream, page.at, contents.capabilities, begins, has_more, contents.trouble
             )
             self.counts[method] = self.counts.get(method, 0) + 1
             if last is not None:
                 self._settle(last)
         else:
-            capabilities = [*joined.capabilities, *contents.capabilities]
-            listing = joined._replace(
-                capabilities=capabilities, has_more=contents.has_more, trouble=contents.trouble
+            capabilities = [*before.page.capabilities, *contents.capabilities]
+            listing = before.page._replace(
+                capabilities=capabilities, has_more=has_more, trouble=contents.trouble
             )
-        if joined is None or joined is last:
+        if before is None or before.page is last:
             self.last[method] = listing
-        self._of_stream[key] = listing
+        self._pages.add(page.stream, method, listing, cursor=page.cursor, following=contents.following)
 
     def _settle(self, listing: CapabilityListing) -> None:
         """Record the changes of a listing once the next listing has begun."""
@@ -313,7 +310,7 @@ def _changed_keys(old: bytes, new: bytes) -> list[str]:
 def _read_capability(raw: bytes, method: str) -> Capability:
     value = _dict(loads(Raw(raw))) if len(raw) <= LARGE_ITEM else _only_texts(raw)
     name = _text(value, "name")
-    key = _text(value, NAMED_BY.get(method, "name"))
+    key = _text(value, LISTINGS[method].key)
     about = _text(value, "description") or _text(value, "title")
     details: list[SchemaField] = []
     tokens = 0

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from mcpspy.core.query.item import NEAR
 from mcpspy.core.query.parser import Query, parse
-from mcpspy.core.session.columns import FAILURE, NOTE, NOTIFICATION, REQUEST, RESULT
+from mcpspy.core.session.columns import FAILURE, KIND, NOTE, NOTIFICATION, REQUEST, RESULT
 from mcpspy.core.session.rule_notes import RULE
 from mcpspy.ui.model.filter_items import RowItem
 from mcpspy.ui.model.notes import OAUTH, FlowRows
@@ -287,7 +287,7 @@ class FilteredView:
         rows = index.leading(begin, end) if leaves_out else range(begin, end)
         self._seen += len(rows)
         for row in rows:
-            if what[row] & 7 == request_kind:
+            if what[row] & KIND == request_kind:
                 item.row = row
                 if not filters or matches(item) or row in held:
                     add(row)
@@ -304,7 +304,7 @@ class FilteredView:
             self._count_problem(row)
         if begin == fresh:  # A failure also changes the lines of stderr before it.
             for row in range(max(fresh - NEAR, 0), fresh):
-                if what[row] & 7 == NOTE:
+                if what[row] & KIND == NOTE:
                     self._reevaluate(row)
 
     def _reevaluate(self, row: int) -> None:
@@ -337,7 +337,7 @@ class FilteredView:
             return True
         if options.only_marked and row not in self.marked:
             return False
-        kind = index.what[row] & 7
+        kind = index.what[row] & KIND
         if kind in (RESULT, FAILURE):
             if options.exchanges and index.is_answer(row):
                 return False

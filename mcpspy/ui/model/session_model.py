@@ -27,7 +27,7 @@ from mcpspy.core.protocol.message import (
 )
 from mcpspy.core.protocol.plain_line import PAYLOAD
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
-from mcpspy.core.session.columns import NOTIFICATION, Columns, RowKind
+from mcpspy.core.session.columns import KIND, NOTIFICATION, Columns, RowKind
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Change
@@ -208,7 +208,7 @@ class SessionModel:
     def notifications_of(self, request: int, begin: int, end: int) -> Iterator[int]:
         """Yield the notifications about a request among the rows from `begin` to `end`: progress, cancellation."""
         what, pair = self.index.what, self.index.pair
-        return (row for row in range(begin, end) if what[row] & 7 == NOTIFICATION and pair(row) == request)
+        return (row for row in range(begin, end) if what[row] & KIND == NOTIFICATION and pair(row) == request)
 
     def _change(self, row: int, load: Callable[[int], AnyMessage | Note | Damaged]) -> Change:
         index = self.index

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from mcpspy.analysis.stats.quantiles import Distribution
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import NOTIFICATION, REQUEST, RowKind
+from mcpspy.core.session.columns import KIND, NOTIFICATION, REQUEST, RowKind
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.model.session_model import FAILED_STATES, IncrementalBuild
 
@@ -107,7 +107,7 @@ class StatsModel(IncrementalBuild):
         index, is_open = self._index, self._open
         what = index.what
         for row in range(begin, end):
-            kind = what[row] & 7
+            kind = what[row] & KIND
             request = index.pair(row) if kind != REQUEST else None
             if kind == NOTIFICATION:
                 self._add_notification(row, request)

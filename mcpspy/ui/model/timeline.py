@@ -13,7 +13,7 @@ from typing import Any
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import FAILURE, NOTE, NOTIFICATION, REQUEST, RESULT
+from mcpspy.core.session.columns import FAILURE, KIND, NOTE, NOTIFICATION, REQUEST, RESULT
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.model.session_model import FAILED_STATES, IncrementalBuild, SessionModel
 
@@ -141,7 +141,7 @@ class TimelineModel(IncrementalBuild):
         index, is_open = self._index, self._open
         what, is_merged = index.what, self._model.is_merged
         for row in range(begin, end):
-            kind = what[row] & 7
+            kind = what[row] & KIND
             if is_merged and kind == NOTE and index.texts[index.method[row]] == "exit":
                 self.track_of(row).close(index.at[row])
             if kind == REQUEST:
@@ -208,7 +208,7 @@ class Timeline:
         while self._done < len(index):
             begin, self._done = self._done, min(self._done + PORTION, len(index))
             for row in range(begin, self._done):
-                kind = what[row] & 7
+                kind = what[row] & KIND
                 if kind == REQUEST:
                     if index.request(row) is not None:
                         self._add(row)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import RecordingState, Summary
-from mcpspy.io.recording.session_counts import is_too_large
+from mcpspy.io.recording.session_counts import SessionCounts, is_too_large
 
 if TYPE_CHECKING:
-    from mcpspy.core.query.sessions import SessionItem
+    from mcpspy.core.query.sessions import SessionItem, SessionQuery
 
 FAILED = "failed"
 """State of a session that has ended without reaching its server."""
@@ -20,9 +22,18 @@ FAILED = "failed"
 class ListedSession:
     """A session to filter, to sort and to list."""
 
-    def __init__(self, summary: Summary, catalog: Catalog) -> None:
+    def __init__(
+        self,
+        summary: Summary,
+        catalog: Catalog,
+        counts: Callable[[Summary], SessionCounts | None] | None = None,
+    ) -> None:
+        """`counts` returns the counts that are known; without it, the session is read to count it."""
         self.summary = summary
-        self._catalog = catalog
+        self._counts = counts or catalog.counts
+        self._item: SessionItem | None = None
+        self.lacks_counts = False
+        """True if a count was asked for that is not known."""
 
     @property
     def state(self) -> str:
@@ -36,14 +47,20 @@ class ListedSession:
         return self.count("unanswered") or 0
 
     def count(self, name: str) -> int | None:
-        """Return one of the counts; None if the session was deleted in the meantime."""
+        """Return one of the counts; None if it is not known, or if the session was deleted in the meantime."""
         try:
-            number: int = getattr(self._catalog.counts(self.summary), name)
+            counts = self._counts(self.summary)
         except (OSError, McpspyError):
             return None
+        if counts is None:
+            self.lacks_counts = True
+            return None
+        number: int = getattr(counts, name)
         return number
 
     def item(self) -> SessionItem:
+        if self._item is not None:
+            return self._item
         from mcpspy.core.query.item import reports_failure
         from mcpspy.core.query.sessions import SessionItem  # Few lists have a filter.
 
@@ -60,7 +77,15 @@ class ListedSession:
         crashed = self.state in ("died", FAILED) or (
             summary.exit is not None and reports_failure(summary.exit)
         )
-        return SessionItem(texts, read_time(header.started), summary.size, self.count, crashed)
+        self._item = SessionItem(texts, read_time(header.started), summary.size, self.count, crashed)
+        return self._item
+
+
+def read_sessions_filter(text: str) -> SessionQuery:
+    """Return a filter of sessions. Raise QueryError."""
+    from mcpspy.core.query.sessions import parse_sessions
+
+    return parse_sessions(text, time.time, read_time)
 
 
 def read_time(text: str) -> float | None:

@@ -317,6 +317,7 @@ class McpspyApp(App[None]):
             self.push_screen(Palette(placeholder=hint))
 
     def action_help(self) -> None:
+        from mcpspy.core.query.syntax import SESSION_SYNTAX, SYNTAX
         from mcpspy.ui.tui.help import Group, HelpScreen, grouped
 
         groups: list[Group] = []
@@ -333,12 +334,10 @@ class McpspyApp(App[None]):
             groups += grouped(getattr(node, "HELP_NAME", ""), others)
             if held[0] in bindings:
                 groups.append(("held messages", held))
-        has_syntax = getattr(self.screen, "HELP_NAME", "") == "session"
-        self.push_screen(
-            HelpScreen(
-                groups, has_syntax=has_syntax, shows_syntax=has_syntax and isinstance(self.focused, Input)
-            )
-        )
+        languages = {"session": SYNTAX, "sessions": SESSION_SYNTAX}
+        filters = languages.get(getattr(self.screen, "HELP_NAME", ""), ())
+        is_typed = bool(filters) and isinstance(self.focused, Input)
+        self.push_screen(HelpScreen(groups, filters=filters, shows_syntax=is_typed))
 
     def bindings_of(self, node: DOMNode) -> list[Binding]:
         return in_force(node.BINDINGS, self._chosen)

@@ -17,7 +17,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from mcpspy.core.query.syntax import SYNTAX
 from mcpspy.ui.tui.bindings import GROUPS
 from mcpspy.ui.tui.widgets.base import DismissibleModal
 
@@ -142,9 +141,8 @@ def _drawn(text: Sequence[KeyLine], width: int, key: StyleType, indent: int) -> 
     return drawn
 
 
-def syntax(room: int, key: StyleType = "") -> Text:
-    """Return the page of the filter language."""
-    text: list[KeyLine] = [(example, meaning) for example, meaning in SYNTAX]
+def syntax(text: Sequence[KeyLine], room: int, key: StyleType = "") -> Text:
+    """Return the page of a filter language."""
     indent = max(cell_len(example) for example, _ in text) + 2
     return Text("\n").join(_drawn(text, room, key, indent))
 
@@ -163,12 +161,16 @@ class HelpScreen(DismissibleModal[None]):
     ]
 
     def __init__(
-        self, groups: Iterable[Group], *, has_syntax: bool = False, shows_syntax: bool = False
+        self,
+        groups: Iterable[Group],
+        *,
+        filters: Sequence[KeyLine] = (),
+        shows_syntax: bool = False,
     ) -> None:
-        """`has_syntax` adds the page of the filter language, and `shows_syntax` begins with it."""
+        """`filters` are the lines of the page of a filter language, and `shows_syntax` begins with it."""
         super().__init__()
         self._groups = list(groups)
-        self._has_syntax = has_syntax
+        self._filters = filters
         self._page = Static()
         self._box = VerticalScroll(id="help")
         self._shows_syntax = shows_syntax
@@ -183,15 +185,15 @@ class HelpScreen(DismissibleModal[None]):
 
     def action_turn(self) -> None:
         """Change between the keys and the syntax of filters."""
-        self._shows_syntax = self._has_syntax and not self._shows_syntax
+        self._shows_syntax = bool(self._filters) and not self._shows_syntax
         self._lay_out(self.app.size.width)
         self._box.scroll_home(animate=False)
 
     def _lay_out(self, width: int) -> None:
         key = self.app.get_component_styles("role--key").partial_rich_style
-        make = syntax if self._shows_syntax else partial(page, self._groups)
+        make = partial(syntax, self._filters) if self._shows_syntax else partial(page, self._groups)
         self._page.update(make(width - EDGE, key))
         self._box.border_title = "Filter syntax" if self._shows_syntax else "Keys"
         other = "keys" if self._shows_syntax else "filter syntax"
-        turn = f" · /: {other}" if self._has_syntax else ""
+        turn = f" · /: {other}" if self._filters else ""
         self._box.border_subtitle = f"esc: close{turn} · ↑↓: scroll"

@@ -34,7 +34,6 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.export.base import dumps
 from mcpspy.core.query.lexer import QueryError
 from mcpspy.core.query.parser import parse
-from mcpspy.core.query.sessions import parse_sessions
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
@@ -42,7 +41,7 @@ from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import RUN, RecordedRun, named_run
 from mcpspy.io.recording.session_counts import CountCache, is_too_large
 from mcpspy.ui.bug import keep_traceback, summary_of
-from mcpspy.ui.report.listed_session import ListedSession, read_time
+from mcpspy.ui.report.listed_session import ListedSession, read_sessions_filter
 from mcpspy.ui.views.extension import Extension
 from mcpspy.ui.web import page, reports, runs
 from mcpspy.ui.web.access import HEADERS, LOGIN, Access
@@ -146,11 +145,13 @@ class WebServer:
 
     async def _list(self, request: web.Request) -> web.Response:
         await self._scan()
-        found: Sequence[Summary] = self._sessions
+        found, hint = self._sessions, ""
         if text := request.query.get("q", "").strip():
-            found = await asyncio.to_thread(self._matching, text)
+            found, hint = await asyncio.to_thread(self._matching, text)
         listed = [self._listed(ListedSession(summary, self._catalog)) for summary in found[:LISTED]]
-        return _json({"sessions": listed, "total": len(found), "trouble": self._catalog.trouble})
+        return _json(
+            {"sessions": listed, "total": len(found), "trouble": self._catalog.trouble, "hint": hint}
+        )
 
     async def _list_runs(self, _: web.Request) -> web.Response:
         found = await self._found_runs()
@@ -165,9 +166,12 @@ class WebServer:
         counts = self._counts.of(summary)
         return None if counts is None else getattr(counts, name)
 
-    def _matching(self, text: str) -> list[Summary]:
-        test = parse_sessions(text, time.time(), read_time)
-        return [each for each in self._sessions if test(ListedSession(each, self._catalog).item())]
+    def _matching(self, text: str) -> tuple[Sequence[Summary], str]:
+        """Return the sessions that match a filter, and why there are none. Raise QueryError."""
+        query = read_sessions_filter(text)
+        items = [ListedSession(each, self._catalog).item() for each in self._sessions]
+        found = [each for each, item in zip(self._sessions, items, strict=True) if query.matches(item)]
+        return found, "" if found else sanitize(query.no_match(items))
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Send an event for each change, at most five per second, until the page closes the stream."""

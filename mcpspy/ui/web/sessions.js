@@ -53,8 +53,8 @@ class SessionTable extends LinkList {
     Object.assign(this, { compared, chosen: null, kind: "session", heads: ["name", "server", "client", "started", "duration", "messages", "errors", "issues", "state"] });
   }
 
-  showFound({ sessions, total, trouble }) {
-    this.show(sessions, total, trouble || (byId("query").value ? "No matching sessions." : "No sessions yet. Record one with mcpspy run -- COMMAND, or mcpspy demo."));
+  showFound({ sessions, total, trouble, hint }) {
+    this.show(sessions, total, trouble || (byId("query").value ? `No matching sessions. ${hint}` : "No sessions yet. Record one with mcpspy run -- COMMAND, or mcpspy demo."));
   }
 
   line(each) {

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.diff.listings import LISTINGS, by_name, compare_listed
+from mcpspy.analysis.diff.listings import by_name, compare_listed
 from mcpspy.analysis.diff.model import ChangeSeverity
 from mcpspy.analysis.diff.volatile import Tolerance
+from mcpspy.core.protocol.listing import LISTINGS
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
@@ -134,8 +135,8 @@ def test_a_removed_item_is_breaking_and_an_added_item_is_a_note(method: str) -> 
     (lost,) = compare_listed(listing, {"x": {}}, {}, tolerance=Tolerance.NONE)
     (gained,) = compare_listed(listing, {}, {"x": {}}, tolerance=Tolerance.NONE)
 
-    assert (lost.severity, lost.why) == (BREAKING, f"lost the {listing.one} x")
-    assert (gained.severity, gained.why) == (NOTE, f"gained the {listing.one} x")
+    assert (lost.severity, lost.why) == (BREAKING, f"lost the {listing.noun} x")
+    assert (gained.severity, gained.why) == (NOTE, f"gained the {listing.noun} x")
 
 
 def test_items_without_names_are_not_compared_by_name() -> None:

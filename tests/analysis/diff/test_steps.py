@@ -10,6 +10,7 @@ from mcpspy.analysis.diff.steps import SessionSteps
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Session
+from tests.analysis.pages import INTERLEAVED, WITHOUT_SESSIONS, of_pages
 
 Make = Callable[..., Session]
 Recorded = Callable[[str], Session]
@@ -134,3 +135,17 @@ def test_injected_requests_are_not_steps() -> None:
     steps = SessionSteps(Session().add_all(map(read_entry, lines)))
 
     assert [step.method for step in steps.steps] == ["ping"]
+
+
+def listings(session: Session) -> list[str]:
+    return ["".join(tool["name"] for tool in step.result["tools"]) for step in SessionSteps(session).steps]
+
+
+def test_interleaved_listings_of_two_clients_are_two_steps() -> None:
+    assert listings(WITHOUT_SESSIONS) == ["abcd"]
+    assert listings(INTERLEAVED) == ["abcd", "abcd"]
+
+
+def test_a_page_that_is_requested_again_is_a_separate_step() -> None:
+    pages = [("1", None, "ab", "2"), ("1", "2", "c", "3"), ("1", "2", "c", "3"), ("1", "3", "d", None)]
+    assert listings(of_pages(*pages)) == ["abc", "cd"]

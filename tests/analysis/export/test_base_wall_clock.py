@@ -32,3 +32,8 @@ def test_times_follow_the_calendar(started: datetime, microseconds: int) -> None
 def test_an_invalid_start_time_is_1970(started: str) -> None:
     assert WallClock(started).iso(1.5) == "1970-01-01T00:00:01.500000Z"
     assert WallClock(started).nanoseconds(-5.0) == 0
+
+
+def test_a_date_that_does_not_exist_is_1970_and_a_time_after_the_last_year_is_its_end() -> None:
+    assert WallClock("2026-02-30T00:00:00.000Z").iso(0) == "1970-01-01T00:00:00.000000Z"
+    assert WallClock("2026-02-28T00:00:00.000Z").iso(1e300) == "9999-12-31T23:59:59.999999Z"

@@ -25,6 +25,7 @@ from tests.analysis.export.sessions import (
     result,
     server,
 )
+from tests.analysis.pages import of_pages
 
 STORED = StoredRecording("key", "digest", "file://host/a.jsonl", 100, "ended", True)
 
@@ -223,6 +224,20 @@ def test_a_list_in_several_pages_loses_no_tool() -> None:
         (0, "one", True),
         (1, "two", True),
     ]
+
+
+def test_a_client_that_lists_twice_at_the_same_time_loses_no_tool() -> None:
+    pages = ("s1", None, "ab", "2"), ("s2", None, "ab", "2"), ("s1", "2", "cd", None)
+    rows = tables_of(of_pages(*pages))["tools"]
+
+    assert [(row["name"], row["digest"] is not None) for row in rows] == [(name, True) for name in "abcd"]
+
+
+def test_a_tool_that_the_last_page_of_a_server_without_sessions_lacks_is_gone() -> None:
+    pages = ("1", None, "ab", "2"), ("2", "2", "cd", None), ("3", None, "ab", "2"), ("4", "2", "d", None)
+    rows = tables_of(of_pages(*pages))["tools"]
+
+    assert [row["name"] for row in rows if row["digest"] is None] == ["c"]
 
 
 def test_a_server_without_a_name_is_unknown() -> None:

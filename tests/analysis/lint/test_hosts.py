@@ -414,6 +414,29 @@ def test_a_plain_tool_has_no_finding_on_any_host() -> None:
     assert not found(listed(tool("forecast", {**schema, "required": ["city"]})), chosen("all"))
 
 
+def test_the_tools_of_all_pages_count_and_those_of_the_listing_before_do_not() -> None:
+    names = [f"t{number}" for number in range(120)]
+    first, second = ([tool(name) for name in names[place : place + 60]] for place in (0, 60))
+    pages: list[tuple[str, dict[str, Any]]] = [
+        ("client", {"id": 1, "method": "tools/list"}),
+        ("server", {"id": 1, "result": {"tools": first, "nextCursor": "2"}}),
+        ("client", {"id": 2, "method": "tools/list", "params": {"cursor": "2"}}),
+        ("server", {"id": 2, "result": {"tools": second}}),
+    ]
+    again: list[tuple[str, dict[str, Any]]] = [
+        ("client", {"id": 1, "method": "tools/list"}),
+        ("server", {"id": 1, "result": {"tools": first}}),
+        ("server", LIST_CHANGED),
+        ("client", {"id": 2, "method": "tools/list"}),
+        ("server", {"id": 2, "result": {"tools": second}}),
+    ]
+    windsurf = chosen("windsurf")
+
+    (finding,) = [each for each in found(session(*pages), windsurf) if each.code == "HOST106"]
+    assert "120 tools" in finding.message
+    assert "HOST106" not in [each.code for each in found(session(*again), windsurf)]
+
+
 @pytest.mark.parametrize(
     ("words", "wrong"), [("cursor,netscape", "netscape"), ("", "^$"), ("none,cursor", "none")]
 )

@@ -20,10 +20,9 @@ def test_each_stream_has_a_conversation_and_only_the_latest_are_kept() -> None:
 def test_tools_are_learned_page_by_page() -> None:
     known = LintState(None)
     known.learn_tools({"tools": [{"name": "a"}, {"name": 7}, None], "nextCursor": "b"}, EntryPosition(4), b"")
-    assert known.is_listed is False
     known.learn_tools({"tools": [{"name": "b", "outputSchema": {"type": "object"}}]}, EntryPosition(6), b"")
 
-    assert (known.is_listed, list(known.tools)) == (True, ["a", "b"])
+    assert list(known.tools) == ["a", "b"]
     assert known.tools["a"].place == EntryPosition(4)
     assert known.tools["a"].output is None
     assert known.tools["b"].output is not None

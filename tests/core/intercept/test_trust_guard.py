@@ -13,7 +13,7 @@ import pytest
 from mcpspy.core.intercept.actions import AddNote, Decision, Forward, Inject, Substitute
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.intercept.trust_guard import ON_CHANGE, TrustGuard
-from mcpspy.core.intercept.trust_listing import MOST_PAGES
+from mcpspy.core.protocol.listing import MAX_OPEN_LISTINGS
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.rules.model import Rules
 from mcpspy.core.trust.lock import TrustedServer
@@ -373,13 +373,22 @@ def test_a_result_without_a_request_is_compared_by_its_members() -> None:
         assert bool(differences(decision)) == (isinstance(result, dict) and "tools" in result)
 
 
+def test_a_removed_tool_is_noticed_over_the_pages_of_a_server_without_sessions() -> None:
+    peers = Peers("block")
+    peers.answered("tools/list", {"tools": [ECHO], "nextCursor": "2"}, stream="1")
+    decision = peers.answered("tools/list", {"tools": []}, {"cursor": "2"}, stream="2")
+
+    assert differences(decision) == ["tool add: removed"]
+    assert received(decision, None) == {"tools": [ADD]}
+
+
 def test_of_very_many_open_cursors_the_oldest_is_forgotten() -> None:
     peers = Peers("block")
-    for page in range(MOST_PAGES + 1):
+    for page in range(MAX_OPEN_LISTINGS + 1):
         peers.answered("tools/list", {"tools": [ECHO], "nextCursor": f"{page}"})
     removed = {f"{page}": differences(peers.answered("tools/list", {"tools": []}, {"cursor": f"{page}"}))
-               for page in (0, MOST_PAGES)}  # fmt: skip
-    assert removed == {"0": [], f"{MOST_PAGES}": ["tool add: removed"]}
+               for page in (0, MAX_OPEN_LISTINGS)}  # fmt: skip
+    assert removed == {"0": [], f"{MAX_OPEN_LISTINGS}": ["tool add: removed"]}
 
 
 def test_rules_change_what_the_lockfile_has_corrected() -> None:

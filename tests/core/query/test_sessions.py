@@ -30,7 +30,7 @@ def read_time(text: str) -> float | None:
 
 
 def matches(text: str, session: SessionItem = SESSION) -> bool:
-    return parse_sessions(text, NOW, read_time)(session)
+    return parse_sessions(text, lambda: NOW, read_time).matches(session)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +105,8 @@ def test_counts_are_read_last() -> None:
     [
         ("sever:x", "did you mean server:?"),
         ("state:ran", "use one of live, ended, died, failed"),
+        ("state:end", 'unknown state "end": did you mean ended? Use one of live'),
+        ("is:problems", 'unknown state "problems": did you mean problem? Use one of problem, live'),
         ("since:soon", "examples: since:2h, since:2026-11-20"),
         ("since>2h", "needs a colon"),
         ("errors>many", "errors>0"),
@@ -120,6 +122,50 @@ def test_a_mistake_is_named(text: str, error: str) -> None:
     with pytest.raises(QueryError) as caught:
         matches(text)
     assert error in str(caught.value)
+
+
+def test_an_age_is_relative_to_the_time_of_the_test() -> None:
+    times = iter([NOW, NOW + 7200])
+    query = parse_sessions("since:3h", lambda: next(times), read_time)
+
+    assert [query.matches(SESSION), query.matches(SESSION)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "name:wether",
+            'No name matches "wether": did you mean weather-dev? The names are weather-dev, memory.',
+        ),
+        (
+            "name:memry errors>0",
+            'No name matches "memry": did you mean memory? The names are weather-dev, memory.',
+        ),
+        ("nothing", 'Nothing contains "nothing". The names are weather-dev, memory.'),
+        ("server:sqlite", 'No server matches "sqlite". The servers are weather 2.0.'),
+        ("(client:host or client:cursor) state:live", 'No client matches "cursor". The clients are host 1.'),
+        ("weather errors>9", ""),
+        ("-name:memory -name:weather", ""),
+        ("state:live", ""),
+    ],
+)
+def test_if_nothing_matches_a_name_that_no_session_has_is_reported_with_those_that_exist(
+    text: str, reason: str
+) -> None:
+    memory = SESSION._replace(
+        texts={**TEXTS, "id": "ff00", "name": "memory", "server": "", "command": "uvx mem"}
+    )
+
+    assert parse_sessions(text, lambda: NOW, read_time).no_match([SESSION, SESSION, memory]) == reason
+
+
+def test_of_many_names_the_first_are_shown() -> None:
+    sessions = [SESSION._replace(texts={**TEXTS, "name": f"s{number:02}"}) for number in range(12)]
+
+    reason = parse_sessions("name:x", lambda: NOW, read_time).no_match(sessions)
+    assert reason.endswith("The names are s00, s01, s02, s03, s04, s05, s06, s07 and 4 more.")
+    assert parse_sessions("name:x", lambda: NOW, read_time).no_match([]) == 'No name matches "x".'
 
 
 @given(TYPED)

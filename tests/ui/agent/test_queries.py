@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,14 +45,43 @@ def test_sessions_are_listed_with_state_errors_and_peers(make_recording: Make, s
     make_recording(name="after", exit_code=None)
 
     answer = list_sessions(store, ListArguments())
-    (line,) = texts(list_sessions(store, ListArguments(name="BEFORE")))
+    (line,) = texts(list_sessions(store, ListArguments(filter="BEFORE errors>0 since:1h -state:died")))
 
     assert answer.summary.startswith("2 sessions")
-    assert (
-        " · before · ended · 0 s ago · 1.00 s, 6 lines · 1 errors · tested 2 → tested 2 · 2025-11-25 · tested --x"
-        in line
+    assert re.search(
+        " · before · ended · [0-9]+ s ago · 1.00 s, 6 lines · 1 errors · tested 2 → tested 2 · 2025-11-25 · tested --x",
+        line,
     )
     assert any(" · after · died · " in text for text in texts(answer))
+
+
+def test_a_filter_of_sessions_without_a_match_names_the_sessions_that_exist(
+    make_recording: Make, store: SessionStore
+) -> None:
+    make_recording(name="weather")
+    wanted = ListArguments(filter="name:wether")
+    answer = list_sessions(store, wanted)
+
+    assert answer.summary.startswith("0 sessions")
+    assert texts(answer) == ['No name matches "wether": did you mean weather? The names are weather.']
+    shown = rendered(list_sessions(store, wanted), 1000, store.gated)
+    assert ("omitted" in shown.structured, "did you mean weather?" in shown.text) == (False, True)
+    assert texts(list_sessions(store, ListArguments(filter="errors>9"))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("state:live eror>0", "filter, character 12: unknown field eror: did you mean errors>?"),
+        ("state:liv", 'filter, character 7: unknown state "liv": did you mean live?'),
+        ("tool:forecast", "filter, character 1: unknown field tool: the fields are id, name"),
+    ],
+)
+def test_an_invalid_filter_of_sessions_is_an_error_with_a_suggestion(
+    store: SessionStore, text: str, message: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        list_sessions(store, ListArguments(filter=text))
 
 
 def test_a_long_list_continues_at_an_offset(make_recording: Make, store: SessionStore) -> None:
@@ -60,7 +90,7 @@ def test_a_long_list_continues_at_an_offset(make_recording: Make, store: Session
     shown = rendered(list_sessions(store, ListArguments(offset=2)), 400, store.gated).structured
     seen = shown["recorded"].count(" · tested · ")
 
-    assert shown["omitted"] == f"{28 - seen} more; list_sessions with offset={2 + seen}, or name"
+    assert shown["omitted"] == f"{28 - seen} more; list_sessions with offset={2 + seen}, or a filter"
 
 
 def test_a_request_and_its_response_are_one_row(make_recording: Make, store: SessionStore) -> None:

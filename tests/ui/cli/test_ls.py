@@ -208,7 +208,9 @@ def test_sessions_are_filtered_and_sorted(many: Path, capsys: pytest.CaptureFixt
     main(["ls", "--dir", str(many), "--sort", "errors", "-n", "12"])
     assert all(number % 5 == 0 for number in ids(capsys.readouterr().out))
     main(["ls", "--dir", str(many), "-q", "name:other"])
-    assert capsys.readouterr().out == "None of 60 sessions match.\n"
+    assert capsys.readouterr().out == (
+        'None of 60 sessions match. No name matches "other". The names are n2, n1, n0.\n'
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mcpspy.core.protocol.listing import LISTINGS
 from mcpspy.ui.model import interface as module
 from mcpspy.ui.model.interface import Capabilities, ListPages, read, recent_pages
 from tests.ui.tui.panels.panels import Lines, every_recording, recorded
@@ -28,7 +29,7 @@ class Session(Lines):
         """Record a request for a page, and its response."""
         self.number += 1
         params = {"cursor": cursor} if cursor is not None else {}
-        result: dict[str, Any] = {module.LISTS[method]: list(capabilities)}
+        result: dict[str, Any] = {LISTINGS[method].member: list(capabilities)}
         if more is not None:
             result["nextCursor"] = more
         for side, what in (("client", {"method": method, "params": params}), ("server", {"result": result})):
@@ -41,7 +42,7 @@ def offered(lines: Lines) -> Capabilities:
     pages = ListPages(lines.log)
     pages.advance(lambda: True)
     offer = Capabilities()
-    for page in recent_pages(pages.pages):
+    for page in recent_pages(pages.pages, module.KEPT):
         where = lines.log.index.where(page.row)
         offer.take(page, read(lines.log.read(*where[:3]), where.item, page.method))
     return offer
@@ -128,6 +129,15 @@ def test_pages_of_two_http_sessions_are_not_mixed() -> None:
         "s2",
         {"s1", "s2"},
     )
+
+
+def test_the_pages_of_a_server_without_sessions_are_joined() -> None:
+    session = Session()
+    session.list(tool("a"), more="2", stream="1")
+    session.list(tool("b"), cursor="2", stream="2")
+    offer = offered(session)
+
+    assert (names(offer), offer.last["tools/list"].is_whole) == (["a", "b"], True)
 
 
 def test_the_four_lists_are_distinguished() -> None:

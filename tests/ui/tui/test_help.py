@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from textual.binding import Binding
 
-from mcpspy.core.query.syntax import SYNTAX
+from mcpspy.core.query.syntax import SESSION_SYNTAX, SYNTAX
 from mcpspy.ui.tui.app import McpspyApp
 from mcpspy.ui.tui.detail.pane import DetailPane
 from mcpspy.ui.tui.help import Group, HelpScreen, grouped, lines, name, page
@@ -111,13 +111,17 @@ async def test_f1_shows_the_syntax_while_a_filter_is_typed(opened: Any, make_rec
         await screen.shows("Filter syntax")
 
 
-async def test_the_list_of_sessions_has_another_syntax(opened: Any, make_recording: Make) -> None:
+async def test_the_list_of_sessions_has_the_syntax_of_its_filter(opened: Any, make_recording: Make) -> None:
     make_recording()
     async with opened(size=(80, 24)) as screen:
         await screen.shows("1 session")
-        await screen.press("question_mark", "slash")
-        await screen.shows("Keys", "open session")
-        assert "filter syntax" not in screen.text
+        await screen.press("question_mark")
+        await screen.shows("Keys", "open session", "/: filter syntax")
+        await screen.press("slash")
+        await screen.shows("Filter syntax", *(example for example, _ in SESSION_SYNTAX))
+        assert not screen.app.screen.query_one("#help").max_scroll_y
+        await screen.press("escape", "slash", "f1")
+        await screen.shows("Filter syntax", "is:problem")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 20), (110, 30), (200, 50)])

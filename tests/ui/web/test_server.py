@@ -99,6 +99,11 @@ async def test_sessions_are_filtered_as_by_ls(server: Served) -> None:
     (session,) = found["sessions"]
     assert (session["key"], session["counts"]["errors"]) == ("b5d36025", 6)
     assert "error" in await server.get("sessions", q="errors>x")
+    wrong = await server.get("sessions", q="name:a eror>0")
+    assert (wrong["error"][:48], wrong["start"]) == ("unknown field eror: did you mean errors>? Put a ", 7)
+    none = await server.get("sessions", q="name:everithing")
+    assert none["total"] == 0
+    assert none["hint"].startswith('No name matches "everithing": did you mean everything-sdk-')
 
 
 async def test_a_wrong_request_is_answered_with_one_line(server: Served) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
@@ -17,13 +16,6 @@ _TEXT = '{"type":"text","text":"a"}'
 _IMAGE = '{"type":"image","data":"aGk=","mimeType":"image/png"}'
 _LIST = '> {"id":2,"method":"resources/list"}\n< {"id":2,"result":{"resources":[{"name":"a","uri":"%s"}]}}'
 _ICON = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"},"icons":[%s]}]}}'
-
-LISTS = {"tools/list": "tools", "resources/list": "resources", "resources/templates/list": "resourceTemplates", "prompts/list": "prompts"}  # fmt: skip
-
-
-def listed_of(event: LintEvent) -> list[dict[str, Any]]:
-    """Return the items of a listing."""
-    return event.listed(LISTS.get(event.method, ""))
 
 
 result = RuleGroup(RULES, on=SHAPED, page="2025-11-25/server/resources#resource", beyond_plain=True)

@@ -240,8 +240,8 @@ def too_many(event: LintEvent) -> Iterator[Report]:
     """The limit applies to the tools of all servers together. Offer fewer, or let the user choose groups of tools by an
     option of the server.
     """
-    if event.result.get("nextCursor") is None:
-        names = {str(tool.get("name")) for tool in event.listed("tools")} | event.state.tools.keys()
+    if event.listing.listing.following is None:
+        names = set(event.listing.names)
         for host in event.state.hosts:
             for limit in host.of("tools"):
                 if len(names) > limit.max:

@@ -13,7 +13,8 @@ from mcpspy.analysis.lint.event import LintEvent, objects
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import CALLED, LEGACY, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.rules.methods import has_capability
-from mcpspy.analysis.lint.state import LISTED_BY
+from mcpspy.analysis.lint.state import ANNOUNCED
+from mcpspy.core.protocol.listing import EVERY_LISTING
 from mcpspy.core.protocol.message import Failure, Request, decoded, loads, raw_members
 from mcpspy.core.protocol.spec import META, MODERN
 
@@ -68,7 +69,7 @@ meta = RuleGroup(
     in_meta=True,
 )
 cursor = RuleGroup(RULES, valid=_PAGES % "")
-listing = RuleGroup(RULES, on=EventKind.RESULT, about=tuple(LISTED_BY))
+listing = RuleGroup(RULES, on=EventKind.RESULT, about=tuple(ANNOUNCED))
 
 
 @lru_cache(maxsize=256)
@@ -89,8 +90,8 @@ def _metas(event: LintEvent) -> list[dict[str, Raw]]:
     """Return the members of `_meta` in params or a result, and in the items of a list."""
     raw = event.what.body.meta  # type: ignore[union-attr]  # Of all three kinds.
     found = [raw_members(raw)] if raw and bytes(raw)[:1] == b"{" else []
-    if event.method in LISTED_BY and b'"_meta"' in event.data:
-        items = objects([item.get("_meta") for item in event.listed(LISTED_BY[event.method][0])])
+    if event.method in EVERY_LISTING and b'"_meta"' in event.data:
+        items = objects([item.get("_meta") for item in event.listed(EVERY_LISTING[event.method].member)])
         found += [dict.fromkeys(item, Raw()) for item in items]
     return found
 
@@ -161,7 +162,7 @@ def reserved_keys(event: LintEvent) -> Iterable[Report]:
     "cursor that the server did not provide",
     page="2025-11-25/server/utilities/pagination#implementation-guidelines",
     on=(EventKind.REQUEST, EventKind.FAILURE),
-    about=(*LISTED_BY, "resources/templates/list", "tasks/list"),
+    about=(*EVERY_LISTING, "tasks/list"),
     invalid=_PAGES.replace('"cursor":"p"', '"cursor":"2"') % "",
 )
 def invented_cursor(event: LintEvent) -> Iterator[Report]:
@@ -181,7 +182,7 @@ def invented_cursor(event: LintEvent) -> Iterator[Report]:
     "pages of one list with different cacheScope",
     page="2026-07-28/server/utilities/caching#interaction-with-pagination",
     on=EventKind.RESULT,
-    about=(*LISTED_BY, "resources/templates/list", "tasks/list"),
+    about=(*EVERY_LISTING, "tasks/list"),
     invalid=_NOW + _PAGES % ',"cacheScope":"public"',
 )
 def cache_scope(event: LintEvent) -> Iterator[Report]:
@@ -226,7 +227,7 @@ def unannounced(event: LintEvent) -> Iterator[Report]:
 def other_order(event: LintEvent) -> Iterator[Report]:
     """The same tools should always be listed in the same order: clients and models cache the beginning of a prompt."""
     found = event.listing
-    if found.before not in (None, found.names) and found.is_complete and not found.is_changed:
+    if found.before not in (None, found.names) and found.listing.is_whole and not found.is_changed:
         yield Report("the same tools in another order than before", "")
 
 

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from mcpspy.analysis.lint.event import LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
-from mcpspy.analysis.lint.rules.content import LISTS, listed_of
 from mcpspy.analysis.lint.rules.stateless import CALL, DONE
-from mcpspy.analysis.lint.state import KEPT, LISTED_BY
+from mcpspy.core.protocol.listing import LISTINGS, joined
 from mcpspy.core.protocol.message import Request, decoded, text
 from mcpspy.core.protocol.spec import MODERN, SERVER
 from mcpspy.core.session.exchange import State
@@ -42,7 +41,7 @@ progress = RuleGroup(
 )
 by_level = RuleGroup(RULES, on=EventKind.NOTIFICATION, about="notifications/message")
 listing = RuleGroup(
-    RULES, page="2025-11-25/server/utilities/pagination", on=EventKind.RESULT, about=tuple(LISTS)
+    RULES, page="2025-11-25/server/utilities/pagination", on=EventKind.RESULT, about=tuple(LISTINGS)
 )
 rule = RuleGroup(RULES)
 
@@ -173,10 +172,10 @@ def unsolicited_log(event: LintEvent) -> Iterator[Report]:
 )
 def duplicate_name(event: LintEvent) -> Iterator[Report]:
     """Names (for resources: URIs) must be unique within a server. A client cannot choose between duplicates."""
-    key = {"resources/list": "uri", "resources/templates/list": "uriTemplate"}.get(event.method, "name")
-    names = Counter(name for item in listed_of(event) if isinstance(name := item.get(key), str))
-    if event.method in LISTED_BY:
-        names.update(set(names) & set(event.listing.earlier_pages))
+    listing = event.listing.listing
+    names = Counter(listing.page)
+    if listing.before is not None:
+        names.update(names.keys() & set(joined(listing.before)))
     for name, count in names.items():
         if count > 1:
             yield Report(f"{name[:80]} is listed {count} times", name)
@@ -195,14 +194,8 @@ def endless(event: LintEvent) -> Iterator[Report]:
     """The cursor of the next page was already used in this listing, so a client that reads all pages never finishes.
     Omit `nextCursor` on the last page.
     """
-    used = event.conversation.cursors.setdefault(event.method, set())
-    requested = decoded(event.request.body.cursor)
-    if not isinstance(requested, str) or len(used) >= KEPT:
-        used.clear()
-    if isinstance(requested, str):
-        used.add(requested)
     following = event.result.get("nextCursor")
-    if isinstance(following, str) and following in used:
+    if isinstance(following, str) and event.listing.listing.is_endless:
         yield Report(f"nextCursor {following[:60]!r} was already used", following)
 
 

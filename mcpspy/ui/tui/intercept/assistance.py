@@ -23,11 +23,11 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.model.interface import (
     Capabilities,
     CapabilityListing,
-    ListPage,
     ListPages,
     SchemaField,
     fields,
     read,
+    recent_pages,
 )
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.tui.session.background import SLICE
@@ -233,11 +233,8 @@ async def read_listings(model: SessionModel) -> Assistance:
         until = time.perf_counter() + SLICE
         pages.advance(lambda until=until: time.perf_counter() < until)  # type: ignore[misc]
         await asyncio.sleep(0)
-    last: dict[str, list[ListPage]] = {}
-    for page in pages.pages:
-        last[page.method] = [page] if page.begins else [*last.get(page.method, []), page]
     listings = Capabilities()
-    for page in [page for found in last.values() for page in found]:
+    for page in recent_pages(pages.pages, 1):
         if pages.is_replaced:
             break
         where = model.index.where(page.row)

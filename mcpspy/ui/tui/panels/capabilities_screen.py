@@ -17,7 +17,6 @@ from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
 from mcpspy.ui.model.interface import (
-    LISTS,
     TITLES,
     Capabilities,
     Capability,
@@ -64,7 +63,7 @@ def lines(
     """Return all rows of the panel; only items in `opened` take more than one row."""
     return [
         *_peers(index, width),
-        *(row for method in LISTS for row in _listing(method, offer, opened, width, cache)),
+        *(row for method in TITLES for row in _listing(method, offer, opened, width, cache)),
         *_changes(offer, width),
     ]
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import chain
+from pathlib import Path
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -24,10 +25,20 @@ from mcpspy.io.recording.catalog import Catalog, Sessions
 from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of
 from mcpspy.io.recording.session_counts import CountCache
 from mcpspy.ui.demo.client import record
+from mcpspy.ui.report.listed_session import ListedSession
 from mcpspy.ui.tui.bindings import SESSIONS_KEYS
 from mcpspy.ui.tui.session.base import RunOpener
 from mcpspy.ui.tui.sessions.filter import SessionFilterBar
-from mcpspy.ui.tui.sessions.session_list import SessionList, about, command, nothing, question, refusal, title
+from mcpspy.ui.tui.sessions.session_list import (
+    SessionList,
+    about,
+    command,
+    nothing,
+    question,
+    refusal,
+    title,
+    undecided,
+)
 from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.footer import KeyFooter
@@ -38,6 +49,9 @@ EVERY = 1.0
 
 SESSION_SCREEN = "mcpspy.ui.tui.session.screen"
 FLASH = 4.0
+
+REST = 10
+"""Factor for the pause between two filterings while sessions are counted, relative to the duration of the last one."""
 
 
 class SessionsScreen(Screen[None]):
@@ -53,6 +67,14 @@ class SessionsScreen(Screen[None]):
         self._counts = CountCache(catalog)
         self._sessions: Sequence[Summary] = []
         self._has_looked = False
+        self._listed: dict[Path, ListedSession] = {}
+        """The sessions that were filtered last."""
+        self._undecided: list[Summary] = []
+        """Sessions whose counts decide whether they match the filter, and are not known."""
+        self._hint = ""
+        """The reason why no session matches the filter."""
+        self._filtered_again = 0.0
+        """Monotonic time before which new counts do not make the sessions be filtered again."""
         self._elsewhere: list[str] = []
         """Other folders that have live sessions, searched once, if this folder has no sessions."""
         self._wanted = asyncio.Event()
@@ -99,7 +121,7 @@ class SessionsScreen(Screen[None]):
         self._bar.open()
 
     def action_leave(self) -> None:
-        if self._bar.filter.text or self._bar.has_class("-open"):
+        if self._bar.active.text or self._bar.has_class("-open"):
             self._bar.clear()
         else:
             self._list.unmark()
@@ -241,6 +263,8 @@ class SessionsScreen(Screen[None]):
             is_done = await asyncio.to_thread(self._counts.work, wanted)
             if self._counts.news != before:
                 self._list.refresh()
+                if self._undecided and time.monotonic() > self._filtered_again:
+                    self._show()
         return is_done
 
     async def _delete(self, sessions: list[Summary], live: int) -> None:
@@ -276,15 +300,40 @@ class SessionsScreen(Screen[None]):
         self.set_timer(FLASH, self._update_status)
 
     def _show(self) -> None:
-        shown = self._bar.filter(self._sessions)
+        shown = self._matching()
         has_rest = not self._has_looked or self._catalog.trouble
-        self._list.empty = [] if has_rest else nothing(len(self._sessions), self._elsewhere)
+        self._list.empty = [] if has_rest else nothing(len(self._sessions), self._elsewhere, self._hint)
         compared = self._list.compared
         self._list.forget_all_but(self._sessions)
         if self._list.compared != compared:
             self.refresh_bindings()
         self._list.show(shown)
         self._update_status()
+
+    def _matching(self) -> Sequence[Summary]:
+        """Return the sessions that match the filter; one whose counts decide on that and are not known does not."""
+        query, self._undecided, self._hint = self._bar.active, [], ""
+        if not query.text:
+            return self._sessions
+        began = time.monotonic()
+        known = self._listed  # Their items take longer to make than to test.
+        listed = [
+            each
+            if (each := known.get(summary.path)) is not None and each.summary is summary
+            else ListedSession(summary, self._catalog, self._counts.of)
+            for summary in self._sessions
+        ]
+        self._listed = {each.summary.path: each for each in listed}
+        found = []
+        for each in listed:
+            each.lacks_counts = False
+            if query.matches(each.item()) and not each.lacks_counts:
+                found.append(each.summary)
+        self._undecided = [each.summary for each in listed if each.lacks_counts]
+        if not found:
+            self._hint = query.no_match(each.item() for each in listed)
+        self._filtered_again = time.monotonic() + REST * (time.monotonic() - began)
+        return found
 
     def _update_status(self) -> None:
         if self._keys.is_attached:  # Else the screen is being closed.
@@ -304,6 +353,8 @@ class SessionsScreen(Screen[None]):
             return f"diff {name or 'this session'} with … (d on another session, esc to cancel)", rows.OPEN
         if self._demo is not None:
             return "recording a demo session …", rows.OPEN
+        if self._undecided:
+            return undecided(self._undecided), rows.OPEN
         return sanitize(f"watching {self._catalog.folder}"), rows.QUIET
 
 

@@ -214,16 +214,34 @@ def title(shown: int, sessions: Sequence[Summary], marked: int) -> tuple[list[Pi
     return [("mcpspy", "title"), (" · sessions", None)], counts
 
 
-def nothing(sessions: int, elsewhere: Sequence[str] = ()) -> list[Piece]:
-    """Return the text of an empty list; `elsewhere` are other folders that have live sessions."""
+def nothing(sessions: int, elsewhere: Sequence[str] = (), hint: str = "") -> list[Piece]:
+    """Return the text of an empty list.
+
+    `elsewhere` are other folders that have live sessions; `hint` is why no session matches the filter.
+    """
     if sessions:
-        return [(f"0 of {counted(sessions, 'session')} match. Press esc to clear the filter.", None)]
+        none: list[Piece] = [
+            (f"0 of {counted(sessions, 'session')} match. Press esc to clear the filter.", None)
+        ]
+        return [*none, ("", None), (sanitize(hint), rows.QUIET)] if hint else none
     if not elsewhere:
         return EMPTY
     options: list[Piece] = [
         (sanitize(f"    mcpspy tui --dir {shlex.quote(one)}"), "title") for one in elsewhere
     ]
     return [("No sessions in this folder. Sessions of another folder are live:", None), ("", None), *options]
+
+
+def undecided(sessions: Sequence[Summary]) -> str:
+    """Return the status while a filter depends on counts that are not known; there is at least one such session."""
+    large = sum(map(is_too_large, sessions))
+    parts = [
+        f"counting the messages of {counted(len(sessions) - large, 'session')} …"
+        if len(sessions) > large
+        else "",
+        f"{counted(large, 'session')} too large to count here: mcpspy ls -q counts them" if large else "",
+    ]
+    return " · ".join(filter(None, parts))
 
 
 def about(summary: Summary | None) -> list[Piece]:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.model.interface import LISTS, Capabilities, ListPage, SchemaField, read
+from mcpspy.core.protocol.listing import LISTINGS
+from mcpspy.ui.model.interface import Capabilities, ListPage, SchemaField, read
 from mcpspy.ui.tui.intercept.assistance import ABOUT, Assistance, JsonPosition, position_at, schema_lines
 
 SCHEMA: dict[str, Any] = {
@@ -38,9 +39,9 @@ LISTED = {
 def assistance() -> Assistance:
     listings = Capabilities()
     for row, (method, items) in enumerate(LISTED.items()):
-        message = {"jsonrpc": "2.0", "id": row, "result": {LISTS[method]: items}}
+        message = {"jsonrpc": "2.0", "id": row, "result": {LISTINGS[method].member: items}}
         line = json.dumps({"t": 1.0, "from": "server", "msg": message}).encode()
-        listings.take(ListPage(row, 1.0, method, "", True), read(line, 0, method))
+        listings.take(ListPage(row, 1.0, method, "", None), read(line, 0, method))
     return Assistance(listings.last)
 
 

@@ -16,7 +16,7 @@ TOOL = Capability(
     details=[SchemaField("text\x07", "string", True, "what")],
     data=b"{}",
 )
-PAGE = ListPage(0, 0.5, "tools/list", "", True)
+PAGE = ListPage(0, 0.5, "tools/list", "", None)
 
 
 def offer(*contents: PageContents) -> Capabilities:
@@ -32,11 +32,11 @@ def text(found: Capabilities, opened: set[Key] | None = None, width: int = 80) -
 
 
 def test_a_tool_is_one_line_until_it_is_opened() -> None:
-    folded = text(offer(PageContents([TOOL], False)))
+    folded = text(offer(PageContents([TOOL], None)))
     assert "  ▸ echo 1 required writes\\nit" in folded
     assert not any("string required" in line for line in folded)
 
-    opened = text(offer(PageContents([TOOL], False)), {("tools/list", 0)})
+    opened = text(offer(PageContents([TOOL], None)), {("tools/list", 0)})
     place = opened.index("  ▾ echo")
     assert opened[place + 1 : place + 4] == [
         "      writes",
@@ -46,7 +46,7 @@ def test_a_tool_is_one_line_until_it_is_opened() -> None:
 
 
 def test_a_folded_list_hides_its_items() -> None:
-    assert not any("echo" in line for line in text(offer(PageContents([TOOL], False)), {("tools/list", -1)}))
+    assert not any("echo" in line for line in text(offer(PageContents([TOOL], None)), {("tools/list", -1)}))
 
 
 def test_a_missing_list_is_reported() -> None:
@@ -55,17 +55,17 @@ def test_a_missing_list_is_reported() -> None:
 
 def test_a_list_shows_its_time_and_missing_pages() -> None:
     assert "▾ Tools (1, listed at 0.500 s, further pages not requested)" in text(
-        offer(PageContents([TOOL], True))
+        offer(PageContents([TOOL], "2"))
     )
-    assert "  too large" in text(offer(PageContents([], False, "too large")))
+    assert "  too large" in text(offer(PageContents([], None, "too large")))
     later = Capabilities()
-    later.take(PAGE._replace(begins=False), PageContents([TOOL], False))
+    later.take(PAGE._replace(cursor="2"), PageContents([TOOL], None))
     assert "▾ Tools (1, listed at 0.500 s, first page not recorded)" in text(later)
 
 
 def test_a_change_is_one_wrapped_sentence() -> None:
     other = TOOL._replace(key="new", name="new")
-    found = offer(PageContents([TOOL], False), PageContents([other], False))
+    found = offer(PageContents([TOOL], None), PageContents([other], None))
     said = text(found)
     assert said[-2:] == ["Changes between listings", "  Tools at 0.500 s: added new; removed echo"]
     assert all(len(line) <= 30 for line in text(found, width=30)[-3:])
@@ -73,20 +73,20 @@ def test_a_change_is_one_wrapped_sentence() -> None:
 
 def test_equal_listings_are_reported_as_unchanged() -> None:
     assert (
-        text(offer(PageContents([TOOL], False), PageContents([TOOL], False)))[-1]
+        text(offer(PageContents([TOOL], None), PageContents([TOOL], None)))[-1]
         == "No changes between listings"
     )
-    assert "No changes between listings" not in text(offer(PageContents([TOOL], False)))
+    assert "No changes between listings" not in text(offer(PageContents([TOOL], None)))
 
 
 def test_several_http_sessions_are_shown() -> None:
     found = Capabilities()
     for stream in ("s1", "s2"):
-        found.take(PAGE._replace(stream=stream), PageContents([TOOL], False))
+        found.take(PAGE._replace(stream=stream), PageContents([TOOL], None))
     assert any("last requested by HTTP session s2" in line for line in text(found))
 
 
 def test_a_changed_item_is_named_with_its_changed_members() -> None:
     changed = TOOL._replace(data=b'{"description":"other"}')
-    found = offer(PageContents([TOOL], False), PageContents([changed], False))
+    found = offer(PageContents([TOOL], None), PageContents([changed], None))
     assert text(found)[-1] == "  Tools at 0.500 s: changed echo (description)"

@@ -11,9 +11,18 @@ from mcpspy.core.recording.decode import Note
 from mcpspy.io.recording.reader import RecordingState
 from mcpspy.io.recording.session_counts import LARGEST
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.tui.sessions.session_list import EMPTY, about, command, nothing, question, refusal, title
+from mcpspy.ui.tui.sessions.session_list import (
+    EMPTY,
+    about,
+    command,
+    nothing,
+    question,
+    refusal,
+    title,
+    undecided,
+)
 from mcpspy.ui.tui.widgets.columns import Piece
-from tests.ui.tui.sessions.test_filter import SESSIONS, session
+from tests.ui.tui.sessions.summaries import SESSIONS, session
 
 LIVE, ENDED, DIED = SESSIONS
 
@@ -32,6 +41,18 @@ def test_an_empty_list_shows_instructions() -> None:
     assert nothing(0) is EMPTY
     assert said(nothing(12)) == "0 of 12 sessions match. Press esc to clear the filter."
     assert max(len(text) for text, _ in EMPTY) <= 77
+
+
+def test_an_empty_list_shows_why_no_session_matches() -> None:
+    assert said(nothing(12, hint="No name matches \x1b.")).endswith("the filter.No name matches \\x1b.")
+
+
+def test_the_status_counts_the_sessions_that_the_filter_cannot_decide_on() -> None:
+    large = msgspec.structs.replace(ENDED, size=LARGEST + 1)
+
+    assert undecided([LIVE]) == "counting the messages of 1 session …"
+    assert undecided([large]) == "1 session too large to count here: mcpspy ls -q counts them"
+    assert undecided([LIVE, ENDED, large]).startswith("counting the messages of 2 sessions … · 1 session too")
 
 
 def test_details_without_a_column_are_in_the_status_line() -> None:
