@@ -10,11 +10,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import orjson
 
-from mcpspy.core.protocol.http_headers import EVENTS, JSON, response_headers, rewritten_url
+from mcpspy.core.protocol.http_headers import (
+    EVENTS,
+    JSON,
+    REDIRECTS,
+    location_at_proxy,
+    names_only,
+    response_headers,
+)
 from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.protocol.oauth_flows import FORM_LIMIT
 from mcpspy.core.recording.capped_body import CappedBody
@@ -168,6 +175,7 @@ class HttpExchange:
         if response.content_type == EVENTS and not head.is_mcp:
             context.report_unrecorded(head.target)
         self._record.add_head(response.status, response.head)
+        self._follow_redirect(response)
         if is_short and self._intercepted is None and not self._interception.changes_heads(SERVER):
             await self._forward_whole(response)
             return None
@@ -354,7 +362,7 @@ class HttpExchange:
         self._request.hang_up(at_once=True)
 
     def _learn(self, response: UpstreamResponse) -> None:
-        """Remember the session that begins or has ended, another path of the endpoint, and a challenge of OAuth."""
+        """Remember the session that begins or has ended, and a challenge of OAuth."""
         request, streams = self._request, self._context.streams
         begun, session = response.header("mcp-session-id"), request.headers.get(SESSION)
         if begun is not None and response.is_ok:
@@ -362,12 +370,21 @@ class HttpExchange:
         is_deleted = request.method == "DELETE" and response.is_ok
         if session is not None and self._head.is_mcp and (is_deleted or response.status == 404):
             streams.end(session)
-        location = response.header("location")
-        if location is not None and self._head.is_mcp and response.status in (307, 308):
-            target = urljoin(self._head.target, rewritten_url(location, self._context.upstream.origin, ""))
-            streams.add_endpoint(target.partition("?")[0])
         if response.header("www-authenticate") is not None:
             self._record.facts = self._context.oauth.learn(response.headers)
+
+    def _follow_redirect(self, response: UpstreamResponse) -> None:
+        """Learn another path of the endpoint from a redirect of it, or report that it leads past the proxy."""
+        named, head, context = response.header("location"), self._head, self._context
+        if named is None or not head.is_mcp or response.status not in REDIRECTS:
+            return
+        location = location_at_proxy(named, context.upstream.origin, head.public_origin)
+        keeps_method = response.status in (307, 308)
+        if location.origin is not None:
+            self._record.add("redirect", {"to": location.origin, "location": names_only(location.value)})
+            context.report_redirect(location, keeps_method=keeps_method)
+        elif keeps_method:
+            context.streams.add_endpoint(urlsplit(urljoin(head.target, location.value)).path or "/")
 
     async def _forward_metadata(self, response: UpstreamResponse, headers: Headers) -> bytes:
         """Forward a document about the server with the proxy's addresses in it. Return its last part."""

@@ -15,7 +15,7 @@ from mcpspy.core.recording.encode_body import body_line
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from mcpspy.core.recording.capped_body import CappedBody
     from mcpspy.core.recording.encode import Value
@@ -95,6 +95,10 @@ class ExchangeRecord:
         self.has_head = True
         self._response, self._status = response, status
 
+    def add(self, kind: str, fields: Mapping[str, Value]) -> None:
+        """Add a note of this exchange."""
+        self._lines.append(self._context.note_line(kind, {**self._head.fields, **fields}))
+
     async def flush(self) -> None:
         """Write the lines."""
         if self._lines:
@@ -124,8 +128,7 @@ class ExchangeRecord:
             self.add_head(None)
         if not (self._head.is_mcp and self._context.oauth.is_between_flows and self._status != 401):
             self._add_oauth_step()
-        fields: dict[str, Value] = {**self._head.fields, "hung_up": hung_up, **self._client()}
-        self._lines.append(self._context.note_line("http-end", fields))
+        self.add("http-end", {"hung_up": hung_up, **self._client()})
         self._is_over = True
         await self.flush()
 
@@ -149,7 +152,7 @@ class ExchangeRecord:
         )
         fields = None if self._status is None else oauth.step_fields(request, self._status, self.facts)
         if fields is not None:
-            self._lines.append(self._context.note_line("oauth", {**head.fields, **fields}))
+            self.add("oauth", fields)
         if oauth.hint is not None:
             say(oauth.hint)
             oauth.hint = None

@@ -717,18 +717,75 @@ async def test_names_of_this_machine_and_allowed_ones_pass(proxy: Start, host: s
         assert await client.answer() == (200, PONG)
 
 
-@pytest.mark.parametrize("elsewhere", ["/there", "http://other.example/there"])
-async def test_a_redirect_within_the_server_stays_within_the_proxy(proxy: Start, elsewhere: str) -> None:
+MOVED = "307 Temporary Redirect"
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("http://127.0.0.1:{port}/mcp/", "http://{proxy}/mcp/"),
+        ("HTTP://localhost:{port}/mcp/", "http://{proxy}/mcp/"),
+        ("//127.0.0.1:{port}/mcp/", "http://{proxy}/mcp/"),
+        ("http://{proxy}/mcp/", "http://{proxy}/mcp/"),
+        ("/mcp/", "/mcp/"),
+    ],
+)
+async def test_a_redirect_within_the_server_stays_within_the_proxy_and_leads_to_the_same_endpoint(
+    proxy: Start, location: str, expected: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     async with proxy() as spy:
-        for location, expected in (
-            (f"{spy.server.origin}/mcp/", f"http://{spy.host}/mcp/"),
-            (elsewhere, elsewhere),
-        ):
-            client, call = await spy.exchange()
-            await call.send(plain(b"", f"Location: {location}", status="307 Temporary Redirect"))
-            first, headers = await client.head()
-            assert first.startswith("HTTP/1.1 307")
-            assert ("Location", expected) in headers
+        port = spy.server.origin.rpartition(":")[2]
+        client, call = await spy.exchange()
+        await call.send(plain(b"", f"Location: {location.format(port=port, proxy=spy.host)}", status=MOVED))
+        first, headers = await client.head()
+        assert first.startswith("HTTP/1.1 307")
+        assert ("Location", expected.format(proxy=spy.host)) in headers
+        assert spy.notes("redirect") == []
+        await client.ask("POST", "/mcp/", PING, JSON)
+        await (await spy.server.call()).send(plain(PONG, JSON))
+        assert await client.answer() == (200, PONG)
+        assert spy.said("client") == [PING, PING]
+    assert "past mcpspy" not in capfd.readouterr().err
+
+
+async def test_a_redirect_past_the_proxy_is_forwarded_noted_each_time_and_reported_once(
+    proxy: Start, capfd: pytest.CaptureFixture[str]
+) -> None:
+    there = "https://other.example/mcp?key=s3cret"
+    async with proxy() as spy:
+        client = await spy.client()
+        for location in (there, there, "//else.example/x"):
+            await client.post(PING)
+            await (await spy.server.call()).send(plain(b"", f"Location: {location}", status=MOVED))
+            forwarded = location if location == there else f"http:{location}"
+            assert ("Location", forwarded) in (await client.head())[1]
+        await spy.ended(3)
+        assert [(note["http"], note["to"], note["location"]) for note in spy.notes("redirect")] == [
+            (1, "https://other.example", "https://other.example/mcp?key=[redacted]"),
+            (2, "https://other.example", "https://other.example/mcp?key=[redacted]"),
+            (3, "http://else.example", "http://else.example/x"),
+        ]
+    said = capfd.readouterr().err
+    shown = "https://other.example/mcp?key=[redacted]"
+    assert said.count(f"redirects past mcpspy to {shown}; to record that: --upstream {shown}") == 1
+    assert said.count("redirects past mcpspy to http://else.example/x; to record that") == 1
+    assert "s3cret" not in said
+
+
+@pytest.mark.parametrize(
+    ("status", "target"), [("302 Found", "/mcp"), ("201 Created", "/mcp"), (MOVED, "/x")]
+)
+async def test_only_a_redirect_of_the_endpoint_that_repeats_the_message_gets_the_hint_to_record_its_target(
+    proxy: Start, status: str, target: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.ask("GET", target)
+        await (await spy.server.call()).send(plain(b"", "Location: http://login.example/", status=status))
+        assert ("Location", "http://login.example/") in (await client.head())[1]
+        assert len(spy.notes("redirect")) == (status == "302 Found")
+    said = capfd.readouterr().err
+    assert said.count("past mcpspy to http://login.example/\n") == (status == "302 Found")
 
 
 async def test_the_servers_metadata_names_the_url_of_mcpspy(proxy: Start) -> None:
