@@ -27,6 +27,7 @@ from mcpspy.core.protocol.oauth_flows import FORM_LIMIT
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
+from mcpspy.core.recording.encode_body import REST
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.client.network import in_turns
@@ -332,7 +333,7 @@ class HttpExchange:
 
     async def _forward_oversized(self, response: UpstreamResponse, body: CappedBody, pieces: Pieces) -> bytes:
         """Forward a body above the limit, which begins with `pieces`. Return its last part, once it is recorded."""
-        torn = True
+        lacks = REST
         try:
             held = pieces.pop()
             pieces.reverse()
@@ -342,9 +343,9 @@ class HttpExchange:
                 await self._write(held)
                 held = piece
                 await in_turns(body.feed(piece))
-            torn = False
+            lacks = ""
         finally:
-            await self._context.record(body.close(self._record.now(), torn=torn), 0)
+            await self._context.record(body.close(self._record.now(), lacks=lacks), 0)
         return bytes(held)
 
     async def _respond(self) -> Response:
@@ -405,17 +406,18 @@ class HttpExchange:
         """Forward a message. Return its last part, once it is recorded."""
         body = self._response_body(response)
         held = b""
-        torn = True
+        is_whole = False
         try:
             while not response.body.is_complete:
                 if held or not response.body.has_data:
                     await self._write(held)
                 held = await response.body.next() or b""
                 await in_turns(body.feed(held))
-            torn = False
+            is_whole = True
         finally:
-            listed = body.data() if self._head.lists_tools and not torn else b""
-            await self._record.write(body.close(self._record.now(), torn=torn), body.size)
+            listed = body.data() if self._head.lists_tools and is_whole else b""
+            lacks = "" if is_whole else response.lacks
+            await self._record.write(body.close(self._record.now(), lacks=lacks), body.size)
         if listed:
             self._interception.learn_tools(listed)
         return held

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mcpspy.core.protocol.http_headers import recorded_headers
 from mcpspy.core.protocol.oauth_flows import OAuthRequest
 from mcpspy.core.recording.encode import JsonText, json_object
-from mcpspy.core.recording.encode_body import body_line
+from mcpspy.core.recording.encode_body import LAST_CHUNK, REST, body_line
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
@@ -110,20 +110,20 @@ class ExchangeRecord:
         await self.flush()
         await self._context.record(lines, size)
 
-    async def write_request(self, *, torn: bool = False) -> None:
-        """Write the message of a request that has arrived. `torn`: its end is missing."""
+    async def write_request(self, *, lacks: str = "") -> None:
+        """Write the message of a request that has arrived. `lacks` is what is missing of its end."""
         body, self.unrecorded = self.unrecorded, None
         if body is not None:
             if self.request is None and body.size <= SHORT:
                 self.request = body.data()
-            await self.write(body.close(self.now(), torn=torn), body.size)
+            await self.write(body.close(self.now(), lacks=lacks), body.size)
 
     async def end(self, hung_up: str | None) -> None:
         """Write the end of the exchange, once, and what is missing before it."""
         if self._is_over:
             return
         if self.unrecorded is not None:
-            await self.write_request(torn=True)
+            await self.write_request(lacks=LAST_CHUNK if self._request.head.is_chunked else REST)
         if not self.has_head:
             self.add_head(None)
         if not (self._head.is_mcp and self._context.oauth.is_between_flows and self._status != 401):

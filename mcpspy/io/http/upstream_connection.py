@@ -13,6 +13,7 @@ import httptools
 
 from mcpspy.core.protocol.http_headers import Headers
 from mcpspy.core.recording.encode import JsonText
+from mcpspy.core.recording.encode_body import END_OF_CHUNK, LAST_CHUNK, REST
 from mcpspy.io.client.network import reason
 from mcpspy.io.http.body_stream import BodyStream
 from mcpspy.io.http.inline_task import Wakeup
@@ -89,6 +90,13 @@ class UpstreamResponse:
     def is_ok(self) -> bool:
         return self.status < 400
 
+    @property
+    def lacks(self) -> str:
+        """Return what is missing of the end of the body, if that has not arrived."""
+        if self.head.length is not None or not self.head.is_delimited:
+            return REST
+        return LAST_CHUNK if self._connection.is_between_chunks else END_OF_CHUNK
+
     def close(self) -> None:
         """Free the connection. What has not arrived of the body is given up."""
         self._connection.release()
@@ -112,7 +120,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._known: KnownHeads[ResponseHead] = KnownHeads()
         self._is_between = True
         """True if nothing of the next response has arrived."""
-        self._is_between_chunks = False
+        self.is_between_chunks = False
         """True if nothing of the next chunk of the body has arrived."""
         self._keeps_alive = False
         self._has_more = False
@@ -156,7 +164,7 @@ class UpstreamConnection(asyncio.Protocol):
             writable.set()
 
     def data_received(self, data: bytes) -> None:
-        if self._is_between_chunks and self._has_taken_chunk(data):
+        if self.is_between_chunks and self._has_taken_chunk(data):
             return
         if self._short is not None:
             if self._has_responded(self._short, data):
@@ -186,7 +194,7 @@ class UpstreamConnection(asyncio.Protocol):
                 self.transport.abort()
             return
         if not data.endswith(b"\n"):
-            self._is_between_chunks = False
+            self.is_between_chunks = False
         head = self._response.head
         if was_between and not self._is_between and data.endswith(b"\r\n\r\n"):
             self._head_packet = data
@@ -239,13 +247,13 @@ class UpstreamConnection(asyncio.Protocol):
             self._response.body.feed(piece)
 
     def on_chunk_header(self) -> None:
-        self._is_between_chunks = False
+        self.is_between_chunks = False
 
     def on_chunk_complete(self) -> None:
-        self._is_between_chunks = True
+        self.is_between_chunks = True
 
     def on_message_complete(self) -> None:
-        self._is_between_chunks = False
+        self.is_between_chunks = False
         self._keeps_alive = self._parser.should_keep_alive()
         self._is_between = True
         if self._response is not None:

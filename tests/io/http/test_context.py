@@ -153,8 +153,10 @@ async def test_a_port_that_another_process_reuses_has_the_name_of_that_process(
     [
         (
             "http://up.example/mcp/?key=s3cret",
-            "http://up.example/mcp/?key=[redacted] without TLS; use --upstream https://up.example/mcp/?key=[redacted], "
-            "or let the server trust X-Forwarded-Proto",
+            (
+                "http://up.example/mcp/?key=[redacted] without TLS; use --upstream "
+                "https://up.example/mcp/?key=[redacted], or let the server trust X-Forwarded-Proto"
+            ),
         ),
         (
             "http://other.example/mcp",

@@ -836,3 +836,84 @@ async def test_a_first_event_that_never_ends_continues_as_far_as_it_came(proxy: 
 
         assert await client.answer() == (200, b"event: endp")
         assert [note["torn"] for note in spy.notes("sse")] == [True]
+
+
+CHUNKED_JSON = EVENTS.replace(b"text/event-stream", b"application/json")
+
+
+@pytest.mark.parametrize(
+    ("response", "lacks", "size"),
+    [
+        (EVENTS + chunk(b"event: message\ndata: " + PONG + b"\n") + chunk(b""), "blank line", len(PONG)),
+        (EVENTS + chunk(b"data: " + PONG) + chunk(b""), "newline", len(PONG)),
+        (EVENTS + chunk(b"data: " + PONG + b"\n\n")[:-5], "newline", len(PONG) - 1),
+        (EVENTS + chunk(b"data: " + PONG + b"\n"), "blank line", len(PONG)),
+        (CHUNKED_JSON + chunk(PONG)[:-5], "end of chunk", len(PONG) - 3),
+        (CHUNKED_JSON + chunk(PONG), "last chunk", len(PONG)),
+        (CHUNKED_JSON + chunk(PONG[:9]) + b"1b", "end of chunk", 9),
+        (plain(PONG, JSON)[:-5], "rest of body", len(PONG) - 5),
+    ],
+)
+async def test_what_a_response_lacks_at_its_end_is_recorded_with_what_came(
+    proxy: Start, response: bytes, lacks: str, size: int
+) -> None:
+    async with proxy() as spy:
+        client, call = await spy.exchange()
+        await call.send(response)
+        call.writer.close()
+        await client.head()
+        with suppress(asyncio.IncompleteReadError):
+            await client.body()
+        await spy.ended()
+        (frame,) = spy.frames("server")
+        assert (frame.data, frame.eol) == (PONG[:size], "")
+        assert (frame.lacks, frame.size) == (lacks, size)
+
+
+async def test_an_event_without_its_blank_line_is_recorded_when_the_client_gives_up(proxy: Start) -> None:
+    async with proxy() as spy:
+        client, call = await spy.event_stream()
+        await call.send(chunk(b"data: " + PONG + b"\n"))
+        assert await client.read(len(PONG) + 7) == b"data: " + PONG + b"\n"
+        client.writer.close()
+        assert await spy.ended() == ["client"]
+        (frame,) = spy.frames("server")
+        assert (frame.data, frame.eol, frame.lacks, frame.size) == (PONG, "", "blank line", len(PONG))
+
+
+@pytest.mark.parametrize("rules", [(), ("tools/call => delay 1s",)])
+@pytest.mark.parametrize(
+    ("response", "lacks"),
+    [
+        (EVENTS + chunk(b"data: " + PONG + b"\n"), "blank line"),
+        (plain(PONG + b" ", JSON)[:-1], "rest of body"),
+    ],
+)
+async def test_an_incomplete_response_is_recorded_as_such_with_rules_too(
+    proxy: Start, rules: tuple[str, ...], response: bytes, lacks: str
+) -> None:
+    async with proxy("/mcp", *rules) as spy:
+        client, call = await spy.exchange()
+        await call.send(response)
+        call.writer.close()
+        await client.stream.read()
+        await spy.ended()
+        (frame,) = spy.frames("server")
+        assert (frame.data, frame.eol, frame.lacks, frame.size) == (PONG, "", lacks, len(PONG))
+
+
+@pytest.mark.parametrize(
+    ("framing", "lacks"),
+    [(f"Content-Length: {len(PING)}", "rest of body"), ("Transfer-Encoding: chunked", "last chunk")],
+)
+async def test_what_a_request_lacks_is_recorded_with_what_came(
+    proxy: Start, framing: str, lacks: str
+) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        head = f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\n{JSON}\r\n{framing}\r\n\r\n".encode()
+        client.writer.write(head + (chunk(PING[:9]) if "chunked" in framing else PING[:9]))
+        client.writer.close()
+        assert await spy.ended() == ["client"]
+        (frame,) = spy.frames("client")
+        assert (frame.data, frame.eol, frame.lacks, frame.size) == (PING[:9], "", lacks, 9)
