@@ -8,7 +8,7 @@ all revisions (headers; the DNS-rebinding warning); RFC 9728, 5.1 (the URL of th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -230,6 +230,17 @@ def rejection_reason(host: str | None, origin: str | None, allowed: Iterable[str
     if origin is not None and _hostname(origin) not in names:
         return f"Origin {origin} is not this machine"
     return None
+
+
+WEBSOCKET_REFUSAL = (
+    "WebSocket is not a transport of MCP, and mcpspy does not forward it: use the http(s) URL of the endpoint, or "
+    "connect to the server directly"
+)
+
+
+def is_websocket(method: str, headers: Mapping[str, str]) -> bool:
+    """Return whether a request opens a WebSocket (RFC 6455, 4.1). `Upgrade` itself is a header of the connection."""
+    return method == "GET" and "Sec-WebSocket-Key" in headers
 
 
 def _hostname(url: str) -> str | None:

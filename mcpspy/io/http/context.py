@@ -28,7 +28,7 @@ from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.protocol.oauth import OAuthTracker
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.capped_body import MAX_BODY
-from mcpspy.core.redact.display import redacted_url
+from mcpspy.core.redact.display import redacted_text, redacted_url
 from mcpspy.io.host_process import clients_of
 from mcpspy.io.recording.recorder import say
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from mcpspy.io.host_process import Fields
     from mcpspy.io.http.server import HttpRequest
     from mcpspy.io.http.upstream import UpstreamClient
-    from mcpspy.io.http.upstream_connection import Body, UpstreamResponse
+    from mcpspy.io.http.upstream_connection import Body, UpstreamConnection, UpstreamResponse
     from mcpspy.io.recording.recorder import Recorder
 
 SESSION = "Mcp-Session-Id"
@@ -217,6 +217,7 @@ class ExchangeContext:
         """Bytes of a decoded body, or of an event, above which it is not recorded."""
         self._unrecorded: set[str] = set()
         self._reported: set[str] = set()
+        self._said: set[str] = set()
         self._left: set[str] = set()
         """Origins to which redirects led past the proxy, of which the user knows."""
         self._numbers = itertools.count(1)
@@ -267,6 +268,12 @@ class ExchangeContext:
     async def note(self, kind: str, fields: Mapping[str, Value]) -> None:
         await self.record([self.note_line(kind, fields)], 0)
 
+    def report_once(self, line: str) -> None:
+        """Print a line about a client once."""
+        if line not in self._said and len(self._said) < MAX_PATHS:
+            self._said.add(line)
+            say(redacted_text(line))
+
     def report_unrecorded(self, target: str) -> None:
         """Print once that a stream of events may be one of MCP, but is not recorded."""
         path = target.partition("?")[0]
@@ -310,10 +317,15 @@ class ExchangeContext:
         return await self.send(method, self.client.head(method, target, headers, body), body)
 
     async def send(
-        self, method: str, head: bytes, body: Body, early: Callable[[], None] | None = None
+        self,
+        method: str,
+        head: bytes,
+        body: Body,
+        early: Callable[[], None] | None = None,
+        on_connection: Callable[[UpstreamConnection], None] | None = None,
     ) -> UpstreamResponse:
         """Send a request to the server, as `UpstreamClient.send` does. Raises UpstreamError."""
-        return await self.client.send(method, head, body, early)
+        return await self.client.send(method, head, body, early, on_connection)
 
 
 class ExchangeHead:

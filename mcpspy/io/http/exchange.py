@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.server import HttpRequest
     from mcpspy.io.http.short_exchange import ShortExchange
-    from mcpspy.io.http.upstream_connection import Body, UpstreamResponse
+    from mcpspy.io.http.upstream_connection import Body, UpstreamConnection, UpstreamResponse
 
 METADATA_LIMIT = 1 << 20
 """Maximum size, in bytes, of a metadata document that is read; a larger one is forwarded unchanged."""
@@ -78,6 +78,9 @@ class HttpExchange:
         self._record = ExchangeRecord(context, self._head, request)
         self._body = RequestBody(context, interception, self._record, self._head, request)
         self._intercepted: InterceptedExchange | None = None
+        self._is_stream = False
+        self._connection: UpstreamConnection | None = None if short is None else short.upstream
+        request.half_close = self._half_close
         if short is not None:
             self._record.started_at, self._record.request = short.started_at, short.body
             self._record.has_head = short.has_head
@@ -94,6 +97,8 @@ class HttpExchange:
                 else:
                     response = await self._send_request(await self._take_body())
             except UpstreamError as error:
+                if self._record.half_closed is not None and self._connection is not None:
+                    raise ConnectionResetError from error
                 return await self._respond_unreachable(error)
             except ClientAnswered:
                 return await self._respond()
@@ -113,6 +118,7 @@ class HttpExchange:
             await self._record.end(MCPSPY)
             raise
         finally:
+            self._request.half_close = None  # It would be a cycle, which waits for the collector.
             if self._intercepted is not None:
                 self._intercepted.close()
 
@@ -151,7 +157,27 @@ class HttpExchange:
             forwarded = context.client.head(request.method, head.target, headers, body)
         else:
             forwarded = head.forwarded(body)
-        return await context.send(request.method, forwarded, body, request.body.interrupt)
+        return await context.send(
+            request.method, forwarded, body, request.body.interrupt, self._use_connection
+        )
+
+    def _use_connection(self, connection: UpstreamConnection) -> None:
+        self._connection = connection
+        if self._record.half_closed is not None:
+            connection.half_close()
+
+    def _half_close(self) -> bool:
+        """Pass on that the client sends nothing more. Return False if that is a hang-up here.
+
+        Messages that are decided on, and streams of events, end with it, as in most servers.
+        """
+        context = self._context
+        if self._intercepted is not None or self._is_stream or not context.client.can_half_close:
+            return False
+        self._record.half_closed = self._record.now()
+        if self._connection is not None:
+            self._connection.half_close()
+        return True
 
     def _continue(self, request: HttpRequest, short: ShortExchange) -> Awaitable[Response | None]:
         """Continue a short exchange of an equal request."""
@@ -363,8 +389,11 @@ class HttpExchange:
         self._request.hang_up(at_once=True)
 
     def _learn(self, response: UpstreamResponse) -> None:
-        """Remember the session that begins or has ended, and a challenge of OAuth."""
+        """Remember the session that begins or has ended, a challenge of OAuth, and how the exchange may end."""
         request, streams = self._request, self._context.streams
+        self._is_stream = response.content_type == EVENTS
+        if not (response.keeps_alive or request.body.is_over):  # The server reads no more of the request.
+            request.keeps_alive = False
         begun, session = response.header("mcp-session-id"), request.headers.get(SESSION)
         if begun is not None and response.is_ok:
             streams.bind(begun, self._head.stream)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpspy.core.protocol.http_headers import recorded_headers
 from mcpspy.core.protocol.oauth_flows import OAuthRequest
-from mcpspy.core.recording.encode import JsonText, json_object
+from mcpspy.core.recording.encode import CLIENT, JsonText, json_object
 from mcpspy.core.recording.encode_body import LAST_CHUNK, REST, body_line
 from mcpspy.io.recording.recorder import say
 
@@ -51,6 +51,8 @@ class ExchangeRecord:
         """The beginning of the response to such a request."""
         self.facts: dict[str, Any] = {}
         """Facts of the response, for the note of its OAuth step."""
+        self.half_closed: float | None = None
+        """The time at which the client closed its sending side, if it did that before the response."""
         self.has_head = False
         self._response: ResponseHead | None = None
         self._status: int | None = None
@@ -128,7 +130,10 @@ class ExchangeRecord:
             self.add_head(None)
         if not (self._head.is_mcp and self._context.oauth.is_between_flows and self._status != 401):
             self._add_oauth_step()
-        self.add("http-end", {"hung_up": hung_up, **self._client()})
+        fields: dict[str, Value] = {"hung_up": hung_up}
+        if self.half_closed is not None:
+            fields = {"hung_up": hung_up or CLIENT, "half_closed": round(self.half_closed, 6)}
+        self.add("http-end", {**fields, **self._client()})
         self._is_over = True
         await self.flush()
 

@@ -80,6 +80,8 @@ class UpstreamResponse:
         self.headers = head.headers
         self.content_type = head.content_type
         self.body = BodyStream(connection.transport)
+        self.keeps_alive = True
+        """False if the server has announced that it closes the connection."""
         self._connection = connection
 
     def header(self, name: str) -> str | None:
@@ -131,6 +133,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._early: Callable[[], None] | None = None
         """Called if the response begins before the request has been sent."""
         self._is_sent = True
+        self._is_half_closed = False
+        """True if nothing is sent after the request, because the client has closed its sending side."""
         self._short: ResponseReceiver | None = None
         """The exchange that gets the response, unless a coroutine waits for it."""
         self._head_packet = b""
@@ -142,8 +146,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     @property
     def is_stale(self) -> bool:
-        """Return whether the server closed the connection before it began to answer."""
-        return self.is_lost and self._head_size == 0
+        """Return whether the server closed the connection before it began to answer, and without being told to."""
+        return self.is_lost and self._head_size == 0 and not self._is_half_closed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -184,7 +188,7 @@ class UpstreamConnection(asyncio.Protocol):
         except httptools.HttpParserCallbackError as error:
             raise error.__context__ or error from None
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(UpstreamError(f"its response is not HTTP/1.1: {error}"))
+            self._fail(UpstreamError(f"its response is not HTTP/1.1: {_flaw(error)}"))
             self.transport.abort()
             return
         if self._response is None:
@@ -239,6 +243,7 @@ class UpstreamConnection(asyncio.Protocol):
             return
         headers = [(header_text(name), header_text(value)) for name, value in self._headers]
         self._response = UpstreamResponse(self, ResponseHead(status, header_text(self._reason), headers))
+        self._response.keeps_alive = self._parser.should_keep_alive()
         if self._method in ("HEAD", "CONNECT"):  # llhttp expects a body.
             self._response.body.end()
 
@@ -273,10 +278,18 @@ class UpstreamConnection(asyncio.Protocol):
         try:
             await self._write(head, body)
             self._is_sent = self._is_sent or body is None or isinstance(body, bytes)
+            if self._is_half_closed:
+                self.half_close()
         except BaseException:
             self.transport.abort()
             raise
         return await self.response()
+
+    def half_close(self) -> None:
+        """End the sending side once the request is sent. The connection is not used again."""
+        self._is_half_closed, self._keep = True, None
+        if self._head_arrived is not None and self._is_sent and not self.transport.is_closing():
+            self.transport.write_eof()
 
     def post(self, request: bytes, short: ResponseReceiver) -> None:
         """Send a whole request. The response is given to the exchange."""
@@ -379,3 +392,19 @@ class UpstreamConnection(asyncio.Protocol):
             self._head_arrived.set()
         elif self._response is not None:
             self._response.body.flush()
+
+
+_FLAWS = {
+    "Missing expected CR": "a line of its head ends in LF alone (RFC 9112, 2.2)",
+    "Unexpected whitespace after header value": "a header continues in the next line (RFC 9112, 5.2)",
+    "Invalid header value char": "a header continues in the next line (RFC 9112, 5.2), or has a control character",
+}
+"""The beginning of an error of llhttp → what is wrong, for people."""
+
+
+def _flaw(error: Exception) -> str:
+    """Return what is wrong with a response that the parser refuses."""
+    if isinstance(error, httptools.HttpParserUpgrade):
+        return "it switches to another protocol (status 101), for which it was not asked"
+    text = str(error)
+    return next((flaw for beginning, flaw in _FLAWS.items() if text.startswith(beginning)), text)

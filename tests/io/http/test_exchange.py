@@ -6,18 +6,20 @@ import asyncio
 import errno
 import json
 import os
+import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from mcpspy.io.http import context as streams_module
+from mcpspy.io.http import server
 from mcpspy.io.http.exchange import METADATA_LIMIT
 from mcpspy.io.recording import writer
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, closed, event, plain
 
 if TYPE_CHECKING:
-    from tests.io.http_spy import Start
+    from tests.io.http_spy import Client, Start
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -917,3 +919,166 @@ async def test_what_a_request_lacks_is_recorded_with_what_came(
         assert await spy.ended() == ["client"]
         (frame,) = spy.frames("client")
         assert (frame.data, frame.eol, frame.lacks, frame.size) == (PING[:9], "", lacks, 9)
+
+
+async def test_a_websocket_is_refused_with_what_to_do_on_stderr_once(
+    proxy: Start, capfd: pytest.CaptureFixture[str]
+) -> None:
+    upgrade = (
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: eA==",
+    )
+    async with proxy() as spy:
+        client = await spy.client()
+        for _ in range(2):
+            await client.ask("GET", "/mcp", None, *upgrade)
+            status, answer = await client.answer()
+            message = json.loads(answer)["error"]["message"]
+            assert status == 501
+            assert "use the http(s) URL of the endpoint" in message
+        assert [(note["status"], note["error"]) for note in spy.notes("http")] == [(501, message)] * 2
+        await client.ask("GET", "/mcp", None, *upgrade[:2])  # An offer that the server may ignore.
+        call = await spy.server.call()
+        assert call.header("upgrade") is None
+        await call.send(plain(b"", status="405 Method Not Allowed"))
+        assert (await client.answer())[0] == 405
+    assert capfd.readouterr().err.count("mcpspy: refused a WebSocket at /mcp: ") == 1
+
+
+LAST = PING.replace(b"1,", b"9,")
+
+
+@pytest.mark.parametrize("earlier", [0, 3])
+async def test_a_half_closed_client_gets_the_response_of_a_server_that_gives_one(
+    proxy: Start, earlier: int
+) -> None:
+    async def respond(stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        body = b""
+        while body != LAST:
+            with suppress(asyncio.IncompleteReadError):
+                await stream.readuntil(b"\r\n\r\n")
+            body = await stream.read(len(PING))
+            if body == LAST:
+                assert await stream.read() == b""  # The server gets the end of the client's side.
+            writer.write(plain(PONG, JSON))
+            await writer.drain()
+        await closed(writer)
+
+    upstream = await asyncio.start_server(respond, "127.0.0.1", 0)
+    async with upstream, proxy(origin=origin_of(upstream)) as spy:
+        client = await spy.client()
+        for _ in range(earlier):
+            await client.post(PING)
+            assert await client.answer() == (200, PONG)
+        await client.post(LAST)
+        client.writer.write_eof()
+        assert await client.answer() == (200, PONG)
+        assert await client.stream.read() == b""
+        assert (await spy.ended(earlier + 1))[-1] == "client"
+        assert spy.notes("http-end")[-1]["half_closed"] >= spy.frames("client")[-1].at
+
+
+async def test_a_half_close_is_a_hang_up_while_the_message_is_held(proxy: Start) -> None:
+    async with proxy("/mcp", "ping => delay 30s") as spy:
+        client = await spy.client()
+        await client.post(PING)
+        client.writer.write_eof()
+        assert await client.stream.read() == b""
+        assert await spy.ended() == ["client"]
+        assert spy.server.calls.empty()
+
+
+async def test_a_half_closed_client_learns_that_the_server_cannot_be_reached(proxy: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    async with proxy(origin=f"http://127.0.0.1:{port}") as spy:
+        client = await spy.client()
+        await client.post(PING)
+        client.writer.write_eof()
+        assert (await client.answer())[0] == 502
+
+
+async def test_a_half_closed_client_is_disconnected_when_the_server_takes_that_for_the_end(
+    proxy: Start,
+) -> None:
+    async with proxy() as spy:
+        client, call = await spy.exchange()
+        client.writer.write_eof()
+        await call.gone.wait()
+        call.writer.close()
+        assert await client.stream.read() == b""
+        assert await spy.ended() == ["client"]
+        assert spy.notes("http")[0]["status"] is None
+
+
+async def test_a_half_closed_get_is_not_repeated(proxy: Start) -> None:
+    async with proxy() as spy:
+        client, call = await spy.exchange()
+        await call.send(plain(PONG, JSON))
+        await client.answer()
+        await client.ask("GET", "/mcp")
+        call = await spy.server.call()
+        client.writer.write_eof()
+        await call.gone.wait()
+        call.writer.close()
+        assert await client.stream.read() == b""
+        assert await spy.ended(2) == [None, "client"]
+        assert spy.server.calls.empty()
+
+
+async def test_a_client_that_leaves_a_stream_of_events_ends_it(proxy: Start) -> None:
+    async with proxy() as spy:
+        client, call = await spy.event_stream()
+        client.writer.write_eof()
+        await call.gone.wait()
+        assert await spy.ended() == ["client"]
+
+
+@pytest.mark.parametrize("closing", [True, False])
+async def test_an_early_response_stops_the_upload_if_the_server_reads_no_more_of_it(
+    closing: bool, monkeypatch: pytest.MonkeyPatch, proxy: Start
+) -> None:
+    monkeypatch.setattr(server, "LINGER", 0.2)
+    refusal = plain(b"{}", *(["Connection: close"] if closing else []), status="413 Content Too Large")
+    piece = b"x" * (1 << 20)
+
+    async def refuse(stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await stream.readuntil(b"\r\n\r\n")
+        writer.write(refusal)
+        if closing:
+            writer.write_eof()
+        with suppress(ConnectionError):
+            while await stream.read(1 << 20):  # As a server that lingers: otherwise a reset takes the response.
+                pass
+        await closed(writer)
+
+    upstream = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with upstream, proxy(origin=origin_of(upstream)) as spy:
+        client = await spy.client()
+        head = (
+            f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\n{JSON}\r\nContent-Length: {64 * len(piece)}\r\n\r\n"
+        )
+        client.writer.write(head.encode() + piece)
+        first, headers = await client.head()
+        assert first.startswith("HTTP/1.1 413")
+        assert (("Connection", "close") in headers) == closing
+        assert await client.body() == b"{}"
+        if closing:
+            assert await client.stream.read() == b""
+        error = await uploaded(client, piece * 63)
+        assert (error is not None) == closing
+        if not closing:
+            await client.ask("GET", "/mcp")
+            assert (await client.answer())[0] == 413
+
+
+async def uploaded(client: Client, data: bytes) -> ConnectionError | None:
+    """Send data. Return the error that stopped it."""
+    try:
+        client.writer.write(data)
+        await client.writer.drain()
+    except ConnectionError as error:
+        return error
+    return None
