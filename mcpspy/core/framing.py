@@ -19,7 +19,7 @@ MAX_DIGITS = 16
 """Digits above which a retry time is ignored: no reader could use it, and some cannot read it."""
 
 NEWLINE, BLANK_LINE = "newline", "blank line"
-"""What an event without its end lacks: the end of its last line, or the line after it."""
+"""Missing ends of an event: that of its last line, or the line after it."""
 
 CR = ord("\r")
 
@@ -103,7 +103,7 @@ class SseEvent:
         self.retry: int | None = None
         """Milliseconds."""
         self.lacks = ""
-        """What of its end never arrived before the stream ended; empty if it is complete."""
+        """The missing end, if the stream ended first; empty if the event is complete."""
         self.oversized: OversizedData | None = None
         """Size and digest of data beyond the limit, which replace it."""
 

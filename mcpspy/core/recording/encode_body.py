@@ -23,7 +23,7 @@ OVERSIZED = "oversized"
 """The note of a body or event that is too large to record."""
 
 END_OF_CHUNK, LAST_CHUNK, REST = "end of chunk", "last chunk", "rest of body"
-"""What a body without its end lacks (RFC 9112, 7.1 and 6.2). `core.framing` has the words for events."""
+"""Missing ends of a body (RFC 9112, 7.1 and 6.2). `core.framing` has those of an event."""
 
 
 def oversized(

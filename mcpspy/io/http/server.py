@@ -458,7 +458,7 @@ class DownstreamConnection(asyncio.Protocol):
                 self.transport.resume_reading()
 
     def _discard_rest(self, request: HttpRequest) -> None:
-        """Read the rest of a body that nobody needs after the response, a moment if the connection ends with it.
+        """Read and drop the rest of a body after the response, only a moment if the connection ends with it.
 
         If it were closed at once, the client could lose the response (RFC 9112, 9.6).
         """

@@ -146,7 +146,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     @property
     def is_stale(self) -> bool:
-        """Return whether the server closed the connection before it began to answer, and without being told to."""
+        """Return whether the server closed the connection on its own, before it began to answer."""
         return self.is_lost and self._head_size == 0 and not self._is_half_closed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -856,7 +856,7 @@ CHUNKED_JSON = EVENTS.replace(b"text/event-stream", b"application/json")
         (plain(PONG, JSON)[:-5], "rest of body", len(PONG) - 5),
     ],
 )
-async def test_what_a_response_lacks_at_its_end_is_recorded_with_what_came(
+async def test_the_missing_end_of_a_response_is_named_beside_the_part_that_came(
     proxy: Start, response: bytes, lacks: str, size: int
 ) -> None:
     async with proxy() as spy:
@@ -908,7 +908,7 @@ async def test_an_incomplete_response_is_recorded_as_such_with_rules_too(
     ("framing", "lacks"),
     [(f"Content-Length: {len(PING)}", "rest of body"), ("Transfer-Encoding: chunked", "last chunk")],
 )
-async def test_what_a_request_lacks_is_recorded_with_what_came(
+async def test_the_missing_end_of_a_request_is_named_beside_the_part_that_came(
     proxy: Start, framing: str, lacks: str
 ) -> None:
     async with proxy() as spy:
@@ -1050,7 +1050,9 @@ async def test_an_early_response_stops_the_upload_if_the_server_reads_no_more_of
         if closing:
             writer.write_eof()
         with suppress(ConnectionError):
-            while await stream.read(1 << 20):  # As a server that lingers: otherwise a reset takes the response.
+            while await stream.read(
+                1 << 20
+            ):  # As a server that lingers: otherwise a reset takes the response.
                 pass
         await closed(writer)
 
