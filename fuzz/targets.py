@@ -330,7 +330,7 @@ def _events(chunks: Iterable[bytes]) -> list[tuple[object, ...]]:
     if (last := framer.close()) is not None:
         events.append(last)
     return [
-        (event.event, event.id, event.retry, event.data and b"".join(event.data), event.torn)
+        (event.event, event.id, event.retry, event.data and b"".join(event.data), event.lacks)
         for event in events
     ]
 

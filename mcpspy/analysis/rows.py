@@ -344,6 +344,10 @@ def _sse(note: Note) -> NoteText:
     return ", ".join(parts), "", QUIET
 
 
+def _redirect(note: Note) -> NoteText:
+    return f"past mcpspy, to {note.fields.get('location')}", "", ISSUE
+
+
 def _rules(note: Note) -> NoteText:
     rules = note.fields.get("rules")
     return "; ".join(map(_rule, rules)) if isinstance(rules, list) else "", "", QUIET
@@ -371,6 +375,7 @@ _NOTES: dict[str, Callable[[Note], NoteText]] = {
     "http-end": _http_end,
     "sse": _sse,
     "oauth": _oauth,
+    "redirect": _redirect,
     RULE: lambda note: (about(note.fields), words(note.fields), ISSUE),
     TRUST: lambda note: (about(note.fields), words(note.fields), ISSUE),
     "rules": _rules,

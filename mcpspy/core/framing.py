@@ -18,6 +18,9 @@ SMALL = 4096
 MAX_DIGITS = 16
 """Digits above which a retry time is ignored: no reader could use it, and some cannot read it."""
 
+NEWLINE, BLANK_LINE = "newline", "blank line"
+"""Missing ends of an event: that of its last line, or the line after it."""
+
 CR = ord("\r")
 
 PIECE = 65536
@@ -89,7 +92,7 @@ def collect(pieces: Pieces, data: bytes | bytearray) -> None:
 class SseEvent:
     """Fields of one server-sent event (HTML Living Standard, 9.2.6)."""
 
-    __slots__ = ("data", "event", "id", "oversized", "retry", "torn")
+    __slots__ = ("data", "event", "id", "lacks", "oversized", "retry")
 
     def __init__(self) -> None:
         self.event: str | None = None
@@ -99,8 +102,8 @@ class SseEvent:
         self.id: str | None = None
         self.retry: int | None = None
         """Milliseconds."""
-        self.torn = False
-        """True if the stream ended before the blank line that completes the event."""
+        self.lacks = ""
+        """The missing end, if the stream ended first; empty if the event is complete."""
         self.oversized: OversizedData | None = None
         """Size and digest of data beyond the limit, which replace it."""
 
@@ -257,13 +260,14 @@ class SseFramer:
     def close(self) -> SseEvent | None:
         """Return the incomplete last event, if one has begun."""
         events: list[SseEvent] = []
+        lacks = NEWLINE if self._line else BLANK_LINE
         if self._line:
             self._end_line(b"", events)
         if self.is_oversized:
             self._shrink()
         event, self._current = self._current, SseEvent()
         self._held = 0
-        event.torn = True
+        event.lacks = lacks
         return event if _has_fields(event) else None
 
     def _end_line(self, rest: bytes, events: list[SseEvent]) -> None:

@@ -166,6 +166,12 @@ def test_a_message_outside_exchanges_has_its_own_row() -> None:
         (Note(1.0, "eof", {"from": "client"}), "eof", "the client closed stdin", rows.QUIET),
         (Note(1.0, "signal", {"signal": "SIGTERM"}), "signal", "SIGTERM from the host", rows.ISSUE),
         (
+            Note(1.0, "redirect", {"to": "http://a.example", "location": "http://a.example/mcp/"}),
+            "redirect",
+            "past mcpspy, to http://a.example/mcp/",
+            rows.ISSUE,
+        ),
+        (
             Note(1.0, "oversized", {"from": "server", "size": 9, "sha256": "00"}),
             "oversized",
             "server: 9 bytes above --max-body were not recorded",

@@ -138,7 +138,7 @@ EVENTS = st.lists(
 
 def fields_of(event: SseEvent) -> tuple[object, ...]:
     data = None if event.data is None else b"".join(event.data)
-    return event.event, data, event.id, event.retry, event.torn
+    return event.event, data, event.id, event.retry, event.lacks
 
 
 def events(chunks: list[bytes]) -> list[tuple[object, ...]]:
@@ -159,17 +159,23 @@ def test_any_chunking_gives_the_same_events(bom: bytes, stream: bytes, cuts: lis
 @pytest.mark.parametrize(
     ("stream", "expected"),
     [
-        (b"data: {}\n\n", [(None, b"{}", None, None, False)]),
-        (b"data:{}\r\rdata: {}\r\n\r\n", [(None, b"{}", None, None, False)] * 2),
-        (b"data: a\ndata:  b\ndata\n\n", [(None, b"a\n b\n", None, None, False)]),
-        (b"event: ping\nid: 7\nretry: 30\n\n", [("ping", None, "7", 30, False)]),
-        (b"id\nretry: x\n\n", [(None, None, "", None, False)]),
+        (b"data: {}\n\n", [(None, b"{}", None, None, "")]),
+        (b"data:{}\r\rdata: {}\r\n\r\n", [(None, b"{}", None, None, "")] * 2),
+        (b"data: a\ndata:  b\ndata\n\n", [(None, b"a\n b\n", None, None, "")]),
+        (b"event: ping\nid: 7\nretry: 30\n\n", [("ping", None, "7", 30, "")]),
+        (b"id\nretry: x\n\n", [(None, None, "", None, "")]),
         (b"id: a\x00b\n\n", []),
         (b": comment\n\n\n\n", []),
-        (b"\xef\xbb\xbfdata: {}\n\n", [(None, b"{}", None, None, False)]),
-        (b"data: {}", [(None, b"{}", None, None, True)]),
-        (b"data: {}\n", [(None, b"{}", None, None, True)]),
-        ("data: \u2028\u0085\n\n".encode(), [(None, "\u2028\u0085".encode(), None, None, False)]),
+        (b"\xef\xbb\xbfdata: {}\n\n", [(None, b"{}", None, None, "")]),
+        (b"data: {}", [(None, b"{}", None, None, "newline")]),
+        (b"data: {}\n", [(None, b"{}", None, None, "blank line")]),
+        (b"data: {}\r\n", [(None, b"{}", None, None, "blank line")]),
+        (b": c\nid: 1\ndata", [(None, b"", "1", None, "newline")]),
+        (
+            b"data: {}\n\nevent: a",
+            [(None, b"{}", None, None, ""), ("a", None, None, None, "newline")],
+        ),
+        ("data: \u2028\u0085\n\n".encode(), [(None, "\u2028\u0085".encode(), None, None, "")]),
     ],
 )
 def test_events_follow_the_standard(stream: bytes, expected: list[tuple[object, ...]]) -> None:
@@ -180,7 +186,7 @@ def test_events_follow_the_standard(stream: bytes, expected: list[tuple[object, 
 def test_an_event_is_returned_by_the_chunk_that_ends_it(blank: bytes) -> None:
     framer = SseFramer()
     assert framer.feed(b"data: {}") == []
-    assert [fields_of(event) for event in framer.feed(blank)] == [(None, b"{}", None, None, False)]
+    assert [fields_of(event) for event in framer.feed(blank)] == [(None, b"{}", None, None, "")]
     assert framer.close() is None
 
 

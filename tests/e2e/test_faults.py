@@ -99,6 +99,11 @@ def continues(connection: socket.socket) -> None:
     connection.sendall(ok())
 
 
+def closes_after_the_client(connection: socket.socket) -> None:
+    received(connection)
+    assert connection.recv(1) == b""
+
+
 def refuses_early(connection: socket.socket) -> None:
     received(connection, body=False)
     connection.sendall(ok(b"{}", "Connection: close", status="413 Content Too Large"))
@@ -192,7 +197,14 @@ FAULTS: dict[str, Fault] = {
     "early response before the request ends": Fault(
         refuses_early, None, posts(body=PING[:9], length=len(PING))
     ),
-    "half close by the client": Fault(sends(ok(), pause=0.05), None, half_closes_after_request),
+    "half close by the client": Fault(sends(ok(), pause=0.05), "client", half_closes_after_request),
+    "half close by the client, then by the server": Fault(
+        closes_after_the_client, "client", half_closes_after_request
+    ),
+    "informational responses": Fault(
+        sends(b"HTTP/1.1 102 Processing\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + ok()),
+        None,
+    ),
 }
 
 DIFFERENT: dict[str, tuple[tuple[int | None, str], str]] = {
@@ -205,7 +217,6 @@ DIFFERENT: dict[str, tuple[tuple[int | None, str], str]] = {
         ((502, "complete"), "nothing of the response was forwarded, so mcpspy reports what is wrong with it"),
     ),
     "two equal lengths": ((502, "complete"), "stricter than RFC 9110, 8.6: equal lengths are allowed"),
-    "half close by the client": ((None, "broken"), "treated as a disconnect, as uvicorn and Node.js do"),
 }
 """Status and end that the client may see through mcpspy in place of what it sees directly, and the reason."""
 

@@ -38,6 +38,8 @@ class Playback(Struct, eq=False):
     """The client's request, which may have to be forwarded."""
     selection: Selection | None = None
     """Selection of the first interaction; None if a notification started it."""
+    answer_id: bytes | None = None
+    """Id of the response as JSON text, as the recorded server would spell it."""
     cancelled: bool = False
     """True if only steps that waited for the cancellation may still follow."""
     _at: float = 0.0
@@ -160,7 +162,7 @@ class DeliveryFilter:
         """Return a recorded message with this client's ids; None if the client does not receive it."""
         data = one_line(step.data)
         if step.is_answer:
-            data = replaced(data, ("id",), playback.id or b"null")
+            data = replaced(data, ("id",), playback.answer_id or playback.id or b"null")
             if step.listens is not None and playback.id is not None:
                 data = replaced(data, ("result", "_meta", SUBSCRIPTION), playback.id)
             return data

@@ -25,6 +25,17 @@ def result(id: bytes, value: Any) -> bytes:  # noqa: A002
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, _written(value))
 
 
+def answer_id(sent: str, asked: str, answered: str | None) -> str:
+    """Return the id of a response to a request with the id `sent`, a number with a fraction or an exponent.
+
+    It is spelled as the recorded server spelled that of its response to `asked`: as the client had sent it, or as the
+    integer of the same value, which JavaScript writes for `1.0`.
+    """
+    number = float(sent)
+    is_integer = answered is not None and answered != asked and answered.lstrip("-").isdigit()
+    return str(int(number)) if is_integer and number.is_integer() else sent
+
+
 def error(id: bytes, code: int, message: str, data: Any = None) -> bytes:  # noqa: A002
     """Return an error; `id` is JSON text, `null` if it is unknown."""
     value = {"code": code, "message": message, **({"data": data} if data is not None else {})}

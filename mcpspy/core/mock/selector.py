@@ -23,7 +23,7 @@ from mcpspy.core.mock.interaction import Interaction
 from mcpspy.core.mock.matching import RequestKey, plain_key, request_key
 from mcpspy.core.mock.recordings import Recordings, ResponseQueue, near
 from mcpspy.core.mock.responses import EXHAUSTED, UNANSWERED, UNRECORDED, Miss
-from mcpspy.core.protocol.message import AnyMessage, Notification, Request
+from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.plain_line import plain_id, plain_message
 from mcpspy.core.protocol.spec import REVISIONS
@@ -147,6 +147,26 @@ class Selector:
             return Selection(miss=miss)
         interaction = self._take(place, queue) or queue[len(queue) - 1]
         return self._selected(interaction, place, queue, miss)
+
+    def spelling(self, request: Request, key: RequestKey) -> str | None:
+        """Return the id of the response to a request with an id such as `1.0`; None if no such request was recorded."""
+        if request.method in HANDSHAKE_METHODS:
+            interaction = self._handshake(request).interaction
+        else:
+            place, queue, similarity = self._find(request, key)
+            if not queue or not self._accepts(similarity):
+                return None
+            interaction = queue[min(self._taken.get(place, 0), len(queue) - 1)]
+        cause = None if interaction is None else interaction.cause
+        if (
+            interaction is None
+            or not isinstance(cause, Request)
+            or not (_is_fraction(cause) and _is_fraction(request))
+        ):
+            return None
+        answer = interaction.answer
+        answered = answer.id if isinstance(answer, Result | Failure) else None
+        return responses.answer_id(request.id, cause.id, answered)
 
     def select_answered(
         self, playing: Interaction, selection: Selection | None, live: dict[int, InputRound]
@@ -312,6 +332,11 @@ class Selector:
             return interaction.is_answered and is_settled
         version = params.get("protocolVersion") if isinstance(params, dict) else None
         return found.revision is not None and found.revision == version and is_settled
+
+
+def _is_fraction(request: Request) -> bool:
+    """Return whether an id is a number that is not spelled as an integer, which JSON-RPC 2.0, 4 advises against."""
+    return request.id[:1] not in '"tfn[{' and not request.id.lstrip("-").isdigit()
 
 
 def _answers_text(rounds: Sequence[InputRound]) -> str:

@@ -237,6 +237,9 @@ class MockSession:
         if message.flaws and (
             flaws := [flaw for flaw in message.flaws if flaw.startswith(("id is", "jsonrpc"))]
         ):
+            if len(flaws) == 1 and (spelling := self.selector.spelling(message, key)) is not None:
+                self._play_selected(message, key, now, spelling.encode())
+                return
             known = b"null" if flaws[-1].startswith("id is") else id
             why = f"invalid request: {flaws[0]}"
             self._respond(responses.error(known, responses.INVALID_REQUEST, why), None, now)
@@ -244,6 +247,11 @@ class MockSession:
         if self._options.forwards_all and self.passthrough is not None:
             self.passthrough.forward(message)
             return
+        self._play_selected(message, key, now, id)
+
+    def _play_selected(self, message: Request, key: RequestKey, now: float, answer_id: bytes) -> None:
+        """Select and play the recorded response, with this id, to a request."""
+        id = message.id.encode()  # noqa: A001
         if message.method == SET_LEVEL:
             self._delivery.level = key.subject
         selected = self.selector.select(message, key)
@@ -256,7 +264,9 @@ class MockSession:
         if selected.interaction is not None:
             if selected.miss is not None:
                 self._complaints.append(f"{selected.miss.line}; playing the nearest")
-            self._start(Playback(selected.interaction, now, self._options.speed, id, key, message, selected))
+            playback = Playback(selected.interaction, now, self._options.speed, id, key, message, selected)
+            playback.answer_id = answer_id
+            self._start(playback)
         elif selected.miss is None:
             self._respond(selected.response(id), id, now)
         else:

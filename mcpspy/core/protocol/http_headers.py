@@ -8,7 +8,7 @@ all revisions (headers; the DNS-rebinding warning); RFC 9728, 5.1 (the URL of th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -37,11 +37,21 @@ RECORDED = frozenset(
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """The name of a header (RFC 9110, 5.6.2: token)."""
 
+REDIRECTS = frozenset((301, 302, 303, 307, 308))
+"""Statuses after which a client repeats its request at the `Location` (RFC 9110, 15.4)."""
+
+_AUTHORITY = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?//([^/?#\\]+)")
+"""Scheme and authority of an absolute URL, or of one without a scheme (RFC 3986, 4.2)."""
+
+_PORTS = {"http": 80, "https": 443}
+
 _METADATA_URL = re.compile(r'(\bresource_metadata=")([^"]*)')
 
 _QUERY_VALUE = re.compile(r"([?&#;][^=&#;]*=)[^&#;]+")
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+LOCALHOST = "localhost"
+
+LOOPBACK = (LOCALHOST, "127.0.0.1", "::1")
 
 REDACTED = "[redacted]"
 
@@ -102,7 +112,7 @@ def response_headers(headers: Iterable[tuple[str, str]], upstream: Upstream, pro
 
 def _rewritten_value(name: str, value: str, origin: str, proxy_origin: str) -> str:
     if name == "location":
-        return rewritten_url(value, origin, proxy_origin)
+        return location_at_proxy(value, origin, proxy_origin).value
     if name == "www-authenticate":
         return _METADATA_URL.sub(
             lambda found: found[1] + rewritten_url(found[2], origin, proxy_origin), value
@@ -114,6 +124,70 @@ def rewritten_url(url: str, origin: str, proxy_origin: str) -> str:
     """Return the URL with the server's origin replaced by the proxy's; other URLs unchanged."""
     rest = url.removeprefix(origin)
     return proxy_origin + rest if rest != url and (not rest or rest[0] in "/?#") else url
+
+
+class Location(NamedTuple):
+    """A `Location` as the client gets it."""
+
+    value: str
+    origin: str | None
+    """The origin to which it leads past the proxy; None if the client stays."""
+
+
+def location_at_proxy(value: str, origin: str, proxy_origin: str) -> Location:
+    """Return a `Location` of the server at `origin`: at the proxy if it names that server, however it is spelled.
+
+    Another scheme or port is another origin (RFC 6454, 4). `localhost` is both loopback addresses, but one address is
+    not the other. A URL without a scheme has that of the server.
+    """
+    found = _AUTHORITY.match(value)
+    if found is None or origin == proxy_origin:  # A forward proxy gets the requests to all origins.
+        return Location(value, None)
+    scheme = (found[1] or origin.partition(":")[0]).lower()
+    named = _parsed_origin(f"{scheme}://{found[2]}")
+    if _is_same_origin(named, _parsed_origin(origin)):
+        return Location(proxy_origin + value[found.end() :], None)
+    if _is_same_origin(named, _parsed_origin(proxy_origin)):
+        return Location(value, None)
+    whole = value if found[1] else f"{scheme}:{value}"
+    return Location(whole, f"{scheme}://{found[2].rpartition('@')[2].lower()}")
+
+
+def without_downgrade(value: str, origin: str) -> str | None:
+    """Return a `Location` with TLS, if it is the server's own URL except that TLS is missing; None for any other.
+
+    That is the mistake of a server behind a proxy that ends TLS, whose `X-Forwarded-Proto` it does not trust.
+    """
+    if not (origin.startswith("https:") and value.lower().startswith("http:")):
+        return None
+    secure = f"https{value[4:]}"
+    here = location_at_proxy(secure, origin, "")
+    return origin + here.value if here.origin is None else None
+
+
+class _Origin(NamedTuple):
+    scheme: str
+    host: str
+    port: int | None
+
+
+def _parsed_origin(url: str) -> _Origin | None:
+    """Return the origin of a URL; None if it has no valid host and port, or has credentials."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if not parts.hostname or parts.username is not None:
+        return None
+    return _Origin(parts.scheme, parts.hostname, port or _PORTS.get(parts.scheme))
+
+
+def _is_same_origin(one: _Origin | None, other: _Origin | None) -> bool:
+    if one is None or other is None or one._replace(host="") != other._replace(host=""):
+        return False
+    hosts = {one.host, other.host}
+    return len(hosts) == 1 or (LOCALHOST in hosts and hosts <= {*LOOPBACK})
 
 
 def names_only(url: str) -> str:
@@ -156,6 +230,17 @@ def rejection_reason(host: str | None, origin: str | None, allowed: Iterable[str
     if origin is not None and _hostname(origin) not in names:
         return f"Origin {origin} is not this machine"
     return None
+
+
+WEBSOCKET_REFUSAL = (
+    "WebSocket is not a transport of MCP, and mcpspy does not forward it: use the http(s) URL of the endpoint, or "
+    "connect to the server directly"
+)
+
+
+def is_websocket(method: str, headers: Mapping[str, str]) -> bool:
+    """Return whether a request opens a WebSocket (RFC 6455, 4.1). `Upgrade` itself is a header of the connection."""
+    return method == "GET" and "Sec-WebSocket-Key" in headers
 
 
 def _hostname(url: str) -> str | None:

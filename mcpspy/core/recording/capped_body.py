@@ -64,15 +64,15 @@ class CappedBody:
         """Return the decoded body so far."""
         return b"".join(self._encoder.pieces)
 
-    def close(self, at: float, *, torn: bool = False) -> Iterable[bytes | bytearray]:
-        """Return the buffers to append: the message, or the note that replaces it."""
+    def close(self, at: float, *, lacks: str = "") -> Iterable[bytes | bytearray]:
+        """Return the buffers to append: the message, or the note that replaces it. `lacks` names the missing end."""
         if not self.is_over:
-            return self._encoder.close(at, torn=torn)
+            return self._encoder.close(at, lacks=lacks)
         assert self._hash is not None
         fields = dict(self._fields)
         if self._decoder.encoding != "identity":
             fields["encoding"] = self._decoder.encoding
-        return [oversized(at, self._side, fields, self.sent, self._hash.hexdigest(), torn=torn)]
+        return [oversized(at, self._side, fields, self.sent, self._hash.hexdigest(), lacks=lacks)]
 
     def _give_up(self) -> Iterator[None]:
         pieces, self._encoder.pieces = self._encoder.pieces, []
@@ -117,9 +117,9 @@ class CappedStream:
                 return
             yield data
 
-    def close(self, at: float, *, torn: bool = False) -> Iterable[bytes]:
+    def close(self, at: float) -> Iterable[bytes]:
         """Return the note of a stream whose rest is not recorded."""
         if not self.is_over or self._hash is None:
             return ()
         fields = {**self._fields, "encoding": self._decoder.encoding}
-        return [oversized(at, self._side, fields, self._sent, self._hash.hexdigest(), torn=torn)]
+        return [oversized(at, self._side, fields, self._sent, self._hash.hexdigest(), lacks="")]

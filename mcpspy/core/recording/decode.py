@@ -73,6 +73,10 @@ class Frame(Struct, frozen=True, gc=False):
     """`mcpspy` if mcpspy sent it in the name of `side`."""
     to: str | None = None
     """`mcpspy` if it was not forwarded to the peer."""
+    lacks: str | None = None
+    """HTTP: what never arrived of the end of the body or event that carried it: then `eol` is empty."""
+    size: int | None = None
+    """HTTP: the bytes that arrived of such a body, or of the data of such an event."""
 
     @property
     def is_ours(self) -> bool:
@@ -118,6 +122,8 @@ class _FrameHead(Struct):
     id: str | None = None
     by: str | None = None
     to: str | None = None
+    lacks: str | None = None
+    size: int | None = None
 
 
 _read_header = Decoder(Header).decode
@@ -177,7 +183,17 @@ def read_entry(line: bytes) -> Entry:
             return whole
         if head.side in _SIDES:
             return Frame(
-                head.t, head.side, rest[:-1], head.stream, head.http, head.eol, head.id, head.by, head.to
+                head.t,
+                head.side,
+                rest[:-1],
+                head.stream,
+                head.http,
+                head.eol,
+                head.id,
+                head.by,
+                head.to,
+                head.lacks,
+                head.size,
             )
     return _read_whole(line)
 
@@ -206,13 +222,13 @@ def _read_whole(line: bytes) -> Entry:
     side = whole.get("from")
     if data is None or side not in _SIDES:
         return Damaged(line, "neither a frame nor a note")
-    http = whole.get("http")
-    stream, eol, event_id, by, to = (
+    http, size = (value if isinstance(value := whole.get(key), int) else None for key in ("http", "size"))
+    stream, eol, event_id, by, to, lacks = (
         value if isinstance(value := whole.get(key), str) else None
-        for key in ("stream", "eol", "id", "by", "to")
+        for key in ("stream", "eol", "id", "by", "to", "lacks")
     )
-    number = http if isinstance(http, int) else None
-    return Frame(float(at), side, data, stream, number, "\n" if eol is None else eol, event_id, by, to)
+    end = "\n" if eol is None else eol
+    return Frame(float(at), side, data, stream, http, end, event_id, by, to, lacks, size)
 
 
 def _ends_in_bracket(rest: bytes) -> bool:

@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 OVERSIZED = "oversized"
 """The note of a body or event that is too large to record."""
 
+END_OF_CHUNK, LAST_CHUNK, REST = "end of chunk", "last chunk", "rest of body"
+"""Missing ends of a body (RFC 9112, 7.1 and 6.2). `core.framing` has those of an event."""
+
 
 def oversized(
-    at: float, side: str, fields: Mapping[str, Value], size: int, sha256: str, *, torn: bool
+    at: float, side: str, fields: Mapping[str, Value], size: int, sha256: str, *, lacks: str
 ) -> bytes:
     """Return the note of a body or event that is too large to record."""
-    more: dict[str, Value] = {"torn": True} if torn else {}
+    more: dict[str, Value] = {"torn": True, "lacks": lacks} if lacks else {}
     return note(at, OVERSIZED, {**fields, "from": side, "size": size, "sha256": sha256, **more})
 
 
@@ -64,10 +67,13 @@ class BodyEncoder:
         if data:
             collect(self.pieces, data)
 
-    def close(self, at: float, *, torn: bool = False) -> Iterator[bytes | bytearray]:
-        """Return the buffers of the message; none if the body was empty."""
+    def close(self, at: float, *, lacks: str = "") -> Iterator[bytes | bytearray]:
+        """Return the buffers of the message; none if the body was empty. `lacks` is what never arrived of its end."""
         pieces, self.pieces = self.pieces, []
-        return splice(self._prefix % at, pieces, torn=torn, body=True) if pieces else iter(())
+        prefix = self._prefix % at
+        if lacks:
+            prefix += b'"lacks":"%b","size":%d,' % (lacks.encode(), sum(map(len, pieces)))
+        return splice(prefix, pieces, torn=bool(lacks), body=True) if pieces else iter(())
 
 
 class SseEncoder:
@@ -157,21 +163,24 @@ class SseEncoder:
 
     def line(self, at: float, event: SseEvent) -> Iterator[bytes | bytearray]:
         """Yield the buffers of an event."""
-        is_whole = event.oversized is None and not event.torn
+        is_whole = event.oversized is None and not event.lacks
         if is_whole and event.data and len(event.data) == 1 and self._fields and event.is_message:
             yield body_line(at, self._side, self._json_fields(event), bytes(event.data[0]))
             return
         fields = self.fields(event)
         if event.oversized is not None:
             found = event.oversized
-            yield oversized(at, self._side, fields, found.size, found.sha256, torn=event.torn)
-        elif event.is_message:
+            yield oversized(at, self._side, fields, found.size, found.sha256, lacks=event.lacks)
+            return
+        if event.lacks:
+            fields |= {"lacks": event.lacks, "size": sum(map(len, event.data or ()))}
+        if event.is_message:
             assert event.data is not None
-            pieces = list(event.data)
-            yield from splice(frame_prefix(self._side, fields) % at, pieces, torn=event.torn, body=True)
+            pieces, is_torn = list(event.data), bool(event.lacks)
+            yield from splice(frame_prefix(self._side, fields) % at, pieces, torn=is_torn, body=True)
         else:
             if event.data is not None:
                 fields["data"] = b"".join(event.data).decode("utf-8", "replace")
-            if event.torn:
+            if event.lacks:
                 fields["torn"] = True
             yield note(at, "sse", fields)

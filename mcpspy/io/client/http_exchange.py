@@ -17,7 +17,7 @@ from mcpspy.core.protocol.http_headers import EVENTS, JSON, recorded_headers
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import CLIENT, SERVER
-from mcpspy.core.recording.encode_body import BodyEncoder, SseEncoder
+from mcpspy.core.recording.encode_body import LAST_CHUNK, REST, BodyEncoder, SseEncoder
 from mcpspy.io.network.outgoing import in_turns
 
 if TYPE_CHECKING:
@@ -194,7 +194,8 @@ class ClientExchange:
         finally:
             is_recorded = is_torn or self._records_messages
             if body.is_over or (is_recorded and response.content_type == JSON):
-                self._write(list(body.close(self._now(), torn=is_torn)))
+                lacks = LAST_CHUNK if response.headers.get("Transfer-Encoding") else REST
+                self._write(list(body.close(self._now(), lacks=lacks if is_torn else "")))
         return data
 
     def _record_head(self, response_headers: dict[str, str], error: str | None) -> None:

@@ -32,7 +32,7 @@ from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 
 if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Lines
-    from mcpspy.io.http.upstream_connection import Body, UpstreamResponse
+    from mcpspy.io.http.upstream_connection import Body, UpstreamConnection, UpstreamResponse
 
 HOME = "127.0.0.1"
 
@@ -50,11 +50,16 @@ class McpEndpoint(ExchangeContext):
         return self.upstream.origin
 
     async def send(
-        self, method: str, head: bytes, body: Body, early: Callable[[], None] | None = None
+        self,
+        method: str,
+        head: bytes,
+        body: Body,
+        early: Callable[[], None] | None = None,
+        on_connection: Callable[[UpstreamConnection], None] | None = None,
     ) -> UpstreamResponse:
         """Send a request to the server. Report an untrusted certificate once. Raises UpstreamError."""
         try:
-            return await super().send(method, head, body, early)
+            return await super().send(method, head, body, early, on_connection)
         except UpstreamError as error:
             if isinstance(error.__cause__, ssl.SSLCertVerificationError) and not self._has_warned:
                 self._has_warned = True

@@ -115,17 +115,22 @@ class BodyStream:
         finally:
             self._take = None  # It refers to this stream: the cycle would wait for the collector.
         if self._pieces:
-            pieces, self._pieces, self.size = self._pieces, [], 0
-            if self.is_paused:
-                self.is_paused = False
-                if not self._transport.is_closing():
-                    self._transport.resume_reading()
+            pieces = self._pieces
+            self.discard()
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
         if not self.is_over:
             return b""
         if self._error is not None:
             raise self._error
         return None
+
+    def discard(self) -> None:
+        """Drop what has arrived, and let the sender continue."""
+        self._pieces, self.size = [], 0
+        if self.is_paused:
+            self.is_paused = False
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the pieces that have arrived. Raises the error that ended the body."""

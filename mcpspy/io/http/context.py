@@ -18,22 +18,27 @@ import orjson
 
 from mcpspy.core.compression import missing_package
 from mcpspy.core.protocol import mcp_headers
-from mcpspy.core.protocol.http_headers import request_headers, rewritten_url
+from mcpspy.core.protocol.http_headers import (
+    names_only,
+    request_headers,
+    rewritten_url,
+    without_downgrade,
+)
 from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.protocol.oauth import OAuthTracker
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.capped_body import MAX_BODY
-from mcpspy.core.redact.display import redacted_url
+from mcpspy.core.redact.display import redacted_text, redacted_url
 from mcpspy.io.host_process import clients_of
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
-    from mcpspy.core.protocol.http_headers import Headers, Upstream
+    from mcpspy.core.protocol.http_headers import Headers, Location, Upstream
     from mcpspy.core.recording.encode import Lines, Value
     from mcpspy.io.host_process import Fields
     from mcpspy.io.http.server import HttpRequest
     from mcpspy.io.http.upstream import UpstreamClient
-    from mcpspy.io.http.upstream_connection import Body, UpstreamResponse
+    from mcpspy.io.http.upstream_connection import Body, UpstreamConnection, UpstreamResponse
     from mcpspy.io.recording.recorder import Recorder
 
 SESSION = "Mcp-Session-Id"
@@ -212,6 +217,9 @@ class ExchangeContext:
         """Bytes of a decoded body, or of an event, above which it is not recorded."""
         self._unrecorded: set[str] = set()
         self._reported: set[str] = set()
+        self._said: set[str] = set()
+        self._left: set[str] = set()
+        """Origins to which redirects led past the proxy, of which the user knows."""
         self._numbers = itertools.count(1)
         self._writing = asyncio.Lock()
         self.clients = ClientProcesses()
@@ -260,6 +268,12 @@ class ExchangeContext:
     async def note(self, kind: str, fields: Mapping[str, Value]) -> None:
         await self.record([self.note_line(kind, fields)], 0)
 
+    def report_once(self, line: str) -> None:
+        """Print a line about a client once."""
+        if line not in self._said and len(self._said) < MAX_PATHS:
+            self._said.add(line)
+            say(redacted_text(line))
+
     def report_unrecorded(self, target: str) -> None:
         """Print once that a stream of events may be one of MCP, but is not recorded."""
         path = target.partition("?")[0]
@@ -267,6 +281,20 @@ class ExchangeContext:
             self._unrecorded.add(path)
             url = redacted_url(self.upstream.origin + path)
             say(f"{url} is a stream of events and is not recorded; if it is MCP: --upstream {url}")
+
+    def report_redirect(self, location: Location, *, keeps_method: bool) -> None:
+        """Print once per origin that a redirect leads past the proxy. One to a sign-in page does not keep the method."""
+        if location.origin is None or location.origin in self._left or len(self._left) == MAX_PATHS:
+            return
+        self._left.add(location.origin)
+        here = redacted_url(self.upstream.origin + self.upstream.path)
+        there = redacted_url(names_only(location.value))
+        secure = without_downgrade(location.value, self.upstream.origin)
+        if secure is not None:
+            hint = f"; use --upstream {redacted_url(names_only(secure))}, or let the server trust X-Forwarded-Proto"
+        else:
+            hint = f"; to record that: --upstream {there}" if keeps_method else ""
+        say(f"{here} redirects past mcpspy to {there}{' without TLS' if secure else ''}{hint}")
 
     def report_encoding(self, encoding: str | None) -> None:
         """Print once that bodies with this encoding cannot be decoded for the recording."""
@@ -289,10 +317,15 @@ class ExchangeContext:
         return await self.send(method, self.client.head(method, target, headers, body), body)
 
     async def send(
-        self, method: str, head: bytes, body: Body, early: Callable[[], None] | None = None
+        self,
+        method: str,
+        head: bytes,
+        body: Body,
+        early: Callable[[], None] | None = None,
+        on_connection: Callable[[UpstreamConnection], None] | None = None,
     ) -> UpstreamResponse:
         """Send a request to the server, as `UpstreamClient.send` does. Raises UpstreamError."""
-        return await self.client.send(method, head, body, early)
+        return await self.client.send(method, head, body, early, on_connection)
 
 
 class ExchangeHead:

@@ -10,16 +10,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import orjson
 
-from mcpspy.core.protocol.http_headers import EVENTS, JSON, response_headers, rewritten_url
+from mcpspy.core.protocol.http_headers import (
+    EVENTS,
+    JSON,
+    REDIRECTS,
+    location_at_proxy,
+    names_only,
+    response_headers,
+)
 from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.protocol.oauth_flows import FORM_LIMIT
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
+from mcpspy.core.recording.encode_body import REST
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.http.context import ENCODING, SESSION, ExchangeHead
@@ -45,7 +53,7 @@ if TYPE_CHECKING:
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.server import HttpRequest
     from mcpspy.io.http.short_exchange import ShortExchange
-    from mcpspy.io.http.upstream_connection import Body, UpstreamResponse
+    from mcpspy.io.http.upstream_connection import Body, UpstreamConnection, UpstreamResponse
 
 METADATA_LIMIT = 1 << 20
 """Maximum size, in bytes, of a metadata document that is read; a larger one is forwarded unchanged."""
@@ -70,6 +78,9 @@ class HttpExchange:
         self._record = ExchangeRecord(context, self._head, request)
         self._body = RequestBody(context, interception, self._record, self._head, request)
         self._intercepted: InterceptedExchange | None = None
+        self._is_stream = False
+        self._connection: UpstreamConnection | None = None if short is None else short.upstream
+        request.half_close = self._half_close
         if short is not None:
             self._record.started_at, self._record.request = short.started_at, short.body
             self._record.has_head = short.has_head
@@ -86,6 +97,8 @@ class HttpExchange:
                 else:
                     response = await self._send_request(await self._take_body())
             except UpstreamError as error:
+                if self._record.half_closed is not None and self._connection is not None:
+                    raise ConnectionResetError from error
                 return await self._respond_unreachable(error)
             except ClientAnswered:
                 return await self._respond()
@@ -105,6 +118,7 @@ class HttpExchange:
             await self._record.end(MCPSPY)
             raise
         finally:
+            self._request.half_close = None  # It would be a cycle, which waits for the collector.
             if self._intercepted is not None:
                 self._intercepted.close()
 
@@ -143,7 +157,27 @@ class HttpExchange:
             forwarded = context.client.head(request.method, head.target, headers, body)
         else:
             forwarded = head.forwarded(body)
-        return await context.send(request.method, forwarded, body, request.body.interrupt)
+        return await context.send(
+            request.method, forwarded, body, request.body.interrupt, self._use_connection
+        )
+
+    def _use_connection(self, connection: UpstreamConnection) -> None:
+        self._connection = connection
+        if self._record.half_closed is not None:
+            connection.half_close()
+
+    def _half_close(self) -> bool:
+        """Pass on that the client sends nothing more. Return False if that is a hang-up here.
+
+        Messages that are decided on, and streams of events, end with it, as in most servers.
+        """
+        context = self._context
+        if self._intercepted is not None or self._is_stream or not context.client.can_half_close:
+            return False
+        self._record.half_closed = self._record.now()
+        if self._connection is not None:
+            self._connection.half_close()
+        return True
 
     def _continue(self, request: HttpRequest, short: ShortExchange) -> Awaitable[Response | None]:
         """Continue a short exchange of an equal request."""
@@ -168,6 +202,7 @@ class HttpExchange:
         if response.content_type == EVENTS and not head.is_mcp:
             context.report_unrecorded(head.target)
         self._record.add_head(response.status, response.head)
+        self._follow_redirect(response)
         if is_short and self._intercepted is None and not self._interception.changes_heads(SERVER):
             await self._forward_whole(response)
             return None
@@ -324,7 +359,7 @@ class HttpExchange:
 
     async def _forward_oversized(self, response: UpstreamResponse, body: CappedBody, pieces: Pieces) -> bytes:
         """Forward a body above the limit, which begins with `pieces`. Return its last part, once it is recorded."""
-        torn = True
+        lacks = REST
         try:
             held = pieces.pop()
             pieces.reverse()
@@ -334,9 +369,9 @@ class HttpExchange:
                 await self._write(held)
                 held = piece
                 await in_turns(body.feed(piece))
-            torn = False
+            lacks = ""
         finally:
-            await self._context.record(body.close(self._record.now(), torn=torn), 0)
+            await self._context.record(body.close(self._record.now(), lacks=lacks), 0)
         return bytes(held)
 
     async def _respond(self) -> Response:
@@ -354,20 +389,32 @@ class HttpExchange:
         self._request.hang_up(at_once=True)
 
     def _learn(self, response: UpstreamResponse) -> None:
-        """Remember the session that begins or has ended, another path of the endpoint, and a challenge of OAuth."""
+        """Remember the session that begins or has ended, a challenge of OAuth, and how the exchange may end."""
         request, streams = self._request, self._context.streams
+        self._is_stream = response.content_type == EVENTS
+        if not (response.keeps_alive or request.body.is_over):  # The server reads no more of the request.
+            request.keeps_alive = False
         begun, session = response.header("mcp-session-id"), request.headers.get(SESSION)
         if begun is not None and response.is_ok:
             streams.bind(begun, self._head.stream)
         is_deleted = request.method == "DELETE" and response.is_ok
         if session is not None and self._head.is_mcp and (is_deleted or response.status == 404):
             streams.end(session)
-        location = response.header("location")
-        if location is not None and self._head.is_mcp and response.status in (307, 308):
-            target = urljoin(self._head.target, rewritten_url(location, self._context.upstream.origin, ""))
-            streams.add_endpoint(target.partition("?")[0])
         if response.header("www-authenticate") is not None:
             self._record.facts = self._context.oauth.learn(response.headers)
+
+    def _follow_redirect(self, response: UpstreamResponse) -> None:
+        """Learn another path of the endpoint from a redirect of it, or report that it leads past the proxy."""
+        named, head, context = response.header("location"), self._head, self._context
+        if named is None or not head.is_mcp or response.status not in REDIRECTS:
+            return
+        location = location_at_proxy(named, context.upstream.origin, head.public_origin)
+        keeps_method = response.status in (307, 308)
+        if location.origin is not None:
+            self._record.add("redirect", {"to": location.origin, "location": names_only(location.value)})
+            context.report_redirect(location, keeps_method=keeps_method)
+        elif keeps_method:
+            context.streams.add_endpoint(urlsplit(urljoin(head.target, location.value)).path or "/")
 
     async def _forward_metadata(self, response: UpstreamResponse, headers: Headers) -> bytes:
         """Forward a document about the server with the proxy's addresses in it. Return its last part."""
@@ -388,17 +435,18 @@ class HttpExchange:
         """Forward a message. Return its last part, once it is recorded."""
         body = self._response_body(response)
         held = b""
-        torn = True
+        is_whole = False
         try:
             while not response.body.is_complete:
                 if held or not response.body.has_data:
                     await self._write(held)
                 held = await response.body.next() or b""
                 await in_turns(body.feed(held))
-            torn = False
+            is_whole = True
         finally:
-            listed = body.data() if self._head.lists_tools and not torn else b""
-            await self._record.write(body.close(self._record.now(), torn=torn), body.size)
+            listed = body.data() if self._head.lists_tools and is_whole else b""
+            lacks = "" if is_whole else response.lacks
+            await self._record.write(body.close(self._record.now(), lacks=lacks), body.size)
         if listed:
             self._interception.learn_tools(listed)
         return held

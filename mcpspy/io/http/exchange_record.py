@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from mcpspy.core.protocol.http_headers import recorded_headers
 from mcpspy.core.protocol.oauth_flows import OAuthRequest
-from mcpspy.core.recording.encode import JsonText, json_object
-from mcpspy.core.recording.encode_body import body_line
+from mcpspy.core.recording.encode import CLIENT, JsonText, json_object
+from mcpspy.core.recording.encode_body import LAST_CHUNK, REST, body_line
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from mcpspy.core.recording.capped_body import CappedBody
     from mcpspy.core.recording.encode import Value
@@ -51,6 +51,8 @@ class ExchangeRecord:
         """The beginning of the response to such a request."""
         self.facts: dict[str, Any] = {}
         """Facts of the response, for the note of its OAuth step."""
+        self.half_closed: float | None = None
+        """The time at which the client closed its sending side, if it did that before the response."""
         self.has_head = False
         self._response: ResponseHead | None = None
         self._status: int | None = None
@@ -95,6 +97,10 @@ class ExchangeRecord:
         self.has_head = True
         self._response, self._status = response, status
 
+    def add(self, kind: str, fields: Mapping[str, Value]) -> None:
+        """Add a note of this exchange."""
+        self._lines.append(self._context.note_line(kind, {**self._head.fields, **fields}))
+
     async def flush(self) -> None:
         """Write the lines."""
         if self._lines:
@@ -106,26 +112,28 @@ class ExchangeRecord:
         await self.flush()
         await self._context.record(lines, size)
 
-    async def write_request(self, *, torn: bool = False) -> None:
-        """Write the message of a request that has arrived. `torn`: its end is missing."""
+    async def write_request(self, *, lacks: str = "") -> None:
+        """Write the message of a request that has arrived. `lacks` is what is missing of its end."""
         body, self.unrecorded = self.unrecorded, None
         if body is not None:
             if self.request is None and body.size <= SHORT:
                 self.request = body.data()
-            await self.write(body.close(self.now(), torn=torn), body.size)
+            await self.write(body.close(self.now(), lacks=lacks), body.size)
 
     async def end(self, hung_up: str | None) -> None:
         """Write the end of the exchange, once, and what is missing before it."""
         if self._is_over:
             return
         if self.unrecorded is not None:
-            await self.write_request(torn=True)
+            await self.write_request(lacks=LAST_CHUNK if self._request.head.is_chunked else REST)
         if not self.has_head:
             self.add_head(None)
         if not (self._head.is_mcp and self._context.oauth.is_between_flows and self._status != 401):
             self._add_oauth_step()
-        fields: dict[str, Value] = {**self._head.fields, "hung_up": hung_up, **self._client()}
-        self._lines.append(self._context.note_line("http-end", fields))
+        fields: dict[str, Value] = {"hung_up": hung_up}
+        if self.half_closed is not None:
+            fields = {"hung_up": hung_up or CLIENT, "half_closed": round(self.half_closed, 6)}
+        self.add("http-end", {**fields, **self._client()})
         self._is_over = True
         await self.flush()
 
@@ -149,7 +157,7 @@ class ExchangeRecord:
         )
         fields = None if self._status is None else oauth.step_fields(request, self._status, self.facts)
         if fields is not None:
-            self._lines.append(self._context.note_line("oauth", {**head.fields, **fields}))
+            self.add("oauth", fields)
         if oauth.hint is not None:
             say(oauth.hint)
             oauth.hint = None

@@ -17,7 +17,7 @@ from mcpspy.core.protocol.http_headers import EVENTS, recorded_headers, request_
 from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import MCPSPY, SERVER
-from mcpspy.core.recording.encode_body import SseEncoder
+from mcpspy.core.recording.encode_body import REST, SseEncoder
 from mcpspy.io.http.upstream_connection import UpstreamError
 from mcpspy.io.intercept.interception import is_message
 from mcpspy.io.network.outgoing import in_turns
@@ -125,7 +125,7 @@ class InjectedRequest:
             await in_turns(body.feed(chunk))
             if body.is_over:
                 now = self._interception.now()
-                await self._interception.record_lines(body.close(now, torn=True))
+                await self._interception.record_lines(body.close(now, lacks=REST))
                 self._report_failure("the response is larger than --max-body")
                 return
         if is_message(message := body.data()):

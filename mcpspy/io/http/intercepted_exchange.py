@@ -241,7 +241,7 @@ class InterceptedExchange:
             else:
                 await self._response.read_body(response, body, pieces)
         except (UpstreamError, asyncio.CancelledError):
-            await self._response.record_body(body, torn=True)
+            await self._response.record_body(body, lacks=response.lacks)
             raise
         if body.is_over:
             self.close()

@@ -15,7 +15,7 @@ from mcpspy.core.intercept.http import SseUnit, SseUnits
 from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import SERVER
-from mcpspy.core.recording.encode_body import SseEncoder
+from mcpspy.core.recording.encode_body import REST, SseEncoder
 from mcpspy.io.http.upstream_connection import UpstreamError
 from mcpspy.io.intercept.interception import is_message
 from mcpspy.io.network.outgoing import in_turns
@@ -82,9 +82,9 @@ class InterceptedResponse:
             if body.is_over:
                 return
 
-    async def record_body(self, body: CappedBody, *, torn: bool = False) -> None:
-        """Record a body that is not a message."""
-        await self._interception.record_lines(body.close(self._interception.now(), torn=torn))
+    async def record_body(self, body: CappedBody, *, lacks: str = "") -> None:
+        """Record a body that is not a message, or is one without its end."""
+        await self._interception.record_lines(body.close(self._interception.now(), lacks=lacks))
 
     async def read_events(
         self, response: UpstreamResponse, decoder: BodyDecoder, *, may_name_endpoint: bool
@@ -151,7 +151,7 @@ class InterceptedResponse:
         try:
             await reading
             if body.is_over:
-                await self.record_body(body, torn=True)
+                await self.record_body(body, lacks=REST)
             elif is_message(data := body.data()):
                 await self._exchange.take(SERVER, data, data, None, self._exchange.fields)
         except UpstreamError:  # The server hung up, and nothing waits for it.

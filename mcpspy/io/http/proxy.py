@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from yarl import URL
 
 from mcpspy.core.protocol.endpoint_detection import DetectionVerdict, by_body, by_head
-from mcpspy.core.protocol.http_headers import LOOPBACK, Upstream, recorded_headers, rejection_reason
+from mcpspy.core.protocol.http_headers import (
+    LOOPBACK,
+    WEBSOCKET_REFUSAL,
+    Upstream,
+    is_websocket,
+    recorded_headers,
+    rejection_reason,
+)
 from mcpspy.core.recording.capped_body import MAX_BODY
 from mcpspy.core.redact.display import REDACTED, redacted_url
 from mcpspy.io.http.body_stream import BUFFERED
@@ -85,7 +92,10 @@ class HttpProxy(Generic[Context_co]):
         host, origin = request.headers.get("Host"), request.headers.get("Origin")
         why = rejection_reason(host, origin, self._allowed)
         if why is not None:
-            return await self._reject(request, why)
+            return await self._reject(request, 403, f"{why} (allow it with --allow-host NAME)")
+        if is_websocket(request.method, request.headers):
+            self.context.report_once(f"refused a WebSocket at {request.target}: {WEBSOCKET_REFUSAL}")
+            return await self._reject(request, 501, WEBSOCKET_REFUSAL)
         request.head.is_accepted = True
         return None
 
@@ -97,20 +107,20 @@ class HttpProxy(Generic[Context_co]):
         self.context.is_stopping = True
         self.interception.end()
 
-    async def _reject(self, request: HttpRequest, why: str) -> Response:
+    async def _reject(self, request: HttpRequest, status: int, why: str) -> Response:
         number = self.context.next_number()
-        line = f"mcpspy: refused: {why} (allow it with --allow-host NAME)"
+        line = f"mcpspy: refused: {why}"
         fields: dict[str, Value] = {
             "stream": str(number),
             "http": number,
             "method": request.method,
             "path": request.target,
-            "status": 403,
+            "status": status,
             "request": recorded_headers(request.headers.items()),
             "error": line,
         }
         await self.context.note("http", fields)
-        return json_error(403, None, line)
+        return json_error(status, None, line)
 
 
 class HttpEndpoints:

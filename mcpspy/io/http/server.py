@@ -26,6 +26,9 @@ from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
 from mcpspy.io.network import listener as listeners
 from mcpspy.io.recording.recorder import say
 
+LINGER = 1.0
+"""Seconds that a client has to read a response that came before the end of its request, until the connection ends."""
+
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -81,6 +84,8 @@ class HttpRequest:
         """The head of the response, until it is sent."""
         self._is_chunked = False
         self._has_body = True
+        self.half_close: Callable[[], bool] | None = None
+        """Passes on that the client sends nothing more. Returns False if the exchange has to end with that."""
 
     @property
     def peer(self) -> ClientAddress:
@@ -321,6 +326,20 @@ class DownstreamConnection(asyncio.Protocol):
         self._requests.append(request)
         self._start()
 
+    def eof_received(self) -> bool:
+        """Keep the connection for the response if the server gets the same end of the client's sending side.
+
+        Only the server can tell whether the client has hung up, or waits for the response.
+        """
+        self.settle()
+        if len(self._requests) != 1 or self._is_in_message or self.transport.get_extra_info("ssl_object"):
+            return False
+        request = self._requests[0]
+        if request.half_close is None or not request.half_close():
+            return False
+        request.keeps_alive = False
+        return True
+
     def settle(self) -> None:
         """Continue a short exchange as any other one, because more than its response is to be handled."""
         if self.short is not None:
@@ -429,12 +448,25 @@ class DownstreamConnection(asyncio.Protocol):
             raise
         self.task = None
         self._requests.popleft()
-        if not request.keeps_alive and request.body.is_over:
+        if not request.body.is_over:
+            self._discard_rest(request)
+        elif not request.keeps_alive:
             self.transport.close()
         elif self._requests and not self._is_lost and not self.transport.is_closing():
             asyncio.get_running_loop().call_soon(self._start)
             if len(self._requests) == 1:
                 self.transport.resume_reading()
+
+    def _discard_rest(self, request: HttpRequest) -> None:
+        """Read and drop the rest of a body after the response, only a moment if the connection ends with it.
+
+        If it were closed at once, the client could lose the response (RFC 9112, 9.6).
+        """
+        request.body.discard()
+        if not (request.keeps_alive or self.transport.is_closing()):
+            if not self.transport.get_extra_info("ssl_object"):
+                self.transport.write_eof()
+            asyncio.get_running_loop().call_later(LINGER, self.transport.close)
 
     def _refuse_long_head(self) -> None:
         self._refuse(431, f"the head of the request exceeds {MAX_HEAD} bytes")

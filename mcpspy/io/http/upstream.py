@@ -102,23 +102,37 @@ class UpstreamClient:
         return head[:-2] + CHUNKED
 
     async def send(
-        self, method: str, head: bytes, body: Body, early: Callable[[], None] | None = None
+        self,
+        method: str,
+        head: bytes,
+        body: Body,
+        early: Callable[[], None] | None = None,
+        on_connection: Callable[[UpstreamConnection], None] | None = None,
     ) -> UpstreamResponse:
         """Send a request whose head was made by `head`. Return the response when its head has arrived.
 
         `early` is called if that happens before the request has been sent; then `body` must yield something.
-        Raises UpstreamError.
+        `on_connection` gets the connection before the request is sent. Raises UpstreamError.
         """
         connection = self._take()
         is_fresh = connection is None
-        if connection is None:
-            connection = await self._connect()
-        try:
-            return await connection.send(method, head, body, early)
-        except UpstreamError:
-            if is_fresh or not connection.is_stale or method not in IDEMPOTENT or body is not None:
-                raise
-        return await (await self._connect()).send(method, head, body, early)
+        while True:
+            if connection is None:
+                connection = await self._connect()
+            if on_connection is not None:
+                on_connection(connection)
+            try:
+                return await connection.send(method, head, body, early)
+            except UpstreamError:
+                if is_fresh or not connection.is_stale or method not in IDEMPOTENT or body is not None:
+                    raise
+            connection, is_fresh = None, True
+
+    @property
+    def can_half_close(self) -> bool:
+        """Return whether a connection has a sending side that ends alone, which TLS has not."""
+        first = self._origin if self._proxy is None else self._proxy
+        return self._origin.scheme == first.scheme == "http"
 
     @property
     def has_short(self) -> bool:

@@ -13,6 +13,7 @@ import httptools
 
 from mcpspy.core.protocol.http_headers import Headers
 from mcpspy.core.recording.encode import JsonText
+from mcpspy.core.recording.encode_body import END_OF_CHUNK, LAST_CHUNK, REST
 from mcpspy.io.http.body_stream import BodyStream
 from mcpspy.io.http.inline_task import Wakeup
 from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
@@ -79,6 +80,8 @@ class UpstreamResponse:
         self.headers = head.headers
         self.content_type = head.content_type
         self.body = BodyStream(connection.transport)
+        self.keeps_alive = True
+        """False if the server has announced that it closes the connection."""
         self._connection = connection
 
     def header(self, name: str) -> str | None:
@@ -88,6 +91,13 @@ class UpstreamResponse:
     @property
     def is_ok(self) -> bool:
         return self.status < 400
+
+    @property
+    def lacks(self) -> str:
+        """Return what is missing of the end of the body, if that has not arrived."""
+        if self.head.length is not None or not self.head.is_delimited:
+            return REST
+        return LAST_CHUNK if self._connection.is_between_chunks else END_OF_CHUNK
 
     def close(self) -> None:
         """Free the connection. What has not arrived of the body is given up."""
@@ -112,7 +122,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._known: KnownHeads[ResponseHead] = KnownHeads()
         self._is_between = True
         """True if nothing of the next response has arrived."""
-        self._is_between_chunks = False
+        self.is_between_chunks = False
         """True if nothing of the next chunk of the body has arrived."""
         self._keeps_alive = False
         self._has_more = False
@@ -123,6 +133,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._early: Callable[[], None] | None = None
         """Called if the response begins before the request has been sent."""
         self._is_sent = True
+        self._is_half_closed = False
+        """True if nothing is sent after the request, because the client has closed its sending side."""
         self._short: ResponseReceiver | None = None
         """The exchange that gets the response, unless a coroutine waits for it."""
         self._head_packet = b""
@@ -134,8 +146,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     @property
     def is_stale(self) -> bool:
-        """Return whether the server closed the connection before it began to answer."""
-        return self.is_lost and self._head_size == 0
+        """Return whether the server closed the connection on its own, before it began to answer."""
+        return self.is_lost and self._head_size == 0 and not self._is_half_closed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -156,7 +168,7 @@ class UpstreamConnection(asyncio.Protocol):
             writable.set()
 
     def data_received(self, data: bytes) -> None:
-        if self._is_between_chunks and self._has_taken_chunk(data):
+        if self.is_between_chunks and self._has_taken_chunk(data):
             return
         if self._short is not None:
             if self._has_responded(self._short, data):
@@ -176,7 +188,7 @@ class UpstreamConnection(asyncio.Protocol):
         except httptools.HttpParserCallbackError as error:
             raise error.__context__ or error from None
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._fail(UpstreamError(f"its response is not HTTP/1.1: {error}"))
+            self._fail(UpstreamError(f"its response is not HTTP/1.1: {_flaw(error)}"))
             self.transport.abort()
             return
         if self._response is None:
@@ -186,7 +198,7 @@ class UpstreamConnection(asyncio.Protocol):
                 self.transport.abort()
             return
         if not data.endswith(b"\n"):
-            self._is_between_chunks = False
+            self.is_between_chunks = False
         head = self._response.head
         if was_between and not self._is_between and data.endswith(b"\r\n\r\n"):
             self._head_packet = data
@@ -231,6 +243,7 @@ class UpstreamConnection(asyncio.Protocol):
             return
         headers = [(header_text(name), header_text(value)) for name, value in self._headers]
         self._response = UpstreamResponse(self, ResponseHead(status, header_text(self._reason), headers))
+        self._response.keeps_alive = self._parser.should_keep_alive()
         if self._method in ("HEAD", "CONNECT"):  # llhttp expects a body.
             self._response.body.end()
 
@@ -239,13 +252,13 @@ class UpstreamConnection(asyncio.Protocol):
             self._response.body.feed(piece)
 
     def on_chunk_header(self) -> None:
-        self._is_between_chunks = False
+        self.is_between_chunks = False
 
     def on_chunk_complete(self) -> None:
-        self._is_between_chunks = True
+        self.is_between_chunks = True
 
     def on_message_complete(self) -> None:
-        self._is_between_chunks = False
+        self.is_between_chunks = False
         self._keeps_alive = self._parser.should_keep_alive()
         self._is_between = True
         if self._response is not None:
@@ -265,10 +278,18 @@ class UpstreamConnection(asyncio.Protocol):
         try:
             await self._write(head, body)
             self._is_sent = self._is_sent or body is None or isinstance(body, bytes)
+            if self._is_half_closed:
+                self.half_close()
         except BaseException:
             self.transport.abort()
             raise
         return await self.response()
+
+    def half_close(self) -> None:
+        """End the sending side once the request is sent. The connection is not used again."""
+        self._is_half_closed, self._keep = True, None
+        if self._head_arrived is not None and self._is_sent and not self.transport.is_closing():
+            self.transport.write_eof()
 
     def post(self, request: bytes, short: ResponseReceiver) -> None:
         """Send a whole request. The response is given to the exchange."""
@@ -371,3 +392,19 @@ class UpstreamConnection(asyncio.Protocol):
             self._head_arrived.set()
         elif self._response is not None:
             self._response.body.flush()
+
+
+_FLAWS = {
+    "Missing expected CR": "a line of its head ends in LF alone (RFC 9112, 2.2)",
+    "Unexpected whitespace after header value": "a header continues in the next line (RFC 9112, 5.2)",
+    "Invalid header value char": "a header continues in the next line (RFC 9112, 5.2), or has a control character",
+}
+"""The beginning of an error of llhttp → what is wrong, for people."""
+
+
+def _flaw(error: Exception) -> str:
+    """Return what is wrong with a response that the parser refuses."""
+    if isinstance(error, httptools.HttpParserUpgrade):
+        return "it switches to another protocol (status 101), for which it was not asked"
+    text = str(error)
+    return next((flaw for beginning, flaw in _FLAWS.items() if text.startswith(beginning)), text)

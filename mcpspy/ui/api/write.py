@@ -74,12 +74,9 @@ def _lines(messages: Iterable[Written], streams: set[str]) -> Iterator[bytes]:
         if isinstance(each, ReadMessage):
             frame = each.frame
             side, at, data = frame.side, frame.at, bytes(frame.data)
-            kept = {"http": frame.http, "stream": frame.stream, "id": frame.event_id}
-            fields = {
-                key: value
-                for key, value in {**kept, "by": frame.by, "to": frame.to}.items()
-                if value is not None
-            }
+            kept = {"http": frame.http, "stream": frame.stream, "id": frame.event_id, "by": frame.by}
+            kept |= {"to": frame.to, "lacks": frame.lacks, "size": frame.size}
+            fields = {key: value for key, value in kept.items() if value is not None}
             if frame.stream is not None:
                 streams.add(frame.stream)
             is_body, is_torn = frame.http is not None, frame.eol == ""

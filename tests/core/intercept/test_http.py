@@ -24,7 +24,7 @@ def test_each_event_has_its_own_bytes_and_nothing_is_lost() -> None:
     assert [unit.message for unit in units if unit.event is not None] == [b'{"a":\n1}', None, b"{}"]
     assert units[0].event is None
     assert torn.event is not None
-    assert torn.event.torn
+    assert torn.event.lacks
     assert events.close() is None
 
 

@@ -590,3 +590,46 @@ def test_responses_during_loading_equal_those_after_loading(data: st.DataObject)
         received += part.say(**asked)
     assert received + part.read_all() == expected
     assert part.session.complaints() == whole.session.complaints()
+
+
+CALL = b'{"jsonrpc":"2.0","id":%b,"method":"tools/call","params":{"name":"echo","arguments":{}}}'
+RESULT = b'{"jsonrpc":"2.0","id":%b,"result":{"said":"yes"}}'
+INVALID = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid request: id is 1.0"}}'
+
+
+@pytest.mark.parametrize(
+    ("asked", "echoed", "sent", "answered"),
+    [
+        (b"1.0", b"1.0", b"1.0", b"1.0"),
+        (b"1.0", b"1", b"1.0", b"1"),
+        (b"1.0", b"1", b"-2e1", b"-20"),
+        (b"1.0", b"1", b"1.5", b"1.5"),
+        (b"1.0", b"1", b"1e999", b"1e999"),
+        (b"1.5", b"1.5", b"1.0", b"1.0"),
+        (b"1.0", b"1", b"7", b"7"),
+        (b"1.0", b"1.0", b'"a"', b'"a"'),
+    ],
+)
+def test_an_id_with_a_fraction_is_answered_in_the_spelling_of_the_recorded_server(
+    asked: bytes, echoed: bytes, sent: bytes, answered: bytes
+) -> None:
+    live = Talk().handshake().frame("client", CALL % asked).frame("server", RESULT % echoed).live()
+    for _ in range(2):
+        live.session.receive(CALL % sent, live.now)
+        assert [each.data for each in live.session.take(live.now)] == [RESULT % answered]
+
+
+def test_an_id_with_a_fraction_gets_nothing_from_a_server_that_never_answered_one() -> None:
+    live = Talk().handshake().frame("client", CALL % b"1.0").live()
+    live.session.receive(CALL % b"1.0", live.now)
+    assert list(live.session.take(live.now)) == []
+
+
+@pytest.mark.parametrize("sent", [b"1.0", b"null", b"true"])
+def test_other_invalid_ids_are_rejected_and_take_no_recorded_response(sent: bytes) -> None:
+    talk = Talk().handshake().call(1, answer="first").call(2, answer="second")
+    live = talk.live()
+    live.session.receive(CALL % sent, live.now)
+    (rejected,) = live.session.take(live.now)
+    assert rejected.data == INVALID.replace(b"1.0", sent)
+    assert [live.answered(each) for each in (1, 2)] == ["first", "second"]

@@ -8,12 +8,14 @@ from mcpspy.core.protocol.http_headers import (
     REDACTED,
     Upstream,
     end_to_end,
+    location_at_proxy,
     read_upstream,
     recorded_headers,
     rejection_reason,
     request_headers,
     response_headers,
     rewritten_url,
+    without_downgrade,
 )
 
 UPSTREAM = Upstream("http://up.example:3001", "/mcp", "up.example:3001")
@@ -126,6 +128,82 @@ def test_a_url_at_the_server_is_rewritten_to_mcpspy(url: str, expected: str) -> 
         ("location", expected),
         ("Link", url),
     ]
+
+
+SECURE = "https://up.example"
+LOOPBACK_NAME, LOOPBACK_4, LOOPBACK_6 = (
+    f"http://{name}:3001" for name in ("localhost", "127.0.0.1", "[::1]")
+)
+
+
+@pytest.mark.parametrize(
+    ("location", "origin", "expected"),
+    [
+        ("HTTP://UP.Example:3001/a?b#c", UPSTREAM.origin, f"{OURS}/a?b#c"),
+        ("//up.example:3001/a", UPSTREAM.origin, f"{OURS}/a"),
+        ("https://up.example:443/a", SECURE, f"{OURS}/a"),
+        ("//up.example/a", SECURE, f"{OURS}/a"),
+        ("http://up.example:80", "http://up.example", OURS),
+        (f"{LOOPBACK_NAME}/a", LOOPBACK_4, f"{OURS}/a"),
+        (f"{LOOPBACK_NAME}/a", LOOPBACK_6, f"{OURS}/a"),
+        (f"{LOOPBACK_4}/a", LOOPBACK_NAME, f"{OURS}/a"),
+        (f"{OURS}/a", UPSTREAM.origin, f"{OURS}/a"),
+        ("http://127.0.0.1:8808/a", UPSTREAM.origin, "http://127.0.0.1:8808/a"),
+        ("a/b", UPSTREAM.origin, "a/b"),
+        ("?a", UPSTREAM.origin, "?a"),
+        ("///a", UPSTREAM.origin, "///a"),
+    ],
+)
+def test_a_redirect_within_the_server_stays_at_mcpspy_however_the_server_is_spelled(
+    location: str, origin: str, expected: str
+) -> None:
+    assert location_at_proxy(location, origin, OURS) == (expected, None)
+
+
+@pytest.mark.parametrize(
+    ("location", "origin", "to"),
+    [
+        ("https://up.example:3001/a", UPSTREAM.origin, "https://up.example:3001"),
+        ("http://up.example/a", SECURE, "http://up.example"),
+        ("http://up.example:443/a", SECURE, "http://up.example:443"),
+        ("http://up.example/a", UPSTREAM.origin, "http://up.example"),
+        ("HTTP://Other.example/a", UPSTREAM.origin, "http://other.example"),
+        (f"{LOOPBACK_6}/a", LOOPBACK_4, LOOPBACK_6),
+        ("http://localhost:3002/a", LOOPBACK_4, "http://localhost:3002"),
+        ("http://ada:pw@up.example:3001/a", UPSTREAM.origin, UPSTREAM.origin),
+        ("http://up.example:x/", UPSTREAM.origin, "http://up.example:x"),
+        ("http://[::1/", UPSTREAM.origin, "http://[::1"),
+        ("vscode://app/back", UPSTREAM.origin, "vscode://app"),
+    ],
+)
+def test_a_redirect_to_another_origin_is_unchanged_and_named(location: str, origin: str, to: str) -> None:
+    assert location_at_proxy(location, origin, OURS) == (location, to)
+
+
+def test_a_redirect_without_a_scheme_has_that_of_the_server_not_that_of_mcpspy() -> None:
+    for origin, scheme in ((SECURE, "https"), (UPSTREAM.origin, "http")):
+        expected = (f"{scheme}://other.example/a", f"{scheme}://other.example")
+        assert location_at_proxy("//other.example/a", origin, OURS) == expected
+
+
+def test_no_redirect_leads_past_a_forward_proxy() -> None:
+    location = "http://other.example/a"
+    assert location_at_proxy(location, UPSTREAM.origin, UPSTREAM.origin) == (location, None)
+
+
+@pytest.mark.parametrize(
+    ("location", "origin", "expected"),
+    [
+        ("http://up.example/mcp/", SECURE, f"{SECURE}/mcp/"),
+        ("HTTP://up.example:9502/mcp/?a", f"{SECURE}:9502", f"{SECURE}:9502/mcp/?a"),
+        ("http://other.example/mcp/", SECURE, None),
+        ("https://up.example/mcp/", SECURE, None),
+        ("/mcp/", SECURE, None),
+        ("http://up.example:3001/mcp/", UPSTREAM.origin, None),
+    ],
+)
+def test_a_redirect_that_lost_tls_is_recognised(location: str, origin: str, expected: str | None) -> None:
+    assert without_downgrade(location, origin) == expected
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ HTTP: dict[str, Any] = {"stream": "1", "http": 2}
 LIMIT = 5000
 
 
-def recorded(body: CappedBody, data: bytes, cut: int, *, torn: bool = False) -> dict[str, Any]:
+def recorded(body: CappedBody, data: bytes, cut: int, *, lacks: str = "") -> dict[str, Any]:
     for at in range(0, len(data), cut):
         for _ in body.feed(data[at : at + cut]):
             assert body.size <= LIMIT
-    found: dict[str, Any] = json.loads(b"".join(body.close(0.5, torn=torn)))
+    found: dict[str, Any] = json.loads(b"".join(body.close(0.5, lacks=lacks)))
     return found
 
 
@@ -47,7 +47,7 @@ def test_a_body_is_recorded_up_to_the_limit_and_noted_above_it(
 
 
 def test_the_note_of_a_body_that_broke_off_says_so() -> None:
-    assert recorded(CappedBody("client", HTTP, None, 10), b"0" * 20, 7, torn=True)["torn"] is True
+    assert recorded(CappedBody("client", HTTP, None, 10), b"0" * 20, 7, lacks="rest of body")["torn"] is True
 
 
 def test_a_compressed_body_without_any_output_is_bounded_too() -> None:

@@ -147,7 +147,7 @@ def test_an_empty_body_is_not_a_message(pieces: list[bytes]) -> None:
     for piece in pieces:
         encoder.feed(piece)
     assert joined(encoder.close(0.0)) == b""
-    assert joined(encoder.close(0.0, torn=True)) == b""
+    assert joined(encoder.close(0.0, lacks="rest of body")) == b""
 
 
 @given(st.binary(min_size=1), CUTS)
@@ -185,12 +185,35 @@ def test_the_line_end_of_a_body_is_recorded_beside_the_message(body: bytes, kept
     assert joined(encoder.close(0.5)) == b'{"t":0.500000,"from":"client",' + kept + b"\n"
 
 
-def test_an_incomplete_body_is_marked() -> None:
+@pytest.mark.parametrize("body", [b'{"id":', b'{"id":1}', b"\xff"])
+def test_an_incomplete_body_is_marked_with_its_size_and_what_it_lacks(body: bytes) -> None:
     encoder = BodyEncoder("server", HTTP)
-    encoder.feed(b'{"id":')
-    frame = read_entry(joined(encoder.close(0.5, torn=True))[:-1])
+    encoder.feed(body)
+    frame = read_entry(joined(encoder.close(0.5, lacks="last chunk"))[:-1])
     assert isinstance(frame, Frame)
-    assert (frame.data, frame.eol) == (b'{"id":', "")
+    assert (frame.data, frame.eol, frame.lacks, frame.size) == (body, "", "last chunk", len(body))
+
+
+@pytest.mark.parametrize(
+    ("end", "lacks"),
+    [(b"", "newline"), (b"\n", "blank line"), (b"\r\n", "blank line"), (b"\r", "blank line")],
+)
+def test_an_incomplete_event_is_marked_with_the_size_of_its_data_and_what_it_lacks(
+    end: bytes, lacks: str
+) -> None:
+    encoder = SseEncoder("server", HTTP)
+    encoder.feed(0.5, b'event: message\ndata: {"id":1}' + end)
+    frame = read_entry(joined(encoder.close(0.5))[:-1])
+    assert isinstance(frame, Frame)
+    assert (frame.data, frame.eol, frame.lacks, frame.size) == (b'{"id":1}', "", lacks, 8)
+
+
+def test_a_complete_message_lacks_nothing() -> None:
+    encoder = BodyEncoder("server", HTTP)
+    encoder.feed(b'{"id":1}')
+    frame = read_entry(joined(encoder.close(0.5))[:-1])
+    assert isinstance(frame, Frame)
+    assert (frame.lacks, frame.size) == (None, None)
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
@@ -215,7 +238,7 @@ def test_events_are_messages_or_notes_however_they_are_cut(end: bytes, size: int
     assert priming == {"note": "sse", "id": "1", "retry": 50, "data": ""}
     assert message == {"from": "server", "event": "message", "id": "2", "msg": {"id": 1}}
     assert folded == {"from": "server", "why": "several lines", "raw": '{"a":\n1}'}
-    assert torn == {"from": "server", "eol": "", "msg": {"torn": 1}}
+    assert torn == {"from": "server", "lacks": "blank line", "size": 10, "eol": "", "msg": {"torn": 1}}
 
 
 def test_an_event_is_recorded_by_the_bytes_that_end_it_and_not_before() -> None:

@@ -73,7 +73,7 @@ async def test_events_are_received_one_by_one_and_recorded_with_their_fields(sit
         "content-type": "application/octet-stream",
         "user-agent": aiohttp.http.SERVER_SOFTWARE,
     }
-    assert found[2][1]["torn"] is True
+    assert (found[2][1]["torn"], found[2][1]["lacks"], found[2][1]["size"]) == (True, "newline", 4)
 
 
 async def test_a_body_is_one_message_and_its_exchange_is_paired(site: Site, kept: Kept) -> None:
@@ -118,6 +118,7 @@ async def test_a_truncated_response_is_an_error_and_recorded_as_incomplete(site:
             await ask(origin, kept)
     (_, torn) = (change.what for change in kept.session().changes if isinstance(change.what, Message))
     assert (torn.data, torn.frame.eol) == (PONG.encode(), "")
+    assert (torn.frame.lacks, torn.frame.size) == ("rest of body", len(PONG))
 
 
 async def test_a_refused_connection_is_an_error_and_a_head_without_a_status(kept: Kept) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 
 import pytest
 
+from mcpspy.core.protocol.http_headers import location_at_proxy, read_upstream
 from mcpspy.io.http import context as streams_module
-from mcpspy.io.http.context import ClientProcesses, SessionScopes
+from mcpspy.io.http.context import ClientProcesses, ExchangeContext, SessionScopes
 from mcpspy.io.http.server import ClientAddress
 
 
@@ -145,3 +146,31 @@ async def test_a_port_that_another_process_reuses_has_the_name_of_that_process(
         address = ClientAddress(LISTENING)
         clients.look(address, stream)
         assert await taken(clients, address, stream) == {"pid": pid}
+
+
+@pytest.mark.parametrize(
+    ("location", "hint"),
+    [
+        (
+            "http://up.example/mcp/?key=s3cret",
+            (
+                "http://up.example/mcp/?key=[redacted] without TLS; use --upstream "
+                "https://up.example/mcp/?key=[redacted], or let the server trust X-Forwarded-Proto"
+            ),
+        ),
+        (
+            "http://other.example/mcp",
+            "http://other.example/mcp; to record that: --upstream http://other.example/mcp",
+        ),
+    ],
+)
+def test_a_redirect_past_the_proxy_is_reported_with_the_next_step_once_per_origin(
+    location: str, hint: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    upstream = read_upstream("https://up.example/mcp")
+    assert upstream is not None
+    context = ExchangeContext(upstream, None, None)  # type: ignore[arg-type]  # It neither records nor connects.
+    for _ in range(2):
+        target = location_at_proxy(location, upstream.origin, "http://127.0.0.1:8808")
+        context.report_redirect(target, keeps_method=True)
+    assert capfd.readouterr().err == f"mcpspy: https://up.example/mcp redirects past mcpspy to {hint}\n"

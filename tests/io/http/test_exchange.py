@@ -6,18 +6,20 @@ import asyncio
 import errno
 import json
 import os
+import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 from mcpspy.io.http import context as streams_module
+from mcpspy.io.http import server
 from mcpspy.io.http.exchange import METADATA_LIMIT
 from mcpspy.io.recording import writer
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, closed, event, plain
 
 if TYPE_CHECKING:
-    from tests.io.http_spy import Start
+    from tests.io.http_spy import Client, Start
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -717,18 +719,75 @@ async def test_names_of_this_machine_and_allowed_ones_pass(proxy: Start, host: s
         assert await client.answer() == (200, PONG)
 
 
-@pytest.mark.parametrize("elsewhere", ["/there", "http://other.example/there"])
-async def test_a_redirect_within_the_server_stays_within_the_proxy(proxy: Start, elsewhere: str) -> None:
+MOVED = "307 Temporary Redirect"
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("http://127.0.0.1:{port}/mcp/", "http://{proxy}/mcp/"),
+        ("HTTP://localhost:{port}/mcp/", "http://{proxy}/mcp/"),
+        ("//127.0.0.1:{port}/mcp/", "http://{proxy}/mcp/"),
+        ("http://{proxy}/mcp/", "http://{proxy}/mcp/"),
+        ("/mcp/", "/mcp/"),
+    ],
+)
+async def test_a_redirect_within_the_server_stays_within_the_proxy_and_leads_to_the_same_endpoint(
+    proxy: Start, location: str, expected: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     async with proxy() as spy:
-        for location, expected in (
-            (f"{spy.server.origin}/mcp/", f"http://{spy.host}/mcp/"),
-            (elsewhere, elsewhere),
-        ):
-            client, call = await spy.exchange()
-            await call.send(plain(b"", f"Location: {location}", status="307 Temporary Redirect"))
-            first, headers = await client.head()
-            assert first.startswith("HTTP/1.1 307")
-            assert ("Location", expected) in headers
+        port = spy.server.origin.rpartition(":")[2]
+        client, call = await spy.exchange()
+        await call.send(plain(b"", f"Location: {location.format(port=port, proxy=spy.host)}", status=MOVED))
+        first, headers = await client.head()
+        assert first.startswith("HTTP/1.1 307")
+        assert ("Location", expected.format(proxy=spy.host)) in headers
+        assert spy.notes("redirect") == []
+        await client.ask("POST", "/mcp/", PING, JSON)
+        await (await spy.server.call()).send(plain(PONG, JSON))
+        assert await client.answer() == (200, PONG)
+        assert spy.said("client") == [PING, PING]
+    assert "past mcpspy" not in capfd.readouterr().err
+
+
+async def test_a_redirect_past_the_proxy_is_forwarded_noted_each_time_and_reported_once(
+    proxy: Start, capfd: pytest.CaptureFixture[str]
+) -> None:
+    there = "https://other.example/mcp?key=s3cret"
+    async with proxy() as spy:
+        client = await spy.client()
+        for location in (there, there, "//else.example/x"):
+            await client.post(PING)
+            await (await spy.server.call()).send(plain(b"", f"Location: {location}", status=MOVED))
+            forwarded = location if location == there else f"http:{location}"
+            assert ("Location", forwarded) in (await client.head())[1]
+        await spy.ended(3)
+        assert [(note["http"], note["to"], note["location"]) for note in spy.notes("redirect")] == [
+            (1, "https://other.example", "https://other.example/mcp?key=[redacted]"),
+            (2, "https://other.example", "https://other.example/mcp?key=[redacted]"),
+            (3, "http://else.example", "http://else.example/x"),
+        ]
+    said = capfd.readouterr().err
+    shown = "https://other.example/mcp?key=[redacted]"
+    assert said.count(f"redirects past mcpspy to {shown}; to record that: --upstream {shown}") == 1
+    assert said.count("redirects past mcpspy to http://else.example/x; to record that") == 1
+    assert "s3cret" not in said
+
+
+@pytest.mark.parametrize(
+    ("status", "target"), [("302 Found", "/mcp"), ("201 Created", "/mcp"), (MOVED, "/x")]
+)
+async def test_only_a_redirect_of_the_endpoint_that_repeats_the_message_gets_the_hint_to_record_its_target(
+    proxy: Start, status: str, target: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.ask("GET", target)
+        await (await spy.server.call()).send(plain(b"", "Location: http://login.example/", status=status))
+        assert ("Location", "http://login.example/") in (await client.head())[1]
+        assert len(spy.notes("redirect")) == (status == "302 Found")
+    said = capfd.readouterr().err
+    assert said.count("past mcpspy to http://login.example/\n") == (status == "302 Found")
 
 
 async def test_the_servers_metadata_names_the_url_of_mcpspy(proxy: Start) -> None:
@@ -779,3 +838,249 @@ async def test_a_first_event_that_never_ends_continues_as_far_as_it_came(proxy: 
 
         assert await client.answer() == (200, b"event: endp")
         assert [note["torn"] for note in spy.notes("sse")] == [True]
+
+
+CHUNKED_JSON = EVENTS.replace(b"text/event-stream", b"application/json")
+
+
+@pytest.mark.parametrize(
+    ("response", "lacks", "size"),
+    [
+        (EVENTS + chunk(b"event: message\ndata: " + PONG + b"\n") + chunk(b""), "blank line", len(PONG)),
+        (EVENTS + chunk(b"data: " + PONG) + chunk(b""), "newline", len(PONG)),
+        (EVENTS + chunk(b"data: " + PONG + b"\n\n")[:-5], "newline", len(PONG) - 1),
+        (EVENTS + chunk(b"data: " + PONG + b"\n"), "blank line", len(PONG)),
+        (CHUNKED_JSON + chunk(PONG)[:-5], "end of chunk", len(PONG) - 3),
+        (CHUNKED_JSON + chunk(PONG), "last chunk", len(PONG)),
+        (CHUNKED_JSON + chunk(PONG[:9]) + b"1b", "end of chunk", 9),
+        (plain(PONG, JSON)[:-5], "rest of body", len(PONG) - 5),
+    ],
+)
+async def test_the_missing_end_of_a_response_is_named_beside_the_part_that_came(
+    proxy: Start, response: bytes, lacks: str, size: int
+) -> None:
+    async with proxy() as spy:
+        client, call = await spy.exchange()
+        await call.send(response)
+        call.writer.close()
+        await client.head()
+        with suppress(asyncio.IncompleteReadError):
+            await client.body()
+        await spy.ended()
+        (frame,) = spy.frames("server")
+        assert (frame.data, frame.eol) == (PONG[:size], "")
+        assert (frame.lacks, frame.size) == (lacks, size)
+
+
+async def test_an_event_without_its_blank_line_is_recorded_when_the_client_gives_up(proxy: Start) -> None:
+    async with proxy() as spy:
+        client, call = await spy.event_stream()
+        await call.send(chunk(b"data: " + PONG + b"\n"))
+        assert await client.read(len(PONG) + 7) == b"data: " + PONG + b"\n"
+        client.writer.close()
+        assert await spy.ended() == ["client"]
+        (frame,) = spy.frames("server")
+        assert (frame.data, frame.eol, frame.lacks, frame.size) == (PONG, "", "blank line", len(PONG))
+
+
+@pytest.mark.parametrize("rules", [(), ("tools/call => delay 1s",)])
+@pytest.mark.parametrize(
+    ("response", "lacks"),
+    [
+        (EVENTS + chunk(b"data: " + PONG + b"\n"), "blank line"),
+        (plain(PONG + b" ", JSON)[:-1], "rest of body"),
+    ],
+)
+async def test_an_incomplete_response_is_recorded_as_such_with_rules_too(
+    proxy: Start, rules: tuple[str, ...], response: bytes, lacks: str
+) -> None:
+    async with proxy("/mcp", *rules) as spy:
+        client, call = await spy.exchange()
+        await call.send(response)
+        call.writer.close()
+        await client.stream.read()
+        await spy.ended()
+        (frame,) = spy.frames("server")
+        assert (frame.data, frame.eol, frame.lacks, frame.size) == (PONG, "", lacks, len(PONG))
+
+
+@pytest.mark.parametrize(
+    ("framing", "lacks"),
+    [(f"Content-Length: {len(PING)}", "rest of body"), ("Transfer-Encoding: chunked", "last chunk")],
+)
+async def test_the_missing_end_of_a_request_is_named_beside_the_part_that_came(
+    proxy: Start, framing: str, lacks: str
+) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        head = f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\n{JSON}\r\n{framing}\r\n\r\n".encode()
+        client.writer.write(head + (chunk(PING[:9]) if "chunked" in framing else PING[:9]))
+        client.writer.close()
+        assert await spy.ended() == ["client"]
+        (frame,) = spy.frames("client")
+        assert (frame.data, frame.eol, frame.lacks, frame.size) == (PING[:9], "", lacks, 9)
+
+
+async def test_a_websocket_is_refused_with_what_to_do_on_stderr_once(
+    proxy: Start, capfd: pytest.CaptureFixture[str]
+) -> None:
+    upgrade = (
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: eA==",
+    )
+    async with proxy() as spy:
+        client = await spy.client()
+        for _ in range(2):
+            await client.ask("GET", "/mcp", None, *upgrade)
+            status, answer = await client.answer()
+            message = json.loads(answer)["error"]["message"]
+            assert status == 501
+            assert "use the http(s) URL of the endpoint" in message
+        assert [(note["status"], note["error"]) for note in spy.notes("http")] == [(501, message)] * 2
+        await client.ask("GET", "/mcp", None, *upgrade[:2])  # An offer that the server may ignore.
+        call = await spy.server.call()
+        assert call.header("upgrade") is None
+        await call.send(plain(b"", status="405 Method Not Allowed"))
+        assert (await client.answer())[0] == 405
+    assert capfd.readouterr().err.count("mcpspy: refused a WebSocket at /mcp: ") == 1
+
+
+LAST = PING.replace(b"1,", b"9,")
+
+
+@pytest.mark.parametrize("earlier", [0, 3])
+async def test_a_half_closed_client_gets_the_response_of_a_server_that_gives_one(
+    proxy: Start, earlier: int
+) -> None:
+    async def respond(stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        body = b""
+        while body != LAST:
+            with suppress(asyncio.IncompleteReadError):
+                await stream.readuntil(b"\r\n\r\n")
+            body = await stream.read(len(PING))
+            if body == LAST:
+                assert await stream.read() == b""  # The server gets the end of the client's side.
+            writer.write(plain(PONG, JSON))
+            await writer.drain()
+        await closed(writer)
+
+    upstream = await asyncio.start_server(respond, "127.0.0.1", 0)
+    async with upstream, proxy(origin=origin_of(upstream)) as spy:
+        client = await spy.client()
+        for _ in range(earlier):
+            await client.post(PING)
+            assert await client.answer() == (200, PONG)
+        await client.post(LAST)
+        client.writer.write_eof()
+        assert await client.answer() == (200, PONG)
+        assert await client.stream.read() == b""
+        assert (await spy.ended(earlier + 1))[-1] == "client"
+        assert spy.notes("http-end")[-1]["half_closed"] >= spy.frames("client")[-1].at
+
+
+async def test_a_half_close_is_a_hang_up_while_the_message_is_held(proxy: Start) -> None:
+    async with proxy("/mcp", "ping => delay 30s") as spy:
+        client = await spy.client()
+        await client.post(PING)
+        client.writer.write_eof()
+        assert await client.stream.read() == b""
+        assert await spy.ended() == ["client"]
+        assert spy.server.calls.empty()
+
+
+async def test_a_half_closed_client_learns_that_the_server_cannot_be_reached(proxy: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    async with proxy(origin=f"http://127.0.0.1:{port}") as spy:
+        client = await spy.client()
+        await client.post(PING)
+        client.writer.write_eof()
+        assert (await client.answer())[0] == 502
+
+
+async def test_a_half_closed_client_is_disconnected_when_the_server_takes_that_for_the_end(
+    proxy: Start,
+) -> None:
+    async with proxy() as spy:
+        client, call = await spy.exchange()
+        client.writer.write_eof()
+        await call.gone.wait()
+        call.writer.close()
+        assert await client.stream.read() == b""
+        assert await spy.ended() == ["client"]
+        assert spy.notes("http")[0]["status"] is None
+
+
+async def test_a_half_closed_get_is_not_repeated(proxy: Start) -> None:
+    async with proxy() as spy:
+        client, call = await spy.exchange()
+        await call.send(plain(PONG, JSON))
+        await client.answer()
+        await client.ask("GET", "/mcp")
+        call = await spy.server.call()
+        client.writer.write_eof()
+        await call.gone.wait()
+        call.writer.close()
+        assert await client.stream.read() == b""
+        assert await spy.ended(2) == [None, "client"]
+        assert spy.server.calls.empty()
+
+
+async def test_a_client_that_leaves_a_stream_of_events_ends_it(proxy: Start) -> None:
+    async with proxy() as spy:
+        client, call = await spy.event_stream()
+        client.writer.write_eof()
+        await call.gone.wait()
+        assert await spy.ended() == ["client"]
+
+
+@pytest.mark.parametrize("closing", [True, False])
+async def test_an_early_response_stops_the_upload_if_the_server_reads_no_more_of_it(
+    closing: bool, monkeypatch: pytest.MonkeyPatch, proxy: Start
+) -> None:
+    monkeypatch.setattr(server, "LINGER", 0.2)
+    refusal = plain(b"{}", *(["Connection: close"] if closing else []), status="413 Content Too Large")
+    piece = b"x" * (1 << 20)
+
+    async def refuse(stream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await stream.readuntil(b"\r\n\r\n")
+        writer.write(refusal)
+        if closing:
+            writer.write_eof()
+        with suppress(ConnectionError):
+            while await stream.read(
+                1 << 20
+            ):  # As a server that lingers: otherwise a reset takes the response.
+                pass
+        await closed(writer)
+
+    upstream = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with upstream, proxy(origin=origin_of(upstream)) as spy:
+        client = await spy.client()
+        head = (
+            f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\n{JSON}\r\nContent-Length: {64 * len(piece)}\r\n\r\n"
+        )
+        client.writer.write(head.encode() + piece)
+        first, headers = await client.head()
+        assert first.startswith("HTTP/1.1 413")
+        assert (("Connection", "close") in headers) == closing
+        assert await client.body() == b"{}"
+        if closing:
+            assert await client.stream.read() == b""
+        error = await uploaded(client, piece * 63)
+        assert (error is not None) == closing
+        if not closing:
+            await client.ask("GET", "/mcp")
+            assert (await client.answer())[0] == 413
+
+
+async def uploaded(client: Client, data: bytes) -> ConnectionError | None:
+    """Send data. Return the error that stopped it."""
+    try:
+        client.writer.write(data)
+        await client.writer.drain()
+    except ConnectionError as error:
+        return error
+    return None

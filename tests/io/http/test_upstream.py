@@ -135,11 +135,18 @@ async def test_only_an_idempotent_request_is_sent_again_after_an_idle_connection
 @pytest.mark.parametrize(
     ("response", "why"),
     [
-        (b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", "not HTTP/1.1"),
+        (
+            b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+            "another protocol",
+        ),
+        (b"HTTP/1.1 200 OK\nContent-Length: 0\n\n", "a line of its head ends in LF alone"),
+        (b"HTTP/1.1 200 OK\r\nX: a\nContent-Length: 0\r\n\r\n", "a line of its head ends in LF alone"),
+        (b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\r\n", "a header continues in the next line"),
+        (b"HTTP/1.1 200 OK\r\nX:\r\n b\r\n\r\n", "a header continues in the next line"),
         (b"nonsense\r\n\r\n", "not HTTP/1.1"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * (MAX_HEAD + 1), f"exceeds {MAX_HEAD} bytes"),
     ],
-    ids=["upgrade", "nonsense", "long head"],
+    ids=["upgrade", "LF", "LF in one header", "folded", "folded before its value", "nonsense", "long head"],
 )
 async def test_a_response_that_cannot_be_read_is_an_error(response: bytes, why: str) -> None:
     async with serving(responds(response)) as server:

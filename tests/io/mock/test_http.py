@@ -418,3 +418,26 @@ async def test_the_mock_serves_while_it_reads(tmp_path: Path) -> None:
         await mock.mock.read(loader.read_on)
         assert ((await last).strip(), (await behind).strip()) == ("399", "1")
         assert (await probe)[0] == 400
+
+
+@pytest.mark.parametrize(("echoed", "expected"), [(b"1.0", b"2.0"), (b"1", b"2")])
+@pytest.mark.parametrize("method", ["tools/call", "tools/list"])
+async def test_an_id_with_a_fraction_is_spelled_as_the_recorded_server_spelled_it(
+    echoed: bytes, expected: bytes, method: str
+) -> None:
+    asked = (
+        b'{"jsonrpc":"2.0","id":%b,"method":"'
+        + method.encode()
+        + b'","params":{"name":"a","_meta":{"progressToken":1}}}'
+    )
+    notice = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}'
+    answer = b'{"jsonrpc":"2.0","id":%b,"result":{"said":"yes"}}'
+    talk = Talk().handshake().frame("client", asked % b"1.0")
+    if method == "tools/call":
+        talk.frame("server", notice)
+    talk.frame("server", answer % echoed)
+    async with spoken(talk) as mock:
+        await mock.begin()
+        async with await mock.send(asked % b"2.0") as response:
+            assert response.status == 200
+            assert (await response.read()).rstrip().endswith(answer % expected)

@@ -238,3 +238,21 @@ def test_the_handshake_of_a_large_recording_is_answered_before_the_rest(tmp_path
         assert exchange(process, ask(1499))["result"]["said"] == "x" * 1000
     said, _, _ = played(ask(1400) + HELLO + ask(2), path)
     assert [each["id"] for each in said] == [1400, "hello", 2]
+
+
+@pytest.mark.parametrize("echoed", [b"1.0", b"1"])
+def test_an_id_with_a_fraction_is_spelled_as_the_recorded_server_spelled_it(
+    tmp_path: Path, echoed: bytes
+) -> None:
+    asked = b'{"jsonrpc":"2.0","id":1.0,"method":"tools/list"}'
+    answer = b'{"jsonrpc":"2.0","id":%b,"result":{"tools":[]}}' % echoed
+    lines = [
+        b'{"t":1.0,"from":"client","msg":%b}\n' % asked,
+        b'{"t":1.1,"from":"server","msg":%b}\n' % answer,
+    ]
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(HEADER % b"x" + handshake() + b"".join(lines))
+    with mock(path) as process:
+        out, err = process.communicate(HELLO + asked + b"\n", timeout=BOUND)
+    assert out.splitlines()[1:] == [answer]
+    assert (err, process.returncode) == (b"", 0)
