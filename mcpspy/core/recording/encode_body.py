@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from mcpspy.core.framing import CR, SseFramer, collect
 from mcpspy.core.recording import strict_json
-from mcpspy.core.recording.encode import LF, JsonText, frame_prefix, json_object, note, splice
+from mcpspy.core.recording.encode import (
+    LF,
+    JsonText,
+    frame_prefix,
+    json_object,
+    note,
+    oversized,
+    splice,
+)
 from mcpspy.core.recording.strict_json import SHORT
 
 if TYPE_CHECKING:
@@ -17,18 +25,6 @@ if TYPE_CHECKING:
 
     from mcpspy.core.framing import Pieces, SseEvent
     from mcpspy.core.recording.encode import Value
-
-
-OVERSIZED = "oversized"
-"""The note of a body or event that is too large to record."""
-
-
-def oversized(
-    at: float, side: str, fields: Mapping[str, Value], size: int, sha256: str, *, torn: bool
-) -> bytes:
-    """Return the note of a body or event that is too large to record."""
-    more: dict[str, Value] = {"torn": True} if torn else {}
-    return note(at, OVERSIZED, {**fields, "from": side, "size": size, "sha256": sha256, **more})
 
 
 def body_line(at: float, side: str, fields: JsonText, body: bytes) -> bytes:

@@ -19,7 +19,7 @@ from yarl import URL
 
 from mcpspy.core.protocol.endpoint_detection import DetectionVerdict, by_body, by_head
 from mcpspy.core.protocol.http_headers import LOOPBACK, Upstream, recorded_headers, rejection_reason
-from mcpspy.core.recording.capped_body import MAX_BODY
+from mcpspy.core.recording.encode import MAX_BODY
 from mcpspy.core.redact.display import REDACTED, redacted_url
 from mcpspy.io.client.network import environment_proxy, trust
 from mcpspy.io.http.body_stream import BUFFERED
