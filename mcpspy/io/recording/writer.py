@@ -113,12 +113,17 @@ class Writer:
         if named and self.path != wanted:
             say(f"{wanted} exists; recording to {self.path}")
         self._is_file = _is_regular(self._fd)
-        self._size = self._checked = 0
+        self._size = 0
         self._check_at = self.epoch + CHECK
+        if self._is_file:
+            _mark_live(self._fd)
+        header = encode.header(self._fields)
         try:
-            self._size = self._checked = self._begin(self._fd, 1)
+            self._write_one(header)
         except OSError as error:
             self._refused(error, 0)
+            self._waiting.append(header)
+        self._checked = self._size
 
     def now(self) -> float:
         return time.monotonic() - self.epoch
@@ -148,8 +153,9 @@ class Writer:
         ):
             self._keep((lines,) if isinstance(lines, bytes) else lines)
             return
-        if self._limit and self._size >= self._limit:
-            self._next_part()
+        if self._limit and self._size >= self._limit and not self._next_part():
+            self._keep((lines,) if isinstance(lines, bytes) else lines)
+            return
         if not isinstance(lines, bytes):
             self._append(iter(lines))
             return
@@ -234,8 +240,12 @@ class Writer:
         _write_whole(fd, header)
         return len(header)
 
-    def _next_part(self) -> None:
-        """Continue in a new file. It is complete before the old one points to it, because a reader may be following."""
+    def _next_part(self) -> bool:
+        """Continue in a new file. It is complete before the old one points to it, because a reader may be following.
+
+        Return False if the old file cannot be continued either.
+        """
+        whole = self._size
         try:
             path, fd, size = self._new_part()
             try:
@@ -247,8 +257,12 @@ class Writer:
         except OSError as error:
             self._limit = self._size + self._max_size
             self._say(f"cannot start the next part of {self.path}: {error.strerror}; continuing in this file")
-            return
+            if self._size > whole:  # It ends with the beginning of a pointer, which could not be removed.
+                self._refused(error, whole)
+                self._end_beginning()
+            return not self._trouble
         self._continue_in(path, fd, size)
+        return True
 
     def _new_part(self) -> tuple[str, int, int]:
         """Create the next part. Return its path, descriptor and size."""
@@ -265,7 +279,12 @@ class Writer:
     def _point_to(self, path: str, **fields: Value) -> None:
         """Write the note that names the next part."""
         pointer = encode.note(self.now(), "part", {"next": os.path.basename(path), **fields})
-        _write_whole(self._fd, pointer)
+        self._whole = self._size
+        try:
+            self._write_one(pointer)
+        except OSError:
+            self._cut_back()
+            raise
 
     def _continue_in(self, path: str, fd: int, size: int) -> None:
         os.close(self._fd)
@@ -369,6 +388,12 @@ class Writer:
             lines.append(encode.note(at, "lost", fields))
         return b"".join([*lines, *(line for _, line in self._last_notes)])
 
+    def _end_beginning(self) -> None:
+        """End the beginning of a line that is not continued, if it could not be removed. Readers show it as damaged."""
+        if self._size > self._whole:
+            self._waiting = [b"\n"]
+            self._whole = self._size
+
     def _cut_back(self) -> None:
         """Remove lines that were written in part, unless that fails, too."""
         if _cut(self._fd, self._size - self._whole):
@@ -382,13 +407,9 @@ class Writer:
                 self._replace(os.fstat(self._fd))
                 self._is_gone = False
                 self._whole = self._size
-            elif not self._whole:
-                self._size = self._whole = self._begin(self._fd, self._part)
             self._cut_back()
-            if self._size > self._whole and not self._waiting:
-                # The beginning of a line that is lost cannot be removed. Readers show it as damaged.
-                self._waiting = [b"\n"]
-                self._whole = self._size
+            if not self._waiting:
+                self._end_beginning()
             data = self._waiting_data()
             # The file may have the beginning of the lines that wait, because it could not be removed.
             self._write_one(memoryview(data)[self._size - self._whole :])

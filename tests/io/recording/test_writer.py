@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcpspy.core.recording import encode
 from mcpspy.core.recording.decode import Note
 from mcpspy.io.recording import writer
 from mcpspy.io.recording.reader import Recording
@@ -317,6 +318,7 @@ def test_large_entries_wait_up_to_a_limit_and_those_after_it_are_counted(
     assert len(written) * size <= room + MAX_WAITING + size
 
 
+@pytest.mark.usefixtures("nothing_is_removed")
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_line_that_cannot_be_removed_is_continued_or_ended(
     opened: Callable[..., Writer], disk: Disk, monkeypatch: pytest.MonkeyPatch, waits: bool
@@ -325,11 +327,6 @@ def test_a_line_that_cannot_be_removed_is_continued_or_ended(
         monkeypatch.setattr(writer, "MAX_WAITING", 0)
     created = opened()
     disk.room = 10
-
-    def refuse(*_: object) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(os, "ftruncate", refuse)
     created.write(line(1))
     disk.room = 15
     created.write(line(2))
@@ -343,6 +340,47 @@ def test_a_line_that_cannot_be_removed_is_continued_or_ended(
         assert rest[0] == line(1)[:10], "readers show it as damaged"
         *lost, last = map(json.loads, rest[1:])
         assert (sum(note["entries"] for note in lost), last["t"]) == (2, 3)
+
+
+@pytest.fixture
+def nothing_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse to make any file shorter."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "ftruncate", refuse)
+
+
+@pytest.mark.usefixtures("nothing_is_removed")
+def test_a_header_that_is_written_in_part_is_continued(opened: Callable[..., Writer], disk: Disk) -> None:
+    disk.room = 10
+    created = opened()
+    created.write(line(1))
+    disk.room = 1 << 40
+    created.write(line(2))
+    header, *entries = notes(created.path)
+    assert (header["mcpspy"], [entry["t"] for entry in entries]) == (1, [1, 2])
+
+
+@pytest.mark.usefixtures("nothing_is_removed")
+def test_a_pointer_to_a_part_that_is_written_in_part_spoils_no_entry(
+    opened: Callable[..., Writer], disk: Disk
+) -> None:
+    created = opened(max_size=250)
+    created.write(line(1, 250))
+    disk.room = len(encode.header({**created._fields, "part": 2})) + 15
+    created.write(line(2))
+    disk.room = 1 << 40
+    created.write(line(3))
+    with open(created.path.replace(".part2", ""), "rb") as file:
+        _, *lines = file.read().splitlines()
+    assert [entry["t"] for entry in map(json.loads, [lines[0], *lines[2:]]) if entry["note"] == "n"] == [
+        1,
+        2,
+        3,
+    ]
+    assert lines[1].startswith(b'{"t":')
 
 
 def test_a_file_whose_state_is_unknown_is_not_reported(
