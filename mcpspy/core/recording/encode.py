@@ -319,13 +319,12 @@ class _LineEncoder:
 class FrameEncoder(_LineEncoder):
     """Messages of one side of a stdio session."""
 
-    __slots__ = ("_decode", "_head", "_line", "_short")
+    __slots__ = ("_decode", "_head", "_line")
     _splice = staticmethod(splice)
 
     def __init__(self, side: str, limit: int = 0) -> None:
         """Create an encoder. A line of more than `limit` bytes, without its LF, is not recorded (0: no limit)."""
         super().__init__(b'{"t":%%.6f,"from":"%b",' % side.encode(), side, {}, limit)
-        self._short = min(SMALL, self._limit)
         self._head = self._prefix + b'"msg":'
         self._line = self._head + b"%b}\n"
         self._decode: Callable[[bytes], Raw] | None = None
@@ -334,8 +333,9 @@ class FrameEncoder(_LineEncoder):
         """Return what to append for the messages that end in `data`, `at` seconds from the start."""
         decode = self._decode
         if decode is None:
-            self._decode = strict_json.decoder()
-        elif data[-2:] == b"}\n" and len(data) < self._short and data[:1] == b"{" and not self._framer.pieces:
+            # The fast path does not compare with the limit.
+            self._decode = strict_json.decoder() if self._limit >= SMALL else None
+        elif data[-2:] == b"}\n" and len(data) < SMALL and data[:1] == b"{" and not self._framer.pieces:
             message = data[:-1]
             if LF not in message and message.isascii():
                 # The fast path: one whole message, which a round trip waits for.
