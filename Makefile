@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 # Without what only development needs: a tenth of the size, and of the time.
 BASE := $(VENV)/.base
 
-.PHONY: help demo setup environment test coverage check lint types wheel peers recordings docs site bench conformance hostlab hosts alarms fuzz keys soak telemetry release clean
+.PHONY: help demo setup environment test coverage check lint types wheel peers recordings docs site bench conformance hostlab hosts alarms fuzz keys soak torture telemetry release clean
 
 help:
 	@echo "make demo        set up, record a sample session and show it"
@@ -22,6 +22,7 @@ help:
 	@echo "make hostlab     measure what real hosts show their models (Linux; about 15 minutes); HOSTS=codex: one host"
 	@echo "make hosts       run real hosts with and without mcpspy, and compare (Linux; three minutes); HOSTS=codex: one host"
 	@echo "make alarms      compare unchanged real servers with their lockfile, about ten minutes (docs/trust.md)"
+	@echo "make torture     fail system calls of mcpspy run on its recording, one after the other (Linux, a C compiler; ten minutes)"
 	@echo "make telemetry   kill and slow a collector for five minutes under load; SECONDS=60: one minute"
 	@echo "make conformance run MCP's conformance suite direct, through mcpspy http, and on mcpspy mcp, about ten minutes"
 	@echo "make release     make all artefacts of a release in dist/; URL=…: the folder they will be downloaded from"
@@ -120,6 +121,10 @@ keys: $(INSTALLED)
 SOAK_MINUTES ?= 30
 soak: $(INSTALLED) peers
 	$(BIN)/python bench/soak.py --minutes $(SOAK_MINUTES)
+
+# Linux only, and it needs a C compiler.
+torture: $(INSTALLED)
+	$(BIN)/python bench/torture.py
 
 # Linux only, like the soak test.
 SECONDS ?= 300

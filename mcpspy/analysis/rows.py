@@ -359,7 +359,8 @@ def _lost(note: Note) -> NoteText:
 
 def _oversized(note: Note) -> NoteText:
     fields = note.fields
-    return f"{fields.get('from')}: {fields.get('size')} bytes above --max-body were not recorded", "", ISSUE
+    sender = fields.get("pipe", fields.get("from"))
+    return f"{sender}: {fields.get('size')} bytes above --max-body were not recorded", "", ISSUE
 
 
 _NOTES: dict[str, Callable[[Note], NoteText]] = {

@@ -1,13 +1,14 @@
 """Split byte streams into lines (stdio) and server-sent events (HTTP).
 
 Any chunking of the same bytes gives the same lines, in time linear in their length. The module does not inspect
-lines, does not limit their length and imports nothing, because `mcpspy run` loads it at startup.
+lines and imports nothing at startup, because `mcpspy run` loads it.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import TypeAlias
 
     Pieces: TypeAlias = list[bytes | bytearray]
@@ -53,7 +54,7 @@ class LineFramer:
         if self.pieces:
             start = data.index(b"\n") + 1
             self._keep(data[: start - 1])
-            ended, self.pieces = self.pieces, []
+            ended = self.close()
         self._keep(data[end:])
         return ended, data[start:end]
 
@@ -61,9 +62,8 @@ class LineFramer:
         """Return the lines that ended in this chunk, without their LF."""
         lines = data.split(b"\n")
         rest = lines.pop()
-        if lines and self.pieces:
-            self._keep(lines[0])
-            lines[0], self.pieces = b"".join(self.pieces), []
+        if lines and self.pieces:  # If memory is short, the pieces stay as they are.
+            lines[0], self.pieces = b"".join((*self.pieces, lines[0])), []
         self._keep(rest)
         return lines
 
@@ -75,6 +75,36 @@ class LineFramer:
     def _keep(self, data: bytes) -> None:
         if data:
             collect(self.pieces, data)
+
+
+class BoundedLineFramer(LineFramer):
+    """A splitter that keeps no more than a limit of a line; a longer one is counted and hashed."""
+
+    __slots__ = ("_held", "_limit", "_unfinished", "oversized")
+
+    def __init__(self, limit: int = 0) -> None:
+        """Create a splitter. The limit is in bytes, without the LF; 0 means no limit."""
+        super().__init__()
+        self._limit = limit
+        self._held = 0
+        self._unfinished: OversizedData | None = None
+        self.oversized: OversizedData | None = None
+        """The last line that began in an earlier chunk, if it is above the limit; in place of its pieces."""
+
+    def close(self) -> Pieces:
+        """Return the pieces of an incomplete last line; empty if there is none, one if `oversized` replaces them."""
+        self.oversized, self._unfinished, self._held = self._unfinished, None, 0
+        return super().close()
+
+    def _keep(self, data: bytes) -> None:
+        if self._unfinished is not None:
+            self._unfinished.add([data])
+            return
+        super()._keep(data)
+        self._held += len(data)
+        if self._limit and self._held > self._limit:
+            self._unfinished = OversizedData(self.pieces)
+            self.pieces = [b""]
 
 
 def collect(pieces: Pieces, data: bytes | bytearray) -> None:
@@ -124,17 +154,18 @@ class SseEvent:
 
 
 class OversizedData:
-    """The `data` of an event that is too large to keep: counted and hashed."""
+    """A line, or the `data` of an event, that is too large to keep: counted and hashed."""
 
     __slots__ = ("_hash", "size")
 
-    def __init__(self) -> None:
+    def __init__(self, pieces: Iterable[bytes | bytearray] = ()) -> None:
         from hashlib import sha256
 
         self._hash = sha256()
         self.size = 0
+        self.add(pieces)
 
-    def add(self, pieces: Pieces) -> None:
+    def add(self, pieces: Iterable[bytes | bytearray]) -> None:
         for piece in pieces:
             self._hash.update(piece)
             self.size += len(piece)

@@ -189,7 +189,7 @@ CAUSES: dict[str, CauseKind] = {
     ),
     "records-lost": CauseKind(
         "a part of the session was not recorded",
-        "make room on the disk: messages were forwarded, but some are missing here",
+        "make room on the disk, or raise --max-body: messages were forwarded, but some are missing here",
         ("REC101",),
     ),
     "protocol-violation": CauseKind(

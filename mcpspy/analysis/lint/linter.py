@@ -253,10 +253,6 @@ class Linter:
             conversation.signal = str(fields.get("signal"))
         elif kind == "exit" and any(finding.code in EXPLAINS_MISSING_RESPONSES for finding in found):
             self._known.open.clear()
-        elif kind == "oversized":
-            for key, pending in list(self._known.open.items()):
-                if pending.exchange.request.frame.http == fields.get("http") is not None:
-                    del self._known.open[key]
         elif kind == "sse" and fields.get("event") == "endpoint":
             conversation.is_sse = True
         elif kind in ("http", "http-end") and isinstance(number := fields.get("http"), int):

@@ -9,15 +9,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from mcpspy.core.compression import BodyDecoder
-from mcpspy.core.recording.encode_body import BodyEncoder, oversized
+from mcpspy.core.recording.encode import MAX_BODY, oversized
+from mcpspy.core.recording.encode_body import BodyEncoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from mcpspy.core.recording.encode import Value
-
-MAX_BODY = 64 << 20
-"""Default limit, in bytes."""
 
 MAX_RATIO = 100
 """Compression ratio above which a stream of events that exceeds the limit is no longer decoded."""

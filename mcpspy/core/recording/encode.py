@@ -11,7 +11,7 @@ from __future__ import annotations
 from binascii import b2a_base64
 from codecs import getincrementaldecoder
 
-from mcpspy.core.framing import SMALL, LineFramer
+from mcpspy.core.framing import NEWLINE, SMALL, BoundedLineFramer, OversizedData
 from mcpspy.core.recording import strict_json
 from mcpspy.core.recording.strict_json import SHORT
 
@@ -48,6 +48,14 @@ _ESCAPES = {n: f"\\u{n:04x}" for n in (*range(32), 127)} | {
     ord("\t"): "\\t",
 }
 
+OVERSIZED = "oversized"
+"""The note of a line, body or event that is too large to record."""
+
+MAX_BODY = 64 << 20
+"""Default limit for them, in bytes."""
+
+NO_LIMIT = 1 << 62
+
 _CONTROLS = bytes(n for n in (*range(32), 127) if chr(n) not in "\t\n\r")
 
 LARGE_TEXT = 1 << 20
@@ -73,6 +81,17 @@ def note(at: float, kind: str, fields: Mapping[str, Value]) -> bytes:
     """Return the line of a note. `at` is in seconds since `started`."""
     more = b"," + _members(fields) if fields else b""
     return b'{"t":%.6f,"note":%b' % (at, _string(kind)) + more + b"}\n"
+
+
+def oversized(
+    at: float, side: str, fields: Mapping[str, Value], size: int, sha256: str, *, lacks: str = ""
+) -> bytes:
+    """Return the note of a line, body or event that is too large to record; `lacks` is what never arrived of its end.
+
+    It does not contain its beginning: a secret that is cut off cannot be recognised.
+    """
+    more: dict[str, Value] = {"torn": True, "lacks": lacks} if lacks else {}
+    return note(at, OVERSIZED, {**fields, "from": side, "size": size, "sha256": sha256, **more})
 
 
 def frame_prefix(side: str, fields: Mapping[str, Value]) -> bytes:
@@ -263,12 +282,15 @@ def _string(text: str) -> bytes:
 class _LineEncoder:
     """The unfinished line of one direction, and the start of its lines in the file."""
 
-    __slots__ = ("_framer", "_prefix")
+    __slots__ = ("_fields", "_framer", "_limit", "_prefix", "_side")
     _splice: Callable[..., Iterable[bytes | bytearray]]
 
-    def __init__(self, prefix: bytes) -> None:
-        self._framer = LineFramer()
+    def __init__(self, prefix: bytes, side: str, fields: Mapping[str, Value], limit: int) -> None:
+        self._framer = BoundedLineFramer(limit)
+        self._limit = limit or NO_LIMIT
         self._prefix = prefix
+        self._side = side
+        self._fields = fields
 
     @property
     def is_inside_line(self) -> bool:
@@ -276,8 +298,24 @@ class _LineEncoder:
 
     def close(self, at: float) -> Iterable[bytes | bytearray]:
         """Return the buffers for the incomplete line, if there is one."""
-        torn = self._framer.close()
-        return self._splice(self._prefix % at, torn, torn=True) if torn else ()
+        torn = self._ended(self._framer.close())
+        return self._line_buffers(at, torn, torn=True) if torn else ()
+
+    def _ended(self, pieces: Pieces) -> Pieces | OversizedData:
+        """Return a line that the framer has just returned."""
+        found = self._framer.oversized
+        return pieces if found is None or not pieces else found
+
+    def _line_buffers(
+        self, at: float, line: Pieces | OversizedData, *, torn: bool = False
+    ) -> Iterable[bytes | bytearray]:
+        if isinstance(line, list):
+            if len(line) != 1 or len(line[0]) <= self._limit:
+                return self._splice(self._prefix % at, line, torn=torn)
+            line = OversizedData(line)
+        return (
+            oversized(at, self._side, self._fields, line.size, line.sha256, lacks=NEWLINE if torn else ""),
+        )
 
 
 class FrameEncoder(_LineEncoder):
@@ -286,8 +324,9 @@ class FrameEncoder(_LineEncoder):
     __slots__ = ("_decode", "_head", "_line")
     _splice = staticmethod(splice)
 
-    def __init__(self, side: str) -> None:
-        super().__init__(b'{"t":%%.6f,"from":"%b",' % side.encode())
+    def __init__(self, side: str, limit: int = 0) -> None:
+        """Create an encoder. A line of more than `limit` bytes, without its LF, is not recorded (0: no limit)."""
+        super().__init__(b'{"t":%%.6f,"from":"%b",' % side.encode(), side, {}, limit)
         self._head = self._prefix + b'"msg":'
         self._line = self._head + b"%b}\n"
         self._decode: Callable[[bytes], Raw] | None = None
@@ -296,7 +335,8 @@ class FrameEncoder(_LineEncoder):
         """Return what to append for the messages that end in `data`, `at` seconds from the start."""
         decode = self._decode
         if decode is None:
-            self._decode = strict_json.decoder()
+            # The fast path does not compare with the limit.
+            self._decode = strict_json.decoder() if self._limit >= SMALL else None
         elif data[-2:] == b"}\n" and len(data) < SMALL and data[:1] == b"{" and not self._framer.pieces:
             message = data[:-1]
             if LF not in message and message.isascii():
@@ -308,25 +348,30 @@ class FrameEncoder(_LineEncoder):
                 except (ValueError, RecursionError):
                     pass
         ended, run = self._framer.split(data)
-        if len(ended) == 1:
+        if len(ended) == 1 and self._framer.oversized is None:
             # A line that a chunk boundary cut in two: joining it is faster than separate buffers.
             ended, run = [], b"".join((ended[0], b"\n", run))
         if not ended:
-            lines = plain(self._head % at, run) if run else b""
+            lines = self._plain(at, run) if run else b""
             if lines is not None:
                 return lines
-        return self._lines(at, ended, run)
+        return self._lines(at, self._ended(ended), run)
 
-    def _lines(self, at: float, ended: Pieces, run: bytes) -> Iterator[bytes | bytearray]:
+    def _plain(self, at: float, run: bytes) -> bytes | None:
+        if len(run) > self._limit and max(map(len, run.split(b"\n"))) > self._limit:
+            return None
+        return plain(self._head % at, run)
+
+    def _lines(self, at: float, ended: Pieces | OversizedData, run: bytes) -> Iterator[bytes | bytearray]:
         if ended:
-            yield from splice(self._prefix % at, ended)
+            yield from self._line_buffers(at, ended)
         if run:
-            lines = plain(self._head % at, run)
+            lines = self._plain(at, run)
             if lines is not None:
                 yield lines
                 return
             for line in run[:-1].split(b"\n"):
-                yield from splice(self._prefix % at, [line])
+                yield from self._line_buffers(at, [line])
 
 
 class TextEncoder(_LineEncoder):
@@ -335,16 +380,16 @@ class TextEncoder(_LineEncoder):
     __slots__ = ()
     _splice = staticmethod(splice_text)
 
-    def __init__(self, kind: str) -> None:
-        super().__init__(b'{"t":%%.6f,"note":"%b",' % kind.encode())
+    def __init__(self, kind: str, limit: int = 0) -> None:
+        super().__init__(b'{"t":%%.6f,"note":"%b",' % kind.encode(), SERVER, {"pipe": kind}, limit)
 
-    def feed(self, at: float, data: bytes) -> Iterable[bytes]:
+    def feed(self, at: float, data: bytes) -> Iterable[bytes | bytearray]:
         ended, run = self._framer.split(data)
-        return self._lines(at, ended, run) if ended or run else ()
+        return self._lines(at, self._ended(ended), run) if ended or run else ()
 
-    def _lines(self, at: float, ended: Pieces, run: bytes) -> Iterator[bytes]:
+    def _lines(self, at: float, ended: Pieces | OversizedData, run: bytes) -> Iterator[bytes | bytearray]:
         if ended:
-            yield from splice_text(self._prefix % at, ended)
+            yield from self._line_buffers(at, ended)
         if run:
             for line in run[:-1].split(b"\n"):
-                yield from splice_text(self._prefix % at, [line])
+                yield from self._line_buffers(at, [line])

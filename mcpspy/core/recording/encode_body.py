@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from mcpspy.core.framing import CR, SseFramer, collect
 from mcpspy.core.recording import strict_json
-from mcpspy.core.recording.encode import LF, JsonText, frame_prefix, json_object, note, splice
+from mcpspy.core.recording.encode import (
+    LF,
+    JsonText,
+    frame_prefix,
+    json_object,
+    note,
+    oversized,
+    splice,
+)
 from mcpspy.core.recording.strict_json import SHORT
 
 if TYPE_CHECKING:
@@ -19,19 +27,8 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
 
 
-OVERSIZED = "oversized"
-"""The note of a body or event that is too large to record."""
-
 END_OF_CHUNK, LAST_CHUNK, REST = "end of chunk", "last chunk", "rest of body"
 """Missing ends of a body (RFC 9112, 7.1 and 6.2). `core.framing` has those of an event."""
-
-
-def oversized(
-    at: float, side: str, fields: Mapping[str, Value], size: int, sha256: str, *, lacks: str
-) -> bytes:
-    """Return the note of a body or event that is too large to record."""
-    more: dict[str, Value] = {"torn": True, "lacks": lacks} if lacks else {}
-    return note(at, OVERSIZED, {**fields, "from": side, "size": size, "sha256": sha256, **more})
 
 
 def body_line(at: float, side: str, fields: JsonText, body: bytes) -> bytes:

@@ -28,6 +28,7 @@ from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peer, Peers, client_of
 from mcpspy.core.protocol.plain_line import PAYLOAD, SUBJECTS, PlainHead, decode_head, decode_message
 from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
+from mcpspy.core.recording.encode import OVERSIZED
 from mcpspy.core.session.exchange import SUBSCRIBE, Correlatable, Event, State, event_of, transition
 from mcpspy.core.session.request_table import Key, RequestTable, id_key, question
 from mcpspy.core.session.rule_notes import RULE, not_forwarded
@@ -240,6 +241,9 @@ class Correlation(Peers, ABC, Generic[P]):
                 self.end()
         elif note.kind == "lost":
             self._lost(self._pairing.lose())
+        elif note.kind == OVERSIZED and "pipe" not in fields:
+            side, stream = str(fields.get("from")), fields.get("stream")
+            self._lost(self._pairing.lose_message(side, stream, fields.get("http")))
         elif note.kind == RULE:
             self._take_hold(note)
             if (event := not_forwarded(fields)) is not None:

@@ -251,6 +251,17 @@ class RequestTable(Generic[P]):
         self._has_lost = True
         return [request for request in list(self.pending()) if transition(request, Event.LOSS)]
 
+    def lose_message(self, side: str, stream: str | None, http: object) -> list[P]:
+        """Return the pending requests to which a lost message of this side may be the response, now unknown.
+
+        Its HTTP exchange, if it has one, names the request.
+        """
+        self._has_lost = True
+        posted = self._posted.get(http) if isinstance(http, int) else None
+        keys = [key for key in self._open if key[:2] == (stream, other(side))] if posted is None else [posted]
+        found = [request for key in keys for request in self._open.get(key, ())]
+        return [each for each in found if not each.is_subscription and transition(each, Event.LOSS)]
+
     def end(self, streams: Callable[[str | None], bool] = lambda _: True) -> list[P]:
         """End these streams; return all requests that could still have been answered, in their final state."""
         over = [key for key in self._open if streams(key[0])]

@@ -27,7 +27,7 @@ from mcpspy.core.protocol.http_headers import (
 from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.protocol.oauth import OAuthTracker
 from mcpspy.core.recording import encode
-from mcpspy.core.recording.capped_body import MAX_BODY
+from mcpspy.core.recording.encode import MAX_BODY
 from mcpspy.core.redact.display import redacted_text, redacted_url
 from mcpspy.io.host_process import clients_of
 from mcpspy.io.recording.recorder import say

@@ -26,7 +26,7 @@ from mcpspy.core.protocol.http_headers import (
     recorded_headers,
     rejection_reason,
 )
-from mcpspy.core.recording.capped_body import MAX_BODY
+from mcpspy.core.recording.encode import MAX_BODY
 from mcpspy.core.redact.display import REDACTED, redacted_url
 from mcpspy.io.http.body_stream import BUFFERED
 from mcpspy.io.http.context import ExchangeContext

@@ -15,7 +15,7 @@ from mcpspy.io.settings import config_file, sessions_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mcpspy.core.recording.encode import Lines, Value
     from mcpspy.io.recording.writer import Writer
@@ -45,6 +45,8 @@ class Recorder:
         """Id of the recording, or None if it could not be opened."""
         self.path: str | None = None
         """Path of the first part."""
+        self.on_stopped: list[Callable[[], object]] = []
+        """Called when an error stops the recording, to release the memory that it takes."""
         self._target = target
         if target.recording:
             try:
@@ -97,11 +99,19 @@ class Recorder:
         """Record the exit and close the file."""
         self.note("exit", code=code, signal=signal)
         if self.writer is not None:
-            self.writer.close()
+            try:
+                self.writer.close()
+            except Exception as error:
+                self.broke(error)
 
     def broke(self, error: Exception) -> None:
         """Stop the recording because of a bug in mcpspy, or because one of its packages is not installed."""
         self.writer = None
+        for release in self.on_stopped:
+            release()
+        if isinstance(error, MemoryError):
+            _print("cannot record: out of memory; traffic continues unrecorded")
+            return
         if (missing := _missing_package(error)) is not None:
             _print(
                 f"cannot record: {missing}; traffic continues unrecorded"

@@ -1,8 +1,8 @@
 """Writes the file of a recording.
 
 Creates the file (one per process, 0600 in a 0700 folder), appends to it, marks it as live, and splits it into
-parts. If the disk refuses a write, the recording pauses and resumes later, the file stays valid, and nothing
-is raised.
+parts. If the disk refuses a write, entries wait in memory until it accepts them, the file stays valid, and nothing is
+raised.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import os
 import stat
 import sys
 import time
-from errno import ENOSPC
+from errno import EIO
+from itertools import chain
 
 from mcpspy.core.recording import encode
 from mcpspy.io.settings import sessions_folder, slug
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mcpspy.core.recording.encode import Lines, Value
     from mcpspy.core.redact.redactor import Redactor
@@ -39,6 +40,9 @@ RETRY = 1.0
 
 CHECK = 1.0
 """Seconds between two checks that no one deleted or truncated the file. Lines of this time are moved to the next part."""
+
+MAX_WAITING = 4 << 20
+"""Bytes of entries that wait in memory while the disk refuses data. Those after them are lost."""
 
 LAST_NOTES = ("eof", "exit")
 """Notes that are not lost: they are written after the disk accepts data again."""
@@ -76,12 +80,16 @@ class Writer:
         self._redactor = redactor
         self._redacted = None if redactor is None else redactor.lines
         self._max_size = self._limit = max_size
-        self._lost = 0
-        self._flushed = 0
         self._trouble = ""
+        """The reason why the disk refuses data; empty while it does not."""
         self._retry_at = self._lost_since = 0.0
-        self._kept: list[tuple[float, bytes]] = []
-        """The last notes and their times, while the disk refuses data."""
+        self._waiting: list[bytes] = []
+        """The first entries that the disk refused. The file may have the beginning of them, after `_whole` bytes."""
+        self._waiting_size = self._whole = 0
+        self._lost = 0
+        """Number of entries after them that are lost."""
+        self._last_notes: list[tuple[float, bytes]] = []
+        """The last notes after these and their times."""
         self._is_gone = False
         """True if the file was deleted or truncated and the next part could not be started."""
         self._part = 1
@@ -104,69 +112,69 @@ class Writer:
         self.path, self._fd = _create(wanted)
         if named and self.path != wanted:
             say(f"{wanted} exists; recording to {self.path}")
-        self._is_file = stat.S_ISREG(os.fstat(self._fd).st_mode)
-        self._size = self._checked = 0
+        self._is_file = _is_regular(self._fd)
+        self._size = 0
         self._check_at = self.epoch + CHECK
+        if self._is_file:
+            _mark_live(self._fd)
+        header = encode.header(self._fields)
         try:
-            self._size = self._checked = self._begin(self._fd, 1)
+            self._write_one(header)
         except OSError as error:
             self._refused(error, 0)
+            self._waiting.append(header)
+        self._checked = self._size
 
     def now(self) -> float:
         return time.monotonic() - self.epoch
 
     def note(self, at: float, kind: str, **fields: Value) -> None:
         line = encode.note(at, kind, fields)
-        is_last = kind in LAST_NOTES
-        if not (is_last and self._trouble):
+        if kind not in LAST_NOTES or not self._trouble:
             self.write(line)
-            if not (is_last and self._trouble):
-                return
-            self._lost -= 1
-        self._kept.append((at, line))
+            return
+        if self._lost:
+            self._last_notes.append((at, line))
+        else:
+            self._waiting.append(line)
         self._recover()
 
     def write(self, lines: Lines) -> None:
         """Append complete lines in one write, or in a few if they are large.
 
-        A failed write loses these lines, but leaves no incomplete line. A note counts the lost entries once the disk
-        accepts data again.
+        If that fails, no incomplete line stays in the file, and these and later lines wait in memory, up to MAX_WAITING
+        bytes. A note counts those that are lost once the disk accepts data again.
         """
         if self._redactor is not None and self._redacted is not None:
             lines = self._redacted(lines) if isinstance(lines, bytes) else self._redactor.buffers(lines)
         now = time.monotonic()
-        if self._trouble and (now < self._retry_at or not self._recover()):
-            self._lost += _entries(lines)
+        if (self._trouble and (now < self._retry_at or not self._recover())) or (
+            now >= self._check_at and not self._check(now)
+        ):
+            self._keep((lines,) if isinstance(lines, bytes) else lines)
             return
-        if now >= self._check_at and not self._check(now):
-            self._lost += _entries(lines)
+        if self._limit and self._size >= self._limit and not self._next_part():
+            self._keep((lines,) if isinstance(lines, bytes) else lines)
             return
-        if self._limit and self._size >= self._limit:
-            self._next_part()
+        if not isinstance(lines, bytes):
+            self._append(iter(lines))
+            return
         start = self._size
         try:
-            if isinstance(lines, bytes):
-                written = os.write(self._fd, lines)
-                self._size += written
-                if written < len(lines):
-                    self._write_one(memoryview(lines)[written:])
-                return
-            batch: list[bytes | bytearray] = []
-            lines = iter(lines)
-            self._append(lines, batch)
+            written = os.write(self._fd, lines)
+            self._size += written
+            if written < len(lines):
+                self._write_one(memoryview(lines)[written:])
         except OSError as error:
-            self._lost += _entries(lines)
-            if not isinstance(lines, bytes):
-                self._lost += self._flushed + _entries(batch)
-                self._flushed = 0
             self._refused(error, start)
+            self._keep((lines,))
 
     def close(self) -> None:
-        """Sync the file to disk and remove its live mark."""
+        """Write what waits, sync the file to disk, and remove its live mark."""
+        if not self._trouble and self._size > self._checked:
+            self._check(time.monotonic())
         if self._trouble:
             self._recover()
-        elif self._size > self._checked:
-            self._check(time.monotonic())
         for last in (os.fsync, os.close):
             try:
                 last(self._fd)
@@ -182,24 +190,30 @@ class Writer:
         Writer._last_start = now
         return now
 
-    def _append(self, buffers: Iterable[bytes | bytearray], batch: list[bytes | bytearray]) -> None:
-        """Write the buffers through `batch`, which holds the unwritten ones if this raises.
-
-        `_flushed` counts the entries of earlier batches.
-        """
-        size = 0
-        for buffer in buffers:
-            batch.append(buffer)
-            size += len(buffer)
-            if size >= BATCH or len(batch) >= IOV_MAX:
+    def _append(self, buffers: Iterator[bytes | bytearray]) -> None:
+        """Write the buffers in batches. If that fails, keep those that are not whole lines of the file yet."""
+        begun: list[bytes | bytearray] = []
+        batch: list[bytes | bytearray] = []
+        size = begun_size = 0
+        whole = self._size
+        try:
+            for buffer in buffers:
+                batch.append(buffer)
+                size += len(buffer)
+                if size >= BATCH or len(batch) >= IOV_MAX:
+                    self._write_all(batch, size)
+                    if buffer[-1:] == b"\n":
+                        begun, begun_size, whole = [], 0, self._size
+                    else:  # A line that is longer than a batch, or lies in two.
+                        begun_size += size
+                        begun = [*begun, *batch] if begun_size <= MAX_WAITING else []
+                    batch.clear()
+                    size = 0
+            if size:
                 self._write_all(batch, size)
-                self._flushed += _entries(batch)
-                batch.clear()
-                size = 0
-        if size:
-            self._write_all(batch, size)
-        if self._flushed:
-            self._flushed = 0
+        except OSError as error:
+            self._refused(error, whole)
+            self._keep(chain(begun, batch, buffers), is_whole=begun_size <= MAX_WAITING)
 
     def _write_all(self, batch: list[bytes | bytearray], size: int) -> None:
         if len(batch) == 1 or not hasattr(os, "writev"):
@@ -215,21 +229,23 @@ class Writer:
         self._size += written
         while written < len(data):  # A disk that is nearly full accepts a part of the data, then raises.
             data = memoryview(data)[written:]
-            written = os.write(self._fd, data)
+            written = _write_some(self._fd, data)
             self._size += written
 
     def _begin(self, fd: int, part: int) -> int:
         """Mark an empty file as live and write its header. Return the number of bytes."""
-        _mark_live(fd)
+        if self._is_file:  # Two processes may both record to /dev/null.
+            _mark_live(fd)
         header = encode.header({**self._fields, "part": part} if part > 1 else self._fields)
-        written = os.write(fd, header)
-        if written < len(header):
-            _cut(fd, written)
-            raise OSError(ENOSPC, os.strerror(ENOSPC))
+        _write_whole(fd, header)
         return len(header)
 
-    def _next_part(self) -> None:
-        """Continue in a new file. It is complete before the old one points to it, because a reader may be following."""
+    def _next_part(self) -> bool:
+        """Continue in a new file. It is complete before the old one points to it, because a reader may be following.
+
+        Return False if the old file cannot be continued either.
+        """
+        whole = self._size
         try:
             path, fd, size = self._new_part()
             try:
@@ -241,8 +257,12 @@ class Writer:
         except OSError as error:
             self._limit = self._size + self._max_size
             self._say(f"cannot start the next part of {self.path}: {error.strerror}; continuing in this file")
-            return
+            if self._size > whole:  # It ends with the beginning of a pointer, which could not be removed.
+                self._refused(error, whole)
+                self._end_beginning()
+            return not self._trouble
         self._continue_in(path, fd, size)
+        return True
 
     def _new_part(self) -> tuple[str, int, int]:
         """Create the next part. Return its path, descriptor and size."""
@@ -259,10 +279,12 @@ class Writer:
     def _point_to(self, path: str, **fields: Value) -> None:
         """Write the note that names the next part."""
         pointer = encode.note(self.now(), "part", {"next": os.path.basename(path), **fields})
-        written = os.write(self._fd, pointer)
-        if written < len(pointer):
-            _cut(self._fd, written)
-            raise OSError(ENOSPC, os.strerror(ENOSPC))
+        self._whole = self._size
+        try:
+            self._write_one(pointer)
+        except OSError:
+            self._cut_back()
+            raise
 
     def _continue_in(self, path: str, fd: int, size: int) -> None:
         os.close(self._fd)
@@ -276,9 +298,12 @@ class Writer:
         self._check_at = now + CHECK
         try:
             status = os.fstat(self._fd)
-            if not self._is_file or (status.st_nlink and status.st_size >= self._size):
-                self._checked = self._size
-                return True
+        except OSError:  # The next check is of the same lines.
+            return True
+        if not self._is_file or (status.st_nlink and status.st_size >= self._size):
+            self._checked = self._size
+            return True
+        try:
             self._replace(status)
         except OSError as error:
             self._is_gone = True
@@ -300,8 +325,7 @@ class Writer:
                 old.seek(start)
                 while lines := old.readlines(BATCH):
                     data = b"".join(map(_without_fragment, lines) if is_cut and start else lines)
-                    if os.write(fd, data) < len(data):
-                        raise OSError(ENOSPC, os.strerror(ENOSPC))
+                    _write_whole(fd, data)
                     size += len(data)
             if is_cut:
                 os.ftruncate(self._fd, start)
@@ -319,42 +343,88 @@ class Writer:
             pass
         self._continue_in(path, fd, size)
 
-    def _refused(self, error: OSError, start: int) -> None:
-        self._cut_back(start)
-        now = time.monotonic()
-        self._retry_at = now + RETRY
+    def _refused(self, error: OSError, whole: int) -> None:
+        """Begin to keep entries, since the disk refused data. `whole` is the size of the file without it."""
+        self._whole = whole
+        self._cut_back()
+        self._retry_at = time.monotonic() + RETRY
         if not self._trouble:
-            self._lost_since = now - self.epoch
             self._say(f"cannot write {self.path}: {error.strerror}; traffic continues unrecorded")
         self._trouble = error.strerror or str(error)
 
-    def _cut_back(self, start: int) -> None:
-        """Remove lines that were written in part."""
-        _cut(self._fd, self._size - start)
-        self._size = start
+    def _keep(self, buffers: Iterable[bytes | bytearray], *, is_whole: bool = True) -> None:
+        """Keep whole lines in memory, or count them as lost if they are too many.
+
+        `is_whole`: False if the beginning of the first line is missing.
+        """
+        kept: list[bytes | bytearray] = []
+        fits = is_whole and not self._lost
+        entries, size = 0, self._waiting_size
+        for buffer in buffers:
+            entries += buffer.count(b"\n")
+            size += len(buffer)
+            fits = fits and size <= MAX_WAITING
+            if fits:
+                kept.append(buffer)
+            else:
+                kept.clear()
+        if fits:
+            self._waiting.append(b"".join(kept))
+            self._waiting_size = size
+        else:
+            self._lost_since = self._lost_since if self._lost else self.now()
+            self._lost += entries
+
+    def _waiting_data(self) -> bytes:
+        """Return the lines to write when the disk accepts data again."""
+        lines = [*self._waiting]
+        if self._lost:
+            fields: dict[str, Value] = {
+                "entries": self._lost,
+                "since": round(self._lost_since, 6),
+                "why": self._trouble,
+            }
+            at = self._last_notes[0][0] if self._last_notes else self.now()
+            lines.append(encode.note(at, "lost", fields))
+        return b"".join([*lines, *(line for _, line in self._last_notes)])
+
+    def _end_beginning(self) -> None:
+        """End the beginning of a line that is not continued, if it could not be removed. Readers show it as damaged."""
+        if self._size > self._whole:
+            self._waiting = [b"\n"]
+            self._whole = self._size
+
+    def _cut_back(self) -> None:
+        """Remove lines that were written in part, unless that fails, too."""
+        if _cut(self._fd, self._size - self._whole):
+            self._size = self._whole
 
     def _recover(self) -> bool:
-        """Write the note of lost entries and the kept notes. Return False if the disk still refuses data."""
-        start = self._size
-        lost = self._lost
-        note: dict[str, Value] = {"entries": lost, "since": round(self._lost_since, 6), "why": self._trouble}
+        """Write the entries that wait, and the note of those that are lost. Return False if the disk still refuses data."""
+        lost, data = self._lost, b""
         try:
             if self._is_gone:
                 self._replace(os.fstat(self._fd))
                 self._is_gone = False
-                start = self._size
-            elif not start:
-                self._size = self._begin(self._fd, self._part)
-            at = self._kept[0][0] if self._kept else self.now()
-            lines = [encode.note(at, "lost", note)] if lost else []
-            self._write_one(b"".join([*lines, *(line for _, line in self._kept)]))
+                self._whole = self._size
+            self._cut_back()
+            if not self._waiting:
+                self._end_beginning()
+            data = self._waiting_data()
+            # The file may have the beginning of the lines that wait, because it could not be removed.
+            self._write_one(memoryview(data)[self._size - self._whole :])
         except OSError:
-            self._cut_back(start)
+            self._cut_back()
+            if data and self._size > self._whole:  # The next attempt has to continue with the same bytes.
+                self._waiting, self._waiting_size, self._lost = [data], len(data), 0
+                self._last_notes.clear()
             self._retry_at = time.monotonic() + RETRY
             return False
-        self._lost, self._trouble = 0, ""
-        self._kept.clear()
-        self._say(f"recording to {self.path} again; {lost} entries were lost")
+        self._lost = self._waiting_size = 0
+        self._trouble = ""
+        self._waiting.clear()
+        self._last_notes.clear()
+        self._say(f"recording to {self.path} again; {_count(lost)} lost")
         return True
 
 
@@ -395,8 +465,6 @@ def try_lock(fd: int) -> bool:
 
 def _mark_live(fd: int) -> None:
     """Lock the file until the process ends: the only mark that `kill -9` also removes."""
-    if not stat.S_ISREG(os.fstat(fd).st_mode):  # Two processes may both record to /dev/null.
-        return
     try:
         if sys.platform == "win32":
             os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
@@ -408,13 +476,39 @@ def _mark_live(fd: int) -> None:
         pass
 
 
-def _cut(fd: int, size: int) -> None:
-    """Remove the last `size` bytes of a file."""
+def _is_regular(fd: int) -> bool:
     try:
-        if size and os.fstat(fd).st_size >= size:
-            os.ftruncate(fd, os.fstat(fd).st_size - size)
-    except OSError:  # A device has no length; readers skip an incomplete line.
-        pass
+        return stat.S_ISREG(os.fstat(fd).st_mode)
+    except OSError:  # Then it is neither marked as live nor checked.
+        return False
+
+
+def _write_some(fd: int, data: memoryview) -> int:
+    """Write a part of the data. Raise OSError also if nothing was written: a file system may do that for ever."""
+    if not (written := os.write(fd, data)):
+        raise OSError(EIO, os.strerror(EIO))
+    return written
+
+
+def _write_whole(fd: int, data: bytes) -> None:
+    """Write data; if that fails, remove what was written of it, and raise OSError."""
+    written = 0
+    try:
+        while written < len(data):
+            written += _write_some(fd, memoryview(data)[written:])
+    except OSError:
+        _cut(fd, written)
+        raise
+
+
+def _cut(fd: int, size: int) -> bool:
+    """Remove the last `size` bytes of a file. Return False if that failed."""
+    try:
+        if size and (length := os.fstat(fd).st_size) >= size:
+            os.ftruncate(fd, length - size)
+    except OSError:
+        return False
+    return True
 
 
 def _without_fragment(line: bytes) -> bytes:
@@ -431,8 +525,8 @@ def _without_fragment(line: bytes) -> bytes:
     return line
 
 
-def _entries(lines: Lines) -> int:
-    return lines.count(b"\n") if isinstance(lines, bytes) else sum(line.count(b"\n") for line in lines)
+def _count(lost: int) -> str:
+    return f"{lost} entries were" if lost else "nothing was"
 
 
 def _target(folder: str | None, record: str | None, name: str) -> tuple[str, bool]:

@@ -39,12 +39,20 @@ class RunOptions(RecordingTarget):
         self.interception = InterceptionOptions()
         self.noise = THROUGH
         """Treatment of server lines that are not JSON-RPC messages: `pass`, `drop` or `stderr`."""
+        self.max_body: int | None = None
+        """Bytes of a line above which only its size and digest are recorded; None selects the default."""
 
     @property
     def session_name(self) -> str:
         from mcpspy.io.session_name import session_name
 
         return self.name or session_name(self.command)
+
+    @property
+    def line_limit(self) -> int:
+        from mcpspy.core.recording.encode import MAX_BODY
+
+        return MAX_BODY if self.max_body is None else self.max_body
 
     @property
     def intercepts(self) -> bool:
@@ -66,6 +74,7 @@ class RecordingTap:
         self._feed = None if encoder is None else encoder.feed
         self._side = side
         self._is_inside = False
+        recorder.on_stopped.append(self._stop)
 
     @property
     def is_inside_line(self) -> bool:
@@ -82,9 +91,18 @@ class RecordingTap:
                     writer.write(lines)
                 return
             except Exception as error:
-                self._recorder.broke(error)
-        self._encoder = self._feed = None
+                lines = ()  # The traceback holds more of them, and memory may be short.
+                self._recorder.broke(error.with_traceback(None))
         self._is_inside = not data.endswith(b"\n")
+
+    def give_up(self, error: MemoryError) -> None:
+        """Stop the recording to free its memory. If it has stopped, only what is being written can free some."""
+        if self._recorder.writer is not None:
+            self._recorder.broke(error)
+
+    def _stop(self) -> None:
+        self._is_inside = self.is_inside_line
+        self._encoder = self._feed = None
 
     def torn(self) -> None:
         """Record an unfinished line."""
@@ -108,8 +126,8 @@ class RecordingTap:
             self._recorder.note("closed", by=reader, pipe=pipe, undelivered=undelivered)
 
 
-def taps(recorder: Recorder) -> Taps:
-    """Return the taps of stdin, stdout and stderr."""
+def taps(recorder: Recorder, limit: int = 0) -> Taps:
+    """Return the taps of stdin, stdout and stderr. A line of more than `limit` bytes is not recorded (0: no limit)."""
     if recorder.writer is None:
         return (
             RecordingTap(recorder, None, CLIENT),
@@ -119,9 +137,9 @@ def taps(recorder: Recorder) -> Taps:
     from mcpspy.core.recording.encode import FrameEncoder, TextEncoder
 
     return (
-        RecordingTap(recorder, FrameEncoder(CLIENT), CLIENT),
-        RecordingTap(recorder, FrameEncoder(SERVER), SERVER),
-        RecordingTap(recorder, TextEncoder("stderr"), None),
+        RecordingTap(recorder, FrameEncoder(CLIENT, limit), CLIENT),
+        RecordingTap(recorder, FrameEncoder(SERVER, limit), SERVER),
+        RecordingTap(recorder, TextEncoder("stderr", limit), None),
     )
 
 

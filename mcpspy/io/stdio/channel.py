@@ -143,6 +143,10 @@ class Channel:
             data = os.read(self.source, CHUNK)
         except BlockingIOError:  # Another process that shares the descriptor has read the data.
             return
+        except MemoryError as error:
+            if self._message_channel is None or not self._message_channel.frees_memory():
+                self._tap.give_up(error)
+            return
         except OSError:  # EIO from a terminal that hung up, or ECONNRESET from a socket, means the end.
             data = b""
         if not data:

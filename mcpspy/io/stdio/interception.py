@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcpspy.io.stdio.message_channel import ByteStream
 
 JOIN_LIMIT = 1 << 20
-"""Maximum size of entries, in bytes, that are joined for one write. Larger messages are not copied again."""
+"""Maximum size of entries or messages, in bytes, that are joined for one write. Larger ones are not copied again."""
 
 BLANKS = b" \t"
 
@@ -80,7 +80,8 @@ def execute(batches: Sequence[ActionBatch], recorder: Recorder) -> None:
     if entries:
         recorder.write(b"".join(entries) if sum(map(len, entries)) < JOIN_LIMIT else entries)
     for write, pieces in sent.items():
-        write(b"".join(pieces))
+        for data in (b"".join(pieces),) if sum(map(len, pieces)) < JOIN_LIMIT else pieces:
+            write(data)
 
 
 class StdioInterception(SessionInterception):
@@ -101,8 +102,8 @@ class StdioInterception(SessionInterception):
         self._noise = options.noise
         self._alarm = alarm
         self._channels = {
-            CLIENT: MessageChannel(CLIENT, streams[0], taps[0], self),
-            SERVER: MessageChannel(SERVER, streams[1], taps[1], self),
+            CLIENT: MessageChannel(CLIENT, streams[0], taps[0], self, options.line_limit),
+            SERVER: MessageChannel(SERVER, streams[1], taps[1], self, options.line_limit),
         }
         self._stderr, self._stderr_tap = streams[2], taps[2]
         self._stderr_lines: list[bytes] = []
@@ -208,6 +209,8 @@ class StdioInterception(SessionInterception):
         data = line.removesuffix(b"\r")
         if self._is_disconnected:
             return ActionBatch(channel.frame(at, line, {"to": MCPSPY}))
+        if len(line) > channel.limit:
+            return unchanged(at, channel, line)
         drops_noise = self._drops_noise(channel)
         if not _is_message(data, thoroughly=drops_noise):
             return self._without_noise(at, channel, line) if drops_noise else unchanged(at, channel, line)
@@ -310,7 +313,7 @@ class StdioInterception(SessionInterception):
         super()._settle()
         if self._options.scripts.files:
             for channel in self._channels.values():
-                if self.is_crowded(channel.side) or (channel.is_ending and self.is_deciding_on(channel)):
+                if self.is_crowded(channel.side) or (channel.is_waiting and self.is_deciding_on(channel)):
                     channel.stream.pause()
                 else:
                     channel.stream.resume()
@@ -319,8 +322,9 @@ class StdioInterception(SessionInterception):
         lines, self._stderr_lines = self._stderr_lines, []
         if is_wanted != self._is_watching_stderr:
             self._is_watching_stderr = is_wanted
-            watcher = StderrLines(self._stderr, self._stderr_tap, self._tell_stderr) if is_wanted else None
-            self._stderr.divert(watcher)
+            limit = self._channels[SERVER].limit
+            watcher = StderrLines(self._stderr, self._stderr_tap, self._tell_stderr, limit)
+            self._stderr.divert(watcher if is_wanted else None)
         for line in lines if is_wanted else ():
             self._tell_stderr(line)
 

@@ -6,8 +6,8 @@ part, its rest is forwarded too, and injected messages wait until then. `io.stdi
 
 from __future__ import annotations
 
-from mcpspy.core.framing import LineFramer
-from mcpspy.core.recording.encode import frame_prefix, plain, splice
+from mcpspy.core.framing import NEWLINE, PIECE, BoundedLineFramer, LineFramer, OversizedData
+from mcpspy.core.recording.encode import frame_prefix, oversized, plain, splice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,18 +67,24 @@ if TYPE_CHECKING:
 class MessageChannel:
     """The messages sent by `side`."""
 
-    def __init__(self, side: str, stream: ByteStream, tap: RecordingTap, handler: MessageHandler) -> None:
+    def __init__(
+        self, side: str, stream: ByteStream, tap: RecordingTap, handler: MessageHandler, limit: int
+    ) -> None:
+        """Create a channel, which is off. A line of more than `limit` bytes is forwarded without a decision."""
         self.side = side
         self.stream = stream
+        self.limit = limit
         self.is_on = False
-        self.is_ending = False
-        """True if the source has ended, but the stream waits for a script."""
+        self.is_waiting = False
+        """True if the end of the source, or a line above the limit, waits for a script."""
         self.unread_injected = 0
         """Upper bound for the number of injected bytes that the peer has not read."""
         self._tap = tap
         self._handler = handler
         self._framer = LineFramer()
         self._is_inside_line = False
+        self._held = 0
+        """Bytes of the unfinished line that are not forwarded."""
         self._queued: list[bytes] = []
 
     @property
@@ -109,9 +115,17 @@ class MessageChannel:
         was_inside_line = self._is_inside_line
         if was_inside_line:
             data = self._finish_line(data)
-        lines = self._framer.feed(data)
+        try:
+            lines = self._framer.feed(data)
+        except MemoryError:
+            self._forward_unfinished()
+            self.feed(data)
+            return
         if lines or (was_inside_line and not self._is_inside_line):  # Interception may have ended.
             self._handler.take(self, lines)
+        self._held = sum(map(len, self._framer.pieces)) if lines else self._held + len(data)
+        if self._held > self.limit:
+            self._forward_oversized()
 
     def send(self, data: bytes) -> None:
         """Send complete lines now, or after the line that is being forwarded."""
@@ -125,8 +139,8 @@ class MessageChannel:
 
         The handler then pauses the stream, and resumes it when the script has decided.
         """
-        self.is_ending = self._handler.is_deciding_on(self)
-        return self.is_ending
+        self.is_waiting = self._handler.is_deciding_on(self)
+        return self.is_waiting
 
     def eof(self) -> None:
         """Release everything before the stream ends."""
@@ -145,10 +159,13 @@ class MessageChannel:
 
         `torn`: the line has no LF.
         """
+        if len(line) > self.limit:
+            data = OversizedData([line])
+            return (oversized(at, self.side, fields, data.size, data.sha256, lacks=NEWLINE if torn else ""),)
         prefix = frame_prefix(self.side, fields) % at
         if torn:
             return splice(prefix, [line], torn=True)
-        ordinary = plain(prefix + b'"msg":', line + b"\n")
+        ordinary = None if len(line) > PIECE else plain(prefix + b'"msg":', line + b"\n")
         return splice(prefix, [line]) if ordinary is None else (ordinary,)
 
     def _finish_line(self, data: bytes) -> bytes:
@@ -164,7 +181,31 @@ class MessageChannel:
             self.stream.put(b"".join([rest, *queued]))
         return data[end:]
 
+    def _forward_oversized(self) -> None:
+        """Forward a line above the limit as it arrives, after the messages on which scripts decide."""
+        self.is_waiting = self._handler.is_deciding_on(self)
+        if self.is_waiting:
+            self.stream.pause()
+        else:
+            self._forward_unfinished()
+
+    def frees_memory(self) -> bool:
+        """Forward the unfinished line without a decision, because memory is short. Return False if there is none."""
+        if self._is_inside_line or not self._framer.pieces:
+            return False
+        self._forward_unfinished()
+        return True
+
+    def _forward_unfinished(self) -> None:
+        """Forward the unfinished line, and later its rest."""
+        self._is_inside_line = True
+        self._held = 0
+        for piece in self._framer.close():
+            self._tap.feed(bytes(piece))
+            self.stream.put(bytes(piece))
+
     def _release(self) -> None:
+        self._held = 0
         begun = b"".join(self._framer.close())
         if begun and not self._handler.keep_back(self, begun):
             self._tap.feed(begun)
@@ -174,17 +215,27 @@ class MessageChannel:
 class StderrLines:
     """The lines of the server's stderr, forwarded and passed to a script."""
 
-    def __init__(self, stream: ByteStream, tap: RecordingTap, tell: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, stream: ByteStream, tap: RecordingTap, tell: Callable[[bytes], None], limit: int
+    ) -> None:
+        """`tell` is not called with a line of more than `limit` bytes that arrives in parts."""
         self._stream = stream
         self._tap = tap
         self._tell = tell
-        self._framer = LineFramer()
+        self._framer = BoundedLineFramer(limit)
 
     def feed(self, data: bytes) -> None:
         self._tap.feed(data)
         self._stream.put(data)
-        for line in self._framer.feed(data):
+        ended, run = self._framer.split(data)
+        lines = run.split(b"\n")[:-1]
+        if ended and self._framer.oversized is None:
+            lines.insert(0, b"".join(ended))
+        for line in lines:
             self._tell(line.removesuffix(b"\r"))
+
+    def frees_memory(self) -> bool:
+        return False
 
     def delays_end(self) -> bool:
         return False

@@ -46,7 +46,7 @@ def run(options: RunOptions) -> NoReturn:
         from mcpspy.io.stdio.windows import ThreadedPump as Loop
     else:
         from mcpspy.io.stdio.poll_loop import PollLoop as Loop  # Import this after the server has started.
-    status = Loop(child, recorder, taps(recorder), options).run()
+    status = Loop(child, recorder, taps(recorder, options.line_limit), options).run()
     recorder.finish(*system.outcome(status))
     system.leave(status)
 

@@ -317,6 +317,11 @@ class _ThreadChannel:
         self._reading_since = time.monotonic()
         try:
             data = os.read(self._source, CHUNK)
+        except MemoryError as error:
+            with self._lock:
+                if self._message_channel is None or not self._message_channel.frees_memory():
+                    self._tap.give_up(error)
+            return self._read()
         except OSError:
             return b""
         self._is_writing = True

@@ -90,7 +90,7 @@ def main(args: argparse.Namespace) -> int:
         upstream = read_endpoint("--upstream", url, args.upstream)
     headers = read_headers_of(args.header, args.header_env, args.bearer_env)
     # Not at the top: the help of this command does not wait for aiohttp.
-    from mcpspy.core.recording.capped_body import MAX_BODY
+    from mcpspy.core.recording.encode import MAX_BODY
     from mcpspy.io.bridge.bridge import BridgeOptions, run
     from mcpspy.io.client import ServerAddress
 

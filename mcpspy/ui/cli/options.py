@@ -53,6 +53,8 @@ BODY: Options = {
     "--max-body": ("SIZE", "record only size and digest of a larger decoded body or event (default: 64M)")
 }
 
+LINE: Options = {"--max-body": ("SIZE", "record only size and digest of a larger line (default: 64M)")}
+
 CACERT: Options = {"--cacert": ("FILE", "also trust the CA certificates in this file")}
 
 CERTIFICATES: Options = {**CACERT, "--insecure": (None, "do not verify the server's certificate")}

@@ -13,6 +13,7 @@ from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.io.stdio.base import NOISE, RunOptions
 from mcpspy.io.stdio.run import run
 from mcpspy.ui.cli.options import (
+    LINE,
     REDACTION,
     RULES,
     SCRIPTS,
@@ -45,6 +46,7 @@ exit codes: the server's; if a signal ended the server, the same signal ends mcp
 OPTIONS: dict[str, tuple[str | None, str]] = {
     **SESSION,
     "--name": ("NAME", "session name (default: from the command)"),
+    **LINE,
     "--stdout-noise": (
         "|".join(NOISE),
         "forward lines of the server's stdout that are not JSON (default), drop them, or print them on stderr",
@@ -141,6 +143,8 @@ def _set_recording(options: RunOptions, values: dict[str, str]) -> None:
         raise UsageError("--record needs a path")
     if "--max-size" in values:
         options.max_size = read_size("--max-size", values["--max-size"])
+    if "--max-body" in values:
+        options.max_body = read_size("--max-body", values["--max-body"])
     if "--stdout-noise" in values:
         options.noise = values["--stdout-noise"]
         if options.noise not in NOISE:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -307,3 +308,42 @@ def test_the_third_of_equal_events_is_known_and_one_with_another_field_is_not() 
         if line is None:
             encoder.feed(1.0, data)
     assert known == [False, False, True, False, True]
+
+
+# Lines above the limit.
+
+
+def sized(entry: dict[str, Any]) -> tuple[object, ...]:
+    return entry["note"], entry["from"], entry["size"], entry["sha256"], entry.get("pipe"), entry.get("torn")
+
+
+@given(STREAMS, CUTS, st.integers(1, 5100))
+def test_a_line_is_recorded_or_counted_by_its_length_alone(
+    stream: bytes, cuts: list[int], limit: int
+) -> None:
+    *lines, torn = stream.split(b"\n")
+    for encoder, unlimited in (
+        (FrameEncoder("client", limit), FrameEncoder("client")),
+        (TextEncoder("stderr", limit), TextEncoder("stderr")),
+    ):
+        *entries, rest = recorded(encoder, stream, cuts).split(b"\n")
+        assert rest == b""
+        *kept, _ = recorded(unlimited, stream, []).split(b"\n")
+        assert len(entries) == len(kept)
+        sent = [*((line, None) for line in lines), *([(torn, True)] if torn else [])]
+        for entry, whole, (line, is_torn) in zip(entries, kept, sent, strict=True):
+            if len(line) <= limit:
+                assert entry == whole
+            else:
+                side, pipe = ("client", None) if isinstance(encoder, FrameEncoder) else ("server", "stderr")
+                digest = hashlib.sha256(line).hexdigest()
+                assert sized(json.loads(entry)) == ("oversized", side, len(line), digest, pipe, is_torn)
+
+
+def test_no_more_than_the_limit_of_a_line_is_kept() -> None:
+    encoder = FrameEncoder("client", 1000)
+    for _ in range(1000):
+        encoder.feed(0.0, b"x" * 100)
+        assert encoder.is_inside_line
+        assert sum(map(len, encoder._framer.pieces)) <= 1000
+    assert json.loads(joined(encoder.feed(0.0, b"\n{}\n")).splitlines()[0])["size"] == 100_000

@@ -912,6 +912,25 @@ def test_a_request_before_lost_entries_is_not_called_unanswered(talk: Talk) -> N
     assert [change.exchange for change in talk.session.unanswered] == [after]
 
 
+def test_a_message_that_is_too_large_may_be_the_response_of_requests_to_its_sender(talk: Talk) -> None:
+    asked = talk.ask(1)
+    talk.note("oversized", **{"from": "server", "pipe": "stderr"}, size=9)
+    talk.note("oversized", **{"from": "client"}, size=9)
+    assert states(talk) == ["pending"]
+    talk.note("oversized", **{"from": "server"}, size=9)
+    after = talk.ask(2)
+    assert states(talk) == ["unknown", "pending"]
+    assert talk.answer(9).flaw == "its request was not recorded"
+    assert talk.answer(1).exchange is asked
+    assert talk.session.end() == [after]
+
+
+def test_over_http_only_the_request_of_the_same_exchange_is_unknown(talk: Talk) -> None:
+    first, second = posted(talk, 1, 7), posted(talk, 2, 8)
+    talk.note("oversized", **{"from": "server", "http": 8, "stream": "1"}, size=9)
+    assert (first.state.value, second.state.value) == ("pending", "unknown")
+
+
 def test_the_end_without_an_exit_returns_what_stays_unanswered(talk: Talk) -> None:
     exchange, listening = talk.ask(1), listen(talk)
     assert talk.session.end() == [exchange]

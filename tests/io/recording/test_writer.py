@@ -9,16 +9,18 @@ import os
 import stat
 import subprocess
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcpspy.core.recording import encode
 from mcpspy.core.recording.decode import Note
 from mcpspy.io.recording import writer
 from mcpspy.io.recording.reader import Recording
-from mcpspy.io.recording.writer import BATCH, IOV_MAX, Writer, is_live
+from mcpspy.io.recording.writer import BATCH, IOV_MAX, MAX_WAITING, Writer, is_live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -62,6 +64,12 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     """A disk that may be full, and a writer that retries without a pause."""
     monkeypatch.setattr(writer, "RETRY", 0.0)
     return Disk(monkeypatch)
+
+
+@pytest.fixture
+def no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep no entries in memory while the disk refuses data."""
+    monkeypatch.setattr(writer, "MAX_WAITING", 0)
 
 
 @pytest.fixture
@@ -263,8 +271,136 @@ def test_time_begins_at_the_start_and_never_goes_back(opened: Callable[..., Writ
 # A disk that refuses.
 
 
+def test_entries_that_a_full_disk_refuses_wait_in_memory_and_keep_their_order(
+    opened: Callable[..., Writer], disk: Disk, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "RETRY", 60.0)
+    created = opened()
+    disk.room = 10
+    created.write(line(1))
+    created.write([line(2), line(3)[:9], line(3)[9:]])
+    created.note(4, "eof")
+    created.write(line(5))
+    assert len(notes(created.path)) == 1
+    disk.room = 1 << 40
+    created.note(6, "exit")
+    created.write(line(7))
+    assert [entry["t"] for entry in notes(created.path)[1:]] == [1, 2, 3, 4, 5, 6, 7]
+    assert said == [
+        f"cannot write {created.path}: No space left on device; traffic continues unrecorded",
+        f"recording to {created.path} again; nothing was lost",
+    ]
+
+
+@pytest.mark.parametrize("size", [100_000, BATCH // 2, BATCH + 1, 3 * BATCH])
+@pytest.mark.parametrize("parts", [1, 2, 700])
+@pytest.mark.parametrize("room", [0, 10, BATCH - 1, BATCH + 1])
+def test_large_entries_wait_up_to_a_limit_and_those_after_it_are_counted(
+    opened: Callable[..., Writer], disk: Disk, size: int, parts: int, room: int
+) -> None:
+    created = opened()
+    disk.room = room
+    for number in range(20):
+        whole = line(number, size)
+        step = len(whole) // parts
+        cuts = [*range(0, step * parts, step), len(whole)]
+        created.write(iter([whole[a:b] for a, b in pairwise(cuts)]))
+        disk.room = min(disk.room, 0)
+    disk.room = 1 << 40
+    created.note(99, "after")
+    _, *entries, after = notes(created.path)
+    assert after["note"] == "after"
+    written = [entry["t"] for entry in entries if entry["note"] == "n"]
+    lost = sum(entry["entries"] for entry in entries if entry["note"] == "lost")
+    assert written == [*range(len(written))]
+    assert len(written) + lost == 20
+    assert len(written) >= min(20, MAX_WAITING // len(line(0, size)))
+    assert len(written) * size <= room + MAX_WAITING + size
+
+
+@pytest.mark.usefixtures("nothing_is_removed")
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_line_that_cannot_be_removed_is_continued_or_ended(
+    opened: Callable[..., Writer], disk: Disk, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    if not waits:
+        monkeypatch.setattr(writer, "MAX_WAITING", 0)
+    created = opened()
+    disk.room = 10
+    created.write(line(1))
+    disk.room = 15
+    created.write(line(2))
+    disk.room = 1 << 40
+    created.write(line(3))
+    with open(created.path, "rb") as file:
+        _, *rest = file.read().splitlines()
+    if waits:
+        assert [json.loads(each)["t"] for each in rest] == [1, 2, 3]
+    else:
+        assert rest[0] == line(1)[:10], "readers show it as damaged"
+        *lost, last = map(json.loads, rest[1:])
+        assert (sum(note["entries"] for note in lost), last["t"]) == (2, 3)
+
+
+@pytest.fixture
+def nothing_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse to make any file shorter."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "ftruncate", refuse)
+
+
+@pytest.mark.usefixtures("nothing_is_removed")
+def test_a_header_that_is_written_in_part_is_continued(opened: Callable[..., Writer], disk: Disk) -> None:
+    disk.room = 10
+    created = opened()
+    created.write(line(1))
+    disk.room = 1 << 40
+    created.write(line(2))
+    header, *entries = notes(created.path)
+    assert (header["mcpspy"], [entry["t"] for entry in entries]) == (1, [1, 2])
+
+
+@pytest.mark.usefixtures("nothing_is_removed")
+def test_a_pointer_to_a_part_that_is_written_in_part_spoils_no_entry(
+    opened: Callable[..., Writer], disk: Disk
+) -> None:
+    created = opened(max_size=250)
+    created.write(line(1, 250))
+    disk.room = len(encode.header({**created._fields, "part": 2})) + 15
+    created.write(line(2))
+    disk.room = 1 << 40
+    created.write(line(3))
+    with open(created.path.replace(".part2", ""), "rb") as file:
+        _, *lines = file.read().splitlines()
+    assert [entry["t"] for entry in map(json.loads, [lines[0], *lines[2:]]) if entry["note"] == "n"] == [
+        1,
+        2,
+        3,
+    ]
+    assert lines[1].startswith(b'{"t":')
+
+
+def test_a_file_whose_state_is_unknown_is_not_reported(
+    opened: Callable[..., Writer], always_checked: None, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created = opened()
+
+    def refuse(_fd: int) -> os.stat_result:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", refuse)
+        created.write(line(1))
+        created.close()
+    assert (len(notes(created.path)), said) == (2, [])
+    created._fd = os.open(os.devnull, os.O_WRONLY)
+
+
 def test_a_full_disk_costs_lines_and_leaves_none_half_in_the_file(
-    opened: Callable[..., Writer], disk: Disk, said: list[str]
+    opened: Callable[..., Writer], disk: Disk, no_memory: None, said: list[str]
 ) -> None:
     created = opened()
     created.note(0, "before")
@@ -285,14 +421,17 @@ def test_a_full_disk_costs_lines_and_leaves_none_half_in_the_file(
 
 
 @pytest.mark.parametrize("room", [0, 1, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH, 3 * BATCH])
-def test_lost_entries_are_counted_exactly(opened: Callable[..., Writer], disk: Disk, room: int) -> None:
+def test_lost_entries_are_counted_exactly(
+    opened: Callable[..., Writer], disk: Disk, no_memory: None, room: int
+) -> None:
     created = opened()
     disk.room = room
-    created.write(iter([b"x" * (BATCH // 2 - 1) + b"\n"] * 8))
+    created.write(iter([line(1, BATCH // 2 - len(line(1)))] * 8))
     disk.room = 1 << 40
     created.note(2, "after")
-    header, lost, after = notes(created.path)
-    assert (header["mcpspy"], lost["entries"], after["note"]) == (1, 8, "after")
+    header, *whole, lost, after = notes(created.path)
+    assert (header["mcpspy"], len(whole) + lost["entries"], after["note"]) == (1, 8, "after")
+    assert len(whole) == room // BATCH * 2, "written batches stay"
 
 
 def test_a_huge_entry_counts_as_one_lost_entry(opened: Callable[..., Writer], disk: Disk) -> None:
@@ -305,7 +444,7 @@ def test_a_huge_entry_counts_as_one_lost_entry(opened: Callable[..., Writer], di
 
 
 def test_a_disk_that_refuses_again_while_it_recovers_leaves_nothing_half(
-    opened: Callable[..., Writer], disk: Disk, said: list[str]
+    opened: Callable[..., Writer], disk: Disk, no_memory: None, said: list[str]
 ) -> None:
     created = opened()
     disk.room = 0
@@ -320,7 +459,7 @@ def test_a_disk_that_refuses_again_while_it_recovers_leaves_nothing_half(
 
 
 def test_a_full_disk_is_not_asked_for_every_message(
-    opened: Callable[..., Writer], disk: Disk, monkeypatch: pytest.MonkeyPatch
+    opened: Callable[..., Writer], disk: Disk, no_memory: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "RETRY", 60.0)
     created = opened()
@@ -338,7 +477,11 @@ def test_a_full_disk_is_not_asked_for_every_message(
 
 @pytest.mark.parametrize("kept", [("eof", "exit"), ("exit",)])
 def test_the_last_notes_follow_the_note_of_lost_entries_without_a_pause(
-    opened: Callable[..., Writer], disk: Disk, monkeypatch: pytest.MonkeyPatch, kept: tuple[str, ...]
+    opened: Callable[..., Writer],
+    disk: Disk,
+    no_memory: None,
+    monkeypatch: pytest.MonkeyPatch,
+    kept: tuple[str, ...],
 ) -> None:
     monkeypatch.setattr(writer, "RETRY", 60.0)
     created = opened()
@@ -442,6 +585,7 @@ def test_a_truncated_recording_keeps_its_header_and_whole_lines(
 
 
 @posix_only
+@pytest.mark.usefixtures("no_memory")
 def test_a_recording_that_cannot_continue_is_retried_and_reported_once(
     opened: Callable[..., Writer], said: list[str], disk: Disk, always_checked: None, tmp_path: Path
 ) -> None:
@@ -477,8 +621,7 @@ def test_a_disk_that_is_full_while_a_deleted_recording_continues_loses_no_writte
 
     header, *entries = notes(created.path)
     assert header["part"] == 2
-    assert [entry["t"] for entry in entries if entry["note"] == "n"] == [1, 2, 3, 5]
-    assert [entry["entries"] for entry in entries if entry["note"] == "lost"] == [1]
+    assert [entry["t"] for entry in entries] == [1, 2, 3, 4, 5]
     assert said[0] == f"cannot write {first}: No space left on device; traffic continues unrecorded"
 
 
@@ -502,8 +645,8 @@ def test_a_disk_that_is_full_at_the_start_may_recover_too(
     assert notes(created.path) == []
     disk.room = 1 << 40
     created.note(2, "after")
-    header, lost, after = notes(created.path)
-    assert (header["mcpspy"], lost["entries"], after["note"]) == (1, 1, "after")
+    header, *entries = notes(created.path)
+    assert (header["mcpspy"], [entry["note"] for entry in entries]) == (1, ["lost", "after"])
     assert len(said) == 2
 
 
@@ -590,7 +733,7 @@ def test_a_disk_that_is_full_when_a_part_begins_leaves_no_empty_one(
     created.note(1, "lost")
     assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
     disk.room = 1 << 40
-    for at in range(2, 9):
+    for at in range(2, 12):
         created.note(at, "after")
     assert created.path == str(tmp_path / "x.part2.jsonl")
     assert notes(created.path)[0]["part"] == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from mcpspy.core.recording.encode import CLIENT, FrameEncoder
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 from mcpspy.io.stdio.base import RecordingTap
-from mcpspy.io.stdio.message_channel import MessageChannel
+from mcpspy.io.stdio.message_channel import MessageChannel, StderrLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +32,8 @@ class Wire:
         self.channel: MessageChannel | None = None
         self.backlog = 0
         self.is_writable = True
+        self.is_deciding = False
+        self.is_paused = False
         self._write = write
 
     def put(self, data: bytes) -> None:
@@ -41,7 +45,8 @@ class Wire:
     def wait_for(self, other: object) -> None:
         pass
 
-    def pause(self) -> None: ...
+    def pause(self) -> None:
+        self.is_paused = True
 
     def resume(self) -> None: ...
 
@@ -66,7 +71,7 @@ class Wire:
             channel.send(line + b"\n")
 
     def is_deciding_on(self, channel: MessageChannel) -> bool:
-        return False
+        return self.is_deciding
 
     def end_side(self, channel: MessageChannel) -> None:
         pass
@@ -75,15 +80,18 @@ class Wire:
         return False
 
 
+LIMIT = 100
+
+
 def wired(record: str | None = None) -> tuple[Wire, MessageChannel, Recorder]:
     where = RecordingTarget()
     where.recording = record is not None
     where.record = record
     where.redaction.off = True
     recorder = Recorder(where, {})
-    tap = RecordingTap(recorder, FrameEncoder(CLIENT) if record is not None else None, CLIENT)
+    tap = RecordingTap(recorder, FrameEncoder(CLIENT, LIMIT) if record is not None else None, CLIENT)
     wire = Wire(tap, recorder.write)
-    return wire, MessageChannel(CLIENT, wire, tap, wire), recorder
+    return wire, MessageChannel(CLIENT, wire, tap, wire, LIMIT), recorder
 
 
 messages = st.lists(
@@ -205,3 +213,50 @@ def test_a_frame_names_its_sender_and_its_receiver() -> None:
     assert b"".join(channel.frame(1.5, b'{"id":1}\r', {"to": "mcpspy"})) == (
         b'{"t":1.500000,"from":"client","to":"mcpspy","eol":"\\r\\n","msg":{"id":1}}\n'
     )
+
+
+def test_a_line_above_the_limit_is_forwarded_as_it_arrives_and_counted(tmp_path: Path) -> None:
+    wire, channel, recorder = wired(str(tmp_path / "r.jsonl"))
+    channel.on()
+    wire.read(b'{"id":1}\n{"id":2,"x":"' + b"x" * 87)
+    assert wire.out == b'{"id":1}\n'
+    wire.read(b"y")
+    assert wire.out.endswith(b"y")
+    channel.send(INJECTED)
+    assert channel.has_queued, "nothing is inserted into the line"
+    wire.read(b'z"}\n{"id":3}\n')
+    recorder.finish(0, None)
+    large = b'{"id":2,"x":"' + b"x" * 87 + b'yz"}'
+    assert wire.out == b'{"id":1}\n' + large + b"\n" + INJECTED + b'{"id":3}\n'
+    first, note, third, _ = [
+        json.loads(entry) for entry in (tmp_path / "r.jsonl").read_bytes().splitlines()[1:]
+    ]
+    assert (first["msg"]["id"], third["msg"]["id"]) == (1, 3)
+    assert note == {
+        "t": note["t"],
+        "note": "oversized",
+        "from": "client",
+        "size": len(large),
+        "sha256": hashlib.sha256(large).hexdigest(),
+    }
+
+
+def test_a_line_above_the_limit_waits_for_the_messages_that_scripts_decide_on() -> None:
+    wire, channel, _ = wired()
+    channel.on()
+    wire.is_deciding = True
+    wire.read(b"x" * (LIMIT + 1))
+    assert (wire.out, wire.is_paused, channel.is_waiting) == (b"", True, True)
+    wire.is_deciding = False
+    wire.read(b"y")
+    assert (wire.out, channel.is_waiting) == (b"x" * (LIMIT + 1) + b"y", False)
+
+
+def test_scripts_get_no_line_of_stderr_above_the_limit_that_arrives_in_parts() -> None:
+    wire, _, recorder = wired()
+    told: list[bytes] = []
+    lines = StderrLines(wire, RecordingTap(recorder, None, None), told.append, LIMIT)
+    for chunk in (b"one\r\ntw", b"o\n" + b"x" * LIMIT, b"x", b"x\nthree\n\n"):
+        lines.feed(chunk)
+    assert told == [b"one", b"two", b"three", b""]
+    assert wire.out == b"one\r\ntwo\n" + b"x" * (LIMIT + 2) + b"\nthree\n\n"

@@ -5,6 +5,7 @@ Follows the rows of the lifecycle contract. For every test here, the fixtures as
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -47,7 +48,18 @@ MB = 1 << 20
 THREE_PIPES = 170_000
 """More than two pipes hold, less than two pipes and the chunk between them: the writer may finish and exit."""
 
-FORBIDDEN = {"aiohttp", "argparse", "asyncio", "json", "mitmproxy", "msgspec", "orjson", "re", "textual"}
+FORBIDDEN = {
+    "aiohttp",
+    "argparse",
+    "asyncio",
+    "hashlib",
+    "json",
+    "mitmproxy",
+    "msgspec",
+    "orjson",
+    "re",
+    "textual",
+}
 
 
 def hello(spy: Spy) -> dict[str, Any]:
@@ -656,8 +668,8 @@ def test_a_disk_that_recovers_gets_a_note_of_what_was_lost(start: Start, process
     exchange()
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.prlimit(spy.pid, resource.RLIMIT_FSIZE, (spy.recording.stat().st_size + 250, hard))
-    for _ in range(50):
-        exchange()
+    for _ in range(50):  # More than can wait in memory.
+        exchange(100_000)
     assert b": File too large; traffic continues unrecorded\n" in spy.err.line()
     resource.prlimit(spy.pid, resource.RLIMIT_FSIZE, (hard, hard))
 
@@ -856,6 +868,9 @@ LINES = {
 }
 
 
+LARGE = ["--max-body", "200M"]
+
+
 @pytest.mark.parametrize(("kind", "way"), [("json", "out"), ("not-utf8", "in"), ("not-json", "out")])
 def test_a_line_of_100_mb_passes_whole_in_bounded_memory(
     start: Start, tmp_path: Path, kind: str, way: str
@@ -864,7 +879,7 @@ def test_a_line_of_100_mb_passes_whole_in_bounded_memory(
     path = tmp_path / "data"
     if way == "out":
         path.write_bytes(data)
-        spy = start("pour.py", path)
+        spy = start("pour.py", path, options=[*LARGE, "--record", str(start.recording)])
         got = bytearray()
         while len(got) < len(data):
             assert spy.out.is_ready(60)  # All of it is searched for secrets before its end is forwarded.
@@ -872,7 +887,7 @@ def test_a_line_of_100_mb_passes_whole_in_bounded_memory(
         assert got == data
         del got
     else:
-        spy = start("sink.py", path)
+        spy = start("sink.py", path, options=[*LARGE, "--record", str(start.recording)])
         spy.send(data)
         while json.loads(spy.out.line())["bytes"] < len(data):
             pass
@@ -882,6 +897,72 @@ def test_a_line_of_100_mb_passes_whole_in_bounded_memory(
     spy.finish()
     assert spy.wait() == 0
     assert spy.said("server" if way == "out" else "client") == data
+
+
+@pytest.mark.parametrize("options", [[], ["--rule", "tool:nothing => delay 2s"], ["--no-record"]])
+def test_a_line_above_the_limit_passes_in_flat_memory_and_is_counted(
+    start: Start, options: list[str]
+) -> None:
+    where = [] if "--no-record" in options else ["--record", str(start.recording)]
+    spy = start("echo.py", options=["--max-body", "1M", *options, *where])
+    line = b'{"id":1,"x":"' + b"0123456789abcdef" * (4 * MB) + b'"}'
+    small = b'{"id":2}\n'
+    got = 0
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(spy.send, line + b"\n" + small)
+        digest = hashlib.sha256()
+        while got <= len(line) + len(small):
+            data = spy.out.some()
+            assert data, "the session has ended"
+            got += len(data)
+            digest.update(data)
+        sent.result()
+    assert digest.digest() == hashlib.sha256(line + b"\n" + small).digest()
+    if sys.platform == "linux":
+        assert spy.peak_memory() <= 60 * MB
+    spy.finish()
+    assert spy.wait() == 0
+    if "--no-record" in options:
+        return
+    found = hashlib.sha256(line).hexdigest()
+    assert [(note["from"], note["size"], note["sha256"]) for note in spy.notes("oversized")] == [
+        (side, len(line), found) for side in ("client", "server")
+    ]
+    assert [entry.payload for entry in spy.entries() if entry.side] == [small, small]
+
+
+def test_stderr_without_line_ends_is_forwarded_and_counted(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(b"x" * 3 * MB)
+    command = ("sh", "-c", 'cat "$0" >&2; exit 3', str(tmp_path / "data"))
+    spy = start(*command, options=["--record", str(start.recording), "--max-body", "1M"])
+    _, err = spy.finish()
+    assert (err == b"x" * 3 * MB, spy.wait()) == (True, 3)
+    (note,) = spy.notes("oversized")
+    assert (note["pipe"], note["size"], note["torn"]) == ("stderr", 3 * MB, True)
+
+
+@linux_only
+@pytest.mark.parametrize("options", [[], ["--rule", "tool:nothing => delay 2s"]])
+def test_without_memory_for_the_recording_the_traffic_continues(start: Start, options: list[str]) -> None:
+    spy = start("echo.py", 7, options=["--record", str(start.recording), "--max-body", "1G", *options])
+    spy.send(b'{"id":1}\n')
+    assert spy.out.line() == b'{"id":1}\n'
+    with open(f"/proc/{spy.pid}/statm", encoding="ascii") as file:
+        now = int(file.read().split()[0]) * resource.getpagesize()
+    resource.prlimit(spy.pid, resource.RLIMIT_AS, (now + 30 * MB, resource.RLIM_INFINITY))
+    data = b'{"id":2,"x":"' + b"x" * 80 * MB + b'"}\n{"id":3}\n'
+    got = bytearray()
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(spy.send, data)
+        while len(got) < len(data):
+            more = spy.out.some()
+            assert more, spy.err.rest()
+            got += more
+        sent.result()
+    assert got == data
+    _, err = spy.finish()
+    assert (err, spy.wait()) == (b"mcpspy: cannot record: out of memory; traffic continues unrecorded\n", 7)
+    assert spy.said("client").startswith(b'{"id":1}\n')
 
 
 def garbage(size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The option --max-body of http, exec and bridge."""
+"""The option --max-body of run, http, exec and bridge."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from mcpspy.errors import UsageError
 from mcpspy.io.bridge import bridge
 from mcpspy.io.forward import child
 from mcpspy.io.forward import proxy as forward
 from mcpspy.io.http import proxy
 from mcpspy.ui.cli.main import main
+from mcpspy.ui.cli.run import parse
 
 URL = "http://127.0.0.1:9/mcp"
 
@@ -46,6 +48,13 @@ def test_a_bridge_has_the_same_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     argv = ("bridge", "--upstream", URL)
     assert options_of(monkeypatch, *argv).address.max_body == 64 << 20
     assert options_of(monkeypatch, *argv, "--max-body", "2M").address.max_body == 2 << 20
+
+
+def test_run_has_the_same_limit_for_a_line() -> None:
+    limits = [parsed.line_limit for argv in ([], ["--max-body", "5k"]) if (parsed := parse([*argv, "true"]))]
+    assert limits == [64 << 20, 5 << 10]
+    with pytest.raises(UsageError, match="--max-body 0: not a size"):
+        parse(["--max-body", "0", "true"])
 
 
 @pytest.mark.parametrize("command", ["http", "bridge"])

@@ -437,6 +437,7 @@ def missing(event: LintEvent) -> Iterator[Report]:
     if event.note.kind == "lost":
         yield Report(f"{fields.get('entries')} entries are missing here: {fields.get('why')}")
     elif event.note.kind == "oversized":
-        yield Report(f"a message of {fields.get('size')} bytes from the {fields.get('from')} is missing here")
+        what = "message" if "pipe" not in fields else f"line of {fields['pipe']}"
+        yield Report(f"a {what} of {fields.get('size')} bytes from the {fields.get('from')} is missing here")
     else:
         yield Report(f"unreadable line: {fields.get('why')}", fields.get("text"))
