@@ -46,6 +46,7 @@ class Recorder:
         self.path: str | None = None
         """Path of the first part."""
         self._target = target
+        self._has_exit = False
         if target.recording:
             try:
                 self.writer = _open(target, fields)
@@ -93,9 +94,14 @@ class Recorder:
             except Exception as error:
                 self.broke(error)
 
+    def exit(self, code: int | None, signal: str | None, left: list[str]) -> None:
+        """Record the exit of a server that left these pipes to other processes: the recording continues."""
+        self.note("exit", code=code, signal=signal, left=left)
+        self._has_exit = True
+
     def finish(self, code: int | None, signal: str | None) -> None:
-        """Record the exit and close the file."""
-        self.note("exit", code=code, signal=signal)
+        """Record the exit, or the end after it, and close the file."""
+        self.note("end" if self._has_exit else "exit", code=code, signal=signal)
         if self.writer is not None:
             self.writer.close()
 

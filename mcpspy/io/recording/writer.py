@@ -40,7 +40,7 @@ RETRY = 1.0
 CHECK = 1.0
 """Seconds between two checks that no one deleted or truncated the file. Lines of this time are moved to the next part."""
 
-LAST_NOTES = ("eof", "exit")
+LAST_NOTES = ("eof", "exit", "end")
 """Notes that are not lost: they are written after the disk accepts data again."""
 
 _LOCKED_BYTE = 1 << 62

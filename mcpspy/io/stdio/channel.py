@@ -87,6 +87,18 @@ class Channel:
     def is_writable(self) -> bool:
         return self.is_open and not self.ended
 
+    def has_read(self, limit: int) -> bool:
+        """Return whether the source is empty, or has ended, or more than `limit` bytes were counted."""
+        if not self.is_open or self.ended or self.bytes_read > limit:
+            return True
+        poller = select.poll()
+        poller.register(self.source, select.POLLIN)
+        return not poller.poll(0)
+
+    def has_written(self, limit: int) -> bool:
+        """Return whether all data is written, or more than `limit` bytes of those that were counted."""
+        return not self.backlog or self.bytes_read - self.backlog > limit
+
     def divert(self, message_channel: MessageChannel | StderrLines | None) -> None:
         self._message_channel = message_channel
 
@@ -249,12 +261,30 @@ class TerminalWriter:
     """A thread that writes to a terminal and gets its data through a pipe. A terminal may block at any time."""
 
     def __init__(self, target: int) -> None:
-        import threading
-
         self._target = target
         self._output_fd, self.input_fd = os.pipe()
+        self._waits = select.poll()
+        self._waits.register(self._output_fd, select.POLLIN)
+        self.start()
+
+    def start(self) -> None:
+        """Start the thread, of which a fork of this process has no copy."""
+        import threading
+
+        self._is_writing = threading.Lock()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    def is_idle(self) -> bool:
+        """Return whether all data is written."""
+        return not self._is_writing.locked() and not self._waits.poll(0)
+
+    def pause(self) -> None:
+        """Write nothing until `resume`, or until `start` in a fork. Call this when idle."""
+        self._is_writing.acquire()
+
+    def resume(self) -> None:
+        self._is_writing.release()
 
     def drain(self, is_over: Callable[[], bool]) -> None:
         """Wait until all data is written or `is_over` returns True."""
@@ -262,10 +292,16 @@ class TerminalWriter:
             self._thread.join(0.05)
 
     def _run(self) -> None:
+        poller = select.poll()
+        poller.register(self._output_fd, select.POLLIN)
         try:
-            while data := os.read(self._output_fd, CHUNK):
-                while data:
-                    data = data[os.write(self._target, data) :]
+            while poller.poll():
+                with self._is_writing:
+                    data = os.read(self._output_fd, CHUNK)
+                    if not data:
+                        break
+                    while data:
+                        data = data[os.write(self._target, data) :]
         except OSError:  # The terminal is gone.
             pass
         os.close(self._output_fd)  # Later writes get EPIPE, as they would without mcpspy.
