@@ -466,6 +466,42 @@ def test_a_signal_that_only_the_guard_got_does_not_answer_for_a_later_one(
     assert spy.wait() == 3
 
 
+COUNTS_SIGNALS = """
+import os, signal
+for number in (signal.SIGUSR1, signal.SIGTERM):
+    signal.signal(number, lambda number, _: os.write(1, b'{"got":%d}\\n' % number))
+os.write(1, b'{}\\n')
+while os.read(0, 100):
+    pass
+"""
+
+
+@pytest.mark.parametrize("whole_group", [False, True], ids=["pid", "group"])
+def test_each_of_many_signals_reaches_the_server_once(start: Start, whole_group: bool) -> None:
+    spy = start(sys.executable, "-I", "-S", "-c", COUNTS_SIGNALS, start_new_session=True)
+    hello(spy)
+    for _ in range(10):
+        if whole_group:
+            os.killpg(spy.pid, signal.SIGUSR1)
+        else:
+            spy.kill(signal.SIGUSR1)
+        spy.stays(0.05)
+    out, _ = spy.finish()
+    assert out == b'{"got":%d}\n' % signal.SIGUSR1 * 10
+    assert spy.notes("signal") == [{"signal": "SIGUSR1"}] * 10
+
+
+def test_a_signal_to_the_group_does_not_answer_for_one_that_follows_at_once(start: Start) -> None:
+    spy = start(sys.executable, "-I", "-S", "-c", COUNTS_SIGNALS, start_new_session=True)
+    hello(spy)
+    for _ in range(5):
+        os.killpg(spy.pid, signal.SIGUSR1)
+        assert hello(spy) == {"got": signal.SIGUSR1}
+        spy.kill(signal.SIGUSR1)
+        assert hello(spy) == {"got": signal.SIGUSR1}
+    assert spy.finish() == (b"", b"")
+
+
 def test_signals_reach_the_server_without_a_guard_too(start: Start, processes: Processes) -> None:
     spy = start("goodbye.py")
     server = hello(spy)["pid"]
@@ -956,6 +992,22 @@ def test_a_terminal_that_no_one_reads_does_not_keep_a_host_that_asks_to_leave(
     spy.kill(signal.SIGTERM)
     assert spy.wait() == -signal.SIGTERM
     assert time.monotonic() - began < BUSY
+
+
+def test_a_relay_writes_to_the_terminal_after_mcpspy_has_exited(
+    start: Start, processes: Processes, terminal: tuple[int, int]
+) -> None:
+    ours, theirs = terminal
+    spy = start("left_behind.py", "writes", stdout=theirs)
+    got = b""
+    while b'{"line":9}\n' not in got:
+        assert select.select([ours], [], [], 20)[0]
+        got += os.read(ours, 65536)
+    assert spy.wait() == 0
+    first, *lines = got.splitlines()
+    assert [json.loads(line) for line in lines] == [{"line": n} for n in range(10)]
+    processes.gone(json.loads(first)["pid"])
+    assert last_notes(spy, processes) == ["eof", "end"]
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
