@@ -218,7 +218,7 @@ class _Part(NamedTuple):
     last: Entry | None
     """The last complete entry."""
     exit: Note | None
-    """How the server ended."""
+    """The exit of the server, if it is known."""
     size: int
     head: bytes
     """The first bytes, at most HEAD."""

@@ -140,15 +140,19 @@ class Channel:
     def close(self) -> None:
         """Close both ends and record an unfinished line."""
         if self.is_open:
-            self.is_open = False
             if not self.ended:
                 self._record_torn()
-            for fd in (self.source, self.target):
-                self._loop.unroute(fd)
-                close(fd)
-            self._queue.clear()
-            self._queued = 0
-            self._resume_waiting()
+            self._close_ends()
+
+    def _close_ends(self) -> None:
+        self.is_open = False
+        for fd in (self.source, self.target):
+            self._loop.unroute(fd)
+            close(fd)
+        self.pending = b""
+        self._queue.clear()
+        self._queued = 0
+        self._resume_waiting()
 
     def _on_source(self, _events: int) -> None:
         try:
@@ -244,12 +248,15 @@ class Channel:
             self.close()
 
     def _on_broken(self) -> None:
-        """Handle a target without a reader: close the source, so that its writer gets EPIPE, as without mcpspy."""
+        """Handle a target without a reader: close the source, so that its writer gets EPIPE, as without mcpspy.
+
+        At once, because the writer may be about to write. What was lost is recorded after that.
+        """
+        undelivered = self.backlog
+        self._close_ends()
         if self._message_channel is not None:
             self._message_channel.torn()
-        self._tap.broke(self.backlog)
-        self.pending = b""
-        self.close()
+        self._tap.broke(undelivered)
 
     def _record_torn(self) -> None:
         if self._message_channel is not None:

@@ -250,8 +250,14 @@ class PollLoop:
         for terminal in self._terminals:
             terminal.pause()
         try:
+            is_ready, ready = os.pipe()
             if _fork():
+                os.close(ready)
+                os.read(
+                    is_ready, 1
+                )  # The host may close its pipes when it sees the exit, and expect EPIPE at once.
                 leave(self._status)
+            os.close(is_ready)
         except OSError as error:
             say(f"cannot forward for the processes that the server left behind: {error.strerror}")
             for terminal in self._terminals:
@@ -261,6 +267,7 @@ class PollLoop:
             self._stop_requested_at, self._exit_deadline = 0.0, NEVER
             for terminal in self._terminals:
                 terminal.start()
+            os.close(ready)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, self._child.caught)
         return self._is_relay
 
