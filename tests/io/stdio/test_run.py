@@ -1372,3 +1372,11 @@ def test_run_imports_nothing_heavy(start: Start, tmp_path: Path, options: list[s
     quiet = "mcpspy.io.control.server_poll"
     imported = imported[: imported.index(quiet) if quiet in imported else None]
     assert {name.partition(".")[0] for name in imported} & FORBIDDEN == set()
+
+
+def test_an_isolated_python_passes_on_the_variables_that_would_break_it(start: Start) -> None:
+    variables = {"PYTHONHOME": "/nonexistent", "PYTHONPATH": "/nonexistent", "PYTHONVERBOSE": "1"}
+    show = 'echo "$PYTHONHOME $PYTHONPATH $PYTHONVERBOSE"'
+    spy = start("sh", "-c", show, interpreter=["-EP", "-m", "mcpspy"], env={**os.environ, **variables})
+    assert spy.finish() == (b"/nonexistent /nonexistent 1\n", b"")
+    assert spy.wait() == 0
