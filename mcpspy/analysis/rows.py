@@ -298,7 +298,13 @@ NoteText = tuple[str, str, str]
 
 
 def _exit(note: Note) -> NoteText:
-    return ending(note), "", OK if note.fields.get("code") == 0 else BAD if ended_badly(note) else QUIET
+    left = note.fields.get("left")
+    status = f"others have its {' and '.join(map(str, left))}" if isinstance(left, list) and left else ""
+    return (
+        ending(note),
+        sanitize(status),
+        OK if note.fields.get("code") == 0 else BAD if ended_badly(note) else QUIET,
+    )
 
 
 def _eof(note: Note) -> NoteText:
@@ -366,6 +372,7 @@ def _oversized(note: Note) -> NoteText:
 _NOTES: dict[str, Callable[[Note], NoteText]] = {
     "stderr": lambda note: (note.text, "", QUIET),
     "exit": _exit,
+    "end": lambda _: ("the processes that the server left behind closed its pipes", "", QUIET),
     "eof": _eof,
     "closed": _closed,
     "lost": _lost,

@@ -123,7 +123,9 @@ class ScriptProcess:
         self._starts += 1
         # Its stdout is mcpspy's stderr: what a script prints must not reach the protocol.
         self._process = Popen(
-            [sys.executable, "-P", "-m", HOST], stdin=PIPE, stdout=2 if _is_open(2) else DEVNULL
+            [sys.executable, "-EP" if sys.flags.ignore_environment else "-P", "-m", HOST],
+            stdin=PIPE,
+            stdout=2 if _is_open(2) else DEVNULL,
         )
         assert self._process.stdin is not None
         try:

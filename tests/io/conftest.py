@@ -186,6 +186,13 @@ class Spy:
         """Return the server's stderr, byte for byte, rebuilt from the recording."""
         return b"".join(entry.payload for entry in self.entries() if entry.note == "stderr")
 
+    def relays(self) -> list[int]:
+        """Return the processes that forward for this mcpspy, which has exited (Linux: this process adopts them)."""
+        assert isinstance(self.process.args, list)
+        command = "\0".join([*self.process.args, ""]).encode()
+        forks = [(pid, _command(pid)) for pid in _own_children() if pid != self.pid]
+        return [pid for pid, own in forks if b"\0run\0" in own and command.endswith(own)]
+
     def peak_memory(self) -> int:
         """Return the peak resident memory of mcpspy, in bytes (Linux)."""
         status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
@@ -235,8 +242,10 @@ class Start:
 
 
 @pytest.fixture
-def start(tmp_path: Path, read_entries: Callable[[bytes], list[Entry]]) -> Iterator[Start]:
-    """Start `mcpspy run`, as often as a test needs. Everything ends with the test."""
+def start(
+    tmp_path: Path, read_entries: Callable[[bytes], list[Entry]], processes: Processes
+) -> Iterator[Start]:
+    """Start `mcpspy run`, as often as a test needs. Everything ends with the test, also its relays."""
     starter = Start(tmp_path, read_entries)
     yield starter
     for spy in starter.started:
@@ -247,6 +256,7 @@ def start(tmp_path: Path, read_entries: Callable[[bytes], list[Entry]]) -> Itera
             if pipe is not None:
                 pipe.close()
         process.wait(BOUND)
+        processes.gone(*spy.relays())
 
 
 @pytest.fixture(scope="session")
@@ -264,9 +274,13 @@ def _adopt_orphans() -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left(_adopt_orphans: None, processes: Processes) -> Iterator[None]:
-    """Assert that a test leaves no process behind, neither running nor as a zombie."""
+    """Assert that a test leaves no process behind.
+
+    A relay that ends becomes a zombie only because this process adopts orphans in place of init: it is reaped.
+    """
     before, begun = set(_own_children()), _ticks()
     yield
+    processes.gone(*(pid for pid in set(_own_children()) - before if not _command(pid)))
     # Orphans of another test's browser or server, adopted in the meantime, were started earlier.
     left = {pid for pid in set(_own_children()) - before if _started(pid) >= begun}
     for pid in left:
@@ -289,6 +303,14 @@ def _started(pid: int) -> int:
     except OSError:
         return -1
     return int(stat.rpartition(")")[2].split()[19])
+
+
+def _command(pid: int) -> bytes:
+    """Return the command line of a process, with a NUL after each argument; empty if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _own_children() -> list[int]:

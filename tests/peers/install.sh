@@ -49,7 +49,7 @@ programs() {
 
 current() {
     [ -e "$stamp" ] && [ -x "$peers/venv/bin/python" ] || return 1
-    for input in requirements.txt constraints.txt mcp1.txt phoenix.txt package.json .npmrc chromium.mjs install.sh; do
+    for input in requirements.txt constraints.txt mcp1.txt sdk.txt phoenix.txt package.json .npmrc chromium.mjs install.sh; do
         [ -z "$(find "$here/$input" -newer "$stamp")" ] || return 1
     done
     [ -z "$(find "$root/pyproject.toml" "$root/constraints.txt" -newer "$stamp")" ]
@@ -97,6 +97,18 @@ python_peers() {
     # mcpspy and pytest with the Python SDK, like the environment of a user of the pytest plugin: with 2.x and with 1.x.
     layer mcp2 venv --constraint "$root/constraints.txt" --editable "$root" pytest pytest-asyncio pytest-xdist
     layer mcp1 mcp2 --requirement "$here/mcp1.txt"
+    sdk_suite
+}
+
+# The Python SDK's own tests, which only its source distribution contains.
+sdk_suite() {
+    layer sdk venv --requirement "$here/sdk.txt"
+    version=$("$peers/sdk/bin/python" -c 'from importlib.metadata import version; print(version("mcp"))')
+    rm -rf "$peers/sdk/suite" && mkdir "$peers/sdk/suite" &&
+        "$peers/sdk/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps --no-binary mcp \
+            --dest "$peers/sdk/suite" "mcp==$version" &&
+        tar -xzf "$peers/sdk/suite/mcp-$version.tar.gz" -C "$peers/sdk/suite" --strip-components 1 ||
+        stop "pip could not download the source distribution of the Python SDK"
 }
 
 # Arize Phoenix, to which the tests send spans.

@@ -25,6 +25,19 @@ SWITCHES = frozenset(
 )
 
 
+ISOLATED = "-EP"
+"""Options of Python with which it ignores its variables, such as PYTHONHOME. The server still gets them."""
+
+_HARMLESS = frozenset(
+    ["PYTHONUNBUFFERED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED"]
+)
+
+
+def affects_python(variable: str) -> bool:
+    """Return whether a variable that is set for the server could break the Python that runs mcpspy."""
+    return variable.startswith("PYTHON") and variable not in _HARMLESS
+
+
 class ProxyCommand(NamedTuple):
     """A command line that starts `mcpspy run` or `mcpspy bridge`."""
 
@@ -98,12 +111,14 @@ def read(argv: Sequence[str]) -> ProxyCommand | None:
 
 def _program(argv: Sequence[str]) -> int | None:
     """Return the number of arguments that start mcpspy; None if they start something else."""
-    stem = argv[0].replace("\\", "/").rpartition("/")[2].lower().removesuffix(".exe") if argv else ""
-    if tuple(argv[1:3]) == ("-m", "mcpspy"):
-        return 3
+    at = 2 if len(argv) > 2 and argv[1] in (ISOLATED, "-I") else 0
+    module = max(at, 1)
+    if tuple(argv[module : module + 2]) == ("-m", "mcpspy"):
+        return module + 2
+    stem = argv[at].replace("\\", "/").rpartition("/")[2].lower().removesuffix(".exe") if argv else ""
     # `mcpspy-0.1.0-linux-x86_64` is the executable of a release.
     if stem == "mcpspy" or (stem.startswith("mcpspy-") and stem[7:8].isdigit()):
-        return 1
+        return at + 1
     if stem == "uvx" and len(argv) > 1 and argv[1].partition("@")[0].partition("[")[0] == "mcpspy":
         return 2
     return None

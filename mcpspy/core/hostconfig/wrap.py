@@ -41,6 +41,13 @@ class WrapTarget(NamedTuple):
     """Options of mcpspy, for both `run` and `bridge`."""
     insists: bool = False
     """True to wrap URL entries even if the host may log in to the server itself."""
+    isolated: Sequence[str] = ()
+    """The program for entries that set variables of Python; empty if it is the same."""
+
+    def program_of(self, entry: Node, layout: EntryLayout) -> Sequence[str]:
+        env = entry.get(layout.env)
+        affects = env is not None and any(command_line.affects_python(member.key) for member in env.members)
+        return self.isolated if affects and self.isolated else self.program
 
 
 _VARIABLE = re.compile(r"\$|\{\w+:|\{\{")
@@ -56,12 +63,13 @@ def wrap_stdio(
     text, entry = source.text, source.entry
     command = entry.member(layout.command)
     assert command is not None
+    path, *more = target.program_of(entry, layout)
     if layout.is_list:
-        words = [*target.program, *command_line.run(server.name, target.options, has_args=True)]
+        words = [path, *more, *command_line.run(server.name, target.options, has_args=True)]
         return [_prepended(source, command.node, [*map(quoted, words)])]
     args = entry.get(layout.args)
-    program = quoted(target.program[0])
-    words = [*target.program[1:], *command_line.run(server.name, target.options, has_args=args is not None)]
+    program = quoted(path)
+    words = [*more, *command_line.run(server.name, target.options, has_args=args is not None)]
     literals = [*map(quoted, words), text[command.node.start : command.node.end]]
     changes = [TextEdit(command.node.start, command.node.end, program)]
     if args is None:

@@ -383,7 +383,7 @@ class InteractionLoader(Peers):
         fields = note.fields
         if note.kind == "eof" and fields.get("from") == CLIENT:
             self._closed_at = note.at
-        elif note.kind == "exit":
+        elif note.is_end:
             self._pairing.end()
         elif note.kind == "http":
             self._pairing.http(fields.get("http"), fields.get("status"))

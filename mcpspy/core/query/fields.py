@@ -59,7 +59,7 @@ SAME_STATUS = {
 }
 
 NOTES = (
-    *("stderr", "exit", "eof", "signal", "closed", "lost", "error", "http", "http-end", "sse", "part"),
+    *("stderr", "exit", "end", "eof", "signal", "closed", "lost", "error", "http", "http-end", "sse", "part"),
     *("rule", "rules", "noise", "oversized", "oauth", "redirect", "trust"),
 )
 """The kinds of notes of docs/format.md."""

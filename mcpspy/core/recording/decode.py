@@ -98,6 +98,11 @@ class Note(Struct, frozen=True):
             return _unbase64(str(self.fields["b64"])).decode("utf-8", "backslashreplace")
         return str(self.fields.get("text", ""))
 
+    @property
+    def is_end(self) -> bool:
+        """True for the last entry: the exit of a server that left its pipes to no other process, or the end after it."""
+        return self.kind == "end" or (self.kind == "exit" and not self.fields.get("left"))
+
 
 class Damaged(Struct, frozen=True):
     """A line of the file that is not a valid entry."""

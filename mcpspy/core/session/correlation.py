@@ -112,6 +112,8 @@ class Correlation(Peers, ABC, Generic[P]):
         super().__init__()
         self.header = header
         self.exit: Note | None = None
+        self._exited: Note | None = None
+        """The exit of a server that left its pipes to other processes, which may still answer."""
         self.last_at = 0.0
         """Time of the last entry, in seconds since the start."""
         self._pairing = RequestTable[P](forgets=forgets, recall=recall)
@@ -147,6 +149,8 @@ class Correlation(Peers, ABC, Generic[P]):
 
     def end(self) -> list[P]:
         """End the session; return the requests that stay unanswered."""
+        if self.exit is None:
+            self.exit = self._exited
         over = self._pairing.end()
         self._ended(over)
         return [request for request in over if request.state is State.UNANSWERED]
@@ -234,11 +238,13 @@ class Correlation(Peers, ABC, Generic[P]):
 
     def _note(self, note: Note) -> CorrelatedEntry[P]:
         fields = note.fields
-        if note.kind == "exit":
+        if note.is_end:
             self._running -= 1
             if self._running <= 0:
                 self.exit = note
                 self.end()
+        elif note.kind == "exit":
+            self._exited = note
         elif note.kind == "lost":
             self._lost(self._pairing.lose())
         elif note.kind == OVERSIZED and "pipe" not in fields:

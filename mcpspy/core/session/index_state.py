@@ -80,6 +80,7 @@ class StoredIndex(Struct, forbid_unknown_fields=True):
     client_capabilities: dict[str, Any]
     server_capabilities: dict[str, Any]
     exit: Note | None
+    _exited: Note | None
     last_at: float
     _running: int
     held: dict[int, int]

@@ -184,6 +184,23 @@ def command_line() -> list[str]:
     return [sys.executable, "-m", "mcpspy"]
 
 
+def isolated(program: list[str]) -> list[str]:
+    """Return the same command with a Python that ignores its variables, or an empty list if there is none.
+
+    The executable of a release ignores them anyway, and uvx starts a Python that does not.
+    """
+    if program[0] == sys.executable:
+        return [] if len(program) == 1 else [sys.executable, command_lines.ISOLATED, *program[1:]]
+    try:
+        with open(program[0], "rb") as script:
+            is_script = b"python" in script.readline(128)
+    except OSError:
+        return []
+    if is_script and os.name == "posix":
+        return [sys.executable, command_lines.ISOLATED, *program]
+    return [sys.executable, command_lines.ISOLATED, "-m", "mcpspy"]
+
+
 def uvx() -> list[str]:
     """Return the command with which uv starts mcpspy, whichever version is then installed."""
     return [shutil.which("uvx") or "uvx", "mcpspy"]

@@ -20,7 +20,8 @@ def start(arguments: list[str], config: str | None) -> None:
     It is detached: it has neither the pipes nor the process group of mcpspy, and outlives it.
     """
     # Without -P, Python would import modules of the current folder, which belongs to the server.
-    command = [sys.executable, "-P", "-m", "mcpspy", *arguments]
+    isolation = "-EP" if sys.flags.ignore_environment else "-P"
+    command = [sys.executable, isolation, "-m", "mcpspy", *arguments]
     if config is not None:
         command += ["--config", config]
     if sys.platform == "win32":

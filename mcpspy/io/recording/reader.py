@@ -152,7 +152,7 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
         path=path,
         header=header,
         state=parts[-1].state,
-        exit=last if isinstance(last, Note) and last.kind == "exit" else None,
+        exit=parts[-1].exit,
         size=sum(part.size for part in parts),
         entries=sum(_count_lines(part) - 1 for part in parts) if counts else 0,
         last=last.at if last is not None else 0.0,
@@ -217,6 +217,8 @@ class _Part(NamedTuple):
     state: RecordingState
     last: Entry | None
     """The last complete entry."""
+    exit: Note | None
+    """The exit of the server, if it is known."""
     size: int
     head: bytes
     """The first bytes, at most HEAD."""
@@ -237,10 +239,21 @@ def _read_part(path: Path) -> _Part:
             back *= 16
     lines = tail[: tail.rfind(b"\n") + 1].split(b"\n")[:-1]
     last = read_entry(lines[-1]) if len(lines) > 1 else None
+    end = last if isinstance(last, Note) and last.is_end else None
+    if end is None and not live:  # The server has exited, and what forwarded for the rest was killed.
+        end = next((note for line in reversed(lines) if (note := _exit_in(line)) is not None), None)
     state = RecordingState.LIVE if live else RecordingState.DIED
-    if isinstance(last, Note) and last.kind == "exit":
+    if end is not None:
         state = RecordingState.ENDED
-    return _Part(path, state, last, size, head)
+    return _Part(path, state, last, end, size, head)
+
+
+def _exit_in(line: bytes) -> Note | None:
+    """Return the note of this line if it is the exit of a server that left its pipes to other processes."""
+    if b'"note":"exit"' not in line:
+        return None
+    entry = read_entry(line)
+    return entry if isinstance(entry, Note) and entry.kind == "exit" and not entry.is_end else None
 
 
 def _parts(path: Path) -> Iterator[_Part]:

@@ -48,6 +48,7 @@ class Recorder:
         self.on_stopped: list[Callable[[], object]] = []
         """Called when an error stops the recording, to release the memory that it takes."""
         self._target = target
+        self._has_exit = False
         if target.recording:
             try:
                 self.writer = _open(target, fields)
@@ -95,9 +96,14 @@ class Recorder:
             except Exception as error:
                 self.broke(error)
 
+    def exit(self, code: int | None, signal: str | None, left: list[str]) -> None:
+        """Record the exit of a server that left these pipes to other processes: the recording continues."""
+        self.note("exit", code=code, signal=signal, left=left)
+        self._has_exit = True
+
     def finish(self, code: int | None, signal: str | None) -> None:
-        """Record the exit and close the file."""
-        self.note("exit", code=code, signal=signal)
+        """Record the exit, or the end after it, and close the file."""
+        self.note("end" if self._has_exit else "exit", code=code, signal=signal)
         if self.writer is not None:
             try:
                 self.writer.close()

@@ -42,7 +42,7 @@ async def follow_lines(
 ) -> AsyncGenerator[LineBlock, None]:
     """Yield the lines of a recording as they arrive. An empty block means that there are none for now.
 
-    Ends after the exit note, or when the file has no writer. Continues in the next part. If the file was truncated
+    Ends after the last note, or when the file has no writer. Continues in the next part. If the file was truncated
     or replaced, yields a `Damaged` entry and starts again. A deleted file is read until its writer ends. Raises
     UsageError or CannotStart if the file cannot be opened.
     """
@@ -67,7 +67,7 @@ async def follow_lines(
             if is_closed and (torn := scan.incomplete):
                 damaged = Damaged(torn, "incomplete: its writer was stopped while writing")
                 yield LineBlock(scan.path, scan.offset, [], damaged)
-            if is_closed or (isinstance(scan.last, Note) and scan.last.kind in ("exit", "part")):
+            if is_closed or (isinstance(scan.last, Note) and (scan.last.is_end or scan.last.kind == "part")):
                 if not scan.next_file():
                     return
                 continue

@@ -44,7 +44,7 @@ CHECK = 1.0
 MAX_WAITING = 4 << 20
 """Bytes of entries that wait in memory while the disk refuses data. Those after them are lost."""
 
-LAST_NOTES = ("eof", "exit")
+LAST_NOTES = ("eof", "exit", "end")
 """Notes that are not lost: they are written after the disk accepts data again."""
 
 _LOCKED_BYTE = 1 << 62

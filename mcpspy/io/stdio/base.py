@@ -7,7 +7,6 @@ reads its options before it starts the server.
 from __future__ import annotations
 
 import os
-import sys
 from time import monotonic
 
 from mcpspy.io.intercept.interception import InterceptionOptions
@@ -141,36 +140,6 @@ def taps(recorder: Recorder, limit: int = 0) -> Taps:
         RecordingTap(recorder, FrameEncoder(SERVER, limit), SERVER),
         RecordingTap(recorder, TextEncoder("stderr", limit), None),
     )
-
-
-def has_reader(fd: int) -> bool:
-    """Return whether a process has the other end of this pipe open."""
-    if sys.platform == "win32":
-        import msvcrt
-        from _winapi import WriteFile
-
-        try:
-            WriteFile(msvcrt.get_osfhandle(fd), b"")  # Writing nothing still fails if the pipe has no reader.
-        except OSError:
-            return False
-        return True
-    else:  # noqa: RET505 - mypy knows by this branch that the rest is not for Windows.
-        import select
-
-        poller = select.poll()
-        poller.register(fd, 0)
-        return not poller.poll(0)
-
-
-def unread_bytes(fd: int, *, default: int) -> int:
-    """Return the number of bytes in a pipe, given its write end; `default` if the system cannot tell (not Linux)."""
-    if sys.platform != "linux":
-        return default
-    import fcntl
-    import termios
-
-    count = fcntl.ioctl(fd, termios.FIONREAD, bytes(4))
-    return int.from_bytes(count, sys.byteorder)
 
 
 def close(fd: int) -> None:

@@ -87,6 +87,18 @@ class Channel:
     def is_writable(self) -> bool:
         return self.is_open and not self.ended
 
+    def has_read(self, limit: int) -> bool:
+        """Return whether the source is empty, or has ended, or more than `limit` bytes were counted."""
+        if not self.is_open or self.ended or self.bytes_read > limit:
+            return True
+        poller = select.poll()
+        poller.register(self.source, select.POLLIN)
+        return not poller.poll(0)
+
+    def has_written(self, limit: int) -> bool:
+        """Return whether all data is written, or more than `limit` bytes of those that were counted."""
+        return not self.backlog or self.bytes_read - self.backlog > limit
+
     def divert(self, message_channel: MessageChannel | StderrLines | None) -> None:
         self._message_channel = message_channel
 
@@ -128,15 +140,19 @@ class Channel:
     def close(self) -> None:
         """Close both ends and record an unfinished line."""
         if self.is_open:
-            self.is_open = False
             if not self.ended:
                 self._record_torn()
-            for fd in (self.source, self.target):
-                self._loop.unroute(fd)
-                close(fd)
-            self._queue.clear()
-            self._queued = 0
-            self._resume_waiting()
+            self._close_ends()
+
+    def _close_ends(self) -> None:
+        self.is_open = False
+        for fd in (self.source, self.target):
+            self._loop.unroute(fd)
+            close(fd)
+        self.pending = b""
+        self._queue.clear()
+        self._queued = 0
+        self._resume_waiting()
 
     def _on_source(self, _events: int) -> None:
         try:
@@ -236,12 +252,15 @@ class Channel:
             self.close()
 
     def _on_broken(self) -> None:
-        """Handle a target without a reader: close the source, so that its writer gets EPIPE, as without mcpspy."""
+        """Handle a target without a reader: close the source, so that its writer gets EPIPE, as without mcpspy.
+
+        At once, because the writer may be about to write. What was lost is recorded after that.
+        """
+        undelivered = self.backlog
+        self._close_ends()
         if self._message_channel is not None:
             self._message_channel.torn()
-        self._tap.broke(self.backlog)
-        self.pending = b""
-        self.close()
+        self._tap.broke(undelivered)
 
     def _record_torn(self) -> None:
         if self._message_channel is not None:
@@ -253,12 +272,30 @@ class TerminalWriter:
     """A thread that writes to a terminal and gets its data through a pipe. A terminal may block at any time."""
 
     def __init__(self, target: int) -> None:
-        import threading
-
         self._target = target
         self._output_fd, self.input_fd = os.pipe()
+        self._waits = select.poll()
+        self._waits.register(self._output_fd, select.POLLIN)
+        self.start()
+
+    def start(self) -> None:
+        """Start the thread, of which a fork of this process has no copy."""
+        import threading
+
+        self._is_writing = threading.Lock()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    def is_idle(self) -> bool:
+        """Return whether all data is written."""
+        return not self._is_writing.locked() and not self._waits.poll(0)
+
+    def pause(self) -> None:
+        """Write nothing until `resume`, or until `start` in a fork. Call this when idle."""
+        self._is_writing.acquire()
+
+    def resume(self) -> None:
+        self._is_writing.release()
 
     def drain(self, is_over: Callable[[], bool]) -> None:
         """Wait until all data is written or `is_over` returns True."""
@@ -266,10 +303,16 @@ class TerminalWriter:
             self._thread.join(0.05)
 
     def _run(self) -> None:
+        poller = select.poll()
+        poller.register(self._output_fd, select.POLLIN)
         try:
-            while data := os.read(self._output_fd, CHUNK):
-                while data:
-                    data = data[os.write(self._target, data) :]
+            while poller.poll():
+                with self._is_writing:
+                    data = os.read(self._output_fd, CHUNK)
+                    if not data:
+                        break
+                    while data:
+                        data = data[os.write(self._target, data) :]
         except OSError:  # The terminal is gone.
             pass
         os.close(self._output_fd)  # Later writes get EPIPE, as they would without mcpspy.

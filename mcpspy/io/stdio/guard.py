@@ -25,11 +25,14 @@ GRACE = 1.0
 TICK = 0.02
 """Seconds between two checks of a process without a pidfd."""
 
+ANSWER = 0
+"""The number of no signal: on `Guard.seen`, it comes after all signals that the guard received before a question."""
+
 _MOST_DESCRIPTORS = 65536
 
 
 class Guard:
-    """Handle of the guard process. `seen` yields one byte for each signal that the process group received."""
+    """Handle of the guard process. `seen` yields the number of each signal that the group received, as one byte."""
 
     def __init__(self, pid: int, alive: int, seen: int) -> None:
         self.pid = pid
@@ -62,6 +65,13 @@ class Guard:
         os.set_blocking(seen_read, False)
         return cls(pid, alive_write, seen_read)
 
+    def ask(self) -> None:
+        """Request an ANSWER on `seen`."""
+        try:
+            os.write(self._alive, b"?")
+        except OSError:  # The guard was killed, which `seen` reports too.
+            pass
+
     def dismiss(self) -> None:
         """End and reap the guard. Call this when the server has ended, because its pid may be reused."""
         os.kill(self.pid, signal.SIGKILL)
@@ -80,7 +90,10 @@ def _watch(server: int, alive: int, seen: int, signals: Iterable[int], blocked: 
     for low, high in ((0, keep[0]), (keep[0] + 1, keep[1]), (keep[1] + 1, _most_descriptors())):
         os.closerange(low, high)
     handle = _open_process(server)
-    while os.read(alive, 1):
+    try:
+        while os.read(alive, 1):
+            os.write(seen, bytes((ANSWER,)))
+    except OSError:  # mcpspy was killed after its question.
         pass
     signal.set_wakeup_fd(-1)
     if not _runs(server, handle):

@@ -157,6 +157,11 @@ class StdioInterception(SessionInterception):
         self._run(lambda interceptor, at: interceptor.end(at, channel.side))
         self._commit([self._release(lambda other: other is channel)])
 
+    def release_server(self) -> None:
+        """Release the held messages of a server that has exited."""
+        if any(channel.side == SERVER for channel, _ in self._held.values()):
+            self.end_side(self._channels[SERVER])
+
     def keep_back(self, channel: MessageChannel, unfinished: bytes) -> bool:
         """Keep an unfinished last line from the host if it is noise; return False if it is to be forwarded."""
         try:

@@ -2,7 +2,8 @@
 
 Handles the three directions, signals, the server's final output, and the control socket, which opens once
 traffic is quiet. The loop never blocks on one direction while another could flow, never reads data that it
-cannot write, and never kills a server that the host still uses.
+cannot write, and never kills a server that the host still uses. If other processes have the pipes of a server
+that has exited, a fork of mcpspy, the relay, continues the loop, because the host waits for mcpspy's own exit.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import time
 
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.recorder import say
-from mcpspy.io.stdio.base import STDERR, has_reader, unread_bytes
+from mcpspy.io.stdio.base import STDERR
 from mcpspy.io.stdio.channel import Channel, TerminalWriter
-from mcpspy.io.stdio.process import signal_name
+from mcpspy.io.stdio.guard import ANSWER
+from mcpspy.io.stdio.process import leave, outcome, signal_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,17 +33,18 @@ if TYPE_CHECKING:
 
     assert sys.platform != "win32"
 
-LINGER = 0.25
-"""Seconds without output, after the server's exit, that end a session whose pipes a grandchild keeps open."""
+END_TOGETHER = 0.01
+"""Seconds after the server's exit in which processes that end with it, by a signal to the group, need no relay."""
 
-FINAL_TIMEOUT = 5.0
-"""Seconds after the server's exit in which the output of grandchildren is forwarded. Hosts wait for the exit."""
+MAX_OWN_OUTPUT = 1 << 17
+"""Bytes per pipe that may be the exited server's own: more than a pipe and a chunk hold."""
 
-MAX_FINAL_OUTPUT = 4 << 20
-"""Bytes per pipe that are forwarded after the server's exit: more than a pipe holds of the server's own output."""
+GUARD_TIMEOUT = 1.0
+"""Seconds to wait until the guard answers whether a signal reached the whole group; then the signal is forwarded."""
 
-GROUP_SIGNAL_WAIT = 0.05
-"""Seconds to wait until the guard reports that a signal reached the whole group; then the signal is forwarded."""
+SAME_SIGNAL = 0.01
+"""Seconds between mcpspy's and the guard's copy of a signal to the group. Also those between two signals with the same
+number to the server, of which the kernel would deliver one if the server has not received the first one yet."""
 
 EXIT_TIMEOUT = 1.0
 """Seconds that the host gets to read the final output after it requested mcpspy to stop. Contract: exit within 2 s."""
@@ -70,24 +73,28 @@ class PollLoop:
         self._routes: dict[int, Callable[[int], None]] = {}
         self._status: int | None = None
         self._ended_at = 0.0
-        self._quiet_at = NEVER
-        self._final_bytes = 0
-        self._unread_at_exit = 0
+        self._is_relay = False
         self._stop_requested_at = 0.0
         self._exit_deadline = NEVER
         # False until the first signal (SIGCHLD included) or alarm. Until then, the loop only forwards bytes.
         self._is_busy = False
-        self._received: list[tuple[float, int]] = []
-        self._relays: list[TerminalWriter] = []
+        self._received: list[tuple[float, int, int]] = []
+        """Time, question to the guard, and number of the signals that are not handled yet."""
+        self._sent: dict[int, float] = {}
+        """Number of a signal → when it was last sent to the server."""
+        self._terminals: list[TerminalWriter] = []
         self._wake = child.signals
         self._guard = child.guard
+        self._asked = 0
+        self._answered = 0.0 if child.guard is not None else NEVER
+        """Number of questions that the guard has answered; without a guard, there is no need to ask."""
         self._group_signals: list[tuple[float, int]] = []
         self._channels: list[Channel] = []
         self._interception: StdioInterception | None = None
         self._control: PollServer | None = None
 
     def run(self) -> int:
-        """Run until the session ends. Return the server's wait status."""
+        """Run until the session ends, perhaps in another process. Return the server's wait status."""
         taps = self._taps
         self.route(self._wake, self._on_signal, select.POLLIN)
         if self._guard is not None:
@@ -119,10 +126,10 @@ class PollLoop:
                     handler(events)
             if quiet_timeout is not None:
                 polls += 1
-                if quiet or polls == MAX_POLLS:
+                if (quiet or polls >= MAX_POLLS) and (self._status is None or self._is_relay):
                     quiet_timeout = None
                     self._open_control()
-            if self._is_busy and self._run_due(quiet=quiet):
+            if self._is_busy and self._run_due():
                 break
         self._finish()
         assert self._status is not None
@@ -140,9 +147,9 @@ class PollLoop:
         """Return a descriptor that can replace `fd` for writing. A terminal may block even after POLLOUT."""
         if not os.isatty(fd):
             return fd
-        relay = TerminalWriter(fd)
-        self._relays.append(relay)
-        return relay.input_fd
+        terminal = TerminalWriter(fd)
+        self._terminals.append(terminal)
+        return terminal.input_fd
 
     def alarm(self) -> None:
         """Check deadlines from now on."""
@@ -151,28 +158,31 @@ class PollLoop:
     def _timeout(self, quiet_timeout: int | None) -> float | None:
         """Return the timeout of poll() in milliseconds. None means no timeout, which is the usual case."""
         now = time.monotonic()
-        due = [at + GROUP_SIGNAL_WAIT for at, _ in self._received]
+        due = [
+            now + SAME_SIGNAL if question <= self._answered else at + GUARD_TIMEOUT
+            for at, question, _ in self._received
+        ]
         if quiet_timeout is not None:
             due.append(now + quiet_timeout / 1000)
         if self._interception is not None and self._interception.due_at is not None:
             due.append(self._interception.due_at)
         if self._status is not None:
-            if now < self._quiet_at:
-                due.append(self._quiet_at)
-            elif not any(channel.pending for channel in self._channels):
-                return 0
             due.append(self._exit_deadline)
+            if not self._is_relay and now < self._ended_at + END_TOGETHER:
+                due.append(self._ended_at + END_TOGETHER)
+            elif not self._is_relay and self._terminals:  # Their threads do not wake this one.
+                due.append(now + END_TOGETHER)
         first = min(due, default=NEVER)
         return None if first == NEVER else max(0.0, first - now) * 1000
 
-    def _run_due(self, *, quiet: bool) -> bool:
+    def _run_due(self) -> bool:
         """Run everything that is due. Return whether the session is done."""
         if self._received:
             self._forward()
         if self._interception is not None:
             self._interception.wake()
         if self._status is not None:
-            return self._is_done(quiet=quiet)
+            return self._is_done()
         self._is_busy = bool(self._received) or (
             self._interception is not None and self._interception.due_at is not None
         )
@@ -190,8 +200,6 @@ class PollLoop:
 
     def _open_control(self) -> None:
         """Let viewers connect. A failure affects viewers only."""
-        if self._status is not None and not self._has_successor():
-            return
         try:
             from mcpspy.io.control.server_poll import PollServer
 
@@ -204,93 +212,114 @@ class PollLoop:
         if self._control is None and self._interception is not None:
             self._interception.listening(None)
 
-    def _has_successor(self) -> bool:
-        """Return whether the command was a launcher: it left a server behind, which the host can still reach.
-
-        If the command has failed, the process that it left behind must have read from stdin since then.
-        """
-        return self._is_reachable() and (self._status == 0 or self._bytes_consumed() > 0)
-
-    def _is_reachable(self) -> bool:
-        """Return whether a process has the stdin and the stdout of the exited command."""
-        client_input = self._channels[0]
-        return client_input.is_open and self._is_stdout_in_use() and has_reader(client_input.target)
-
-    def _is_stdout_in_use(self) -> bool:
-        return not self._stop_requested_at and not self._channels[1].is_done
-
-    def _bytes_consumed(self) -> int:
-        """Return the number of bytes that were read from the server's stdin since its exit; 0 if unknown."""
-        client_input = self._channels[0]
-        written = client_input.bytes_read - client_input.backlog
-        return self._unread_at_exit + written - unread_bytes(client_input.target, default=written)
-
-    def _is_done(self, *, quiet: bool) -> bool:
-        """Return whether the output of the exited server and of its grandchildren is delivered, or its time is up."""
-        client_input, *outputs = self._channels
+    def _is_done(self) -> bool:
+        """Return whether all output is delivered, or its time is up."""
+        outputs = self._channels[1:]
         now = time.monotonic()
         if now >= self._exit_deadline or all(channel.is_done for channel in outputs):
             return True
-        if self._interception is not None and self._interception.is_deciding:
+        if not self._is_relay and now >= self._ended_at + END_TOGETHER and self._has_delivered():
+            return not self._continue_in_relay()
+        return False
+
+    def _has_delivered(self) -> bool:
+        """Return whether all output of the exited server itself is delivered."""
+        outputs = self._channels[1:]
+        if not all(channel.has_read(MAX_OWN_OUTPUT) for channel in outputs):
             return False
-        if self._has_successor():
-            self._dismiss_guard()
-            self._ended_at, self._quiet_at, self._final_bytes = now, NEVER, 0
-            for channel in outputs:
-                channel.bytes_read = 0
-            return False
-        limit = self._ended_at + FINAL_TIMEOUT
-        if now >= limit or not self._is_reachable():
-            client_input.close()
-        final_bytes = sum(channel.bytes_read for channel in outputs)
-        if final_bytes != self._final_bytes or self._quiet_at == NEVER:
-            self._final_bytes = final_bytes
-            self._quiet_at = min(now + LINGER, limit)
-        for channel in outputs:
-            if channel.is_open and not channel.pending and channel.bytes_read >= MAX_FINAL_OUTPUT:
-                channel.close()
-        if now < self._quiet_at:
-            return False
-        is_stdin_in_use = client_input.is_open or (self._status == 0 and self._child.is_stdin_open())
-        if now < limit and quiet and self._is_stdout_in_use() and is_stdin_in_use:
-            self._quiet_at = min(now + LINGER, limit)
-            return False
-        if quiet and self._interception is not None:
-            self._interception.finish()
-        return quiet and not any(channel.pending for channel in outputs)
+        if self._interception is not None:
+            if self._interception.is_deciding:
+                return False
+            self._interception.release_server()
+        return all(channel.has_written(MAX_OWN_OUTPUT) for channel in outputs) and all(
+            terminal.is_idle() for terminal in self._terminals
+        )
+
+    def _continue_in_relay(self) -> bool:
+        """Exit, and let a fork of this process forward for the processes that have the pipes of the exited server.
+
+        Without mcpspy, they would keep talking to the host after its server has exited. Returns in the relay, which has
+        the lock of the recording, the control socket and all decisions; False if it could not be started.
+        """
+        assert self._status is not None
+        # This process handles no more signals, because it exits. One to the group also reaches the relay.
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._child.caught)
+        self._take_last_signals()
+        outputs = zip(("stdout", "stderr"), self._channels[1:], strict=True)
+        self._recorder.exit(*outcome(self._status), [name for name, output in outputs if not output.is_done])
+        for terminal in self._terminals:
+            terminal.pause()
+        try:
+            is_ready, ready = os.pipe()
+            if _fork():
+                os.close(ready)
+                os.read(
+                    is_ready, 1
+                )  # The host may close its pipes when it sees the exit, and expect EPIPE at once.
+                leave(self._status)
+            os.close(is_ready)
+        except OSError as error:
+            say(f"cannot forward for the processes that the server left behind: {error.strerror}")
+            for terminal in self._terminals:
+                terminal.resume()
+        else:
+            self._is_relay = True
+            self._stop_requested_at, self._exit_deadline = 0.0, NEVER
+            for terminal in self._terminals:
+                terminal.start()
+            os.close(ready)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._child.caught)
+        return self._is_relay
 
     def _on_signal(self, _events: int) -> None:
         self._is_busy = True
-        for number in os.read(self._wake, 512):
-            if number == signal.SIGCHLD:
-                self._reap()
-            else:
-                self._received.append((time.monotonic(), number))
+        try:
+            numbers = os.read(self._wake, 512)
+        except BlockingIOError:
+            return
+        received = [number for number in numbers if number != signal.SIGCHLD]
+        if len(received) < len(numbers):
+            self._reap()
+        if received:
+            if self._guard is not None:
+                self._guard.ask()
+                self._asked += 1
+            now = time.monotonic()
+            self._received += [(now, self._asked, number) for number in received]
 
     def _on_group_signal(self, _events: int) -> None:
         assert self._guard is not None
         seen = os.read(self._guard.seen, 512)
         if not seen:  # The guard was killed: forward every signal from now on.
             self.unroute(self._guard.seen)
+            self._answered = NEVER
         now = time.monotonic()
-        self._group_signals += [(now, number) for number in seen]
+        self._answered += seen.count(ANSWER)
+        self._group_signals += [(now, number) for number in seen if number != ANSWER]
 
     def _forward(self) -> None:
-        """Forward each signal to the server once, unless the whole process group received it."""
+        """Forward each signal to the server once, unless the whole process group received it.
+
+        The kernel signals the guard before mcpspy, because it joined the group later. So when the guard has answered a
+        question that mcpspy asked after a signal, it has reported its own copy.
+        """
         now = time.monotonic()
         waiting = []
-        # Two signals may reach mcpspy as one and the guard as two: the second must not count for a later signal.
-        self._group_signals = [
-            (at, number) for at, number in self._group_signals if now < at + GROUP_SIGNAL_WAIT
-        ]
-        for at, number in self._received:
-            duplicate = next((duplicate for duplicate in self._group_signals if duplicate[1] == number), None)
+        for signal_received in self._received:
+            at, question, number = signal_received
+            if question > self._answered and now < at + GUARD_TIMEOUT:
+                waiting.append(signal_received)
+                continue
+            # The guard may have received two signals where mcpspy received one: the second is not a later signal.
+            self._group_signals = [seen for seen in self._group_signals if at < seen[0] + SAME_SIGNAL]
+            duplicate = next((seen for seen in self._group_signals if seen[1] == number), None)
             if duplicate is not None:
                 self._group_signals.remove(duplicate)
-            elif self._guard is not None and now < at + GROUP_SIGNAL_WAIT:
-                waiting.append((at, number))
-                continue
             elif self._status is None:
+                if now < self._sent.get(number, 0.0) + SAME_SIGNAL:
+                    waiting.append(signal_received)
+                    continue
+                self._sent[number] = now
                 os.kill(self._child.pid, number)
             if number in TERMINATING:
                 self._stop_requested_at = at
@@ -310,33 +339,44 @@ class PollLoop:
             self._is_busy = True
             self._status = status
             self._ended_at = time.monotonic()
-            self._quiet_at = self._ended_at + LINGER
-            if self._channels[0].is_open:
-                self._unread_at_exit = unread_bytes(self._channels[0].target, default=0)
             for channel in self._channels:
                 channel.is_counting = True
             self._set_exit_deadline()
 
     def _finish(self) -> None:
-        if self._received:  # The signal reached the server and also requests mcpspy to stop.
-            self._exit_deadline = min(self._exit_deadline, time.monotonic() + EXIT_TIMEOUT)
+        self._take_last_signals()
         if self._interception is not None:
             self._interception.finish()
         for channel in self._channels:
             channel.close()
-        for relay in self._relays:
-            relay.drain(lambda: time.monotonic() >= self._exit_deadline or self._has_signal())
+        for terminal in self._terminals:
+            terminal.drain(lambda: time.monotonic() >= self._exit_deadline or self._has_signal())
         if self._control is not None:
             self._control.close()
+
+    def _take_last_signals(self) -> None:
+        """Handle signals that arrived with the end: they ended the server, and also request mcpspy to stop."""
         self._dismiss_guard()
+        self._on_signal(0)
+        self._forward()
 
     def _dismiss_guard(self) -> None:
         if self._guard is not None:
             self.unroute(self._guard.seen)
             self._guard.dismiss()
             self._guard = None
+            self._answered = NEVER
 
     def _has_signal(self) -> bool:
         poller = select.poll()
         poller.register(self._wake, select.POLLIN)
         return bool(poller.poll(0))
+
+
+def _fork() -> int:
+    import warnings
+
+    with warnings.catch_warnings():
+        # Python 3.12 warns about threads: those of terminals, which the relay starts again.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()

@@ -12,7 +12,6 @@ import sys
 from errno import EACCES, ENOENT, ENOEXEC, ENOTDIR
 
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
-from mcpspy.io.stdio.base import has_reader
 from mcpspy.io.stdio.guard import Guard
 
 TYPE_CHECKING = False
@@ -31,31 +30,17 @@ FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
 class Child:
-    """The server: its pid, mcpspy's ends of its three pipes, the descriptor of caught signals, and its guard."""
+    """The server: its pid, mcpspy's ends of its three pipes, the descriptor of the caught signals, and its guard."""
 
     def __init__(
-        self,
-        pid: int,
-        pipes: tuple[int, int, int],
-        signals: int,
-        guard: Guard | None,
-        stdin_handle: int | None,
+        self, pid: int, pipes: tuple[int, int, int], signals: int, caught: list[int], guard: Guard | None
     ) -> None:
         self.pid = pid
         self.stdin, self.stdout, self.stderr = pipes
         self.signals = signals
+        self.caught = caught
+        """The numbers of the signals that are forwarded."""
         self.guard = guard
-        self._stdin_handle = stdin_handle
-
-    def is_stdin_open(self) -> bool:
-        """Return whether a process can still read the server's stdin; False if the system cannot tell (not Linux)."""
-        if self._stdin_handle is None:
-            return False
-        end = os.open(f"/proc/self/fd/{self._stdin_handle}", os.O_WRONLY | os.O_NONBLOCK)
-        try:
-            return has_reader(end)
-        finally:
-            os.close(end)
 
 
 def spawn(command: list[str]) -> Child:
@@ -70,7 +55,6 @@ def spawn(command: list[str]) -> Child:
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     ends = (in_read, out_write, err_write)
-    stdin_handle = _handle(in_read)
     try:
         try:
             pid = _start(command, ends)
@@ -82,7 +66,7 @@ def spawn(command: list[str]) -> Child:
     finally:
         for fd in ends:
             os.close(fd)
-    return Child(pid, (in_write, out_read, err_read), wake, Guard.start(pid, signals), stdin_handle)
+    return Child(pid, (in_write, out_read, err_read), wake, signals, Guard.start(pid, signals))
 
 
 def _start(command: list[str], ends: tuple[int, int, int]) -> int:
@@ -94,14 +78,6 @@ def _start(command: list[str], ends: tuple[int, int, int]) -> int:
         # Python ignores these two signals, and exec does not reset ignored signals.
         setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
     )
-
-
-def _handle(fd: int) -> int | None:
-    """Return a descriptor of the same pipe that counts neither as a reader nor as a writer (Linux)."""
-    try:
-        return os.open(f"/proc/self/fd/{fd}", os.O_PATH)
-    except (AttributeError, OSError):  # Another system, or /proc is not mounted.
-        return None
 
 
 def _script(program: str) -> str | None:

@@ -11,13 +11,14 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
 
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND, McpspyError
 from mcpspy.io.recording.recorder import say
-from mcpspy.io.stdio.base import STDERR, close, has_reader
+from mcpspy.io.stdio.base import STDERR, close
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -425,6 +426,25 @@ class ThreadedPump:
         if self._control is None and self._interception is not None:
             with self._lock:
                 self._interception.listening(None)
+
+
+def has_reader(fd: int) -> bool:
+    """Return whether a process has the other end of this pipe open."""
+    if sys.platform == "win32":
+        import msvcrt
+        from _winapi import WriteFile
+
+        try:
+            WriteFile(msvcrt.get_osfhandle(fd), b"")  # Writing nothing still fails if the pipe has no reader.
+        except OSError:
+            return False
+        return True
+    else:  # noqa: RET505 - mypy knows by this branch that the rest is not for Windows.
+        import select
+
+        poller = select.poll()
+        poller.register(fd, 0)
+        return not poller.poll(0)
 
 
 def _deliver(channels: list[_ThreadChannel]) -> None:

@@ -20,7 +20,15 @@ from mcpspy.core.hostconfig.shapes import DEVCONTAINER
 from mcpspy.core.hostconfig.wrap import WrapTarget
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.hosts.resolve import ConfigTarget, command_line, find, is_temporary, other_files, uvx
+from mcpspy.io.hosts.resolve import (
+    ConfigTarget,
+    command_line,
+    find,
+    is_temporary,
+    isolated,
+    other_files,
+    uvx,
+)
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.options import describe
@@ -95,13 +103,14 @@ def main(args: argparse.Namespace) -> int:
     if args.trust:
         lock = os.path.join(sessions_folder(args.dir), LOCK)
         options += ["--trust", lock, "--first-use", "--on-change", args.on_change or "block"]
-    wrapper = WrapTarget(program, options, insists=args.bridge_oauth)
+    alone = [] if args.uvx else isolated(program)
+    wrapper = WrapTarget(program, options, insists=args.bridge_oauth, isolated=alone)
 
     def edit(target: ConfigTarget, names: list[str]) -> EditResult:
         if target.location != DEVCONTAINER:
             return wrapped(target.file.text, target.location, names, wrapper)
         say("note: these servers start in the container, where mcpspy must be installed (or use --uvx)")
-        inside = wrapper._replace(program=["uvx", "mcpspy"] if args.uvx else ["mcpspy"])
+        inside = wrapper._replace(program=["uvx", "mcpspy"] if args.uvx else ["mcpspy"], isolated=[])
         return wrapped(target.file.text, target.location, names, inside)
 
     return change(args, edit, "wrapped", lambda server: server.proxy is None or args.all)

@@ -212,7 +212,7 @@ class MergedLoader(SessionLoader):
                 self.model.begin_part(part)
             self.model.add(entry, offset, length)
             self.done += length + 1  # With its LF.
-            if isinstance(entry, Note) and entry.kind == "exit":
+            if isinstance(entry, Note) and entry.is_end:
                 source.state = RecordingState.ENDED
                 self.model.index.end_session(source.name)
             count += 1

@@ -19,6 +19,8 @@ PROGRAMS = [
     ["/opt/renamed", "-m", "mcpspy"],
     ["/usr/bin/python3.11", "-m", "mcpspy"],
     [r"C:\venv\python.exe", "-m", "mcpspy"],
+    ["/usr/bin/python3.11", "-EP", "-m", "mcpspy"],
+    ["/usr/bin/python3.11", "-EP", "/opt/bin/mcpspy"],
     ["/home/ada/.local/bin/uvx", "mcpspy"],
     ["uvx", "mcpspy@latest"],
     ["uvx", "mcpspy[mitm]"],

@@ -198,3 +198,22 @@ def test_a_plain_scalar_that_brackets_would_end_is_left_alone() -> None:
 
     assert found.done == ["c"]
     assert "undo byte for byte" in found.left["a"]
+
+
+ISOLATED = WrapTarget(["/bin/mcpspy"], isolated=["/bin/python", "-EP", "/bin/mcpspy"])
+
+
+@pytest.mark.parametrize("variable", ["PYTHONHOME", "PYTHONPATH", "PYTHONVERBOSE"])
+def test_variables_of_python_in_an_entry_are_for_its_server_only(variable: str) -> None:
+    entry = made(f'{{"command": "python", "args": ["s.py"], "env": {{"{variable}": "x"}}}}', ISOLATED)
+
+    assert entry == {
+        "command": "/bin/python",
+        "args": ["-EP", "/bin/mcpspy", "run", "--name", "a", "--", "python", "s.py"],
+        "env": {variable: "x"},
+    }
+
+
+@pytest.mark.parametrize("env", ['{"PYTHONUNBUFFERED": "1"}', '{"PATH": "/bin"}', "{}"])
+def test_other_variables_change_no_command(env: str) -> None:
+    assert made(f'{{"command": "python", "env": {env}}}', ISOLATED)["command"] == "/bin/mcpspy"

@@ -219,6 +219,50 @@ def test_held_messages_reach_a_slow_host_though_a_grandchild_keeps_the_pipe_open
 
 
 @on_one_pump
+def test_viewers_and_rules_decide_on_messages_of_a_relay(
+    run: Callable[..., Spy], start: Start, viewer: Callable[[Spy], ControlClient], processes: Processes
+) -> None:
+    rule = 'method:answer => respond {"text":"mcpspy"}'
+    spy = run("left_behind.py", "serves", options=options(start.recording, "--rule", rule))
+    server = json.loads(spy.out.line())["pid"]
+    assert spy.wait() == 0
+    with viewer(spy) as session:
+        assert session.hello["pid"] != spy.pid
+        spy.send(call(1, "answer"))
+        assert json.loads(spy.out.line())["result"] == {"text": "mcpspy"}
+        session.order("hold", query="method:m from:client")
+        spy.send(call(2))
+        assert next(session.events(20))["event"] == "held"
+        session.order("release", tickets="all")
+        assert spy.out.line() == call(2)
+        spy.close()
+        assert [event["event"] for event in session.events(20)][-1] == "end"
+    assert spy.out.rest() == b""
+    processes.gone(server)
+
+
+@on_one_pump
+def test_messages_of_the_client_stay_held_when_a_launcher_exits(
+    run: Callable[..., Spy], viewer: Callable[[Spy], ControlClient], processes: Processes
+) -> None:
+    spy = run("sh", "-c", "trap 'exit 0' USR1; exec 3<&0; cat <&3 & echo $!; wait")
+    cat = int(spy.out.line())
+    with viewer(spy) as session:
+        session.order("hold", query="method:m from:client")
+        spy.send(call(1))
+        events = session.events(20)
+        assert next(events)["event"] == "held"
+        spy.kill(signal.SIGUSR1)
+        assert spy.wait() == 0
+        assert not spy.out.is_ready(0.2)
+        session.order("release", tickets="all")
+        assert spy.out.line() == call(1)
+    spy.close()
+    assert spy.out.rest() == b""
+    processes.gone(cat)
+
+
+@on_one_pump
 @linux_only
 def test_a_thousand_held_messages_take_bounded_memory_and_keep_their_order(
     run: Callable[..., Spy], viewer: Callable[[Spy], ControlClient]

@@ -5,6 +5,7 @@ Follows the rows of the lifecycle contract. For every test here, the fixtures as
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -28,6 +29,9 @@ import pty
 import resource
 import termios
 
+from mcpspy.core.recording.decode import Frame, Note
+from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, summarize
+from mcpspy.io.recording.tail import follow
 from mcpspy.io.recording.writer import is_live, try_lock
 from mcpspy.io.stdio.run import HOST_PATH
 
@@ -44,6 +48,8 @@ BUSY = 10.0
 """Seconds that half a second may take on a busy machine. Without the rule under test, it would be twenty."""
 
 MB = 1 << 20
+
+BOTH = ["stdout", "stderr"]
 
 THREE_PIPES = 170_000
 """More than two pipes hold, less than two pipes and the chunk between them: the writer may finish and exit."""
@@ -209,68 +215,83 @@ def test_a_grandchild_that_keeps_stdout_open_does_not_keep_mcpspy(
 ) -> None:
     spy = start("grandchild.py", kind)
     grandchild = hello(spy)["grandchild"]
-    seconds = spy.seconds_until_exit()
+    spy.seconds_until_exit()
+    os.kill(grandchild, 0)  # The host has kept stdin open, and the grandchild its pipes.
+    assert spy.wait() == 5
+    assert spy.told().startswith(b"last words on stderr\n")
+    assert spy.notes("exit") == [{"code": 5, "signal": None, "left": BOTH}]
     os.kill(grandchild, signal.SIGKILL)
     processes.gone(grandchild)
+    spy.out.rest()
+    assert last_notes(spy, processes) == ["eof", "end"]
+    assert spy.notes("end") == [{"code": 5, "signal": None}]
+
+
+def test_a_signal_that_ends_the_server_ends_mcpspy_though_a_grandchild_keeps_stdout_open(
+    start: Start, processes: Processes
+) -> None:
+    spy = start("sh", "-c", "sleep 60 & echo $!; kill -SEGV $$")
+    sleep = int(spy.out.line())
+    assert spy.wait() == -signal.SIGSEGV
+    os.kill(sleep, signal.SIGKILL)
+    processes.gone(sleep)
+    assert spy.out.rest() == b""
+    assert last_notes(spy, processes) == ["eof", "end"]
+    assert spy.notes("end") == [{"code": None, "signal": "SIGSEGV"}]
+
+
+def test_a_grandchild_that_keeps_only_stdin_open_keeps_nothing(start: Start, processes: Processes) -> None:
+    spy = start("sh", "-c", "sleep 60 <&0 >/dev/null 2>&1 & echo $!; exit 5")
+    sleep = int(spy.out.line())
+    assert spy.out.rest() == b""
     assert spy.wait() == 5
-    assert seconds < BUSY
-    assert spy.told().startswith(b"last words on stderr\n")
+    os.kill(sleep, signal.SIGKILL)
+    processes.gone(sleep)
     assert spy.notes("exit") == [{"code": 5, "signal": None}]
+
+
+def last_notes(spy: Spy, processes: Processes) -> list[str]:
+    """Return the kinds of the last two entries, once the relay has ended."""
+    with spy.recording.open("rb") as file:
+        processes.eventually(lambda: not is_live(file.fileno()))
+    return [entry.note for entry in spy.entries()[-2:]]
 
 
 # The command is a launcher: it leaves its server behind.
 
 
+@pytest.mark.parametrize("code", [0, 7])
 def test_a_server_that_its_launcher_left_behind_serves_the_host_until_stdin_is_closed(
-    start: Start, processes: Processes
+    start: Start, processes: Processes, code: int
 ) -> None:
-    spy = start("left_behind.py", "serves")
+    spy = start("left_behind.py", "serves", code)
     server = hello(spy)["pid"]
-    spy.stays(0.6)  # Longer than the silence that ends a session whose stdin is not in use.
-    spy.send(b'{"id":1}\n')
-    assert spy.out.line() == b'{"id":1}\n'
-    assert spy.finish(b'{"id":2}\n') == (b'{"id":2}\n', b"")
-    assert spy.wait() == 0
-    processes.gone(server)
-    assert spy.said("client") == b'{"id":1}\n{"id":2}\n'
-    assert spy.notes("exit") == [{"code": 0, "signal": None}]
-
-
-@linux_only
-def test_a_server_is_forwarded_though_its_launcher_has_failed(start: Start, processes: Processes) -> None:
-    spy = start("left_behind.py", "serves", 7)
-    server = hello(spy)["pid"]
+    assert spy.wait() == code  # Like the launcher itself.
     for n in range(3):
-        spy.stays(0.6)
         spy.send(b'{"id":%d}\n' % n)
         assert spy.out.line() == b'{"id":%d}\n' % n
-    assert spy.finish() == (b"", b"")
-    assert spy.wait() == 7
+    with spy.recording.open("rb") as file:
+        assert is_live(file.fileno())
+    spy.close()
+    assert spy.out.rest() == spy.err.rest() == b""
     processes.gone(server)
-    assert spy.notes("exit") == [{"code": 7, "signal": None}]
+    assert last_notes(spy, processes) == ["eof", "end"]
+    assert spy.said("client") == b'{"id":0}\n{"id":1}\n{"id":2}\n'
+    assert spy.notes("exit") == [{"code": code, "signal": None, "left": BOTH}]
+    assert spy.notes("eof") == [{"from": "client"}, {"from": "server"}]
 
 
-@linux_only
 def test_a_server_that_its_launcher_left_behind_answers_though_stdin_is_closed(
     start: Start, processes: Processes
 ) -> None:
     spy = start("left_behind.py", "late")
     server = hello(spy)["pid"]
-    assert spy.finish(b'{"id":1}\n') == (b'{"id":1}\n', b"")
+    spy.send(b'{"id":1}\n')
+    spy.close()
     assert spy.wait() == 0
+    assert spy.out.rest() == b'{"id":1}\n'
     processes.gone(server)
-
-
-def test_sigterm_ends_a_session_whose_launcher_has_left(start: Start, processes: Processes) -> None:
-    spy = start("left_behind.py", "serves")
-    server = hello(spy)["pid"]
-    spy.stays(0.6)
-    began = time.monotonic()
-    spy.kill(signal.SIGTERM)
-    assert spy.wait() == 0
-    assert time.monotonic() - began < BUSY
-    processes.gone(server)  # It got EOF.
-    assert spy.notes("signal") == [{"signal": "SIGTERM"}]
+    assert last_notes(spy, processes) == ["eof", "end"]
 
 
 def test_output_of_a_grandchild_is_forwarded_as_long_as_it_keeps_coming(
@@ -278,9 +299,125 @@ def test_output_of_a_grandchild_is_forwarded_as_long_as_it_keeps_coming(
 ) -> None:
     spy = start("left_behind.py", "writes", interpreter=interpreter)
     server = hello(spy)["pid"]
-    assert spy.out.rest() == b"".join(b'{"line":%d}\n' % n for n in range(10))
     assert spy.wait() == 0
+    lines = b"".join(b'{"line":%d}\n' % n for n in range(10))
+    assert spy.out.rest() == lines
     processes.gone(server)
+    assert last_notes(spy, processes) == ["eof", "end"]
+    assert spy.said("server").endswith(b"}\n" + lines)
+
+
+@linux_only
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP", "SIGUSR1"])
+def test_a_signal_to_the_group_ends_the_relay_with_the_rest(
+    start: Start, processes: Processes, name: str
+) -> None:
+    spy = start("left_behind.py", "serves", start_new_session=True)
+    server = hello(spy)["pid"]
+    assert spy.wait() == 0
+    relays = spy.relays()
+    assert len(relays) == 1
+    os.killpg(spy.pid, getattr(signal, name))
+    processes.gone(server, *relays)
+    assert spy.out.rest() == spy.err.rest() == b""
+    # A relay that is killed ends nothing. How the server ended is known.
+    assert summary(spy).state is RecordingState.ENDED
+    assert spy.notes("signal") == [{"signal": name}] * (name != "SIGKILL")
+
+
+@linux_only
+def test_a_relay_ends_with_a_server_that_ignores_sigterm(start: Start, processes: Processes) -> None:
+    server = "trap '' TERM; cat <&3 & echo $!; exit 0"
+    spy = start("sh", "-c", f"exec 3<&0; {server}", start_new_session=True)
+    cat = int(spy.out.line())
+    assert spy.wait() == 0
+    relays = spy.relays()
+    os.killpg(spy.pid, signal.SIGTERM)
+    processes.gone(cat, *relays)  # The relay closes its pipes within a second.
+    assert spy.out.rest() == b""
+
+
+@linux_only
+def test_a_relay_ends_when_the_host_closes_its_pipes(start: Start, processes: Processes) -> None:
+    spy = start("grandchild.py", "silent")
+    grandchild = hello(spy)["grandchild"]
+    assert spy.wait() == 5
+    relays = spy.relays()
+    assert len(relays) == 1
+    for stream in ("stdin", "stdout", "stderr"):
+        spy.close(stream)
+    processes.gone(*relays)
+    os.kill(grandchild, signal.SIGKILL)
+    processes.gone(grandchild)
+    assert spy.notes("closed")[0]["by"] == "client"
+
+
+def test_a_grandchild_gets_sigpipe_when_the_host_closes_the_pipe_of_its_relay(
+    start: Start, processes: Processes
+) -> None:
+    spy = start("sh", "-c", "sh -c 'echo $$; exec yes' & exit 5")
+    yes = int(spy.out.line())
+    spy.out.line()
+    spy.seconds_until_exit()
+    assert spy.wait() == 5
+    spy.close("stdout")
+    processes.gone(yes)
+
+
+def test_a_recording_is_live_while_a_relay_writes_it_and_has_ended_after(
+    start: Start, processes: Processes
+) -> None:
+    spy = start("left_behind.py", "serves", 7)
+    server = hello(spy)["pid"]
+    request = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n'
+    assert spy.wait() == 7
+    assert summary(spy).state is RecordingState.LIVE
+
+    async def follow_all() -> list[object]:
+        found: list[object] = []
+        async for entry in follow(spy.recording, poll=0.01):
+            found.append(entry.kind if isinstance(entry, Note) else entry)
+            if found[-1] == "exit":
+                spy.send(request % 1)
+                assert spy.out.line() == request % 1
+                spy.close()
+        return found
+
+    found = asyncio.run(asyncio.wait_for(follow_all(), 20))
+    assert found[-2:] == ["eof", "end"]
+    assert [entry.side for entry in found[found.index("exit") :] if isinstance(entry, Frame)] == [
+        "client",
+        "server",
+    ]
+    assert summary(spy).state is RecordingState.ENDED
+    assert (note := summary(spy).exit) is not None
+    assert note.fields == {"code": 7, "signal": None}
+    processes.gone(server)
+
+
+def summary(spy: Spy) -> Summary:
+    return summarize(spy.recording, read_header_of(spy.recording))
+
+
+WITHOUT_FORK = """
+import os, sys
+from mcpspy.io.stdio import poll_loop
+from mcpspy.ui.cli.run import main
+def refuse():
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+poll_loop._fork = refuse
+main(sys.argv[2:])
+"""
+
+
+def test_mcpspy_exits_even_if_no_relay_can_be_started(start: Start, processes: Processes) -> None:
+    spy = start("left_behind.py", "serves", 7, interpreter=["-c", WITHOUT_FORK])
+    server = hello(spy)["pid"]
+    assert spy.wait() == 7
+    processes.gone(server)  # It got EOF.
+    assert spy.out.rest() == b""
+    assert b"cannot forward for the processes that the server left behind: " in spy.err.rest()
+    assert [entry.note for entry in spy.entries()][-1] == "end"
 
 
 # SIGTERM, SIGINT, SIGHUP to mcpspy.
@@ -339,6 +476,42 @@ def test_a_signal_that_only_the_guard_got_does_not_answer_for_a_later_one(
     spy.kill(signal.SIGTERM)
     assert json.loads(spy.out.line())["got"] == [signal.SIGTERM]
     assert spy.wait() == 3
+
+
+COUNTS_SIGNALS = """
+import os, signal
+for number in (signal.SIGUSR1, signal.SIGTERM):
+    signal.signal(number, lambda number, _: os.write(1, b'{"got":%d}\\n' % number))
+os.write(1, b'{}\\n')
+while os.read(0, 100):
+    pass
+"""
+
+
+@pytest.mark.parametrize("whole_group", [False, True], ids=["pid", "group"])
+def test_each_of_many_signals_reaches_the_server_once(start: Start, whole_group: bool) -> None:
+    spy = start(sys.executable, "-I", "-S", "-c", COUNTS_SIGNALS, start_new_session=True)
+    hello(spy)
+    for _ in range(10):
+        if whole_group:
+            os.killpg(spy.pid, signal.SIGUSR1)
+        else:
+            spy.kill(signal.SIGUSR1)
+        spy.stays(0.05)
+    out, _ = spy.finish()
+    assert out == b'{"got":%d}\n' % signal.SIGUSR1 * 10
+    assert spy.notes("signal") == [{"signal": "SIGUSR1"}] * 10
+
+
+def test_a_signal_to_the_group_does_not_answer_for_one_that_follows_at_once(start: Start) -> None:
+    spy = start(sys.executable, "-I", "-S", "-c", COUNTS_SIGNALS, start_new_session=True)
+    hello(spy)
+    for _ in range(5):
+        os.killpg(spy.pid, signal.SIGUSR1)
+        assert hello(spy) == {"got": signal.SIGUSR1}
+        spy.kill(signal.SIGUSR1)
+        assert hello(spy) == {"got": signal.SIGUSR1}
+    assert spy.finish() == (b"", b"")
 
 
 def test_signals_reach_the_server_without_a_guard_too(start: Start, processes: Processes) -> None:
@@ -833,6 +1006,22 @@ def test_a_terminal_that_no_one_reads_does_not_keep_a_host_that_asks_to_leave(
     assert time.monotonic() - began < BUSY
 
 
+def test_a_relay_writes_to_the_terminal_after_mcpspy_has_exited(
+    start: Start, processes: Processes, terminal: tuple[int, int]
+) -> None:
+    ours, theirs = terminal
+    spy = start("left_behind.py", "writes", stdout=theirs)
+    got = b""
+    while b'{"line":9}\n' not in got:
+        assert select.select([ours], [], [], 20)[0]
+        got += os.read(ours, 65536)
+    assert spy.wait() == 0
+    first, *lines = got.splitlines()
+    assert [json.loads(line) for line in lines] == [{"line": n} for n in range(10)]
+    processes.gone(json.loads(first)["pid"])
+    assert last_notes(spy, processes) == ["eof", "end"]
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
 def test_a_standard_descriptor_that_is_closed_at_the_start_is_survived(start: Start, closed: str) -> None:
     spy = start(
@@ -1264,3 +1453,11 @@ def test_run_imports_nothing_heavy(start: Start, tmp_path: Path, options: list[s
     quiet = "mcpspy.io.control.server_poll"
     imported = imported[: imported.index(quiet) if quiet in imported else None]
     assert {name.partition(".")[0] for name in imported} & FORBIDDEN == set()
+
+
+def test_an_isolated_python_passes_on_the_variables_that_would_break_it(start: Start) -> None:
+    variables = {"PYTHONHOME": "/nonexistent", "PYTHONPATH": "/nonexistent", "PYTHONVERBOSE": "1"}
+    show = 'echo "$PYTHONHOME $PYTHONPATH $PYTHONVERBOSE"'
+    spy = start("sh", "-c", show, interpreter=["-EP", "-m", "mcpspy"], env={**os.environ, **variables})
+    assert spy.finish() == (b"/nonexistent /nonexistent 1\n", b"")
+    assert spy.wait() == 0

@@ -303,8 +303,13 @@ def no_shutdown(event: LintEvent) -> Iterator[Report]:
 @exit_note.warning(
     "LIFE401",
     "server that exits before the client closes stdin",
-    valid=(BYE + '* exit {"code":0}', '* exit {"code":null,"signal":"SIGTERM"}', '@ http\n* exit {"code":0}'),
-    invalid=('* exit {"code":0}', '* exit {"code":1}'),
+    valid=(
+        BYE + '* exit {"code":0}',
+        '* exit {"code":null,"signal":"SIGTERM"}',
+        '@ http\n* exit {"code":0}',
+        '* exit {"code":0,"signal":null,"left":["stdout","stderr"]}',
+    ),
+    invalid=('* exit {"code":0}', '* exit {"code":1}', '* exit {"code":1,"signal":null,"left":["stderr"]}'),
 )
 def early_exit(event: LintEvent) -> Iterator[Report]:
     """The client had not closed the server's stdin yet. Typical causes: an exception in the main loop, `sys.exit` in a
@@ -316,6 +321,7 @@ def early_exit(event: LintEvent) -> Iterator[Report]:
         is_stdio_open
         and not fields.get("signal")
         and fields.get("code") is not None
+        and not (fields.get("code") == 0 and fields.get("left"))  # A launcher, which left its server behind.
         and not _never_ran(event)
     ):
         code = fields.get("code")
