@@ -13,6 +13,7 @@ from textual.widget import Widget
 from mcpspy.analysis import rows
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session import outcome
 from mcpspy.core.session.columns import NOTE, NOTIFICATION, REQUEST
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.session_model import SessionModel
@@ -97,7 +98,8 @@ class TimelineModel(IncrementalBuild):
                 self._stopped[request] = row
             is_open.discard(request)
             if is_merged:
-                failed = (index.state(request) or State.PENDING) not in _MARKS
+                judged = outcome.of(index.state(request) or State.PENDING)
+                failed = judged.failed or judged.unanswered
                 self.track_of(request).end(request, index.at[row], failed=failed)
 
     def _add_request(self, row: int) -> None:
@@ -115,19 +117,6 @@ SHORT = 60.0
 """Sessions up to this many seconds are shown whole at first; longer ones start with a page of requests."""
 
 LONG = 200
-_MARKS = {
-    State.PENDING: ("▸", rows.OPEN),
-    State.OK: (" ", rows.OK),
-    State.CLOSED: (" ", rows.OK),
-    State.INPUT_REQUIRED: ("?", rows.OPEN),
-    State.CANCELLED: ("x", rows.QUIET),
-    State.UNKNOWN: ("?", rows.QUIET),
-    State.DROPPED: ("x", rows.ISSUE),
-    State.ABANDONED: ("x", rows.QUIET),
-    State.LATE: ("x", rows.ISSUE),
-}
-"""State → mark and role; any other state is an error."""
-
 TIMELINE_COLUMNS = (
     Column("arrow", "", 1, 1, 0),
     Column("what", "request", 14, LONG, 2, enough=32, shorten=shorten_subject),
@@ -179,7 +168,8 @@ class TimelineList(VirtualList):
             return [("", None)]
         row = timeline.rows[index]
         state = columns.state(row) or State.PENDING
-        mark, tone = _MARKS.get(state, ("!", rows.BAD))
+        judged = outcome.of(state)
+        mark, tone = judged.mark, judged.tone
         fields: dict[str, Piece] = {
             "stream": (sanitize(columns.texts[columns.stream[row]]), rows.QUIET),
             "arrow": (rows.FROM_CLIENT if columns.side(row) == CLIENT else rows.FROM_SERVER, None),
@@ -363,7 +353,11 @@ class TimelineScreen(PanelScreen[int | None]):
         state = model.index.state(row) or State.PENDING
         key = (model.generation, row, state)
         if self._known[0] != key:
-            text = "" if state in _MARKS else rows.exchange_row(model.shown(row), (0, None), 0.0).status
+            text = (
+                ""
+                if outcome.of(state).mark != "!"
+                else rows.exchange_row(model.shown(row), (0, None), 0.0).status
+            )
             self._known = key, shorten_status(text, LONG)
         return self._known[1]
 
