@@ -22,7 +22,8 @@ from mcpspy.core.protocol.listing import LISTINGS, ListingPages, joined
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import CLIENT
-from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.outcome import ASKED
 from mcpspy.core.session.session import Session
 
 CALL = "tools/call"
@@ -168,7 +169,7 @@ class ContextCollector:
             listed = pages.add_result(exchange.request, result, items)
             if listed.begins or listed.before or (server, method) not in self._lists:
                 self._lists[server, method] = joined(listed)
-        elif method in RESULTS and not exchange.is_task and exchange.state is not State.INPUT_REQUIRED:
+        elif method in RESULTS and not exchange.is_task and exchange.state not in ASKED:
             text, media = result_text(result)
             found = self._results.setdefault(("", method) if tool is None else (server, tool), _Sizes())
             found.sizes.append(size_of(text))

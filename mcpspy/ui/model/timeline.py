@@ -13,6 +13,7 @@ from typing import Any
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session import outcome
 from mcpspy.core.session.columns import FAILURE, KIND, NOTE, NOTIFICATION, REQUEST, RESULT
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.model.session_model import FAILED_STATES, IncrementalBuild, SessionModel
@@ -290,11 +291,10 @@ class Timeline:
         row, begin, end, has_failed = self._exchange(place, now)
         answer = index.answer(row)
         state = index.state(row)
-        if has_failed or state in (State.UNANSWERED, State.REFUSED):
+        tone = outcome.of(state or State.PENDING).tone
+        if has_failed:
             tone = rows.BAD
-        elif state is State.PENDING:
-            tone = rows.OPEN
-        else:
+        elif tone not in (rows.BAD, rows.OPEN):
             tone = rows.ISSUE if row in index.flaws or answer in index.flaws else rows.OK
         texts = index.texts
         named = sanitize(texts[index.method[row]]), sanitize(texts[index.subject[row]])

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import RecordingState, Summary
-from mcpspy.io.recording.session_counts import SessionCounts, is_too_large
+from mcpspy.io.recording.session_counts import is_too_large
 
 if TYPE_CHECKING:
     from mcpspy.core.query.sessions import SessionItem, SessionQuery

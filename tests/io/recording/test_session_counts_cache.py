@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.io.recording import session_counts as module
 from mcpspy.io.recording.catalog import Catalog, Sessions
-from mcpspy.io.recording.session_counts import CountCache, SessionCounter, SessionCounts, is_too_large
+from mcpspy.io.recording.session_counts import CountCache, SessionCounter, is_too_large
 from mcpspy.io.recording.writer import Writer
 from tests.io.files import EXIT, frame, write
 from tests.io.recording.test_session_counts import append, call, result

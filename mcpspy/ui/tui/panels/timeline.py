@@ -14,8 +14,9 @@ from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import State
-from mcpspy.ui.model.session_model import FAILED_STATES, SessionModel
+from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.model.timeline import TimelineModel, Track
 from mcpspy.ui.text.width import cut, pad, shorten_status, shorten_subject
 from mcpspy.ui.tui.panels.panel_screen import PanelScreen, leaving
@@ -28,19 +29,6 @@ SHORT = 60.0
 """Sessions up to this many seconds are shown whole at first; longer ones start with a page of requests."""
 
 LONG = 200
-_MARKS = {
-    State.PENDING: ("▸", rows.OPEN),
-    State.OK: (" ", rows.OK),
-    State.CLOSED: (" ", rows.OK),
-    State.INPUT_REQUIRED: ("?", rows.OPEN),
-    State.CANCELLED: ("x", rows.QUIET),
-    State.UNKNOWN: ("?", rows.QUIET),
-    State.DROPPED: ("x", rows.ISSUE),
-    State.ABANDONED: ("x", rows.QUIET),
-    State.LATE: ("x", rows.ISSUE),
-}
-"""State → mark and role; any other state is an error."""
-
 TIMELINE_COLUMNS = (
     Column("arrow", "", 1, 1, 0),
     Column("what", "request", 14, LONG, 2, enough=32, shorten=shorten_subject),
@@ -92,7 +80,8 @@ class TimelineList(VirtualList):
             return [("", None)]
         row = timeline.rows[index]
         state = columns.state(row) or State.PENDING
-        mark, tone = _MARKS.get(state, ("!", rows.BAD))
+        judged = outcome.of(state)
+        mark, tone = judged.mark, judged.tone
         fields: dict[str, Piece] = {
             "stream": (sanitize(columns.texts[columns.stream[row]]), rows.QUIET),
             "arrow": (rows.FROM_CLIENT if columns.side(row) == CLIENT else rows.FROM_SERVER, None),
@@ -359,7 +348,7 @@ class TimelineScreen(PanelScreen[int | None]):
         if self._known[0] != key:
             text = (
                 ""
-                if state not in FAILED_STATES
+                if outcome.of(state).mark != "!"
                 else rows.exchange_row(model.shown(row), (0, None), 0.0).status
             )
             self._known = key, shorten_status(text, LONG)
