@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from mcpspy.analysis.stats.quantiles import Distribution
-from mcpspy.core.session.exchange import FAILED, State
+from mcpspy.core.session.exchange import FAILED, UNANSWERED, State
 
 BY_SUBJECT = frozenset({"tools/call", "prompts/get", "resources/read"})
 """Methods that are counted by subject: the tool, prompt or resource."""
@@ -71,6 +71,11 @@ class MessageGroup:
     def errors(self) -> int:
         """Failed requests: by an error, also a late one; by `isError`; by an HTTP status."""
         return self.late_errors + sum(self.states[state] for state in FAILED)
+
+    @property
+    def unanswered(self) -> int:
+        """Requests that got no outcome."""
+        return sum(self.states[state] for state in UNANSWERED)
 
     @property
     def pending(self) -> int:

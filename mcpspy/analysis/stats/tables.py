@@ -100,6 +100,13 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
     return item
 
 
+def count_unanswered(group: MessageGroup, call: StatsCall) -> None:
+    """Count a request without a response."""
+    group.count += 1
+    group.states[call.state] += 1
+    group.sent += call.size
+
+
 class LargeMessage(NamedTuple):
     """One of the largest messages."""
 
@@ -204,10 +211,7 @@ class StatsTables:
             call.group.late_errors += answer.is_error and call.state is State.LATE
             self.answered(call, answer.at, answer.size, answer.line, is_failure=answer.is_failure)
             return
-        group = call.group
-        group.count += 1
-        group.states[call.state] += 1
-        group.sent += call.size
+        count_unanswered(call.group, call)
         if call.size > self.groups.least:
             self._add_large_request(call)
 

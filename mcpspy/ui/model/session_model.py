@@ -310,7 +310,7 @@ class IncrementalBuild:
         if self.is_replaced:
             self._restart()
         while self._processed < len(self._index):
-            begin, self._processed = self._processed, min(self._processed + PORTION, len(self._index))
+            begin, self._processed = self._processed, self._portion(self._processed)
             self._take(begin, self._processed)
             if not may_continue():
                 break
@@ -321,6 +321,10 @@ class IncrementalBuild:
         self._index: Index = self._model.index
         self._processed = 0
         self._begin()
+
+    def _portion(self, begin: int) -> int:
+        """Return the end of the rows that are taken together from `begin` on."""
+        return min(begin + PORTION, len(self._index))
 
     def _begin(self) -> None:
         raise NotImplementedError
