@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -44,6 +45,38 @@ IO_LEVELS = (
     ("mock", "forward", "listing"),
 )
 """The packages and lone modules of `io`, lowest first: each imports only from rows before its row."""
+
+
+EXTRAS = {
+    "mcpspy.analysis.metrics": "metrics",
+    "mcpspy.io.client": "oauth",
+    "mcpspy.io.forward": "mitm",
+    "mcpspy.io.http.http2_connection": "http2",
+    "mcpspy.io.lake": "lake",
+    "mcpspy.io.lake.executors": "cluster",
+    "mcpspy.io.telemetry": "otel",
+    "mcpspy.ui.agent": "agent",
+    "mcpspy.ui.api.record": "agent",
+    "mcpspy.ui.api.session": "lake",
+    "mcpspy.ui.cli.query": "lake",
+    "mcpspy.ui.pytest_plugin": "agent",
+    "mcpspy.ui.report.chart": "plot",
+    "mcpspy.ui.views.content": "images",
+}
+"""Modules and packages that may import what an extra declares → the extra."""
+
+DISTRIBUTIONS = {
+    "grpc": "grpcio",
+    "mcp_types": "mcp",
+    "opentelemetry": "opentelemetry-sdk",
+    "PIL": "pillow",
+    "re2": "google-re2",
+    "ruamel": "ruamel.yaml",
+}
+"""Modules whose names differ from those of their distributions."""
+
+OWN_PROGRAMS = frozenset({"pandas", "pytest"})
+"""Modules that are imported only for a program of the user that has them."""
 
 
 def module_name(path: Path) -> str:
@@ -208,6 +241,28 @@ def test_pure_layers_import_no_io() -> None:
         for imported in imports(module)
         # `urllib.parse` is text to text; the rest of urllib is not.
         if imported.split(".")[0] in WORLD and imported != "urllib.parse"
+    )
+
+
+@cache
+def declared(module: str) -> set[str]:
+    """Return the names of the distributions that a module may import."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [extra for name, extra in EXTRAS.items() if f"{module}.".startswith(f"{name}.")]
+    lines = [
+        *project["dependencies"],
+        *(line for e in extras for line in project["optional-dependencies"][e]),
+    ]
+    return {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in lines}
+
+
+def test_every_import_is_declared() -> None:
+    fail_for(
+        f"{module} → {name}"
+        for module in MODULES
+        for name in {imported.split(".")[0] for imported in imports(module)}
+        if name not in sys.stdlib_module_names | OWN_PROGRAMS | {"mcpspy"}
+        and DISTRIBUTIONS.get(name, name).replace("_", "-") not in declared(module)
     )
 
 

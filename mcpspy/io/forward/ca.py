@@ -109,7 +109,7 @@ def system_authorities() -> bytes:
             except OSError:  # The file does not exist on this system.
                 continue
             return data if data.endswith(b"\n") else data + b"\n"
-    import certifi  # certifi is a dependency of mitmproxy.
+    import certifi
 
     return Path(certifi.where()).read_bytes()
 

@@ -16,7 +16,7 @@ from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import recordings
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format
 from mcpspy.ui.report.contract_text import term_lines
-from mcpspy.ui.terminal import Output, warn_incomplete
+from mcpspy.ui.text.terminal import Output, warn_incomplete
 
 EPILOG = """\
 examples:

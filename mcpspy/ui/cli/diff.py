@@ -30,7 +30,7 @@ from mcpspy.io.recording.piped import STDIN
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.options import FOLDER, LAKE, describe, describe_format, old_spelling
-from mcpspy.ui.terminal import Output, warn_incomplete
+from mcpspy.ui.text.terminal import Output, warn_incomplete
 
 EPILOG = """\
 examples:

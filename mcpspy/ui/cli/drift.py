@@ -15,7 +15,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.ui.cli.options import describe_format
 from mcpspy.ui.cli.workers import adding_shown, describe_workers
-from mcpspy.ui.terminal import Output, ProgressBar
+from mcpspy.ui.text.terminal import Output, ProgressBar
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

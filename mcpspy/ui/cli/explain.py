@@ -15,7 +15,7 @@ from mcpspy.ui.cli.lint import host_profiles
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format
 from mcpspy.ui.report.explanation import explain, explanation_lines
 from mcpspy.ui.report.last_good import last_good, since_last_good
-from mcpspy.ui.terminal import Output
+from mcpspy.ui.text.terminal import Output
 
 EPILOG = """\
 examples:

@@ -33,7 +33,7 @@ from mcpspy.ui.cli.options import (
     read_unsafe_regex,
 )
 from mcpspy.ui.model.filter_items import exchange_filter, exchange_matches
-from mcpspy.ui.terminal import Output, scanned
+from mcpspy.ui.text.terminal import Output, scanned
 
 EPILOG = (
     """\

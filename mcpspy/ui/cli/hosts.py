@@ -19,7 +19,7 @@ from mcpspy.io.hosts.last_session import LastSession, SessionOutcome, SessionsBy
 from mcpspy.io.hosts.resolve import ConfigTarget, target
 from mcpspy.io.recording.redaction import RedactionOptions, display_rules
 from mcpspy.ui.cli.options import describe, describe_format
-from mcpspy.ui.terminal import Output, columns
+from mcpspy.ui.text.terminal import Output, columns
 
 if TYPE_CHECKING:
     from mcpspy.core.redact.config import RedactionRules

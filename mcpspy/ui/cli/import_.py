@@ -30,7 +30,7 @@ from mcpspy.ui.cli.options import (
     read_redaction,
 )
 from mcpspy.ui.cli.workers import create_output, describe_workers, file_size, require_folder, results
-from mcpspy.ui.terminal import Output
+from mcpspy.ui.text.terminal import Output
 
 SHOWN = 8
 """Number of sessions that an error lists."""

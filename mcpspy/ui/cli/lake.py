@@ -21,7 +21,7 @@ from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, 
 from mcpspy.ui.cli.arguments import is_folder, session_path
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
 from mcpspy.ui.cli.workers import adding_shown, describe_workers
-from mcpspy.ui.terminal import Output, ProgressBar
+from mcpspy.ui.text.terminal import Output, ProgressBar
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -37,7 +37,7 @@ from mcpspy.ui.report.lint_text import (
     statistics_lines,
     verdict,
 )
-from mcpspy.ui.terminal import Output, ProgressBar, warn_incomplete
+from mcpspy.ui.text.terminal import Output, ProgressBar, warn_incomplete
 
 if TYPE_CHECKING:
     from mcpspy.io.lake.fetch import StoredSession
@@ -300,7 +300,7 @@ def _findings(
         if query is None:
             yield from scan.findings(progress.show)
         else:
-            from mcpspy.ui.model.lint_filter import LintRowFilter
+            from mcpspy.ui.model.filter_items import LintRowFilter
 
             with closing(LintRowFilter(path, query, progress.show)) as selection:
                 for finding in scan.findings(progress.show):

@@ -19,7 +19,8 @@ from mcpspy.io.recording.catalog import Catalog, sessions_of
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, suggested_folder
 from mcpspy.ui.report.listed_session import FAILED, ListedSession, read_time
-from mcpspy.ui.terminal import Output, cells, columns
+from mcpspy.ui.text.terminal import Output, columns
+from mcpspy.ui.text.width import cells
 
 if TYPE_CHECKING:
     from mcpspy.core.query.sessions import SessionItem

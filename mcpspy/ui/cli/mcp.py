@@ -24,7 +24,7 @@ from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli.arguments import listen_address, variable_of
 from mcpspy.ui.cli.options import FOLDER, describe
 from mcpspy.ui.cli.wrap import show_diff
-from mcpspy.ui.terminal import Output
+from mcpspy.ui.text.terminal import Output
 
 EPILOG = """\
 examples:

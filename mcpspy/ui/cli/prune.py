@@ -21,7 +21,7 @@ from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of, headers, read_header_of
 from mcpspy.io.settings import config_file, sessions_folder, table
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, read_size
-from mcpspy.ui.terminal import Output, columns
+from mcpspy.ui.text.terminal import Output, columns
 
 EPILOG = """\
 examples:

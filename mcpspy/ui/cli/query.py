@@ -24,7 +24,8 @@ from mcpspy.io.extras import require
 from mcpspy.io.recording.atomic import save
 from mcpspy.ui.cli.arguments import filter_errors
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format
-from mcpspy.ui.terminal import Output, cells, columns
+from mcpspy.ui.text.terminal import Output, columns
+from mcpspy.ui.text.width import cells
 
 if TYPE_CHECKING:
     from mcpspy.io.lake.query import Adding, LakeConnection, Results

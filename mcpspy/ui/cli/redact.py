@@ -24,7 +24,7 @@ from mcpspy.io.recording.redaction import STDOUT, RedactionOptions, clean, prepa
 from mcpspy.ui.cli.arguments import is_folder
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
 from mcpspy.ui.cli.workers import create_output, describe_workers, file_size, require_folder, results
-from mcpspy.ui.terminal import Output, columns
+from mcpspy.ui.text.terminal import Output, columns
 
 EPILOG = """\
 examples:

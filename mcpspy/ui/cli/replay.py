@@ -47,7 +47,7 @@ from mcpspy.ui.cli.options import (
 from mcpspy.ui.cli.replay_load import FORMATS, LoadTest, describe_load, read_gate, read_load
 from mcpspy.ui.model.filter_items import exchange_item
 from mcpspy.ui.report import load_text
-from mcpspy.ui.terminal import Output, StatusLine
+from mcpspy.ui.text.terminal import Output, StatusLine
 
 if TYPE_CHECKING:
     from mcpspy.io.client import ServerTarget

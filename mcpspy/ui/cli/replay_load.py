@@ -16,7 +16,7 @@ from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli.diff import STDOUT, write_report
 from mcpspy.ui.cli.options import finite, time_limit
 from mcpspy.ui.report import load_text
-from mcpspy.ui.terminal import Output, StatusLine
+from mcpspy.ui.text.terminal import Output, StatusLine
 
 if TYPE_CHECKING:
     from mcpspy.io.replay import LoadOptions, ReplayOptions, ReplayRun

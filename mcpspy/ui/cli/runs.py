@@ -16,7 +16,7 @@ from mcpspy.io.recording.runs import recorded_runs
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format
 from mcpspy.ui.report import run_json
 from mcpspy.ui.report.listed_session import ListedSession
-from mcpspy.ui.terminal import Output, columns
+from mcpspy.ui.text.terminal import Output, columns
 
 EPILOG = """\
 examples:

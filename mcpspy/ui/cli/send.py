@@ -24,7 +24,7 @@ from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.arguments import read_parameters
 from mcpspy.ui.cli.options import FOLDER, describe, describe_format, time_limit
 from mcpspy.ui.model.body import pretty
-from mcpspy.ui.terminal import Output, columns
+from mcpspy.ui.text.terminal import Output, columns
 
 TAKES_OPTIONS_ANYWHERE = True
 

@@ -42,8 +42,8 @@ from mcpspy.ui.cli.options import (
 )
 from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
 from mcpspy.ui.model.filter_items import ChangeItem
-from mcpspy.ui.shorten import elide, shorten_subject
-from mcpspy.ui.terminal import Output, columns, pad, warn_incomplete
+from mcpspy.ui.text.terminal import Output, columns, warn_incomplete
+from mcpspy.ui.text.width import elide, pad, shorten_subject
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding

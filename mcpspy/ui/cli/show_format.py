@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mcpspy.analysis import rows
 from mcpspy.analysis.export import columns
 from mcpspy.analysis.export.base import dumps, fragment
+from mcpspy.core.counted import counted
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.redact.placeholder import PLACEHOLDER
@@ -21,7 +22,8 @@ from mcpspy.core.session.session import Change, Session
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.show_layout import Widths, heads, message_line, needs, note_line, widths
 from mcpspy.ui.model.body import pretty
-from mcpspy.ui.terminal import Output, cells, warn_incomplete
+from mcpspy.ui.text.terminal import Output, warn_incomplete
+from mcpspy.ui.text.width import cells
 
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding
@@ -219,13 +221,13 @@ class TextFormatter:
             f"{self._shown} of {len(session.changes)} lines" if self._is_filtered else "",
             f"{clients} → {session.server or '?'}" if clients else "",
             f"protocol {session.revision_text}" if session.revision_text else "",
-            _count(len(session.exchanges), "request"),
+            counted(len(session.exchanges), "request"),
             f"{session.failed} failed",
             f"{len(unanswered)} unanswered" if unanswered else "",
-            _count(self._issues, "protocol issue") if self._issues else "",
-            _count(findings, "finding") if findings else "",
-            f"{_count(self._redacted, 'value')} redacted" if self._redacted else "",
-            f"{_count(self._hidden, 'HTTP note')} hidden (--http)" if self._hidden else "",
+            counted(self._issues, "protocol issue") if self._issues else "",
+            counted(findings, "finding") if findings else "",
+            f"{counted(self._redacted, 'value')} redacted" if self._redacted else "",
+            f"{counted(self._hidden, 'HTTP note')} hidden (--http)" if self._hidden else "",
             {RecordingState.LIVE: "live", RecordingState.DIED: "died (no exit note)"}.get(recording.state, "")
             or rows.ending(session.exit),
         )
@@ -244,10 +246,6 @@ class TextFormatter:
                 f"incomplete last line skipped ({recording.torn} bytes): mcpspy was stopped while writing it",
                 rows.ISSUE,
             )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def own_cells(extension: Extension, change: Change) -> Iterator[tuple[str, str]]:

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from mcpspy.analysis.rows import NO_DIRECTION, Row
-from mcpspy.ui.shorten import LONGEST_ID, elide, shorten_status, shorten_subject, tail
-from mcpspy.ui.terminal import cells, cut, pad
+from mcpspy.ui.text.width import LONGEST_ID, cells, cut, elide, pad, shorten_status, shorten_subject, tail
 
 ROOMY = 80
 """Columns of a terminal from which on the gap between two columns is two wide."""
@@ -129,10 +128,10 @@ def message_line(row: Row, stream: str, widths: Widths, own: Iterable[tuple[str,
     if widths.id and not beside:
         parts.append(pad(tail(row.id, widths.id), widths.id))
     if widths.latency:
-        parts.append(pad(row.latency, -widths.latency))
+        parts.append(pad(row.latency, widths.latency, right=True))
     if widths.size:
-        parts.append(pad(row.size, -widths.size))
-    parts += [pad(cut(text, width), width) for text, width in own]
+        parts.append(pad(row.size, widths.size, right=True))
+    parts += [pad(text, width) for text, width in own]
     parts.append(_status(row, widths))
     return (" " * widths.gap).join(parts).rstrip()
 
@@ -153,7 +152,9 @@ def heads(widths: Widths, own: Iterable[tuple[str, int]] = ()) -> str:
 
 def _start(time: str, stream: str, arrow: str, widths: Widths) -> str:
     name, mark, number = stream.partition(" #")
-    name = pad(cut(name, max(widths.stream - cells(mark + number), 1)) + mark + number, -widths.stream)
+    name = pad(
+        cut(name, max(widths.stream - cells(mark + number), 1)) + mark + number, widths.stream, right=True
+    )
     shown = f"{name} {arrow or ' '}" if widths.stream else arrow or " "
     return f"{time:>{widths.time}}{' ' * widths.gap}{shown}"
 

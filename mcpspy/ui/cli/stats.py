@@ -17,10 +17,10 @@ from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
 from mcpspy.ui.cli.workers import describe_workers, file_size, results
-from mcpspy.ui.report.stats_format import GLYPHS, BarStyle, CountedSession
-from mcpspy.ui.report.stats_scan import count_session
+from mcpspy.ui.report.stats_format import CountedSession, count_session
 from mcpspy.ui.report.stats_table import SORTS, TableStyle
-from mcpspy.ui.terminal import Output, warn_incomplete
+from mcpspy.ui.text.numbers import GLYPHS, BarStyle
+from mcpspy.ui.text.terminal import Output, warn_incomplete
 
 EPILOG = """\
 examples:

@@ -24,7 +24,7 @@ from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.options import FOLDER, describe, time_limit
 from mcpspy.ui.report import diff_text
 from mcpspy.ui.report.lint_scan import visible
-from mcpspy.ui.terminal import Output
+from mcpspy.ui.text.terminal import Output
 
 if TYPE_CHECKING:
     from mcpspy.core.recording.decode import Header

@@ -15,7 +15,7 @@ from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.ui.cli.options import describe
-from mcpspy.ui.terminal import ProgressBar
+from mcpspy.ui.text.terminal import ProgressBar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

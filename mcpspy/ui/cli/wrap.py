@@ -24,7 +24,7 @@ from mcpspy.io.hosts.resolve import ConfigTarget, command_line, find, is_tempora
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.options import describe
-from mcpspy.ui.terminal import Output
+from mcpspy.ui.text.terminal import Output
 
 LOCK = "mcp.lock"
 """The lockfile of wrapped servers, in the folder of their sessions."""

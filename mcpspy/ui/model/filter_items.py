@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 
 from mcpspy.analysis.rows import row
 from mcpspy.core.protocol.message import Failure, Request, Result
@@ -12,6 +13,8 @@ from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import FAILURE, NOTE, REQUEST, RESULT, RowKind
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
+from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.io.recording.scan import LineReader, RecordingScan
 from mcpspy.ui.model.session_model import SessionModel
 
 
@@ -262,3 +265,34 @@ class RowItem:
             at = index.pair(row) if self.exchanges and kind is RowKind.REQUEST else row
             at = at if at is not None and index.kind(at) is _HOLDS[member] else None
         return b"" if at is None else self._log.data(at)
+
+
+class LintRowFilter:
+    """Selects lint findings by a filter. It needs outcomes of requests, so it reads the recording first."""
+
+    def __init__(self, path: Path, query: Query, show: Callable[[int, int], None]) -> None:
+        """Read the recording; `show` is called with the bytes read and the total."""
+        recording, lines = Recording(path), LineReader()
+        is_live = recording.state is RecordingState.LIVE
+        log = SessionModel(recording.header, lines.read)
+        scan, part = RecordingScan(path), None
+        for block in scan:
+            if block.path != part:
+                part = block.path
+                log.begin_part(lines.begin_part(part))
+            log.add_lines(block.lines, block.offset)
+            show(scan.read, scan.size)
+        if not is_live:
+            log.end()
+        query.end = log.index.last_at
+        self._query = query
+        self._item = RowItem(log, exchanges=False)
+        self._count = len(log)
+        self._lines = lines
+
+    def has(self, number: int) -> bool:
+        self._item.row = number
+        return number < self._count and self._query.matches(self._item)
+
+    def close(self) -> None:
+        self._lines.close()

@@ -22,7 +22,7 @@ from mcpspy.io.recording.scan import LineBlock
 from mcpspy.io.recording.tail import RESTARTED, follow_lines
 from mcpspy.ui.model.session_loader import PORTION, SessionLoader
 from mcpspy.ui.model.session_model import SessionModel
-from mcpspy.ui.time_format import began
+from mcpspy.ui.text.time_format import began
 
 HTTP_NUMBERS = 1 << 20
 """Offset between files for the numbers of HTTP exchanges, which begin at 1 in every file."""

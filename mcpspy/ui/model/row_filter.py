@@ -20,9 +20,9 @@ from mcpspy.core.query.parser import Query, parse
 from mcpspy.core.session.columns import FAILURE, NOTE, NOTIFICATION, REQUEST, RESULT
 from mcpspy.core.session.rule_notes import RULE
 from mcpspy.ui.model.filter_items import RowItem
-from mcpspy.ui.model.oauth_flow import OAUTH, FlowRows
+from mcpspy.ui.model.notes import OAUTH, FlowRows
 from mcpspy.ui.model.session_model import SessionModel
-from mcpspy.ui.time_format import Cycle
+from mcpspy.ui.text.time_format import Cycle
 
 PORTION = 512
 """Rows filtered between two checks of the clock; a tenth of that if message text has to be read."""

@@ -18,7 +18,7 @@ from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
 from mcpspy.io.recording.scan import LineBlock, LineReader, RecordingScan
 from mcpspy.io.recording.tail import RESTARTED, follow_lines
 from mcpspy.ui.model.session_model import SessionModel
-from mcpspy.ui.time_format import began
+from mcpspy.ui.text.time_format import began
 
 PORTION = 256
 """Lines read per turn of the event loop, about 2 ms. Handling a key takes several turns."""

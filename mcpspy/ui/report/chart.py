@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
-from mcpspy.ui.terminal import cut
+from mcpspy.ui.text.width import cut
 
 MOST = 10_000
 """Maximum number of points per series."""

@@ -13,7 +13,7 @@ from mcpspy.analysis.export.csv import cell
 from mcpspy.analysis.load import PERCENTILES, GateTerm, Histogram, LoadGate, LoadInterval, LoadResult, merged
 from mcpspy.analysis.rows import duration
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.terminal import columns
+from mcpspy.ui.text.terminal import columns
 
 WIDTHS = (34, -7, -7, *(-8,) * 5, -9)
 

@@ -10,8 +10,9 @@ from mcpspy.analysis.stats import MessageGroup, merged
 from mcpspy.analysis.stats.group import BY_SUBJECT, GroupKind
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.ui.report import stats_table
-from mcpspy.ui.report.stats_format import CountedSession, arrow, ending, method, share, span, subject
-from mcpspy.ui.terminal import cells, cut
+from mcpspy.ui.report.stats_format import CountedSession, arrow, ending, method, subject
+from mcpspy.ui.text.numbers import share, span
+from mcpspy.ui.text.width import cells, cut
 
 Lines = Iterator[tuple[str, str | None]]
 

@@ -13,7 +13,8 @@ from mcpspy.analysis.context import ContextReport, Size, share, total
 from mcpspy.analysis.export.markdown import code_span
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.terminal import cells, columns, cut
+from mcpspy.ui.text.terminal import columns
+from mcpspy.ui.text.width import cells, cut
 
 Lines = Iterator[tuple[str, str | None]]
 

@@ -1,8 +1,10 @@
-"""Texts and bars for the statistics of one or several sessions. All text is sanitized here."""
+"""The statistics of a recording in its current state, and their texts. All text is sanitized here."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
 from typing import NamedTuple
 
 from mcpspy.analysis import rows
@@ -10,6 +12,8 @@ from mcpspy.analysis.stats import MessageGroup, StatsCollector
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
+from mcpspy.io.recording.scan import LineBlock
+from mcpspy.ui.text.terminal import scanned
 
 
 class CountedSession(NamedTuple):
@@ -19,24 +23,24 @@ class CountedSession(NamedTuple):
     paths: tuple[str, ...]
 
 
-def span(seconds: float) -> str:
-    """Return a time span in six columns: `850µs`, `12.1ms`, `1.25s`, `2m05s`."""
-    if seconds < 0.9995e-3:
-        return f"{seconds * 1e6:.0f}µs"
-    if seconds < 0.9995:
-        return f"{_three(seconds * 1e3)}ms"
-    return f"{_three(seconds)}s" if seconds < 59.95 else rows.duration(max(seconds, 60.0))
+def count_session(path: Path, title: str, stats: StatsCollector, *, is_live: bool) -> CountedSession:
+    """Return the statistics of a whole recording, with a progress bar while it is read."""
+    with closing(scanned(path, is_live=is_live)) as blocks:
+        return counted_session(title, blocks, stats, is_live=is_live)
 
 
-def _three(number: float) -> str:
-    return f"{number:.2f}" if number < 9.995 else f"{number:.1f}" if number < 99.95 else f"{number:.0f}"
-
-
-def share(part: float, whole: float) -> str:
-    """Return a percentage: `0 %`, `< 1 %`, `12 %`."""
-    if part <= 0 or whole <= 0:
-        return "0 %"
-    return "< 1 %" if part / whole < 0.01 else f"{part / whole:.0%}".replace("%", " %")
+def counted_session(
+    title: str, blocks: Iterable[LineBlock], stats: StatsCollector, *, is_live: bool
+) -> CountedSession:
+    """Return the statistics of these lines. `is_live` is the state before the first block was read."""
+    parts: list[Path] = []
+    for block in blocks:
+        if block.path not in parts:
+            parts.append(block.path)
+            stats.begin_part()
+        stats.add_lines(block.lines)
+    stats.finish(is_over=not is_live)
+    return CountedSession(sanitize(title), stats, is_live, tuple(map(str, parts)))
 
 
 def head(counted: CountedSession) -> list[str]:
@@ -82,32 +86,3 @@ def subject(group: MessageGroup) -> str:
 
 def arrow(side: str) -> str:
     return rows.FROM_CLIENT if side == CLIENT else rows.FROM_SERVER
-
-
-_EIGHTHS = " ▏▎▍▌▋▊▉"
-_LEVELS = "▁▂▃▄▅▆▇█"
-_PLAIN_LEVELS = "_.-=+*%#"
-
-GLYPHS = _EIGHTHS + _LEVELS
-"""Characters that the encoding of the terminal must support."""
-
-
-class BarStyle:
-    """Small bar charts in text: eighths of a block, or ASCII for terminals without block characters."""
-
-    def __init__(self, *, plain: bool = False) -> None:
-        self._plain = plain
-
-    def bar(self, share: float, width: int) -> str:
-        """Return a bar of at most `width` columns; a share above 0 is always visible."""
-        share = min(max(share, 0.0), 1.0)
-        if self._plain:
-            return "#" * max(round(share * width), share > 0)
-        eighths = max(round(share * width * 8), share > 0)
-        return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-
-    def profile(self, values: Sequence[int]) -> str:
-        """Return one column per value, relative to the largest; a blank for 0."""
-        levels = _PLAIN_LEVELS if self._plain else _LEVELS
-        most = max(values, default=0)
-        return "".join(levels[(value * len(levels) - 1) // most] if value else " " for value in values)

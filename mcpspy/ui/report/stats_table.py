@@ -9,8 +9,9 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.stats import Durations, MessageGroup, merged
 from mcpspy.analysis.stats.group import BY_SUBJECT
 from mcpspy.core.session.exchange import UNANSWERED, State
-from mcpspy.ui.report.stats_format import BarStyle, method, span, subject
-from mcpspy.ui.terminal import cells, cut
+from mcpspy.ui.report.stats_format import method, subject
+from mcpspy.ui.text.numbers import BarStyle, span
+from mcpspy.ui.text.width import cells, cut
 
 NARROWEST, WIDEST = 14, 60
 

@@ -10,7 +10,8 @@ from mcpspy.analysis.stats.group import GroupKind
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.report import stats_table
-from mcpspy.ui.report.stats_format import BarStyle, CountedSession, arrow, head, share, span, states
+from mcpspy.ui.report.stats_format import CountedSession, arrow, head, states
+from mcpspy.ui.text.numbers import BarStyle, share, span
 
 Lines = Iterator[tuple[str, str | None]]
 

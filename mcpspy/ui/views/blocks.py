@@ -14,11 +14,12 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
-from mcpspy.analysis.rows import BAD, QUIET, size
+from mcpspy.analysis.rows import BAD, QUIET
 from mcpspy.core.jsontools import string
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.protocol.spec import error_name
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
+from mcpspy.ui.text.numbers import byte_size
 from mcpspy.ui.views.content import MAX_CONTENT, Content, Piece
 
 HEAD = 1 << 16
@@ -33,12 +34,6 @@ def describe_binary(kind: str, data: bytes) -> str:
     text = f"{kind or 'unknown type'}, {byte_size(len(data) * 3 // 4 - blanks)}"
     found = dimensions(head(data))
     return f"{text}, {found[0]}x{found[1]}" if found else text
-
-
-def byte_size(count: int) -> str:
-    """Return a number of bytes with its unit: `312 B`, `12.3 kB`."""
-    short = size(count)
-    return f"{short[:-1]} {short[-1]}B" if short[-1] in "kMG" else f"{short} B"
 
 
 def head(data: bytes) -> bytes:

@@ -31,7 +31,7 @@ from mcpspy.ui.lint_settings import LintSettings
 from mcpspy.ui.report import diff_json, stats_context, stats_json
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan
 from mcpspy.ui.report.listed_session import FAILED, ListedSession
-from mcpspy.ui.report.stats_scan import counted_session
+from mcpspy.ui.report.stats_format import counted_session
 
 LARGEST = 10
 """Number of largest messages in the statistics."""

@@ -24,11 +24,10 @@ from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.ui.model.filter_items import RowItem
 from mcpspy.ui.model.merged_loader import MergedLoader
-from mcpspy.ui.model.oauth_flow import flow_steps
+from mcpspy.ui.model.notes import flow_steps, trust_differences, trust_note
 from mcpspy.ui.model.row_filter import FilteredView, SortOrder, ViewOptions
 from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.model.timeline import PARTS, Timeline
-from mcpspy.ui.model.trust_notes import trust_differences, trust_note
 from mcpspy.ui.views.content import PENDING, Piece
 from mcpspy.ui.views.extension import MAX_EXCHANGE, Extension
 

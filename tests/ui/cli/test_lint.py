@@ -16,7 +16,7 @@ import pytest
 
 from mcpspy.ui.cli import lint
 from mcpspy.ui.cli.main import main
-from mcpspy.ui.terminal import ProgressBar
+from mcpspy.ui.text.terminal import ProgressBar
 
 Make = Callable[..., Path]
 

@@ -16,7 +16,7 @@ from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.main import main
 from mcpspy.ui.cli.show import read_width
 from mcpspy.ui.cli.show_layout import Widths, widths
-from mcpspy.ui.shorten import shorten_status
+from mcpspy.ui.text.width import shorten_status
 
 Make = Callable[..., Path]
 

@@ -6,9 +6,9 @@ import pytest
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.stats.group import GroupKind
-from mcpspy.ui.report.stats_format import BarStyle
 from mcpspy.ui.report.stats_table import SORTS, TableRow, TableStyle, lines, methods
-from mcpspy.ui.terminal import cells
+from mcpspy.ui.text.numbers import BarStyle
+from mcpspy.ui.text.width import cells
 from tests.analysis.stats.talking import Talk
 
 

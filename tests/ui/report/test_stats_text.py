@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from mcpspy.ui.report.stats_format import BarStyle, CountedSession
+from mcpspy.ui.report.stats_format import CountedSession
 from mcpspy.ui.report.stats_table import TableStyle
 from mcpspy.ui.report.stats_text import BOUNDS, terminal
+from mcpspy.ui.text.numbers import BarStyle
 from tests.analysis.stats.talking import Talk
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.views.blocks import byte_size, describe_binary, dimensions, head
+from mcpspy.ui.text.numbers import byte_size
+from mcpspy.ui.views.blocks import describe_binary, dimensions, head
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\x02"
 GIF = b"GIF89a" + struct.pack("<HH", 640, 480)

@@ -18,10 +18,11 @@ from typing import NamedTuple
 
 from mcpspy.core.sanitize import sanitize_bytes
 from mcpspy.ui.model.body import GROWTH, is_plain
+from mcpspy.ui.text.width import cut, steady, wrap
 from mcpspy.ui.tui.detail.document import Section
 from mcpspy.ui.tui.detail.json_view import StyledSpan, over, pieces, redacted
 from mcpspy.ui.tui.detail.search import Search
-from mcpspy.ui.tui.widgets.columns import Piece, cut, steady, wrap
+from mcpspy.ui.tui.widgets.columns import Piece
 
 MOST = 10_000
 """Maximum wide lines to measure and wrap; if JSON has more, each is cut to one row."""

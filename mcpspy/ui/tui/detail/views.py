@@ -11,12 +11,13 @@ from typing import TypeAlias
 
 from mcpspy.core.jsontools import string
 from mcpspy.ui.model.body import BodyLines
+from mcpspy.ui.text.numbers import byte_size
 from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
 from mcpspy.ui.tui.detail.json_view import Folds, StyledSpan, pointer, sanitize_lines, spans, value
 from mcpspy.ui.tui.detail.layout import LineSplit
 from mcpspy.ui.tui.detail.markdown import Markdown
 from mcpspy.ui.tui.widgets.columns import Piece
-from mcpspy.ui.views.blocks import JSON, blocks, byte_size, describe_binary, dimensions, head
+from mcpspy.ui.views.blocks import JSON, blocks, describe_binary, dimensions, head
 from mcpspy.ui.views.content import Content, Line
 
 Render: TypeAlias = Callable[[Content], Sequence[Line] | None]

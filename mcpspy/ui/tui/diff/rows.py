@@ -14,8 +14,9 @@ from rich.cells import cell_len
 from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
 from mcpspy.ui.report import diff_text
+from mcpspy.ui.text.width import cut, cut_middle
 from mcpspy.ui.tui.detail.json_view import StyledSpan, pieces, redacted
-from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, cut, cut_middle, fitted
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, fitted
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
 
 TONES = {

@@ -29,9 +29,10 @@ from mcpspy.ui.model.interface import (
     recent_pages,
 )
 from mcpspy.ui.model.session_model import SessionModel
+from mcpspy.ui.text.width import wrap
 from mcpspy.ui.tui.detail.layout import FOLDED, OPEN
 from mcpspy.ui.tui.panels.panel_screen import PanelScreen, leaving
-from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, wrap
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
 
 LONG = 4000

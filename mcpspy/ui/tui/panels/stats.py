@@ -11,8 +11,9 @@ from mcpspy.analysis import rows
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.model.statistics import Origin, StatsGroup, StatsModel
+from mcpspy.ui.text.width import cut_middle
 from mcpspy.ui.tui.panels.panel_screen import PanelScreen, leaving
-from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, cut_middle
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 LONG = 400

@@ -24,8 +24,9 @@ from mcpspy.ui.model.body import BodyLines
 from mcpspy.ui.model.row_filter import KINDS_OF_PROBLEMS, STDERR, FilteredView, SortOrder
 from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.model.session_model import RowFinding, SessionModel
+from mcpspy.ui.text.width import cut, steady
 from mcpspy.ui.tui.widgets.base import SplitLine
-from mcpspy.ui.tui.widgets.columns import Piece, cut, steady
+from mcpspy.ui.tui.widgets.columns import Piece
 
 BETWEEN = " · "
 

@@ -18,11 +18,11 @@ from mcpspy.core.session.exchange import MAY_CHANGE, Exchange, State
 from mcpspy.ui.model.intercept_connection import HeldMessage
 from mcpspy.ui.model.row_filter import FilteredView
 from mcpspy.ui.model.session_loader import SessionLoader
-from mcpspy.ui.shorten import shorten_status
-from mcpspy.ui.time_format import TimeFormat, bar, began, shown, width
+from mcpspy.ui.text.time_format import TimeFormat, bar, began, shown, width
+from mcpspy.ui.text.width import cells, shorten_status
 from mcpspy.ui.tui.intercept.labels import cell
 from mcpspy.ui.tui.session.labels import SEVERITY_ROLES
-from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, SERVER, Column, Piece, PlacedColumn, cells
+from mcpspy.ui.tui.widgets.columns import EXCHANGES, MESSAGES, SERVER, Column, Piece, PlacedColumn
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 from mcpspy.ui.views.extension import MAX_EXCHANGE
 

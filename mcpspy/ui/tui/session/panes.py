@@ -12,11 +12,10 @@ from textual.timer import Timer
 
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.model.oauth_flow import oauth_flow
+from mcpspy.ui.model.notes import oauth_flow, trust_differences, trust_note
 from mcpspy.ui.model.row_filter import FilteredView
 from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.model.session_model import SessionModel
-from mcpspy.ui.model.trust_notes import trust_differences, trust_note
 from mcpspy.ui.tui.detail.document import Document, DocumentPart
 from mcpspy.ui.tui.detail.pane import DetailPane
 from mcpspy.ui.tui.session.labels import content, headers, last_stderr, message_header, replacement

@@ -20,8 +20,9 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.io.recording.session_counts import SessionCounts, is_too_large
 from mcpspy.io.settings import sessions_folder
+from mcpspy.ui.text.width import pad
 from mcpspy.ui.tui.session.labels import GLYPHS, TONES, moment
-from mcpspy.ui.tui.widgets.columns import SESSIONS, Column, Piece, PlacedColumn, pad
+from mcpspy.ui.tui.widgets.columns import SESSIONS, Column, Piece, PlacedColumn
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 UNKNOWN = "…"

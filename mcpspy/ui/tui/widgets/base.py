@@ -21,7 +21,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from mcpspy.core.regex import AllowUnsafe
-from mcpspy.ui.tui.widgets.columns import Piece, cells, fitted, steady
+from mcpspy.ui.text.width import cells, steady
+from mcpspy.ui.tui.widgets.columns import Piece, fitted
 
 
 def allows_unsafe(widget: Widget) -> AllowUnsafe:

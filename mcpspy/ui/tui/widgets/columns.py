@@ -1,112 +1,14 @@
-"""Text of known width, and the layout of columns on a line. Pure.
-
-`steady` replaces joining and invisible characters first: terminals disagree on
-their width, and one wrong width shifts everything to its right.
-"""
+"""The layout of columns on a line. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from rich.cells import cell_len, get_character_cell_size
-
-from mcpspy.ui.shorten import LONGEST_ID, elide, shorten_subject, tail
+from mcpspy.ui.text.width import LONGEST_ID, cells, cut, elide, pad, shorten_subject, steady, tail
 
 Piece = tuple[str, str | None]
 """Text and its role."""
-
-ELLIPSIS = "…"
-
-_INVISIBLE = (
-    0x00AD,  # Soft hyphen.
-    0x034F,
-    0x115F,
-    0x1160,
-    *range(0x180B, 0x1810),
-    *range(0x200B, 0x200E),  # Zero width space, non-joiner, joiner.
-    *range(0x2060, 0x2066),
-    *range(0x206A, 0x2070),
-    0x3164,
-    *range(0xFE00, 0xFE0E),
-    0xFFA0,
-    *range(0xFFF9, 0xFFFC),
-    *range(0xE0000, 0xE0080),  # Tags: invisible ASCII.
-    *range(0xE0100, 0xE01F0),
-)
-
-_STEADY: dict[int, str | None] = {
-    **{n: f"\\u{n:04x}" if n < 0x10000 else f"\\U{n:08x}" for n in _INVISIBLE},
-    0xFE0E: None,  # Selectors of text or emoji style: removed, as they shift columns and carry no information.
-    0xFE0F: None,
-}
-
-
-def steady(text: str) -> str:
-    return text if text.isascii() else text.translate(_STEADY)
-
-
-def cells(text: str) -> int:
-    return len(text) if text.isascii() else cell_len(text)
-
-
-def fit(text: str, start: int, width: int) -> int:
-    """Return the index up to which text from `start` fits into `width` columns."""
-    if text.isascii():
-        return min(len(text), start + width)
-    for index in range(start, len(text)):
-        width -= get_character_cell_size(text[index])
-        if width < 0:
-            return index
-    return len(text)
-
-
-def cut(text: str, width: int) -> str:
-    """Return at most `width` columns of a text, with an ellipsis if it is cut."""
-    if width <= 0:
-        return ""
-    if len(text) <= width * 4 and cells(text) <= width:
-        return text
-    return text[: fit(text[: width * 4], 0, width - 1)] + ELLIPSIS
-
-
-def cut_middle(text: str, width: int) -> str:
-    """Return a text cut in the middle: `notifications/resources/updated` is recognised by its end."""
-    if width < 8 or not text.isascii() or len(text) <= width:
-        return cut(text, width)
-    tail = len(text) - text.find("/") if "/" in text else width
-    head = width - 1 - tail if tail + 4 <= width else width // 3
-    return text[:head] + ELLIPSIS + text[len(text) - (width - head - 1) :]
-
-
-def pad(text: str, width: int, *, right: bool = False) -> str:
-    """Return exactly `width` columns: the text cut or padded."""
-    if text.isascii() and len(text) <= width:
-        return text.rjust(width) if right else text.ljust(width)
-    text = cut(text, width)
-    room = " " * (width - cells(text))
-    return room + text if right else text + room
-
-
-def wrap(text: str, width: int, hang: int = 0) -> list[tuple[int, int]]:
-    """Return the spans of a text's rows; all rows after the first are `hang` columns narrower.
-
-    A row breaks after a space if there is one in its second half.
-    """
-    rows: list[tuple[int, int]] = []
-    start = 0
-    while True:
-        end = max(fit(text, start, width), start + 1)
-        if end >= len(text):
-            rows.append((start, len(text)))
-            return rows
-        blank = text.rfind(" ", start + width // 2, end)
-        if blank > start:
-            end = blank + 1
-        rows.append((start, end))
-        if len(rows) == 1:
-            width = max(width - hang, 1)
-        start = end
 
 
 class Column(NamedTuple):
@@ -218,7 +120,7 @@ def fitted(pieces: Sequence[Piece], width: int) -> list[Piece]:
     kept: list[Piece] = []
     left = [(shown, role) for text, role in pieces if (shown := steady(text))]
     for place, (text, role) in enumerate(left, 1):
-        wide = cell_len(text)
+        wide = cells(text)
         if wide > width or (wide == width and place < len(left)):
             # A piece that fills the line still needs a column for the ellipsis.
             return [*kept, (cut(f"{text} ", width), role)] if width > 0 else kept

@@ -16,19 +16,9 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
 
+from mcpspy.ui.text.width import cells, cut, steady
 from mcpspy.ui.tui.widgets.base import LineScrollView
-from mcpspy.ui.tui.widgets.columns import (
-    Column,
-    Piece,
-    PlacedColumn,
-    cells,
-    cut,
-    gap_at,
-    heading,
-    joined,
-    share,
-    steady,
-)
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, gap_at, heading, joined, share
 
 SELECTED = "▸"
 """Mark of the row under the cursor, for terminals that do not show colours."""

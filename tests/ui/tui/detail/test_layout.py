@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from mcpspy.ui.model.body import BodyLines
+from mcpspy.ui.text.width import steady
 from mcpspy.ui.tui.detail import layout as layout_module
 from mcpspy.ui.tui.detail.document import Section
 from mcpspy.ui.tui.detail.layout import LineSplit, RowLayout
 from mcpspy.ui.tui.detail.search import SearchQuery
 from mcpspy.ui.tui.detail.views import json_section, text_section
-from mcpspy.ui.tui.widgets.columns import steady
 from tests.ui.tui.detail.test_json_view import VALUES, body_of
 
 HEAD = [("a head that is longer than most", "title"), ("", None)]

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from mcpspy.core.sanitize import sanitize_bytes
+from mcpspy.ui.text.width import steady
 from mcpspy.ui.tui.detail import layout
 from mcpspy.ui.tui.detail.layout import LineSplit
-from mcpspy.ui.tui.widgets.columns import steady
 
 DATA = st.binary(max_size=200) | st.text(max_size=80).map(lambda text: text.encode("utf-8", "replace"))
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from mcpspy.ui.model.body import BodyLines, pretty
+from mcpspy.ui.text.width import steady
 from mcpspy.ui.tui.detail.layout import FOLDED, OPEN, PagePosition, TextPage
 from mcpspy.ui.tui.detail.views import json_section, text_section
-from mcpspy.ui.tui.widgets.columns import steady
 
 SECTIONS = [
     json_section([("request", "title")], b'{"a":[1],"b":2}'),

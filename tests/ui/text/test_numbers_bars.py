@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.ui.report.stats_format import GLYPHS, BarStyle
+from mcpspy.ui.text.numbers import GLYPHS, BarStyle
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcpspy.ui.model.timeline import Track
-from mcpspy.ui.tui.panels.tracks import FAILURE, track_cells, track_label
+from mcpspy.ui.tui.panels.timeline import FAILURE, track_cells, track_label
 from tests.io.files import frame, note, write
 from tests.ui.tui.conftest import Opened
 

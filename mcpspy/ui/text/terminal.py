@@ -11,7 +11,6 @@ import os
 import shutil
 import sys
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Self
@@ -20,6 +19,7 @@ from mcpspy.analysis import rows
 from mcpspy.core.redact.placeholder import TEXT_PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.scan import LineBlock, RecordingScan, no_collection
+from mcpspy.ui.text.width import cells, cut, pad
 
 _TONES = {rows.OK: "32", rows.BAD: "31", rows.OPEN: "33", rows.QUIET: "2", rows.ISSUE: "35"}
 
@@ -113,37 +113,12 @@ def warn_incomplete(path: object, torn: int) -> None:
         sys.stderr.write(sanitize(f"mcpspy: {path}: incomplete last line skipped ({torn} bytes)") + "\n")
 
 
-def columns(cells: Sequence[str], widths: Sequence[int]) -> str:
+def columns(row: Sequence[str], widths: Sequence[int]) -> str:
     """Return cells padded to widths; a negative width aligns right; 0 leaves the cell unchanged."""
-    return "  ".join(pad(cell, width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-
-
-def cells(text: str) -> int:
-    """Return the number of columns that a text takes on a terminal."""
-    if text.isascii() or text.translate(_PLAIN).isascii():
-        return len(text)
-    from rich.cells import cell_len  # Takes 14 ms, and most text does not need it.
-
-    return cell_len(text)
-
-
-def cut(text: str, width: int) -> str:
-    """Return at most `width` columns of a text, with an ellipsis if it was cut."""
-    if cells(text) <= width:
-        return text
-    end = bisect_right(range(len(text) + 1), width - 1, key=lambda end: cells(text[:end])) - 1
-    return text[: max(end, 0)] + "…"
-
-
-def pad(text: str, width: int) -> str:
-    """Return a text cut or padded to `width` columns; aligned right if it is negative; 0 leaves it unchanged."""
-    if text.isascii() and len(text) <= abs(width):
-        return text.ljust(width) if width > 0 else text.rjust(-width)
-    if not width:
-        return text
-    text = cut(text, abs(width))
-    room = " " * (abs(width) - cells(text))
-    return text + room if width > 0 else room + text
+    return "  ".join(
+        pad(cell, abs(width), right=width < 0) if width else cell
+        for cell, width in zip(row, widths, strict=True)
+    ).rstrip()
 
 
 def _has_color(terminal: bool) -> bool:

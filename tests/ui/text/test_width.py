@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.tui.widgets.columns import cut, cut_middle, pad, steady, wrap
+from mcpspy.ui.text.width import cut, cut_middle, pad, steady, wrap
 
 TEXTS = st.text(max_size=60).map(sanitize).map(steady)
 

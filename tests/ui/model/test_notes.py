@@ -7,7 +7,7 @@ import pytest
 
 from mcpspy.analysis.rows import BAD
 from mcpspy.core.query.parser import parse
-from mcpspy.ui.model.oauth_flow import oauth_flow
+from mcpspy.ui.model.notes import oauth_flow
 from mcpspy.ui.model.row_filter import FilteredView, ViewOptions
 from tests.ui.model.test_session_model import CALL, FAILED, File
 

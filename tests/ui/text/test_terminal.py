@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.analysis import rows
-from mcpspy.ui.terminal import Output, cells, columns, cut
+from mcpspy.ui.text.terminal import Output, columns
+from mcpspy.ui.text.width import cells, cut
 
 
 class Terminal(io.StringIO):

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from mcpspy.ui import terminal as module
-from mcpspy.ui.terminal import ProgressBar
-from tests.ui.test_terminal_status import terminal
+from mcpspy.ui.text import terminal as module
+from mcpspy.ui.text.terminal import ProgressBar
+from tests.ui.text.test_terminal_status import terminal
 
 
 class Clock:

@@ -10,8 +10,7 @@ import pytest
 from mcpspy.core.query.parser import parse
 from mcpspy.core.session.session import Session
 from mcpspy.io.recording.reader import Recording
-from mcpspy.ui.model.filter_items import ChangeItem
-from mcpspy.ui.model.lint_filter import LintRowFilter
+from mcpspy.ui.model.filter_items import ChangeItem, LintRowFilter
 from tests.ui.conftest import Make
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"

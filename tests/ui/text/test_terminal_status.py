@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from mcpspy.ui.terminal import StatusLine
+from mcpspy.ui.text.terminal import StatusLine
 
 
 class Terminal(io.StringIO):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.time_format import TimeFormat, bar, began, shown, width
+from mcpspy.ui.text.time_format import TimeFormat, bar, began, shown, width
 
 NOON = datetime.fromisoformat("2026-01-01T12:00:00.500")
 

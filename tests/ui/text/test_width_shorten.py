@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from mcpspy.ui.shorten import elide, shorten_status, tail
+from mcpspy.ui.text.width import elide, shorten_status, tail
 
 
 @pytest.mark.parametrize(

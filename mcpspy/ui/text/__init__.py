@@ -1,0 +1,1 @@
+"""Text for people: its width, its numbers and times, and the terminal on which commands print it."""
