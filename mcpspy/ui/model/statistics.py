@@ -185,7 +185,7 @@ class StatsModel(IncrementalBuild):
         collector = self._collectors.get(number)
         if collector is None:
             collector = self._collectors[number] = StatsCollector(header, top=0)
-        # An incomplete last line is no line of the recording.
+        # An incomplete last line does not count.
         *lines, _ = self._model.read(where.part, where.offset, where.length + 1).split(b"\n")
         collector.add_lines(lines)
 

@@ -16,8 +16,7 @@ from mcpspy.ui.model.filter_items import RowItem
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.model.statistics import SUBJECT_FIELDS, StatsGroup, StatsModel
 from mcpspy.ui.report import stats_json
-from mcpspy.ui.report.stats_format import CountedSession
-from mcpspy.ui.report.stats_scan import count_session
+from mcpspy.ui.report.stats_format import CountedSession, count_session
 from tests.ui.tui.panels.panels import HEADER, Lines, every_recording, recorded
 
 NASTY = ["plain", "plainer", 'quo"ted', "back\\slash", "a b (c) | d", "über*?", "", "file:///a?b=c", "-minus"]
@@ -314,7 +313,7 @@ class Merged:
     def __init__(self, paths: list[Path]) -> None:
         self.data = [path.read_bytes() for path in paths]
         self.headers = [read_header(data.split(b"\n", 1)[0]) for data in self.data]
-        self.log = SessionModel(self.headers[0], self._read, lambda entry, _: entry, len(paths))
+        self.log = SessionModel(self.headers[0], self._read, lambda entry, _: entry, [path.stem for path in paths])
 
     def merge(self) -> None:
         """Add a few lines of each recording in turn."""

@@ -114,7 +114,7 @@ class StatsScreen(PanelScreen[str | None]):
         sort_column, reverse = listing.order
         head = next(column.head for column in STATS_COLUMNS if column.name == sort_column)
         order = f"sorted by {head}, {'descending' if reverse else 'ascending'}"
-        below: list[Piece] = [("p50, p95, max: latency of responses", rows.QUIET)]
+        below: list[Piece] = [("p50, p95, p99, max: latency of responses", rows.QUIET)]
         if (behind := self.progress(numbers.processed))[0]:
             below = [behind]
         self.set_lines([(counted, None)], below, [(order, rows.QUIET)])
