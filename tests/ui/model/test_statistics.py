@@ -313,7 +313,9 @@ class Merged:
     def __init__(self, paths: list[Path]) -> None:
         self.data = [path.read_bytes() for path in paths]
         self.headers = [read_header(data.split(b"\n", 1)[0]) for data in self.data]
-        self.log = SessionModel(self.headers[0], self._read, lambda entry, _: entry, [path.stem for path in paths])
+        self.log = SessionModel(
+            self.headers[0], self._read, lambda entry, _: entry, [path.stem for path in paths]
+        )
 
     def merge(self) -> None:
         """Add a few lines of each recording in turn."""
