@@ -17,7 +17,8 @@ from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
 from mcpspy.core.protocol.message import Failure
 from mcpspy.core.recording.decode import Damaged, Note
-from mcpspy.core.session.exchange import UNANSWERED, Exchange
+from mcpspy.core.session import outcome
+from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session, is_injected
 
 CALL = "tools/call"
@@ -141,7 +142,11 @@ def _is_error(change: Change) -> bool:
     what, exchange = change.what, change.exchange
     if exchange is not None and exchange.request.method == "server/discover" and isinstance(what, Failure):
         return what.code != METHOD_NOT_FOUND  # So a server of an earlier revision answers a modern client.
-    return change.is_error or change.status in UNANSWERED
+    status = change.status
+    if status is None:
+        return False
+    judged = outcome.of(status)
+    return change.is_counted and (judged.failed or judged.unanswered or judged.is_withheld)
 
 
 def _row(change: Change) -> str:
@@ -151,7 +156,7 @@ def _row(change: Change) -> str:
 
 def _issues(session: Session) -> Iterator[Evidence]:
     for change in session.changes:
-        if rows.has_issue(change) and not is_injected(change):
+        if change.has_issue:
             what, row = change.what, rows.row(change)
             why = "" if isinstance(what, Note | Damaged) else "; ".join(rows.flaws(change))
             yield Evidence(what.at, "  ".join(filter(None, (row.method, row.subject, why))))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
+from mcpspy.core import counted
 from mcpspy.core.protocol.message import (
     Failure,
     Malformed,
@@ -20,15 +21,16 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Damaged, Frame, Header, Note
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
-from mcpspy.core.session.exchange import FAILED, NOT_FORWARDED, Exchange, State, outcome_of
+from mcpspy.core.session import outcome as judge
+from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.rule_notes import RULE, TRUST, about, words
 from mcpspy.core.session.session import Change
 
 FROM_CLIENT, FROM_SERVER, NO_DIRECTION = "→", "←", "·"
 """Direction of a message; the host is on the left."""
 
-OK, BAD, OPEN, QUIET, ISSUE = "ok", "bad", "open", "quiet", "issue"
-"""Tones: a colour may emphasise them, but the text alone must be clear without it."""
+OK, BAD, OPEN, QUIET, ISSUE = judge.OK, judge.BAD, judge.OPEN, judge.QUIET, judge.ISSUE
+"""Tones of rows: those of outcomes."""
 
 
 REASON = 1000
@@ -51,7 +53,7 @@ def row(change: Change) -> Row:
     """Return the row of one change, with the exchange's current state."""
     what, exchange = change.what, change.exchange
     if isinstance(what, Note):
-        return _note_row(what)
+        return _note_row(what, change.effect)
     if isinstance(what, Damaged):
         text = sanitize_bytes(what.data[:200])
         return Row("", NO_DIRECTION, "(damaged line)", text, "", "", "", sanitize(what.why), ISSUE)
@@ -90,16 +92,17 @@ def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> R
     if exchange is None:
         return first
     status, tone = outcome(exchange)
-    status = with_reason(status, exchange.answer)
+    status = with_reason(status, exchange.final or exchange.answer)
     notes = [*exchange.effects, *(flaws(change) if isinstance(change.what, Request) else ())]
     answer = exchange.answer
     if answer is not None:
         notes += answer.flaws
-        latency = _latency(exchange, answer.at)
+    if exchange.is_open:
+        latency = _latency(exchange, now) + "…"
+        if exchange.progress:
+            status = f"{exchange.state}: {progress(exchange.progress[-1])}"
     else:
-        latency = _latency(exchange, now) + "…" if exchange.is_open else ""
-        if exchange.progress and exchange.is_open:
-            status = f"{status}: {progress(exchange.progress[-1])}"
+        latency = "" if exchange.latency is None else duration(max(exchange.latency, 0.0))
     status, tone = _with_notes(status, tone, notes)
     status = with_batch(status, exchange.request)
     request_size, answer_size = sizes
@@ -107,10 +110,13 @@ def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> R
     return first._replace(latency=latency, size=both, status=sanitize(status), tone=tone)
 
 
+_WITHHELD = frozenset(state for state, each in judge.OUTCOMES.items() if each.is_withheld)
+
+
 def _with_notes(status: str, tone: str, notes: list[str]) -> tuple[str, str]:
     if not notes:
         return status, tone
-    if status in NOT_FORWARDED:  # The note on the action also names who did it.
+    if status in _WITHHELD:  # The note on the action also names who did it.
         notes = "; ".join(notes).split("; ")
         status = next((note for note in notes if note.startswith(status)), status)
         notes = [note for note in notes if note != status]
@@ -121,12 +127,6 @@ def flaws(change: Change) -> list[str]:
     """Return the protocol issues of a message, not sanitized. A malformed message may have none: it is one itself."""
     assert not isinstance(change.what, Note | Damaged)
     return [*change.what.flaws, *([change.flaw] if change.flaw else [])]
-
-
-def has_issue(change: Change) -> bool:
-    """Return True for a message with protocol issues, a malformed message, and a damaged line of the recording."""
-    what = change.what
-    return isinstance(what, Damaged | Malformed) or (not isinstance(what, Note) and bool(flaws(change)))
 
 
 def _effects(change: Change) -> list[str]:
@@ -145,45 +145,15 @@ def server(header: Header) -> str:
 
 def outcome(exchange: Exchange) -> tuple[str, str]:
     """Return the state of a request in words, and its tone."""
-    state = exchange.state
-    if state is State.PENDING:
-        return ("open" if exchange.is_subscription else "pending"), OPEN
-    if state is State.REFUSED:
-        return ", ".join([str(state), *exchange.flaws]), BAD
-    return _words(state, exchange.answer)
-
-
-def _words(state: State, answer: Result | Failure | None) -> tuple[str, str]:
-    """Return a state in words, with the error or the task of the response that reports it, and its tone."""
-    if isinstance(answer, Failure):
-        return f"{'late ' if state is State.LATE else ''}{answer.description}", BAD
-    if state is State.OK and answer is not None and answer.is_task:
-        return "ok, as a task", OK
-    tone = {
-        State.OK: OK,
-        State.CLOSED: OK,
-        State.INPUT_REQUIRED: OPEN,
-        State.CANCELLED: QUIET,
-        State.UNKNOWN: QUIET,
-        State.ABANDONED: QUIET,
-        State.DROPPED: ISSUE,
-        State.LATE: ISSUE,
-    }.get(state, BAD)
-    return str(state), tone
+    return judge.describe(exchange)
 
 
 def with_reason(status: str, message: object) -> str:
     """Return the status of a tool error with the first words of its text."""
-    if status != State.TOOL_ERROR or not isinstance(message, Result):
+    if not status.endswith(State.TOOL_ERROR) or not isinstance(message, Result):
         return status
     reason = " ".join(message.text[:REASON].split())
     return f"{status}: {reason}" if reason else status
-
-
-def has_failed(exchange: Exchange) -> bool:
-    """Return whether the response is a failure, also a late one; a missing response is not one."""
-    state, answer = exchange.state, exchange.answer
-    return (outcome_of(answer) if state is State.LATE and answer is not None else state) in FAILED
 
 
 def with_batch(status: str, message: Message) -> str:
@@ -215,22 +185,11 @@ def _latency(exchange: Exchange, at: float) -> str:
     return "" if seconds is None else duration(max(seconds, 0.0))
 
 
+duration = counted.duration
+
+
 def moment(at: float) -> str:
     return f"{at:.3f}"
-
-
-def duration(seconds: float) -> str:
-    """Return a time span with its unit: `850 µs`, `12.1 ms`, `1.25 s`, `2m05s`."""
-    if seconds < 0.001:
-        return f"{seconds * 1e6:.0f} µs"
-    if seconds < 1:
-        return f"{seconds * 1e3:.1f} ms"
-    if seconds < 60:
-        return f"{seconds:.2f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}m{rest:02d}s"
-    return f"{minutes // 60}h{minutes % 60:02d}m"
 
 
 def size(count: int) -> str:
@@ -270,10 +229,17 @@ def _status(change: Change) -> tuple[str, str]:
     if isinstance(what, Notification):
         return "", QUIET
     if status is None:
+        if exchange is not None and isinstance(what, Result) and what is exchange.answer:
+            return "a task", OPEN
+        if exchange is not None and isinstance(what, Request) and what is not exchange.request:
+            return f"sent again after {exchange.redirect}", QUIET
         return "", ISSUE if exchange is None else OK
+    if exchange is not None and exchange.poll_of is not None and what is exchange.poll_of.final:
+        return outcome(exchange.poll_of)
     if exchange is not None and (isinstance(what, Request) or what is exchange.answer):
         return outcome(exchange)
-    return _words(status, what if isinstance(what, Result | Failure) else None)
+    answer = what if isinstance(what, Result | Failure) else None
+    return judge.words(status, answer), judge.of(status).tone
 
 
 def _rule(rule: object) -> str:
@@ -283,9 +249,11 @@ def _rule(rule: object) -> str:
     return f"{rule.get('rule')}: {rule.get('when') or '(all)'} =>{probability} {rule.get('action')}"
 
 
-def _note_row(note: Note) -> Row:
+def _note_row(note: Note, effect: str | None) -> Row:
     describe = _NOTES.get(note.kind)
-    if describe is not None:
+    if note.kind == "http-end" and effect is not None:  # A rule ended it.
+        subject, status, tone = f"HTTP exchange {note.fields.get('http')} ended: {effect}", "", ISSUE
+    elif describe is not None:
         subject, status, tone = describe(note)
     else:
         subject, status, tone = ", ".join(f"{key} {value}" for key, value in note.fields.items()), "", QUIET

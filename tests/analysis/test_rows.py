@@ -66,7 +66,7 @@ def test_a_member_of_a_batch_has_its_place() -> None:
         (b'"error":{"code":7,"message":"\\u001b[2Jno"}', "error 7: \\x1b[2Jno", rows.BAD),
         (b'"error":{"message":"no code"}', "error: no code", rows.BAD),
         (b'"result":{"resultType":"input_required","requestState":"s"}', "input required", rows.OPEN),
-        (b'"result":{"task":{"taskId":"t"}}', "ok, as a task", rows.OK),
+        (b'"result":{"task":{"taskId":"t","status":"working"}}', "a task", rows.OPEN),
     ],
 )
 def test_a_response_row_has_its_outcome_in_words(answer: bytes, status: str, tone: str) -> None:

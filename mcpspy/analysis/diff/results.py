@@ -15,14 +15,19 @@ from mcpspy.analysis.diff.options import Comparable, DiffOptions, cut, is_cut
 from mcpspy.analysis.diff.steps import RequestStep, StandaloneMessage
 from mcpspy.core.jsontools import Pointer, pointer_text
 from mcpspy.core.protocol.message import Notification, loads
-from mcpspy.core.session.exchange import UNANSWERED, State
+from mcpspy.core.session.exchange import State
+from mcpspy.core.session.outcome import FAILED, OUTCOMES
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 SUMMARY = 200
 
 _SUCCEEDED = frozenset((State.OK, State.CLOSED, State.INPUT_REQUIRED))
-_FAILED = frozenset((State.TOOL_ERROR, State.ERROR, State.REFUSED, State.PENDING, *UNANSWERED))
+_FAILED = FAILED | {
+    state
+    for state, outcome in OUTCOMES.items()
+    if outcome.unanswered or outcome.is_withheld or state is State.PENDING
+}
 
 NAMED = {
     **{method: (listing.member, listing.name) for method, listing in LISTINGS.items()},
@@ -30,7 +35,9 @@ NAMED = {
 }
 """Method → the unordered list in its result, and the member that identifies an item."""
 
-_SAME = {State.PENDING: State.UNANSWERED, State.LATE: State.CANCELLED}
+_LATE = tuple(state for state, outcome in OUTCOMES.items() if outcome.is_late)
+
+_SAME = {State.PENDING: State.UNANSWERED, **dict.fromkeys(_LATE, State.CANCELLED)}
 """States that differ only by the time at which the session was read, or by a race."""
 
 _NOT_FOUND = frozenset((-32002, -32602))
@@ -199,7 +206,7 @@ def _progress(old: RequestStep, new: RequestStep, context: ComparisonContext) ->
     patterns = context.patterns(new)
     one, two = (cut({"progress": _notified(step, context)}, patterns) for step in (old, new))
     # The progress before a cancellation is chance.
-    by_chance = old.state in (State.CANCELLED, State.LATE)
+    by_chance = old.state in (State.CANCELLED, *_LATE)
     for found in context.differences(one, two, patterns):
         yield _value_change(ChangeKind.PROGRESS, NOTE if by_chance else DIFFERENT, found)
 

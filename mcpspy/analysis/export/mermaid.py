@@ -16,6 +16,7 @@ from mcpspy.core.protocol.peers import Peer, Peers
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
+from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 
@@ -81,7 +82,7 @@ def _line(change: Change) -> str | None:
         return _arrow(what, "--x", f"{what.why} {sanitize_bytes(what.data[:LONGEST])}")
     if exchange is None or what is not exchange.answer:
         return _arrow(what, "--x", rows.row(change).status or "unsolicited response")
-    return _arrow(what, "--x" if rows.has_failed(exchange) else "-->>", _answer(exchange))
+    return _arrow(what, "--x" if outcome.of(exchange.state).failed else "-->>", _answer(exchange))
 
 
 def _answer(exchange: Exchange) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from mcpspy.core.session.outcome import FAILED
+
 
 class SavedQuery(NamedTuple):
     about: str
     sql: str
 
 
-_FAILED = "status IN ('error', 'tool error', 'refused')"
+_FAILED = "status IN (" + ", ".join(sorted(f"'{state}'" for state in FAILED)) + ")"
 _CALLS = "method = 'tools/call' AND NOT injected AND continues IS NULL"
 
 QUERIES = {

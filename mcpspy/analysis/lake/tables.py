@@ -158,6 +158,7 @@ class SessionTables:
     def _sessions_rows(self) -> Iterator[Row]:
         session, header, stored = self._session, self._header, self._stored
         fields = session.exit.fields if session.exit is not None else {}
+        counts = session.counts
         code, signal = fields.get("code"), fields.get("signal")
         client = self._clients[0] if self._clients else Peer("", "")
         yield (
@@ -167,8 +168,7 @@ class SessionTables:
             *(self._time(0), self._time(session.last_at), stored.state),
             *(code if isinstance(code, int) else None, signal if isinstance(signal, str) else None),
             stored.is_redacted,
-            sum(isinstance(change.what, Message) for change in session.changes),
-            *(session.failed, len(session.unanswered), *map(self._counts.get, DETAILS)),
+            *(counts.messages, counts.errors, len(session.unanswered), *map(self._counts.get, DETAILS)),
         )
 
 

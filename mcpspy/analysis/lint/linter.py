@@ -97,6 +97,11 @@ class Linter:
             return []
         if change.flaw == REPEATED_EVENT:
             return self._check_repeated(change, what, place)
+        if isinstance(what, Request) and exchange is not None and what is not exchange.request:
+            if frame.http is not None:  # The repetition of a redirected request, which was checked before.
+                post = self._known.post(frame.http, place, change.number, what.at)
+                post.add(what, EventKind.REQUEST, what.method, what.subject)
+            return []
         return self._add_message(change, what, place)
 
     def end(self) -> list[Finding]:
@@ -260,7 +265,9 @@ class Linter:
         elif kind == "sse" and fields.get("event") == "endpoint":
             conversation.is_sse = True
         elif kind in ("http", "http-end") and isinstance(number := fields.get("http"), int):
-            if change.exchange is not None:  # Refused, or cancelled by disconnecting: there is no response.
+            if (
+                change.exchange is not None and change.exchange.state is not State.REDIRECTED
+            ):  # Refused, or cancelled by disconnecting: there is no response.
                 self._known.open.pop(id(change.exchange), None)
             if kind == "http":
                 post = self._known.post(number, place, change.number, note.at)
@@ -277,6 +284,8 @@ class Linter:
         if post is None or post.head is None:
             return []
         del posts[number]
+        if 300 <= post.status < 400:  # The same message is sent elsewhere, and checked there.
+            return []
         found: list[Finding] = []
         for malformed in post.deferred:
             malformed.hung_up = hung_up

@@ -22,6 +22,7 @@ from mcpspy.core.protocol.plain_line import PlainHead
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Damaged, Entry, Header, Note, read_entry
+from mcpspy.core.session import outcome
 from mcpspy.core.session.correlation import (
     CorrelatedEntry,
     Correlation,
@@ -29,9 +30,12 @@ from mcpspy.core.session.correlation import (
     RequestAnswered,
     RequestCancelled,
     RequestOpened,
+    RequestRepeated,
+    ResponseMissing,
     UnsolicitedResponse,
 )
-from mcpspy.core.session.exchange import FAILED, NOT_FORWARDED, SUBSCRIBE, Event, State, outcome_of
+from mcpspy.core.session.exchange import SUBSCRIBE, Event, State
+from mcpspy.core.session.tasks import TaskChange
 
 MOST = 100
 """Maximum number of clients that are counted separately."""
@@ -203,13 +207,23 @@ class StatsCollector(Correlation[StatsCall]):
         call.is_subscription = message.method == SUBSCRIBE
         call.is_modern = (message.revision or "") >= MODERN
         call.is_batch = message.index is not None
+        call.is_injected = frame.by is not None
         call.held = None if call.is_subscription or frame.is_ours else 0.0
         if self.tables.reads_text:
             call.data = message.data
         return call
 
+    def _poll(self, request: StatsCall, call: StatsCall) -> None:
+        request.poll_of, request.held = call, None
+
+    def _restated(self, request: StatsCall, before: State) -> None:
+        self.tables.restated(request, before)
+
     def _method_of(self, request: StatsCall) -> str:
         return request.method
+
+    def _time_of(self, request: StatsCall) -> float:
+        return request.at
 
     def _subject_of(self, request: StatsCall) -> str | None:
         return request.subject or None
@@ -227,7 +241,11 @@ class StatsCollector(Correlation[StatsCall]):
             self._count_request(change, call, message)
         elif isinstance(change, RequestAnswered) and call is not None:
             self._count_response(change, call, message)
+        elif isinstance(change, RequestRepeated):
+            self.tables.add_uncounted(message, kind, self.lines)
         elif isinstance(message, Notification) and kind != "repeated":
+            if change.task is not None:
+                self._take_task(change.task, message)
             if isinstance(change, RequestCancelled) and call is not None and call.state is State.CANCELLED:
                 self._leave(call, at)
             elif message.method == "notifications/initialized":
@@ -236,7 +254,8 @@ class StatsCollector(Correlation[StatsCall]):
         else:
             if isinstance(change, UnsolicitedResponse) and isinstance(message, Result | Failure):
                 self.strays += not message.frame.is_ours
-                self.stray_errors += outcome_of(message) in FAILED
+                is_counted = call is None or call.is_counted
+                self.stray_errors += is_counted and outcome.is_error_response(message)
             self.tables.add_uncounted(message, kind, self.lines)
 
     def _count_request(self, change: RequestOpened[StatsCall], call: StatsCall, message: AnyMessage) -> None:
@@ -263,8 +282,13 @@ class StatsCollector(Correlation[StatsCall]):
         took = max(message.at - call.at - (call.held or 0.0), 0.0)
         if call.method in HANDSHAKE_METHODS and isinstance(message, Result):
             self.handshakes.answered(call.method, message.at, took, call.stream)
-        if change.event is not Event.QUESTION:
+        if change.task is not None and change.task.call is call:
+            call.task = answer
+        elif change.event is not Event.QUESTION:
             self._settle(call, answer)
+        if change.task is not None:
+            self._take_task(change.task, message)
+        if change.event is not Event.QUESTION:
             return
         # The call continues: the client sends the same request again, with the input responses.
         chain, call.chain = call.chain or InputChain(call.at), None
@@ -273,16 +297,25 @@ class StatsCollector(Correlation[StatsCall]):
         chain.requests += 1
         chain.served += took
 
+    def _take_task(self, task: TaskChange[StatsCall], message: AnyMessage) -> None:
+        """Count a call whose task has ended."""
+        call = task.call
+        if task.has_ended and not call.is_settled:
+            answer = call.task or StatsAnswer(message.at, 0, self.lines)
+            answer.at = message.at
+            self._settle(call, answer)
+
     def _add_note(self, change: CorrelatedEntry[StatsCall], note: Note) -> None:
         self.notes[note.kind] += 1
         if note.kind == "lost":
             entries = note.fields.get("entries")
             self.lost += entries if isinstance(entries, int) else 1
         if (call := change.request) is not None:
-            call.has_issue |= change.flaw is not None
+            if isinstance(change, ResponseMissing):
+                return
             if call.state is State.REFUSED:
                 self._settle(call, None)
-            elif call.state is State.CANCELLED or call.state in NOT_FORWARDED:
+            elif call.state in (State.CANCELLED, State.REDIRECTED) or outcome.of(call.state).is_withheld:
                 self._leave(call, note.at)
 
     def _settle(self, call: StatsCall, answer: StatsAnswer | None) -> None:

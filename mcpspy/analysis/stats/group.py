@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from mcpspy.analysis.stats.quantiles import Distribution
-from mcpspy.core.session.exchange import FAILED, UNANSWERED, State
+from mcpspy.core.session.exchange import State
+from mcpspy.core.session.outcome import FAILED, OUTCOMES, UNANSWERED
 
 BY_SUBJECT = frozenset({"tools/call", "prompts/get", "resources/read"})
 """Methods that are counted by subject: the tool, prompt or resource."""
@@ -55,9 +56,9 @@ class MessageGroup:
         """Tool, prompt or resource; None for all, or if the method has none."""
         self.count = 0
         self.states = StateCounts()
-        """Requests by outcome; they add up to `count`."""
-        self.late_errors = 0
-        """Errors, also by `isError`, that came after their request had been cancelled."""
+        """Requests by outcome; with `apart`, they add up to `count`."""
+        self.apart = 0
+        """Requests whose outcome does not count: a viewer sent them, or they poll a task."""
         self.sent = self.back = 0
         """Bytes of the messages, and of the responses to them."""
         self.took = Distribution()
@@ -69,8 +70,8 @@ class MessageGroup:
 
     @property
     def errors(self) -> int:
-        """Failed requests: by an error, also a late one; by `isError`; by an HTTP status."""
-        return self.late_errors + sum(self.states[state] for state in FAILED)
+        """Requests that failed."""
+        return sum(self.states[state] for state in FAILED)
 
     @property
     def unanswered(self) -> int:
@@ -79,7 +80,8 @@ class MessageGroup:
 
     @property
     def pending(self) -> int:
-        return self.states[State.PENDING]
+        """Requests that are open."""
+        return sum(count for state, count in self.states.items() if OUTCOMES[state].is_open)
 
 
 def merged(groups: Iterable[MessageGroup], method: str = "") -> MessageGroup:
@@ -90,7 +92,7 @@ def merged(groups: Iterable[MessageGroup], method: str = "") -> MessageGroup:
         whole.count += group.count
         for state, count in group.states.items():
             whole.states[state] += count
-        whole.late_errors += group.late_errors
+        whole.apart += group.apart
         whole.sent += group.sent
         whole.back += group.back
         whole.chains.served += group.chains.served

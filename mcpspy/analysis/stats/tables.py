@@ -16,6 +16,7 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.query.item import ExchangeItem
 from mcpspy.core.query.parser import Query
 from mcpspy.core.session.exchange import State
+from mcpspy.core.session.outcome import filter_status
 
 MOST = 2000
 """Maximum number of groups; beyond it, new keys are counted in a common group of their kind."""
@@ -46,7 +47,7 @@ class StatsCall(Struct, gc=False, eq=False):
     stream: str | None = None
     is_subscription: bool = False
     is_modern: bool = False
-    is_task: bool = False
+    is_injected: bool = False
     state: State = State.PENDING
     is_out: bool = False
     """True if no one waits for it any longer, although a response may still arrive; or if it is held."""
@@ -56,6 +57,15 @@ class StatsCall(Struct, gc=False, eq=False):
     has_issue: bool = False
     is_batch: bool = False
     data: bytes = b""
+    poll_of: StatsCall | None = None
+    task: StatsAnswer | None = None
+    """The response, if it was a task."""
+    is_settled: bool = False
+    """True if it is counted in `group`."""
+
+    @property
+    def is_counted(self) -> bool:
+        return self.poll_of is None and not self.is_injected
 
 
 class StatsAnswer(Struct, gc=False, eq=False):
@@ -85,7 +95,7 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
         has_issue=call.has_issue,
         data=call.data,
         id=call.id,
-        status=call.state.value,
+        status=filter_status(call.state, is_counted=call.is_counted),
         is_batch=call.is_batch,
     )
     if answer is not None:
@@ -103,7 +113,10 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
 def count_unanswered(group: MessageGroup, call: StatsCall) -> None:
     """Count a request without a response."""
     group.count += 1
-    group.states[call.state] += 1
+    if call.is_counted:
+        group.states[call.state] += 1
+    else:
+        group.apart += 1
     group.sent += call.size
 
 
@@ -208,18 +221,28 @@ class StatsTables:
         if self.matches is not None and not self.matches(call_item(call, answer)):
             return
         if answer is not None:
-            call.group.late_errors += answer.is_error and call.state is State.LATE
+            call.is_settled = True
             self.answered(call, answer.at, answer.size, answer.line, is_failure=answer.is_failure)
             return
+        call.is_settled = True
         count_unanswered(call.group, call)
         if call.size > self.groups.least:
             self._add_large_request(call)
+
+    def restated(self, call: StatsCall, before: State) -> None:
+        """Count a settled request by its new state."""
+        if call.is_settled and call.is_counted:
+            call.group.states[before] -= 1
+            call.group.states[call.state] += 1
 
     def answered(self, call: StatsCall, at: float, size: int, line: int, *, is_failure: bool = False) -> None:
         """Count a matching request, and its response."""
         group, state, groups = call.group, call.state, self.groups
         group.count += 1
-        group.states[state] += 1
+        if call.is_counted:
+            group.states[state] += 1
+        else:
+            group.apart += 1
         group.sent += call.size
         group.back += size
         took, held = at - call.at, call.held

@@ -37,6 +37,7 @@ from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peers
 from mcpspy.core.protocol.spec import CLIENT, META, SERVER
 from mcpspy.core.recording.decode import Entry, Frame, Header, Note
 from mcpspy.core.redact.placeholder import MARK
+from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import SUBSCRIBE, State, event_of
 from mcpspy.core.session.request_table import Key, RequestTable
 from mcpspy.core.session.rule_notes import RULE
@@ -65,6 +66,8 @@ class TrackedRequest(Struct, gc=False, eq=False):
     is_subscription: bool = False
     is_modern: bool = False
     is_task: bool = False
+    is_counted: bool = True
+    poll_of: None = None
     state: State = State.PENDING
     cancelled_at: float | None = None
 
@@ -304,7 +307,7 @@ class InteractionLoader(Peers):
     def _client_notification(self, message: Notification, where: Location) -> None:
         frame = message.frame
         if message.method == "notifications/cancelled":
-            tracked, flaw = self._pairing.cancel(frame, text(message.body.request_id))
+            tracked, flaw, _ = self._pairing.cancel(frame, text(message.body.request_id))
             if tracked is not None:
                 if flaw is None and tracked.cancelled_at is None:
                     tracked.cancelled_at = message.at
@@ -363,7 +366,7 @@ class InteractionLoader(Peers):
                 self._add(tracked.row, Notification, message.at, where)
             return
         if message.method == "notifications/cancelled":
-            tracked, flaw = self._pairing.cancel(frame, text(body.request_id))
+            tracked, flaw, _ = self._pairing.cancel(frame, text(body.request_id))
             if tracked is not None and flaw is None and tracked.cancelled_at is None:
                 tracked.cancelled_at = message.at
         else:
@@ -386,11 +389,11 @@ class InteractionLoader(Peers):
         elif note.kind == "exit":
             self._pairing.end()
         elif note.kind == "http":
-            self._pairing.http(fields.get("http"), fields.get("status"))
+            self._pairing.http(fields.get("http"), fields.get("status"), fields)
         elif note.kind == "http-end":
             number = fields.get("http")
             tracked, flaw = self._pairing.http_end(number, fields.get("hung_up"))
-            if tracked is not None:
+            if tracked is not None and tracked.state is not State.PENDING:
                 if tracked.state is State.REFUSED and not self.store.is_answered(tracked.row):
                     self._refused(tracked, flaw or "refused", note.at)
                 self._over(tracked, tracked.key[0])
@@ -407,7 +410,7 @@ class InteractionLoader(Peers):
 
     def _over(self, tracked: TrackedRequest, stream: str | None) -> None:
         if tracked.place is None:
-            if tracked.state in (State.CANCELLED, State.LATE):
+            if tracked.state is State.CANCELLED or outcome.of(tracked.state).is_late:
                 self.store.cancel(tracked.row)
             self.causes.close_request(tracked.row, stream)
 

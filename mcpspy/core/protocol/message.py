@@ -129,7 +129,10 @@ class Result(Message, frozen=True, kw_only=True, gc=False):
     @property
     def text(self) -> str:
         """The texts of the content, one per line: of a tool error, the reason."""
-        content = result.get("content") if isinstance(result := self.result, dict) else None
+        result = self.result
+        if isinstance(result, dict) and isinstance(within := result.get("result"), dict):
+            result = within  # That of a task (2026-07-28, `tasks/get`).
+        content = result.get("content") if isinstance(result, dict) else None
         items = content if isinstance(content, list) else []
         texts = (item.get("text") for item in items if isinstance(item, dict))
         return "\n".join(each for each in texts if isinstance(each, str))
@@ -206,8 +209,26 @@ _METHOD_NAMES = {f'"{name}"'.encode(): name for name in METHODS}
 _BEYOND_64_BITS = re.compile(rb"[0-9]{19}")
 
 
+NEVER_COMPLETED = "a response that was never completed"
+
+
 def read_frame(frame: Frame) -> list[AnyMessage]:
-    """Return the messages of a frame: one, or several for a batch (2025-03-26)."""
+    """Return the messages of a frame: one, or several for a batch (2025-03-26).
+
+    A response whose line, event or body was never completed is malformed: no parser of a peer has dispatched it.
+    """
+    messages = _read_whole(frame)
+    if frame.eol:
+        return messages
+    return [
+        Malformed(frame=frame, data=each.data, index=each.index, why=NEVER_COMPLETED)
+        if isinstance(each, Result | Failure)
+        else each
+        for each in messages
+    ]
+
+
+def _read_whole(frame: Frame) -> list[AnyMessage]:
     data = frame.data
     flaws: tuple[str, ...] = ()
     if not data.isascii():

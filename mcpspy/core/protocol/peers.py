@@ -49,11 +49,12 @@ class Peers:
 
     @property
     def revision_text(self) -> str:
-        """The revision that both sides accepted; else the last one that a side proposed, and who did not accept it."""
+        """The revision that both sides accepted; else the last one that a side proposed, and what became of it."""
         if self.agreed_revision is not None or self.revision is None:
             return self.agreed_revision or ""
-        who = "server" if self.revision == self._requested else "client"
-        return f"{self.revision} (not accepted by the {who})"
+        if self.revision != self._requested:
+            return f"{self.revision} (not accepted by the client)"
+        return f"{self.revision} (no answer{'' if self.is_modern else ' to initialize'})"
 
     def accept_revision(self) -> None:
         """Accept the revision that the server named: the client continues with it."""

@@ -18,32 +18,13 @@ from mcpspy.core.query.item import FilterItem, LintFilterItem, QueryPart, Sessio
 from mcpspy.core.query.lexer import MOMENTS, NUMBERS, ORDER, PATH, REGEX, WORD, Atom
 from mcpspy.core.query.path import path_test
 from mcpspy.core.regex import AllowUnsafe
-from mcpspy.core.session.exchange import FAILED as FAILED_STATES
-from mcpspy.core.session.exchange import State
+from mcpspy.core.session.outcome import ATOMS, states_of
 
 SLOW = 1.0
 """Seconds above which a response is slow."""
 
-_UNANSWERED = State.UNANSWERED.value
-
-FAILED = frozenset(state.value for state in FAILED_STATES)
-"""States of requests that failed."""
-
 STATUSES: dict[str, frozenset[str]] = {
-    "ok": frozenset({State.OK.value}),
-    "error": FAILED,
-    "toolerror": frozenset({State.TOOL_ERROR.value}),
-    "rpcerror": frozenset({State.ERROR.value}),
-    "pending": frozenset({State.PENDING.value}),
-    "cancelled": frozenset({State.CANCELLED.value}),
-    "late": frozenset({State.LATE.value}),
-    "noanswer": frozenset({State.UNANSWERED.value}),
-    "unknown": frozenset({State.UNKNOWN.value}),
-    "closed": frozenset({State.CLOSED.value}),
-    "refused": frozenset({State.REFUSED.value}),
-    "dropped": frozenset({State.DROPPED.value}),
-    "abandoned": frozenset({State.ABANDONED.value}),
-    "input": frozenset({State.INPUT_REQUIRED.value}),
+    atom: frozenset(state.value for state in states_of(atom)) for atom in ATOMS
 }
 """Values of `status:`, without blanks, and the states they match."""
 
@@ -56,6 +37,10 @@ SAME_STATUS = {
     "answeredlate": "late",
     "unanswered": "noanswer",
     "inputrequired": "input",
+    "latetoolerror": "late",
+    "lateerror": "late",
+    "notcontinued": "noanswer",
+    "tasknotfinished": "noanswer",
 }
 
 NOTES = (
@@ -170,13 +155,7 @@ def _state(value: str, *, exact: bool) -> Test | None:
     """Return the test for a status name; None if it is unknown."""
     name = re.sub(r"[\s_-]", "", value.lower())
     name = SAME_STATUS.get(name, name)
-    if name in ("error", "rpcerror"):
-        # An error may be late or unsolicited; then it has another status, or none.
-        failed = FAILED if name == "error" and not exact else STATUSES["rpcerror"]
-        return lambda item: (
-            item.status in failed or (item.kind == "error" and bool(item.side)) or item.error_code is not None
-        )
-    states = STATUSES.get(name)
+    states = STATUSES.get("rpcerror" if exact and name == "error" else name)
     return None if states is None else lambda item: item.status in states
 
 
@@ -186,16 +165,9 @@ def _is(atom: Atom) -> QueryPart:
     if value == "slow":
         return QueryPart(_is_slow, False)
     if value == "problem":
-        failed = _state("error", exact=False)
-        assert failed is not None
+        wrong = STATUSES["error"] | STATUSES["noanswer"]
         return QueryPart(
-            lambda item: (
-                failed(item)
-                or item.status == _UNANSWERED
-                or item.has_issue
-                or _is_slow(item)
-                or item.is_failed_event
-            ),
+            lambda item: item.status in wrong or item.has_issue or _is_slow(item) or item.is_failed_event,
             False,
         )
     if value in ("issue", "odd"):  # `odd` is a hidden alias.

@@ -18,8 +18,9 @@ from mcpspy.core.jsontools import canonical
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.protocol.spec import CLIENT, MODERN
 from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.core.session import outcome
 from mcpspy.core.session.correlation import REPEATED_EVENT
-from mcpspy.core.session.exchange import UNANSWERED, Exchange, State
+from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change, Session, is_injected
 
 PROGRESS = "notifications/progress"
@@ -153,17 +154,15 @@ def by_client(session: Session) -> ClientOrder:
 
 def expects_answer(exchange: Exchange) -> bool:
     """Return True if a request got a response that is not merely the outcome of its cancellation."""
-    if exchange.is_subscription or exchange.state is State.LATE:
+    if exchange.is_subscription or outcome.of(exchange.state).is_late:
         return False
     return exchange.answer is not None or exchange.state is State.REFUSED
 
 
 def is_unanswered(exchange: Exchange) -> bool:
-    return (
-        exchange.answer is None
-        and exchange.state in (State.PENDING, State.UNKNOWN, *UNANSWERED)
-        and not exchange.is_subscription
-    )
+    judged = outcome.of(exchange.state)
+    is_missing = judged.unanswered or judged.is_withheld or judged.is_open or exchange.state is State.UNKNOWN
+    return exchange.answer is None and is_missing and not exchange.is_subscription
 
 
 def notification_key(message: Notification, exchange: int | None) -> object:

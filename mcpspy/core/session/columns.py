@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
+from mcpspy.core.session.outcome import OUTCOMES, filter_status
 
 
 class RowKind(IntEnum):
@@ -48,6 +49,14 @@ STATES = tuple(State)
 _STATUSES = tuple(state.value for state in State)
 STATE_NUMBERS = {state: number for number, state in enumerate(STATES)}
 
+_IS_ERROR = tuple(OUTCOMES[state].failed for state in STATES)
+_IS_UNANSWERED = tuple(OUTCOMES[state].unanswered for state in STATES)
+
+_SHOWN_BY_REQUEST = frozenset(
+    {State.REFUSED, State.TASK_FAILED, *(state for state, outcome in OUTCOMES.items() if outcome.unanswered)}
+)
+"""Wrong outcomes that no response reports."""
+
 _BLOCK = 4096
 """Number of rows by which long arrays grow: setting an item is faster than appending it."""
 
@@ -71,10 +80,45 @@ class LinePosition(NamedTuple):
     """Place in a batch; 0 without a batch."""
 
 
-class Columns:
+class _Outcomes:
+    """Facts on requests beyond their state, and the numbers of the session."""
+
+    def __init__(self) -> None:
+        self.errors = 0
+        self.unanswered = 0
+        self.issues = 0
+        self.injections = 0
+        """As these three, a member of `SessionCounts`."""
+        self.injected: set[int] = set()
+        """Rows of messages that a viewer sent, and of the responses to them."""
+        self.codes: dict[int, int] = {}
+        self.outcomes: dict[int, State] = {}
+        """Row of a response that settled no request → the outcome that it reports."""
+        self.held_seconds: dict[int, float | None] = {}
+        """Row of a request → seconds for which mcpspy held it; None: mcpspy sent or answered it."""
+        self.why: dict[int, str] = {}
+        """Row of a request → the reason for its state."""
+        self.redirects: dict[int, str] = {}
+        """Row of a request → the redirect after which it was sent again."""
+        self.polls: dict[int, int] = {}
+        """Row of a request about a task → row of the call that created the task."""
+        self.tasks: set[int] = set()
+        """Rows of the calls that were answered by a task."""
+        self.ended: dict[int, float] = {}
+        """Row of a call → the time at which its task ended."""
+        self.finals: dict[int, int] = {}
+        """Row of a call → the row with the outcome of its task."""
+        self.shows: dict[int, int] = {}
+        """The same, the other way round."""
+        self.folded: set[int] = set()
+        """Rows that belong to an earlier request: polls and notifications of its task, and its repetition."""
+
+
+class Columns(_Outcomes):
     """The data of each row. 0 means none, or the first of its kind."""
 
     def __init__(self) -> None:
+        _Outcomes.__init__(self)
         self.texts: list[str] = [""]
         """Texts that `method`, `subject` and `stream` refer to by number."""
         self.at = array("d")
@@ -87,19 +131,12 @@ class Columns:
         self.stream = array("I")
         self.streams: set[int] = set()
         self.wrong = array("I")
-        """Rows that are an error or have a protocol issue, in order."""
-        self.failed = 0
-        """Number of errors among them: error responses, requests without a response, lost entries."""
+        """Rows that are an error or an unanswered request, report lost entries, or have a protocol issue, in order."""
         self.flaws: dict[int, str] = {}
         self.effects: dict[int, str] = {}
         """Row → actions of rules and viewers on it."""
         self.instead: dict[int, int] = {}
         """Row → the note with the message that was sent in its place."""
-        self.codes: dict[int, int] = {}
-        self.outcomes: dict[int, State] = {}
-        """Row of a response that settled no request → the outcome that it reports."""
-        self.held_seconds: dict[int, float | None] = {}
-        """Row of a request → seconds for which mcpspy held it; None: mcpspy sent or answered it."""
         self.progress: dict[int, int] = {}
         self.continues: dict[int, int] = {}
         """Row of a request → row of the request whose question it answers (`input_required`)."""
@@ -121,11 +158,6 @@ class Columns:
 
     def __len__(self) -> int:
         return self._count
-
-    @property
-    def issues(self) -> int:
-        """Number of rows that have a protocol issue without being an error."""
-        return len(self.wrong) - self.failed
 
     def where(self, row: int) -> LinePosition:
         turn = bisect_right(self._part_rows, row) - 1
@@ -158,8 +190,12 @@ class Columns:
     def is_in_batch(self, row: int) -> bool:
         return row in self._batch
 
+    def is_counted(self, request: int) -> bool:
+        """Return False for a request whose outcome does not count."""
+        return request not in self.injected and request not in self.polls
+
     def has_failed(self, row: int) -> bool:
-        """Return True if a row counts as an error: see `failed`."""
+        """Return True if a row shows an error, an unanswered request, lost entries, or an error of mcpspy."""
         return bool(self.what[row] & _FAILED)
 
     def kind(self, row: int) -> RowKind:
@@ -187,9 +223,7 @@ class Columns:
     def request(self, row: int) -> int | None:
         """Return the row of the request that a row is or is about."""
         what = self.what[row]
-        if what & _KIND == REQUEST:
-            return None if what & _ALONE else row
-        return self.pair(row)
+        return row if what & (_KIND | _ALONE) == REQUEST else self.pair(row)
 
     def answer(self, row: int) -> int | None:
         """Return the row of the response to the request that a row is or is about."""
@@ -197,13 +231,14 @@ class Columns:
         return None if request is None else self.pair(request)
 
     def leading(self, begin: int, end: int) -> list[int]:
-        """Return the rows of a range without the responses that are paired with a request."""
+        """Return the rows of a range without those that belong to an earlier request: its response, the polls of its task."""
         pair, answers = self._pair, self.what[begin:end].tobytes().translate(_IS_ANSWER)
-        return [
+        found = [
             row
             for row, is_answer, request in zip(range(begin, end), answers, pair[begin:end], strict=True)
             if not is_answer or not request or pair[request - 1] != row + 1
         ]
+        return [row for row in found if row not in self.folded] if self.folded else found
 
     def answered_requests(self, begin: int, end: int) -> list[int]:
         """Return the rows of the requests whose responses are in a range, in the order of the responses."""
@@ -232,17 +267,46 @@ class Columns:
         request = row if what & (_KIND | _ALONE) == REQUEST else self._pair[row] - 1
         return _STATUSES[self._state[request]] if request >= 0 else ""
 
+    def filter_status(self, row: int, *, exchanges: bool) -> str:
+        """Return the status that filters test: that of a response, and of a request that no response shows.
+
+        With `exchanges`, a request has it, also if there is a response.
+        """
+        kind = self.what[row] & _KIND
+        if kind == REQUEST:
+            is_shown_later = self._pair[row] and (row not in self.tasks or row in self.finals)
+            if self.what[row] & _ALONE or (not exchanges and is_shown_later):
+                return ""
+        elif kind not in _ANSWERS:
+            return ""
+        elif self.tasks:
+            row = self.shows.get(row, row)
+            if self._pair[row] - 1 in self.tasks and self.is_answer(row):
+                return ""
+        own = self.outcomes.get(row) if self.outcomes else None
+        state = own or self.state(row)
+        return filter_status(state, is_counted=self._is_row_counted(row))
+
+    def _is_row_counted(self, row: int) -> bool:
+        request = self.request(row)
+        return row not in self.injected and (request is None or self.is_counted(request))
+
     def latency(self, row: int) -> float | None:
         """Return the seconds from request to response, for a row that is one of the two (`Exchange.latency`)."""
         other = self._pair[row]
         kind = self.what[row] & _KIND
-        if not other or (kind != REQUEST and kind not in _ANSWERS):
+        if not other or (kind != REQUEST and kind not in _ANSWERS) or self.what[row] & _ALONE:
             return None
         request, answer = (row, other - 1) if kind == REQUEST else (other - 1, row)
+        end = self.at[answer]
+        if kind == REQUEST and row in self.tasks:
+            if STATES[self._state[row]] in (State.WORKING, State.UNFINISHED):
+                return None
+            end = self.ended.get(row, end)
         if self.held_seconds and request in self.held_seconds:
             held = self.held_seconds[request]
-            return None if held is None else self.at[answer] - self.at[request] - held
-        return self.at[answer] - self.at[request]
+            return None if held is None else end - self.at[request] - held
+        return end - self.at[request]
 
     def is_before_error(self, row: int) -> bool:
         """Return True for a line on stderr that is followed by an error, with nothing but such lines between."""
@@ -307,17 +371,33 @@ class Columns:
         self.what[row] |= _ALONE
 
     def _settle(self, request: int, state: State) -> None:
-        self._state[request] = STATE_NUMBERS[state]
+        before, number = self._state[request], STATE_NUMBERS[state]
+        if before == number:
+            return
+        self._state[request] = number
+        if not self.is_counted(request):
+            return
+        self.errors += _IS_ERROR[number] - _IS_ERROR[before]
+        self.unanswered += _IS_UNANSWERED[number] - _IS_UNANSWERED[before]
+        if state in _SHOWN_BY_REQUEST:
+            self._mark_failed(request)
+        elif STATES[before] in _SHOWN_BY_REQUEST:
+            self._unmark_failed(request)
 
     def _mark_failed(self, row: int) -> None:
         if not self.what[row] & _FAILED:
             self.what[row] |= _FAILED
-            self.failed += 1
             self._mark(row)
+
+    def _unmark_failed(self, row: int) -> None:
+        self.what[row] &= ~_FAILED
+        if row not in self.flaws:
+            self.wrong.remove(row)
 
     def _add_flaw(self, row: int, flaw: str) -> None:
         self.what[row] &= ~LISTABLE
         before = self.flaws.get(row)
+        self.issues += before is None and row not in self.injected
         self.flaws[row] = flaw if before is None else f"{before}; {flaw}"
         self._mark(row)
 

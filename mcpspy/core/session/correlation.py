@@ -10,10 +10,12 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
+from zlib import crc32
 
 from msgspec import UNSET, DecodeError, Struct
 
 from mcpspy.core.protocol.message import (
+    NEVER_COMPLETED,
     AnyMessage,
     Failure,
     Malformed,
@@ -26,11 +28,21 @@ from mcpspy.core.protocol.message import (
 )
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peer, Peers, client_of, peer_of
 from mcpspy.core.protocol.plain_line import PAYLOAD, SUBJECTS, PlainHead, decode_head, decode_message
-from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER
+from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER, other
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
+from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import SUBSCRIBE, Correlatable, Event, State, event_of, transition
-from mcpspy.core.session.request_table import Key, RequestTable, id_key, question
-from mcpspy.core.session.rule_notes import RULE, not_forwarded
+from mcpspy.core.session.outcome import cancelled_by, never_completed
+from mcpspy.core.session.request_table import Key, RequestTable, id_key, id_of_part, question
+from mcpspy.core.session.rule_notes import RULE, not_forwarded, words
+from mcpspy.core.session.tasks import (
+    POLLS,
+    REPORTS,
+    TaskChange,
+    TaskReport,
+    event_of_poll,
+    read_report,
+)
 
 P = TypeVar("P", bound=Correlatable)
 
@@ -49,11 +61,19 @@ class CorrelatedEntry(Struct, Generic[P], gc=False):
     request: P | None = None
     """The request that it opens, answers, cancels or reports on."""
     flaw: str | None = None
+    why: str | None = None
+    """The reason for the state of the request, if it is new (`Exchange.why`); of a note without a request, what it did."""
+    task: TaskChange[P] | None = None
+    """Its effect on the task of a call: of the request, or of the call that the request polls."""
 
 
 class RequestOpened(CorrelatedEntry[P], Generic[P], gc=False):
     continues: P | None = None
     """The request whose question this one answers (2026-07-28, input required)."""
+
+
+class RequestRepeated(CorrelatedEntry[P], Generic[P], gc=False):
+    """A redirected request that was sent again: it is pending again, and opens no other request."""
 
 
 class RequestAnswered(CorrelatedEntry[P], Generic[P], gc=False):
@@ -78,18 +98,30 @@ class RepeatedEvent(CorrelatedEntry[P], Generic[P], gc=False):
     """An event that a resumed stream repeated: it counts once."""
 
 
+class ResponseTorn(CorrelatedEntry[P], Generic[P], gc=False):
+    """Part of a response that was never completed."""
+
+
+class TaskProgressed(CorrelatedEntry[P], Generic[P], gc=False):
+    """A notification about the task of a call."""
+
+
+class ResponseMissing(CorrelatedEntry[P], Generic[P], gc=False):
+    """The end of an HTTP exchange without the response to its request, which stays open."""
+
+
 class HttpExchangeEnded(CorrelatedEntry[P], Generic[P], gc=False):
-    """The end of an HTTP exchange that settled its request: refused, cancelled or closed."""
+    """The end of an HTTP exchange that settled its request: refused, redirected, cancelled or closed."""
 
 
 _SLOW_REQUESTS = frozenset(
-    {*HANDSHAKE_METHODS, SUBSCRIBE}
+    {*HANDSHAKE_METHODS, *POLLS, SUBSCRIBE}
     | {name for name, method in METHODS.items() if method.subject and name not in SUBJECTS}
 )
 """Requests for which a `PlainMessage` holds too little."""
 
 _SLOW_NOTIFICATIONS = frozenset(
-    {*HANDSHAKE_METHODS, SUBSCRIBE, "notifications/cancelled", "notifications/initialized"}
+    {*HANDSHAKE_METHODS, *REPORTS, SUBSCRIBE, "notifications/cancelled", "notifications/initialized"}
 )
 
 
@@ -113,7 +145,7 @@ class Correlation(Peers, ABC, Generic[P]):
         self.exit: Note | None = None
         self.last_at = 0.0
         """Time of the last entry, in seconds since the start."""
-        self._pairing = RequestTable[P](forgets=forgets, recall=recall)
+        self._pairing = RequestTable[P](forgets=forgets, recall=recall, is_merged=sessions > 1)
         self._running = sessions
         self.held: dict[int, int] = {}
         """Ticket of a held message → its row."""
@@ -132,8 +164,19 @@ class Correlation(Peers, ABC, Generic[P]):
         """Return the method of a request."""
 
     @abstractmethod
+    def _time_of(self, request: P) -> float:
+        """Return the time of a request."""
+
+    @abstractmethod
     def _subject_of(self, request: P) -> str | None:
         """Return the subject of a request."""
+
+    @abstractmethod
+    def _poll(self, request: P, call: P) -> None:
+        """Make a new request one that polls the task of a call."""
+
+    def _restated(self, request: P, before: State) -> None:
+        """Handle a request that was settled, and whose state is another one now."""
 
     def _ended(self, over: list[P]) -> None:
         """Handle the requests that were open when the session ended, in their final state."""
@@ -148,6 +191,8 @@ class Correlation(Peers, ABC, Generic[P]):
         """End the session; return the requests that stay unanswered."""
         over = self._pairing.end()
         self._ended(over)
+        for request in self._pairing.end_questions():
+            self._restated(request, State.INPUT_REQUIRED)
         return [request for request in over if request.state is State.UNANSWERED]
 
     def client_label(self, stream: str | None) -> str:
@@ -176,7 +221,7 @@ class Correlation(Peers, ABC, Generic[P]):
         if isinstance(message, Request):
             return self._open_request(message)
         if isinstance(message, Malformed):
-            return CorrelatedEntry(message)
+            return CorrelatedEntry(message) if message.frame.eol else self._tear(message)
         change = (
             self._relate_notification(message)
             if isinstance(message, Notification)
@@ -186,9 +231,21 @@ class Correlation(Peers, ABC, Generic[P]):
             change.flaw = None
         return change
 
-    def _open_request(self, message: Request) -> RequestOpened[P]:
+    def _open_request(self, message: Request) -> RequestOpened[P] | RequestRepeated[P]:
         frame, body, method = message.frame, message.body, message.method
+        if self._pairing.moved and (again := self._pairing.repeated(frame, message.id)) is not None:
+            if (
+                frame.stream is not None
+                and self._names_clients
+                and (client := client_of(message)) is not None
+            ):
+                self.clients.setdefault(frame.stream, client)
+            return RequestRepeated(message, again)
         request = self._begin(message)
+        if method in POLLS:
+            call = self._pairing.task(frame, frame.side, message.subject or "")
+            if call is not None:
+                self._poll(request, call)
         token = message.progress_token if self.follows_progress and body.meta else None
         flaw = self._pairing.request(request, frame, message.id, token, modern=self.is_modern)
         continues = None
@@ -196,16 +253,19 @@ class Correlation(Peers, ABC, Generic[P]):
             continues = self._pairing.continued(
                 question(method, message.subject, body.request_state, body.input_responses)
             )
-        if method in HANDSHAKE_METHODS:  # Their responses are never plain.
+        if method in HANDSHAKE_METHODS or method in POLLS:  # Their responses are never plain.
             self._pairing.open_request(frame.stream, frame.side, message.id)
         if frame.stream is not None and self._names_clients and (client := client_of(message)) is not None:
             self.clients.setdefault(frame.stream, client)
             self._handshakes[client.name] += method == "initialize"
         self.add_request(message)
-        return RequestOpened(message, request, flaw, continues)
+        return RequestOpened(message, request, flaw, continues=continues)
 
     def _settle_request(self, message: Result | Failure) -> CorrelatedEntry[P]:
         frame, event = message.frame, event_of(message)
+        report = read_report(message) if event is Event.TASK and isinstance(message, Result) else None
+        if event is Event.TASK and report is None:
+            event = Event.RESULT
         request, flaw = self._pairing.answer(frame, message.id, event)
         if request is None:
             return UnsolicitedResponse(message, *self._pairing.explain_unsolicited(frame, message.id))
@@ -213,16 +273,96 @@ class Correlation(Peers, ABC, Generic[P]):
         if event is Event.QUESTION and isinstance(message, Result):
             body, subject = message.body, self._subject_of(request)
             key = question(method, subject, body.request_state, body.input_requests)
-            self._pairing.add_question(key, request)
+            self._pairing.add_question(key, request, frame.stream)
         self.add_response(message, method)
-        return RequestAnswered(message, request, flaw, event)
+        task = None
+        if report is not None and isinstance(message, Result):
+            if request.state is State.WORKING:
+                self._pairing.add_task(frame, report.id, request)
+                task = self._take_report(request, report, message)
+        elif (call := request.poll_of) is not None:
+            task = self._take_poll(method, call, message)  # type: ignore[arg-type]  # It is a `P` as well.
+        return RequestAnswered(message, request, flaw, task=task, event=event)
+
+    def _take_poll(self, method: str, call: P, message: Result | Failure) -> TaskChange[P] | None:
+        """Process the response to a request about the task of a call."""
+        if (
+            isinstance(message, Result)
+            and method != "tasks/result"
+            and (report := read_report(message)) is not None
+        ):
+            return self._take_report(call, report, message, self_cancelled=method == "tasks/cancel")
+        event = event_of_poll(method, message)
+        if event is None or (call.state is State.CANCELLED and event is not Event.TASK_CANCELLED):
+            return None
+        why = None
+        if event is Event.TASK_CANCELLED:
+            why = cancelled_by(other(message.side), message.at - self._time_of(call))
+        elif isinstance(message, Failure):
+            why = message.description
+        is_final = event is not Event.TASK_CANCELLED and not (
+            call.state is State.OK and event is Event.FAILURE
+        )
+        return self._change_task(call, event, message.at, why, is_final=is_final)
+
+    def _take_report(
+        self, call: P, report: TaskReport, message: Result | Notification, *, self_cancelled: bool = False
+    ) -> TaskChange[P] | None:
+        """Process the status of the task of a call."""
+        event, why = report.event, report.reason(message.frame)
+        if call.state is State.CANCELLED and event in (Event.FAILURE, Event.PROGRESS):
+            return None
+        if event is Event.TASK_CANCELLED:
+            by = other(message.side) if self_cancelled else message.side
+            why = cancelled_by(by, message.at - self._time_of(call))
+        is_final = isinstance(message, Result) and bool(bytes(report.result) or bytes(report.error))
+        return self._change_task(call, event, message.at, why, is_final=is_final)
+
+    def _change_task(
+        self, call: P, event: Event, at: float, why: str | None, *, is_final: bool
+    ) -> TaskChange[P] | None:
+        before = call.state
+        is_new = transition(call, event)
+        has_ended = is_new and event is not Event.PROGRESS
+        if is_new and not outcome.of(before).is_open and before is not State.UNKNOWN:
+            self._restated(call, before)
+        if not is_new and not is_final:
+            return None
+        return TaskChange(call, why if is_new else None, has_ended, is_final)
+
+    def _tear(self, message: Malformed) -> CorrelatedEntry[P]:
+        """Process part of a line, an event or a body that was never completed."""
+        frame, data = message.frame, message.data
+        is_whole = message.why == NEVER_COMPLETED
+        named = id_of_part(data, is_whole=is_whole)
+        request = None if not is_whole and b'"method"' in data else self._pairing.tear(frame, named)
+        # A peer that disconnects because it has cancelled may cut the response.
+        if request is None or (request.state is State.CANCELLED and not is_whole):
+            return CorrelatedEntry(message)
+        gave_up = request.state is State.CANCELLED
+        if not transition(request, Event.TEAR):
+            return CorrelatedEntry(message)
+        unit, missing = "line", "no newline"
+        if frame.http is not None:
+            is_stream = self._pairing.is_event_stream(frame.http) or frame.event_id is not None
+            unit, missing = ("event", "no blank line") if is_stream else ("body", "cut")
+        why = never_completed(unit, len(frame.data), missing if is_whole else "cut")
+        return ResponseTorn(
+            message, request, why=f"{why}; its request was cancelled before" if gave_up else why
+        )
 
     def _relate_notification(self, message: Notification) -> CorrelatedEntry[P]:
         frame, body = message.frame, message.body
         if message.method == "notifications/cancelled":
-            return RequestCancelled(message, *self._pairing.cancel(frame, text(body.request_id)))
+            request, flaw, is_new = self._pairing.cancel(frame, text(body.request_id))
+            why = (
+                self._why_cancelled(request, frame.side, frame.at) if request is not None and is_new else None
+            )
+            return RequestCancelled(message, request, flaw, why)
         if message.method == "notifications/initialized":
             self.accept_revision()
+        if message.method in REPORTS and (change := self._take_task_notification(message)) is not None:
+            return change
         if not self.follows_progress:
             return CorrelatedEntry(message)
         if message.method == "notifications/progress":
@@ -230,6 +370,13 @@ class Correlation(Peers, ABC, Generic[P]):
         subscription_id = text(meta_raw(body.meta, META + "subscriptionId")) if body.meta else None
         subscription = self._pairing.subscription(frame, subscription_id)
         return CorrelatedEntry(message) if subscription is None else RequestProgressed(message, subscription)
+
+    def _take_task_notification(self, message: Notification) -> CorrelatedEntry[P] | None:
+        report = read_report(message)
+        call = None if report is None else self._pairing.task(message.frame, other(message.side), report.id)
+        if report is None or call is None:
+            return None
+        return TaskProgressed(message, call, task=self._take_report(call, report, message))
 
     def _note(self, note: Note) -> CorrelatedEntry[P]:
         fields = note.fields
@@ -242,17 +389,30 @@ class Correlation(Peers, ABC, Generic[P]):
             self._lost(self._pairing.lose())
         elif note.kind == RULE:
             self._take_hold(note)
+            if fields.get("action") == "disconnect" and isinstance(number := fields.get("http"), int):
+                self._pairing.disconnected[number] = words(fields)
             if (event := not_forwarded(fields)) is not None:
                 request = self._noted_request(fields)
                 if request is not None and transition(request, event):
                     return CorrelatedEntry(note, request)
         elif note.kind == "http":
-            self._pairing.http(fields.get("http"), fields.get("status"))
+            self._pairing.http(fields.get("http"), fields.get("status"), fields)
         elif note.kind == "http-end":
-            request, flaw = self._pairing.http_end(fields.get("http"), fields.get("hung_up"))
+            number, hung_up = fields.get("http"), fields.get("hung_up")
+            request, why = self._pairing.http_end(number, hung_up, note.at)
+            did = self._pairing.disconnected.pop(number, None) if isinstance(number, int) else None
+            if request is not None and request.state is State.PENDING:
+                return ResponseMissing(note, request, why=why)
             if request is not None:
-                return HttpExchangeEnded(note, request, flaw)
+                return HttpExchangeEnded(
+                    note, request, why=why or self._why_cancelled(request, CLIENT, note.at)
+                )
+            return CorrelatedEntry(note, why=did)
         return CorrelatedEntry(note)
+
+    def _why_cancelled(self, request: P, side: str, at: float) -> str | None:
+        """Return by whom a request was cancelled, and after how long; None for a subscription, which is closed."""
+        return cancelled_by(side, at - self._time_of(request)) if request.state is State.CANCELLED else None
 
     def _take_hold(self, note: Note) -> None:
         """Pass on the time for which a request was held or delayed: it is not the server's."""
@@ -312,9 +472,11 @@ class Correlation(Peers, ABC, Generic[P]):
         """
         pairing, unusual, follows_progress = self._pairing, self._pairing.unusual, self.follows_progress
         open_requests, posted, highest = pairing._open, pairing._posted, pairing.highest
+        checksums = pairing.checksums
         answered = pairing._answered if pairing.recall is None else None
         # A plain message never adds information about its sender.
-        may_ask, may_answer = self.is_agreed and self.client is not None, self.server is not None
+        may_ask = self.is_agreed and self.client is not None and not pairing.moved
+        may_answer = self.server is not None
         take_request, take_result = self._plain_request, self._plain_result
         head, end = None, len(lines)
         while place < end:
@@ -386,6 +548,7 @@ class Correlation(Peers, ABC, Generic[P]):
                     pairing._progress[stream, side, id_key(token)] = request
                 if now.http is not None and side == CLIENT:
                     posted[now.http] = None if now.http in posted else key
+                    checksums[now.http] = len(data), crc32(data)
             place, head = place + 1, now
         if head is not None:
             self.last_at = head.t

@@ -15,6 +15,8 @@ from mcpspy.core.protocol.spec import MODERN
 
 
 class State(StrEnum):
+    """The outcome of a request. `core.session.outcome` has the meaning of each."""
+
     PENDING = "pending"
     OK = "ok"
     TOOL_ERROR = "tool error"
@@ -22,7 +24,8 @@ class State(StrEnum):
     INPUT_REQUIRED = "input required"
     """Answered by a question (2026-07-28): the same request is sent again, with the answer."""
     CANCELLED = "cancelled"
-    LATE = "answered late"
+    LATE_OK = "answered late"
+    """Answered after its cancellation, as the next two."""
     CLOSED = "closed"
     """A subscription that ended without a response, which is allowed."""
     REFUSED = "refused"
@@ -34,6 +37,20 @@ class State(StrEnum):
     UNANSWERED = "no answer"
     UNKNOWN = "unknown"
     """Entries after it were not recorded (`lost`): its response may be among them."""
+    LATE_TOOL_ERROR = "late tool error"
+    LATE_ERROR = "late error"
+    WORKING = "working"
+    """Answered by a task that has not ended."""
+    TASK_FAILED = "task failed"
+    """Its task failed, and neither an error nor a result gives the reason."""
+    UNFINISHED = "task not finished"
+    """Its task had not ended when the session did."""
+    REDIRECTED = "redirected"
+    """Its HTTP exchange ended with a redirect that no one has followed: if it is sent again, it continues."""
+    INCOMPLETE = "incomplete"
+    """Its response was begun and never completed."""
+    NOT_CONTINUED = "not continued"
+    """Answered by a question that no one had answered when the session ended."""
 
     __hash__ = str.__hash__  # Enum's own method is Python code, and is called twice per message.
 
@@ -44,9 +61,15 @@ class Event(StrEnum):
     TOOL_ERROR = "tool error"
     QUESTION = "question"
     FAILURE = "failure"
+    TASK = "task"
+    TASK_FAILED = "failure of its task"
+    TASK_CANCELLED = "cancellation of its task"
     CANCEL = "cancel"
     CLOSE = "close"
     REFUSE = "refusal"
+    REDIRECT = "redirect"
+    REPEAT = "repetition elsewhere"
+    TEAR = "incomplete response"
     DROP = "drop"
     ABANDON = "loss of its sender"
     LOSS = "loss of entries"
@@ -55,16 +78,23 @@ class Event(StrEnum):
     __hash__ = str.__hash__
 
 
+_RESPONSE = {
+    Event.RESULT: State.OK,
+    Event.TOOL_ERROR: State.TOOL_ERROR,
+    Event.QUESTION: State.INPUT_REQUIRED,
+    Event.FAILURE: State.ERROR,
+}
+
 TRANSITIONS: dict[State, dict[Event, State]] = {
     State.PENDING: {
         Event.PROGRESS: State.PENDING,
-        Event.RESULT: State.OK,
-        Event.TOOL_ERROR: State.TOOL_ERROR,
-        Event.QUESTION: State.INPUT_REQUIRED,
-        Event.FAILURE: State.ERROR,
+        **_RESPONSE,
+        Event.TASK: State.WORKING,
         Event.CANCEL: State.CANCELLED,
         Event.CLOSE: State.CLOSED,
         Event.REFUSE: State.REFUSED,
+        Event.REDIRECT: State.REDIRECTED,
+        Event.TEAR: State.INCOMPLETE,
         Event.DROP: State.DROPPED,
         Event.ABANDON: State.ABANDONED,
         Event.LOSS: State.UNKNOWN,
@@ -72,43 +102,62 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     },
     State.UNKNOWN: {
         Event.PROGRESS: State.UNKNOWN,
-        Event.RESULT: State.OK,
-        Event.TOOL_ERROR: State.TOOL_ERROR,
-        Event.QUESTION: State.INPUT_REQUIRED,
-        Event.FAILURE: State.ERROR,
+        **_RESPONSE,
+        Event.TASK: State.WORKING,
+        Event.TASK_FAILED: State.TASK_FAILED,
+        Event.TASK_CANCELLED: State.CANCELLED,
         Event.CANCEL: State.CANCELLED,
         Event.REFUSE: State.REFUSED,
+        Event.REDIRECT: State.REDIRECTED,
+        Event.TEAR: State.INCOMPLETE,
     },
-    State.DROPPED: {  # mcpspy responds if it has a timeout for calls.
-        Event.RESULT: State.OK,
-        Event.TOOL_ERROR: State.TOOL_ERROR,
-        Event.QUESTION: State.INPUT_REQUIRED,
-        Event.FAILURE: State.ERROR,
-    },
+    State.DROPPED: _RESPONSE,  # mcpspy responds if it has a timeout for calls.
     State.CANCELLED: {
         Event.PROGRESS: State.CANCELLED,
-        Event.RESULT: State.LATE,
-        Event.TOOL_ERROR: State.LATE,
-        Event.QUESTION: State.LATE,
-        Event.FAILURE: State.LATE,
+        Event.RESULT: State.LATE_OK,
+        Event.TOOL_ERROR: State.LATE_TOOL_ERROR,
+        Event.QUESTION: State.LATE_OK,
+        Event.FAILURE: State.LATE_ERROR,
+        Event.TASK: State.LATE_OK,
+        Event.TEAR: State.INCOMPLETE,  # Why its sender gave up.
     },
+    State.REDIRECTED: {
+        Event.REPEAT: State.PENDING,
+        **_RESPONSE,
+        Event.LOSS: State.UNKNOWN,
+    },
+    State.INCOMPLETE: {  # A client may resume the stream, and receive the whole response (2025-03-26).
+        Event.PROGRESS: State.INCOMPLETE,
+        **_RESPONSE,
+        Event.TASK: State.WORKING,
+    },
+    State.INPUT_REQUIRED: {Event.END: State.NOT_CONTINUED},
+    State.WORKING: {
+        Event.PROGRESS: State.WORKING,
+        Event.RESULT: State.OK,
+        Event.TOOL_ERROR: State.TOOL_ERROR,
+        Event.FAILURE: State.ERROR,
+        Event.TASK_FAILED: State.TASK_FAILED,
+        Event.TASK_CANCELLED: State.CANCELLED,
+        Event.LOSS: State.UNKNOWN,
+        Event.END: State.UNFINISHED,
+    },
+    # The status of a task may come before its result (2025-11-25, `tasks/result`), which has more.
+    State.OK: {Event.TOOL_ERROR: State.TOOL_ERROR},
+    State.TASK_FAILED: {Event.TOOL_ERROR: State.TOOL_ERROR, Event.FAILURE: State.ERROR},
 }
 """State → event → state. An event that a state does not list leaves it unchanged."""
 
 
 _FROM_PENDING = TRANSITIONS[State.PENDING]
 
-MAY_CHANGE = frozenset({State.PENDING, State.CANCELLED, State.UNKNOWN, State.DROPPED})
-"""States in which a response may still arrive."""
-
-FAILED = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED})
-"""States of requests that failed."""
-
-NOT_FORWARDED = frozenset({State.DROPPED, State.ABANDONED})
-"""States of requests that mcpspy kept from their receiver."""
-
-UNANSWERED = NOT_FORWARDED | {State.UNANSWERED}
-"""States of requests that got no response, after the end of the session."""
+MAY_CHANGE = frozenset(
+    {
+        *(State.PENDING, State.CANCELLED, State.UNKNOWN, State.DROPPED),
+        *(State.REDIRECTED, State.INCOMPLETE, State.WORKING, State.TASK_FAILED),
+    }
+)
+"""States that a message after them may still change."""
 
 
 _INPUT_REQUIRED = Raw(b'"input_required"')
@@ -119,7 +168,12 @@ def event_of(message: Result | Failure) -> Event:
         return Event.FAILURE
     if message.is_tool_error:
         return Event.TOOL_ERROR
-    return Event.QUESTION if message.body.result_type == _INPUT_REQUIRED else Event.RESULT
+    if message.body.task or message.body.result_type:
+        if message.is_task:
+            return Event.TASK
+        if message.body.result_type == _INPUT_REQUIRED:
+            return Event.QUESTION
+    return Event.RESULT
 
 
 def outcome_of(message: Result | Failure) -> State:
@@ -131,8 +185,8 @@ class Correlatable(Protocol):
     state: State
 
     @property
-    def is_task(self) -> bool:
-        """True if the response was a task: its progress continues after it (2025-11-25, tasks)."""
+    def poll_of(self) -> Correlatable | None:
+        """The call whose task it is about."""
 
     @property
     def is_subscription(self) -> bool:
@@ -141,6 +195,10 @@ class Correlatable(Protocol):
     @property
     def is_modern(self) -> bool:
         """True if it names a revision without a handshake: clients of both kinds may share a proxy."""
+
+    @property
+    def is_counted(self) -> bool:
+        """False if its outcome does not count: a viewer sent it, or it polls a task."""
 
 
 def transition(request: Correlatable, event: Event) -> bool:
@@ -171,15 +229,29 @@ class Exchange(Struct, eq=False):
     """Actions of rules and viewers on its messages (`core.session.rule_notes`)."""
     held: float = 0.0
     """Seconds for which mcpspy held or delayed the request."""
+    why: str = ""
+    """The reason for its state: `HTTP 401`, `by the client after 2.50 s` … (`core.session.outcome`)."""
+    redirect: str = ""
+    """The redirect after which it was sent again: `307 → /mcp/`."""
+    is_task: bool = False
+    """True if the response is a task: the outcome is that of the task."""
+    polls: list[Exchange] = field(default_factory=list)
+    """The requests about its task."""
+    poll_of: Exchange | None = None
+    """The call whose task this request is about."""
+    final: Result | Failure | None = None
+    """The message with the outcome of its task, if a message other than a status has it."""
+    ended_at: float | None = None
+    """The time at which its task ended, in seconds since the start of the session."""
 
     @property
     def is_open(self) -> bool:
-        """True while the response is pending."""
-        return self.state is State.PENDING
+        """True while the response, or the end of its task, is pending."""
+        return self.state is State.PENDING or self.state is State.WORKING
 
     @property
-    def is_task(self) -> bool:
-        return isinstance(self.answer, Result) and self.answer.is_task
+    def is_counted(self) -> bool:
+        return self.poll_of is None and self.request.frame.by is None
 
     @property
     def is_subscription(self) -> bool:
@@ -191,8 +263,13 @@ class Exchange(Struct, eq=False):
 
     @property
     def latency(self) -> float | None:
-        """Seconds from request to response; None while there is none, or if mcpspy sent or answered the request."""
-        return None if self.answer is None else self.latency_at(self.answer.at)
+        """Seconds from request to response, or to the end of its task.
+
+        None while there is none, or if mcpspy sent or answered the request.
+        """
+        if self.answer is None or self.state in (State.WORKING, State.UNFINISHED):
+            return None
+        return self.latency_at(self.answer.at if self.ended_at is None else self.ended_at)
 
     def latency_at(self, at: float) -> float | None:
         """Return the latency of a response at this time: without the time for which mcpspy held the request."""

@@ -41,10 +41,15 @@ from mcpspy.core.session.correlation import (
     RepeatedEvent,
     RequestAnswered,
     RequestOpened,
+    RequestRepeated,
+    ResponseMissing,
+    TaskProgressed,
 )
-from mcpspy.core.session.exchange import FAILED, SUBSCRIBE, State, outcome_of
+from mcpspy.core.session.exchange import SUBSCRIBE, State, outcome_of
+from mcpspy.core.session.outcome import FAILED, SessionCounts
 from mcpspy.core.session.request_table import Key, id_key
 from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, RULE, has_effect, words
+from mcpspy.core.session.tasks import TaskChange
 
 _KINDS = {
     Request: REQUEST,
@@ -74,8 +79,13 @@ class Slot(Struct, gc=False, eq=False):
     row: int
     is_subscription: bool = False
     is_modern: bool = False
-    is_task: bool = False
+    is_injected: bool = False
     state: State = State.PENDING
+    poll_of: Slot | None = None
+
+    @property
+    def is_counted(self) -> bool:
+        return self.poll_of is None and not self.is_injected
 
 
 class Index(Columns, Correlation[Slot]):
@@ -84,7 +94,6 @@ class Index(Columns, Correlation[Slot]):
         Correlation.__init__(self, header, sessions=sessions, recall=self._recall)
         self.is_over = False
         self.messages = 0
-        self.unanswered = 0
         self._recalled = 0
         """Number of rows that `_recall` has read."""
         self._offset_now = self._length_now = 0
@@ -97,7 +106,13 @@ class Index(Columns, Correlation[Slot]):
 
     @property
     def pending(self) -> int:
-        return sum(1 for _ in self._pairing.pending())
+        return sum(request.is_counted for request in self._pairing.pending())
+
+    @property
+    def counts(self) -> SessionCounts:
+        return SessionCounts(
+            self.messages, self.errors, self.pending, self.issues, self.unanswered, self.injections
+        )
 
     def begin_part(self, number: int | None = None) -> None:
         """Begin one of the session's files, counted from 0; None is the next."""
@@ -141,13 +156,24 @@ class Index(Columns, Correlation[Slot]):
         self.exit, self.is_over = None, False
 
     def end_session(self, stream: str) -> None:
-        self._settle_all(self._pairing.end(lambda of: of is not None and (of + "/").startswith(stream + "/")))
+        def is_of_session(of: str | None) -> bool:
+            return of is not None and (of + "/").startswith(stream + "/")
+
+        self._settle_all([*self._pairing.end(is_of_session), *self._pairing.end_questions(is_of_session)])
 
     def _ended(self, over: list[Slot]) -> None:
         self.is_over = True
         if self.exit is None:
             self._crashed(self.last_at)
         self._settle_all(over)
+
+    def _poll(self, request: Slot, call: Slot) -> None:
+        request.poll_of = call
+        self.polls[request.row] = call.row
+        self.folded.add(request.row)
+
+    def _restated(self, request: Slot, before: State) -> None:
+        self._settle(request.row, request.state)
 
     def _lost(self, requests: list[Slot]) -> None:
         for slot in requests:
@@ -160,9 +186,6 @@ class Index(Columns, Correlation[Slot]):
     def _settle_all(self, slots: list[Slot]) -> None:
         for slot in slots:
             self._settle(slot.row, slot.state)
-            if slot.state is State.UNANSWERED:
-                self.unanswered += 1
-                self._mark_failed(slot.row)
 
     def _begin(self, message: Request) -> Slot:
         row = self._message(message)
@@ -171,10 +194,18 @@ class Index(Columns, Correlation[Slot]):
         self._id[row] = self._id_code(message.id)
         if message.frame.is_ours:
             self.held_seconds[row] = None
-        return Slot(row, message.method == SUBSCRIBE, (message.revision or "") >= MODERN)
+        return Slot(
+            row,
+            message.method == SUBSCRIBE,
+            (message.revision or "") >= MODERN,
+            row in self.injected,
+        )
 
     def _method_of(self, request: Slot) -> str:
         return self.texts[self.method[request.row]]
+
+    def _time_of(self, request: Slot) -> float:
+        return self.at[request.row]
 
     def _subject_of(self, request: Slot) -> str | None:
         return self.texts[self.subject[request.row]] or None
@@ -208,23 +239,26 @@ class Index(Columns, Correlation[Slot]):
             self.method[row], self.subject[row] = texts(message.method), texts(message.subject or "")
         if isinstance(message, Request | Result | Failure) and message.id is not None:
             self._id[row] = self._id_code(message.id)
-        if isinstance(change, RepeatedEvent) or isinstance(message, Malformed):
+        if isinstance(change, RequestRepeated | RepeatedEvent) or isinstance(message, Malformed):
             self._unpair(row)
+            if slot is not None:
+                self._add_part(row, change, slot)
             return row
         if slot is not None:
             self._pair[row] = slot.row + 1
+            if slot.row in self.injected:
+                self.injected.add(row)
         if isinstance(message, Notification):
             if slot is not None:
-                self._settle(slot.row, slot.state)
-                if message.method == "notifications/progress":
-                    self.progress[slot.row] = row
+                self._add_notification(row, change, slot, message.method)
         elif isinstance(message, Result | Failure):
             self._add_response(row, change, message)
         return row
 
     def _add_response(self, row: int, change: CorrelatedEntry[Slot], message: Result | Failure) -> None:
         slot, outcome = change.request, outcome_of(message)
-        if outcome in FAILED:
+        is_error = outcome in FAILED and row not in self.injected and (slot is None or slot.is_counted)
+        if is_error:
             self._mark_failed(row)
         if isinstance(message, Failure) and message.code is not None:
             self.codes[row] = message.code
@@ -233,9 +267,50 @@ class Index(Columns, Correlation[Slot]):
         if isinstance(change, RequestAnswered) and slot is not None:
             self._pair[slot.row] = row + 1
             self._settle(slot.row, slot.state)
-            slot.is_task = isinstance(message, Result) and message.is_task
         elif slot is not None or outcome in FAILED:
             self.outcomes[row] = outcome
+            self.errors += is_error
+        if change.task is not None:
+            if change.task.call is slot:
+                self.tasks.add(slot.row)
+            self._take_task(change.task, row)
+
+    def _add_part(self, row: int, change: CorrelatedEntry[Slot], slot: Slot) -> None:
+        """Add the repetition of a request, or part of its response."""
+        self._pair[row] = slot.row + 1
+        if isinstance(change, RequestRepeated):
+            self.folded.add(row)
+            redirects = self.redirects.get(slot.row), self.why.pop(slot.row, None)
+            self.redirects[slot.row] = ", ".join(filter(None, redirects))
+        else:
+            self.why[slot.row] = change.why or ""
+        self._settle(slot.row, slot.state)
+
+    def _add_notification(self, row: int, change: CorrelatedEntry[Slot], slot: Slot, method: str) -> None:
+        if isinstance(change, TaskProgressed):
+            self.folded.add(row)
+            if change.task is not None:
+                self._take_task(change.task, row)
+            return
+        if change.flaw is None:  # Otherwise its state has not changed.
+            self._settle(slot.row, slot.state)
+            if change.why is not None:
+                self.why[slot.row] = change.why
+        if method == "notifications/progress":
+            self.progress[slot.row] = row
+
+    def _take_task(self, task: TaskChange[Slot], row: int) -> None:
+        """Process a row about the task of a call."""
+        call, state = task.call.row, task.call.state
+        if task.why is not None:
+            self.why[call] = task.why
+        if task.has_ended:
+            self.ended.setdefault(call, self.at[row])
+        if task.is_final:
+            self.finals[call], self.shows[row] = row, call
+        self._settle(call, state)
+        if state in FAILED and self.is_counted(call):
+            self._mark_failed(self.finals.get(call, call))
 
     def _add_note(self, change: CorrelatedEntry[Slot], note: Note) -> None:
         row = self._row(NOTE | NO_SENDER, note.at, 0, self._offset_now, self._length_now)
@@ -258,12 +333,15 @@ class Index(Columns, Correlation[Slot]):
             self._note_effect(row, fields)
         elif note.kind == "http" and isinstance(http, int):
             self.heads[http] = row
-        if slot is not None:
+        if slot is None:
+            if change.why is not None:
+                self.effects[row] = change.why
+            return
+        if change.why is not None:
+            self.why[slot.row] = change.why
+        if not isinstance(change, ResponseMissing):
             self._pair[row] = slot.row + 1
             self._settle(slot.row, slot.state)
-            if change.flaw is not None:
-                self._add_flaw(slot.row, change.flaw)
-                self._mark_failed(slot.row)
 
     def _crashed(self, at: float, *exit_row: int) -> None:
         """Remember the end of a server that failed or was killed, and what it wrote just before."""
@@ -297,6 +375,9 @@ class Index(Columns, Correlation[Slot]):
         )
         if frame.stream is not None or frame.http is not None:
             self._set_http(row, frame)
+        if frame.by is not None and isinstance(message, Request | Notification):
+            self.injected.add(row)
+            self.injections += 1
         return row
 
     def _set_http(self, row: int, frame: Frame | PlainHead) -> None:
@@ -313,7 +394,13 @@ class Index(Columns, Correlation[Slot]):
             code = ids[request]
             id_text = str(code >> 1) if code & 1 else id_key(texts[code >> 1])
             key = texts[streams[request]] or None, self.side(request), id_text
-            answered[key] = Slot(request, state=STATES[states[request]])
+            call = self.polls.get(request)
+            answered[key] = Slot(
+                request,
+                is_injected=request in self.injected,
+                state=STATES[states[request]],
+                poll_of=None if call is None else Slot(call),
+            )
         self._recalled = self._count
 
     def _plain_request(  # noqa: PLR0917 - keywords take longer, and there are a million calls.
@@ -354,6 +441,8 @@ class Index(Columns, Correlation[Slot]):
         if is_error:
             self._state[request_row] = _TOOL_ERROR
             self.what[row] &= ~LISTABLE  # A list shows its text.
-            self._mark_failed(row)
+            if request.is_counted:
+                self.errors += 1
+                self._mark_failed(row)
         else:
             self._state[request_row] = _OK

@@ -18,7 +18,7 @@ from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.index import Index, Slot
-from mcpspy.core.session.request_table import Key, Question
+from mcpspy.core.session.request_table import Key, Moved, Question, TaskKey
 
 COLUMNS = (
     *("at", "what", "size", "method", "subject", "stream"),
@@ -41,16 +41,22 @@ class StoredTables(Struct, forbid_unknown_fields=True):
     None after the end of a session: then no message is correlated any more.
     """
 
-    slots: list[tuple[int, bool, bool, bool, State]]
-    """The requests, each with the fields of its `Slot`."""
+    slots: list[tuple[int, bool, bool, bool, State, int | None]]
+    """The requests, each with the fields of its `Slot`; of the call that it polls, the row."""
     open: list[tuple[Key, list[int]]]
     unusual: list[tuple[Key, str]]
     doubled: list[Key]
     has_lost: bool
     progress: list[tuple[Key, int]]
-    questions: list[tuple[Question, list[int]]]
+    questions: list[tuple[Question, list[tuple[int, str | None]]]]
     posted: list[tuple[int, Key | None]]
     refused: dict[int, int]
+    redirects: dict[int, str]
+    accepted: dict[int, str]
+    checksums: dict[int, tuple[int, int]]
+    moved: list[tuple[Moved, tuple[Key, float]]]
+    disconnected: dict[int, str]
+    tasks: list[tuple[TaskKey, int, str | None]]
     seen_events: list[tuple[str | None, str]]
     highest: list[tuple[tuple[str | None, str], int]]
 
@@ -60,7 +66,19 @@ class StoredIndex(Struct, forbid_unknown_fields=True):
 
     texts: list[str]
     streams: set[int]
-    failed: int
+    errors: int
+    unanswered: int
+    issues: int
+    injections: int
+    injected: set[int]
+    why: dict[int, str]
+    redirects: dict[int, str]
+    polls: dict[int, int]
+    tasks: set[int]
+    ended: dict[int, float]
+    finals: dict[int, int]
+    shows: dict[int, int]
+    folded: set[int]
     flaws: dict[int, str]
     effects: dict[int, str]
     instead: dict[int, int]
@@ -88,7 +106,6 @@ class StoredIndex(Struct, forbid_unknown_fields=True):
     _names_clients: bool
     is_over: bool
     messages: int
-    unanswered: int
     crashes: list[int]
     last_stderr: list[int]
     _stderr: list[int]
@@ -163,6 +180,8 @@ def stored_tables(index: Index) -> StoredTables:
 
     def row(slot: Slot) -> int:
         slots[slot.row] = slot
+        if slot.poll_of is not None:
+            row(slot.poll_of)
         return slot.row
 
     def rows(found: Mapping[H, list[Slot]]) -> list[tuple[H, list[int]]]:
@@ -170,30 +189,56 @@ def stored_tables(index: Index) -> StoredTables:
 
     return StoredTables(
         open=rows(table._open),
-        questions=rows(table._questions),
+        questions=[
+            (question, [(row(slot), stream) for slot, stream in asked])
+            for question, asked in table._questions.items()
+        ],
+        tasks=[(key, row(call), stream) for key, (call, stream) in table._tasks.items()],
         progress=[(key, row(slot)) for key, slot in table._progress.items()],
         unusual=list(table.unusual.items()),
         doubled=sorted(table._doubled, key=repr),
         has_lost=table._has_lost,
         posted=list(table._posted.items()),
         refused=table._refused,
+        redirects=table._redirects,
+        accepted=table._accepted,
+        checksums=table.checksums,
+        moved=list(table.moved.items()),
+        disconnected=table.disconnected,
         seen_events=list(table._seen_events),
         highest=list(table.highest.items()),
-        slots=[msgspec.structs.astuple(slot) for slot in slots.values()],
+        slots=[
+            (
+                *(slot.row, slot.is_subscription, slot.is_modern, slot.is_injected, slot.state),
+                None if slot.poll_of is None else slot.poll_of.row,
+            )
+            for slot in slots.values()
+        ],
     )
 
 
 def _tables(stored: StoredTables) -> dict[str, Any]:
     """Return the attributes of a `RequestTable`. Raise ValueError if a request is missing."""
-    slots = {slot[0]: Slot(*slot) for slot in stored.slots}
+    slots = {slot[0]: Slot(*slot[:-1]) for slot in stored.slots}
 
     def requests(found: Iterable[tuple[T, list[int]]]) -> dict[T, list[Slot]]:
         return {key: [slots[row] for row in rows] for key, rows in found}
 
     try:
+        for slot in stored.slots:
+            slots[slot[0]].poll_of = None if slot[-1] is None else slots[slot[-1]]
         return {
             "_open": requests(stored.open),
-            "_questions": requests(stored.questions),
+            "_questions": {
+                question: [(slots[row], stream) for row, stream in asked]
+                for question, asked in stored.questions
+            },
+            "_tasks": {key: (slots[row], stream) for key, row, stream in stored.tasks},
+            "_redirects": stored.redirects,
+            "_accepted": stored.accepted,
+            "checksums": stored.checksums,
+            "moved": dict(stored.moved),
+            "disconnected": stored.disconnected,
             "_progress": {key: slots[row] for key, row in stored.progress},
             "unusual": dict(stored.unusual),
             "_doubled": set(stored.doubled),

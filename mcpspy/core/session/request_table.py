@@ -6,31 +6,47 @@ response, progress token, cancellation or end of an HTTP exchange belongs to whi
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
+from zlib import crc32
 
 from msgspec import Raw
 
-from mcpspy.core.protocol.message import loads, text
+from mcpspy.core.protocol.message import loads, meta_raw, text
 from mcpspy.core.protocol.spec import CLIENT, other
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.session.exchange import Correlatable, Event, State, transition
 
 P = TypeVar("P", bound=Correlatable)
 
+_LATE = (State.LATE_OK, State.LATE_TOOL_ERROR, State.LATE_ERROR)
 _UNSETTLED = (State.PENDING, State.UNKNOWN)
 
 UNSOLICITED = "unsolicited response"
 UNKNOWN_PROGRESS = "progress for an unknown token"
 NO_ID = "response without an id"
+STREAM_ENDED = "its event stream ended without a response"
 
 LONGEST = 20
 """Maximum digits of an id that a fast decoder reads as a number."""
 
 Key = tuple[str | None, str, str]
 """Stream, sender of the request, id by value (`id_key`)."""
+
+Moved = tuple[str | None, str, str, int, int]
+"""Session, sender, id, size and checksum of a request."""
+
+TaskKey = tuple[str | None, str, str]
+"""Session, side that requested the task, id of the task."""
+
+FOLLOWED = 30.0
+"""Seconds within which a client follows a redirect."""
+
+_REDIRECTS = range(300, 400)
 
 Question = tuple[str, str | None, str]
 """Properties that a question and the request with its answer share."""
@@ -40,15 +56,20 @@ class RequestTable(Generic[P]):
     """The requests of a session, by id, progress token, subscription and HTTP exchange."""
 
     def __init__(
-        self, *, forgets: bool = False, recall: Callable[[dict[Key, P]], None] | None = None
+        self,
+        *,
+        forgets: bool = False,
+        recall: Callable[[dict[Key, P]], None] | None = None,
+        is_merged: bool = False,
     ) -> None:
-        """Create an empty table.
+        """Create an empty table. `is_merged`: streams begin with the names of their sessions.
 
         `forgets`: the caller will call `forget_but`, so store what it needs. `recall`: adds the requests that were
         answered since its last call; the table then stores none itself, which a long session seldom needs.
         """
         self._forgets = forgets
         self.recall = recall
+        self._is_merged = is_merged
         self._open: dict[Key, list[P]] = {}
         self.unusual: dict[Key, str] = {}
         """Open requests whose response needs more than a look-up → the id as the latest of them spelled it."""
@@ -58,9 +79,21 @@ class RequestTable(Generic[P]):
         self.highest: dict[tuple[str | None, str], int] = {}
         """Stream and sender → the highest id above 0 of the requests: a higher one is new."""
         self._progress: dict[Key, P] = {}
-        self._questions: dict[Question, list[P]] = {}
+        self._questions: dict[Question, list[tuple[P, str | None]]] = {}
         self._posted: dict[int, Key | None] = {}
         self._refused: dict[int, int] = {}
+        self._redirects: dict[int, str] = {}
+        """HTTP exchange with a redirect → its status and target."""
+        self._accepted: dict[int, str] = {}
+        """HTTP exchange with a status of success → why its request has no response, if it ends so."""
+        self.checksums: dict[int, tuple[int, int]] = {}
+        """HTTP exchange → size and checksum of the request that opened it."""
+        self.moved: dict[Moved, tuple[Key, float]] = {}
+        """Redirected request that may be sent again → its key among the open ones, and when it was redirected."""
+        self.disconnected: dict[int, str] = {}
+        """HTTP exchange that a rule ended → the action of the rule, in words."""
+        self._tasks: dict[TaskKey, tuple[P, str | None]] = {}
+        """Task → the call that created it, and the stream of the call."""
         self._seen_events: dict[tuple[str | None, str], None] = {}
         self._over: deque[int] = deque()
 
@@ -72,11 +105,16 @@ class RequestTable(Generic[P]):
         return self._answered
 
     def pending(self) -> Iterator[P]:
-        """Yield the pending requests, except subscriptions."""
+        """Yield the requests whose outcome is awaited, except subscriptions."""
         for waiting in self._open.values():
             for request in waiting:
                 if request.state is State.PENDING and not request.is_subscription:
                     yield request
+        for call, _ in self._tasks.values():
+            if call.state is State.WORKING:
+                yield call
+        for asked in self._questions.values():
+            yield from (request for request, _ in asked if request.state is State.INPUT_REQUIRED)
 
     def waiting(self) -> list[P]:
         """Return all requests that could still be answered: pending, cancelled or closed."""
@@ -88,12 +126,61 @@ class RequestTable(Generic[P]):
         Open requests stay, so every response finds its request. But a reused id, a second response,
         progress or a repeated event is only recognised if the first one is still remembered.
         """
-        for known in (self._answered, self._progress, self._questions, self._seen_events):
+        for known in (self._answered, self._progress, self._questions, self._seen_events, self._tasks):
             _drop_oldest(known, kept)
         while len(self._over) > kept:
             number = self._over.popleft()
             self._posted.pop(number, None)
             self._refused.pop(number, None)
+
+    def _session_of(self, stream: str | None) -> str | None:
+        """Return the session of a stream; streams of one session share their tasks and redirects."""
+        return stream.partition("/")[0] if self._is_merged and stream is not None else None
+
+    def repeated(self, frame: Frame, id: str) -> P | None:  # noqa: A002
+        """Return the redirected request that this message sends again, now pending; None if it is another one."""
+        if frame.http is None or frame.side != CLIENT:
+            return None
+        number, key = frame.http, (frame.stream, frame.side, id_key(id))
+        before, since = self.moved.pop(self._moved(key, frame.data), (None, 0.0))
+        waiting = self._open.get(before) if before is not None else None
+        if before is None or waiting is None or frame.at - since > FOLLOWED:
+            return None
+        request = next((each for each in waiting if each.state is State.REDIRECTED), None)
+        if request is None:
+            return None
+        transition(request, Event.REPEAT)
+        self._remove(before, waiting, request)
+        self._open.setdefault(key, []).append(request)
+        self.unusual.setdefault(key, id)
+        self._posted[number] = key
+        self.checksums[number] = len(frame.data), crc32(frame.data)
+        if key[2].isdigit() and len(key[2]) <= LONGEST:
+            self.highest[key[:2]] = max(self.highest.get(key[:2], 0), int(key[2]))
+        return request
+
+    def _moved(self, key: Key, data: bytes) -> Moved:
+        return self._session_of(key[0]), key[1], key[2], len(data), crc32(data)
+
+    def add_task(self, frame: Frame, id: str, call: P) -> None:  # noqa: A002
+        """Remember the call that was answered by a task."""
+        self._tasks[self._session_of(frame.stream), other(frame.side), id] = call, frame.stream
+
+    def task(self, frame: Frame, requester: str, id: str) -> P | None:  # noqa: A002
+        """Return the call that created a task, which one side had requested."""
+        found = self._tasks.get((self._session_of(frame.stream), requester, id))
+        return None if found is None else found[0]
+
+    def tear(self, frame: Frame, named: str | None) -> P | None:
+        """Return the open request whose response was never completed: of its HTTP exchange, else with the id."""
+        key = self._posted.get(frame.http) if frame.http is not None and frame.side != CLIENT else None
+        if key is None and named is not None:
+            key = (frame.stream, other(frame.side), id_key(named))
+        waiting = self._open.get(key) if key is not None else None
+        if key is None or not waiting:
+            return None
+        self.unusual.setdefault(key, named or key[2])
+        return _first(waiting)
 
     def request(self, request: P, frame: Frame, id: str, token: str | None, *, modern: bool) -> str | None:  # noqa: A002
         """Open a request; return the issue with its id, if there is one."""
@@ -121,6 +208,7 @@ class RequestTable(Generic[P]):
             waiting.append(request)
         if http is not None and side == CLIENT:
             self._posted[http] = None if http in self._posted else key  # A batch is refused as a whole.
+            self.checksums[http] = len(frame.data), crc32(frame.data)
         if token is not None:
             self._progress[(stream, side, id_key(token))] = request
         return flaw
@@ -150,7 +238,7 @@ class RequestTable(Generic[P]):
         if self.recall is None:
             self._answered[key] = request
         transition(request, event)
-        if request.state is State.LATE:
+        if request.state in _LATE:
             late = "answered after it was cancelled"
             flaw = f"{flaw}; {late}" if flaw else late
         return request, flaw
@@ -173,32 +261,32 @@ class RequestTable(Generic[P]):
         request = self._progress.get(key)
         if request is None:
             return None, UNKNOWN_PROGRESS
-        if transition(request, Event.PROGRESS) or request.is_task:
+        if transition(request, Event.PROGRESS):
             return request, None
         return request, "progress after the answer"
 
-    def cancel(self, frame: Frame, id: str | None) -> tuple[P | None, str | None]:  # noqa: A002
-        """Cancel a request; return it, and an issue."""
+    def cancel(self, frame: Frame, id: str | None) -> tuple[P | None, str | None, bool]:  # noqa: A002
+        """Cancel a request; return it, an issue, and whether its state is new."""
         if id is None:
-            return None, "cancels nothing: it has no requestId"
+            return None, "cancels nothing: it has no requestId", False
         stream, side, id = frame.stream, frame.side, id_key(id)  # noqa: A001
         waiting = self._open.get((stream, side, id))
         # A server may end a subscription, but no other request (2026-07-28, subscriptions).
         request = _first(waiting) if waiting else self._subscription((stream, other(side), id))
         if request is not None:
             # On stdio, a client ends a subscription this way (2026-07-28): it is closed, not cancelled.
-            transition(request, Event.CLOSE if request.is_subscription else Event.CANCEL)
-            return request, None
+            is_new = transition(request, Event.CLOSE if request.is_subscription else Event.CANCEL)
+            return request, None, is_new
         answered = self.answered.get((stream, side, id))
-        return answered, "cancelled after the response" if answered else "cancels an unknown request"
+        return answered, "cancelled after the response" if answered else "cancels an unknown request", False
 
     def subscription(self, frame: Frame, id: str | None) -> P | None:  # noqa: A002
         """Return the open subscription that a notification names."""
         return None if id is None else self._subscription((frame.stream, other(frame.side), id_key(id)))
 
-    def add_question(self, question: Question, request: P) -> None:
+    def add_question(self, question: Question, request: P, stream: str | None = None) -> None:
         """Remember that a request was answered by a question (2026-07-28, input required)."""
-        self._questions.setdefault(question, []).append(request)
+        self._questions.setdefault(question, []).append((request, stream))
 
     def continued(self, question: Question) -> P | None:
         """Return the request whose question is answered now."""
@@ -207,7 +295,7 @@ class RequestTable(Generic[P]):
             return None
         if len(requests) == 1:
             del self._questions[question]
-        return requests.pop(0)
+        return requests.pop(0)[0]
 
     def is_repeated(self, frame: Frame) -> bool:
         """Return True if a resumed stream repeats an event (2025-03-26, resumability): it counts once."""
@@ -220,19 +308,36 @@ class RequestTable(Generic[P]):
         self._seen_events[event] = None
         return False
 
-    def http(self, number: object, status: object) -> None:
-        if isinstance(number, int) and isinstance(status, int) and status >= 400:
+    def http(self, number: object, status: object, fields: dict[str, Any]) -> None:
+        """Take the head of an HTTP response: what the end of the exchange means for its request."""
+        if not isinstance(number, int) or not isinstance(status, int):
+            return
+        if status >= 400:
             self._refused[number] = status
+        elif status in _REDIRECTS:
+            self._redirects[number] = _target(status, fields)
+        else:
+            head = fields.get("response")
+            kind = str(head.get("content-type", "")) if isinstance(head, dict) else ""
+            is_stream = kind.startswith("text/event-stream")
+            self._accepted[number] = STREAM_ENDED if is_stream else f"HTTP {status} without a message"
 
-    def http_end(self, number: object, hung_up: object) -> tuple[P | None, str | None]:
-        """Settle the request of an HTTP exchange if its end is the outcome; return it, and an issue.
+    def is_event_stream(self, number: int | None) -> bool:
+        return number is not None and self._accepted.get(number) == STREAM_ENDED
+
+    def http_end(self, number: object, hung_up: object, at: float = 0.0) -> tuple[P | None, str | None]:
+        """Settle the request of an HTTP exchange if its end is the outcome; return it, and the reason, if it is new.
 
         An error status refuses the request. In 2026-07-28 a client that disconnects has cancelled it; in
         earlier revisions it may reconnect for the response.
         """
         if self._forgets and isinstance(number, int):
             self._over.append(number)
-        key = self._posted.get(number) if isinstance(number, int) else None
+        if not isinstance(number, int):
+            return None, None
+        checksum, accepted = self.checksums.pop(number, (0, 0)), self._accepted.pop(number, None)
+        redirect = self._redirects.pop(number, None)
+        key = self._posted.get(number)
         waiting = self._open.get(key) if key is not None else None
         if key is None or not waiting:
             return None, None
@@ -244,12 +349,33 @@ class RequestTable(Generic[P]):
         elif hung_up == CLIENT and request.is_modern:
             transition(request, Event.CLOSE if request.is_subscription else Event.CANCEL)
             return request, None
+        elif redirect is not None:
+            if transition(request, Event.REDIRECT):
+                self.unusual.setdefault(key, key[2])
+                self._forget_moved(at)
+                self.moved[self._session_of(key[0]), key[1], key[2], checksum[0], checksum[1]] = key, at
+                return request, redirect
+        elif request.state is State.PENDING and not request.is_subscription:
+            why = accepted if hung_up is None else f"the {hung_up} disconnected"
+            if hung_up == "mcpspy":
+                why = None
+            return (request, why) if why is not None else (None, None)
         return None, None
+
+    def _forget_moved(self, at: float) -> None:
+        """Forget redirects that no one followed in time."""
+        for moved in [moved for moved, (_, since) in self.moved.items() if at - since > FOLLOWED]:
+            del self.moved[moved]
 
     def lose(self) -> list[P]:
         """Return the pending requests, now unknown: entries were lost, perhaps with their responses."""
         self._has_lost = True
-        return [request for request in list(self.pending()) if transition(request, Event.LOSS)]
+        open_calls = (*self.waiting(), *(call for call, _ in self._tasks.values()))
+        return [
+            request
+            for request in open_calls
+            if not request.is_subscription and transition(request, Event.LOSS)
+        ]
 
     def end(self, streams: Callable[[str | None], bool] = lambda _: True) -> list[P]:
         """End these streams; return all requests that could still have been answered, in their final state."""
@@ -260,7 +386,13 @@ class RequestTable(Generic[P]):
         self._doubled.difference_update(over)
         for request in waiting:
             transition(request, Event.CLOSE if request.is_subscription else Event.END)
-        return waiting
+        calls = [call for call, stream in self._tasks.values() if streams(stream)]
+        return [*waiting, *(call for call in calls if transition(call, Event.END))]
+
+    def end_questions(self, streams: Callable[[str | None], bool] = lambda _: True) -> list[P]:
+        """Return the requests of these streams whose questions no one answered, in their final state."""
+        asked = [each for requests in self._questions.values() for each in requests]
+        return [request for request, stream in asked if streams(stream) and transition(request, Event.END)]
 
     def _request_key(self, frame: Frame, id: str | None, event: Event) -> tuple[Key, str | None]:  # noqa: A002
         """Return the key of the request that a response belongs to, and an issue.
@@ -313,6 +445,36 @@ def id_key(id: str) -> str:  # noqa: A002
     if 0 <= power <= 400:
         return f"{sign}{significant}{'0' * power}"
     return f"{sign}{significant}e{power}"
+
+
+def _target(status: int, fields: dict[str, Any]) -> str:
+    """Return a redirect in words: its status, and the path on this host or the URL that it names."""
+    response, request = fields.get("response"), fields.get("request")
+    location = response.get("location") if isinstance(response, dict) else None
+    if not isinstance(location, str):
+        return f"HTTP {status} without a Location"
+    try:
+        parts = urlsplit(location)
+    except ValueError:
+        return f"{status} → {location}"
+    if isinstance(request, dict) and parts.netloc == request.get("host"):
+        location = parts._replace(scheme="", netloc="").geturl() or "/"
+    return f"{status} → {location}"
+
+
+_CUT_ID = re.compile(
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(-?[0-9][0-9.eE+-]*|"(?:[^"\\]|\\.)*")\s*,'
+)
+
+
+def id_of_part(data: bytes, *, is_whole: bool) -> str | None:
+    """Return the id of a response that was never completed; None if its bytes do not show it."""
+    if is_whole:
+        members = loads(Raw(data))
+        found = text(meta_raw(Raw(data), "id")) if isinstance(members, dict) else None
+        return found if found != "null" else None
+    cut = _CUT_ID.match(data)
+    return cut[1].decode("utf-8", "replace") if cut is not None else None
 
 
 def _drop_oldest(known: dict[Any, Any], kept: int) -> None:

@@ -11,20 +11,31 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from mcpspy.core.protocol.message import AnyMessage, Failure, Message, Notification, Request, Result
+from mcpspy.core.protocol.message import (
+    AnyMessage,
+    Failure,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Result,
+)
 from mcpspy.core.recording.decode import Damaged, Entry, Header, Note
 from mcpspy.core.session.correlation import (
     REPEATED_EVENT,
     CorrelatedEntry,
     Correlation,
-    HttpExchangeEnded,
     RequestAnswered,
     RequestCancelled,
     RequestOpened,
     RequestProgressed,
+    RequestRepeated,
+    ResponseMissing,
 )
-from mcpspy.core.session.exchange import FAILED, Exchange, State, outcome_of
+from mcpspy.core.session.exchange import Exchange, State, outcome_of
+from mcpspy.core.session.outcome import FAILED, UNANSWERED, SessionCounts, filter_status
 from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, RULE, has_effect, words
+from mcpspy.core.session.tasks import TaskChange
 
 
 class Change(Struct, frozen=True, gc=False):
@@ -48,20 +59,50 @@ class Change(Struct, frozen=True, gc=False):
         """
         what, exchange = self.what, self.exchange
         if isinstance(what, Request):
-            return exchange.state if exchange is not None and exchange.answer is None else None
+            if exchange is None or what is not exchange.request:
+                return None
+            is_shown_later = exchange.answer is not None and (
+                not exchange.is_task or exchange.final is not None
+            )
+            return None if is_shown_later else exchange.state
         if not isinstance(what, Result | Failure) or self.flaw == REPEATED_EVENT:
             return None
         if exchange is None:
             return outcome if (outcome := outcome_of(what)) in FAILED else None
-        return exchange.state if what is exchange.answer else outcome_of(what)
+        if exchange.poll_of is not None and what is exchange.poll_of.final:
+            return exchange.poll_of.state
+        if what is not exchange.answer:
+            return outcome_of(what)
+        return None if exchange.is_task else exchange.state
 
     @property
     def is_error(self) -> bool:
-        """Return True if it counts as an error: an error response, also a late one, or a refused request."""
-        what, status = self.what, self.status
-        if status is State.LATE and isinstance(what, Result | Failure):
-            status = outcome_of(what)
-        return status in FAILED
+        """Return True if it is one of the errors of the session (`SessionCounts`): it shows an operation that failed."""
+        return self.is_counted and self.status in FAILED
+
+    @property
+    def is_counted(self) -> bool:
+        """Return False if its outcome does not count."""
+        exchange = self.exchange
+        if exchange is not None and exchange.poll_of is not None and self.what is exchange.poll_of.final:
+            return exchange.poll_of.is_counted
+        return (exchange is None or exchange.is_counted) and not is_injected(self)
+
+    @property
+    def filter_status(self) -> str:
+        """The status that filters test."""
+        status = self.status
+        return "" if status is None else filter_status(status, is_counted=self.is_counted)
+
+    @property
+    def has_issue(self) -> bool:
+        """Return True for a message with a protocol issue, a malformed one, and a damaged line of the recording."""
+        what = self.what
+        if isinstance(what, Note):
+            return False
+        if isinstance(what, Damaged | Malformed):
+            return True
+        return bool(what.flaws or self.flaw is not None) and not is_injected(self)
 
 
 class Session(Correlation[Exchange]):
@@ -75,19 +116,29 @@ class Session(Correlation[Exchange]):
         return list(self._pairing.pending())
 
     @property
-    def failed(self) -> int:
-        """Number of errors: failed requests, and errors that settled no request."""
-        return sum(change.is_error for change in self.changes)
+    def counts(self) -> SessionCounts:
+        """The numbers of the session; a streaming session does not have them."""
+        counted = [exchange for exchange in self.exchanges if exchange.is_counted]
+        messages = [change for change in self.changes if isinstance(change.what, Message)]
+        return SessionCounts(
+            len(messages),
+            sum(change.is_error for change in messages),
+            sum(request.is_counted for request in self._pairing.pending()),
+            sum(change.has_issue for change in self.changes),
+            sum(exchange.state in UNANSWERED for exchange in counted),
+            sum(_is_sent_by_viewer(change.what) for change in messages),
+        )
 
     @property
     def unanswered(self) -> list[Change]:
-        """The requests that are pending, or were when the session ended, without subscriptions."""
+        """The requests that are unanswered, or open without being a subscription."""
         return [
             change
             for change in self.changes
-            if isinstance(change.what, Request)
-            and (exchange := change.exchange) is not None
-            and (exchange.state is State.UNANSWERED or (exchange.is_open and not exchange.is_subscription))
+            if (exchange := change.exchange) is not None
+            and change.what is exchange.request
+            and exchange.is_counted
+            and (exchange.state in UNANSWERED or (exchange.is_open and not exchange.is_subscription))
         ]
 
     def add(self, entry: Entry) -> list[Change]:
@@ -98,7 +149,14 @@ class Session(Correlation[Exchange]):
                 _take(exchange, correlated)
             if isinstance(what, Note) and has_effect(what.kind, what.fields):
                 self._note_effect(what.fields)
-            self._changed(what, exchange, flaw if isinstance(what, Message) else None)
+            if (task := correlated.task) is not None and isinstance(what, Message):
+                _take_task(task, what)
+                if task.call is exchange and isinstance(correlated, RequestAnswered):
+                    exchange.is_task = True
+            effect = correlated.why if exchange is None else None
+            if isinstance(correlated, ResponseMissing):
+                exchange = None
+            self._changed(what, exchange, flaw if isinstance(what, Message) else None, effect)
         return self.changes[before:]
 
     def add_all(self, entries: Iterable[Entry]) -> Session:
@@ -114,16 +172,27 @@ class Session(Correlation[Exchange]):
         self.exchanges.append(exchange)
         return exchange
 
+    def _poll(self, request: Exchange, call: Exchange) -> None:
+        request.poll_of = call
+        call.polls.append(request)
+
     def _method_of(self, request: Exchange) -> str:
         return request.request.method
+
+    def _time_of(self, request: Exchange) -> float:
+        return request.request.at
 
     def _subject_of(self, request: Exchange) -> str | None:
         return request.request.subject
 
     def _changed(
-        self, what: AnyMessage | Note | Damaged, exchange: Exchange | None = None, flaw: str | None = None
+        self,
+        what: AnyMessage | Note | Damaged,
+        exchange: Exchange | None = None,
+        flaw: str | None = None,
+        effect: str | None = None,
     ) -> Change:
-        change = Change(len(self.changes), what, exchange, flaw)
+        change = Change(len(self.changes), what, exchange, flaw, effect)
         self.changes.append(change)
         return change
 
@@ -149,18 +218,22 @@ class Session(Correlation[Exchange]):
 
 # Each message passes here, and `A | B` in a call makes a new union.
 _RESPONSES = (Result, Failure)
-_WITH_FLAW = (RequestOpened, HttpExchangeEnded)
 
 
 def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
     what, flaw = correlated.what, correlated.flaw
+    if isinstance(correlated, RequestRepeated):
+        exchange.redirect = ", ".join(filter(None, (exchange.redirect, exchange.why)))
+        exchange.why = ""
+    if correlated.why is not None:
+        exchange.why = correlated.why
     if isinstance(correlated, RequestAnswered):
         if isinstance(what, _RESPONSES):
             exchange.answer = what
-    elif isinstance(correlated, _WITH_FLAW):
+    elif isinstance(correlated, RequestOpened):
         if flaw is not None:
             exchange.flaws.append(flaw)
-        if isinstance(correlated, RequestOpened) and (earlier := correlated.continues) is not None:
+        if (earlier := correlated.continues) is not None:
             exchange.continues, earlier.continued_by = earlier, exchange
     elif isinstance(correlated, RequestProgressed) and isinstance(what, Notification):
         exchange.progress.append(what)
@@ -172,6 +245,16 @@ def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
         exchange.cancel = exchange.cancel or what
 
 
+def _take_task(task: TaskChange[Exchange], what: Message) -> None:
+    call = task.call
+    if task.why is not None:
+        call.why = task.why
+    if task.has_ended and call.ended_at is None:
+        call.ended_at = what.at
+    if task.is_final and isinstance(what, Result | Failure):
+        call.final = what
+
+
 def is_injected(change: Change) -> bool:
     """Return True if mcpspy injected it: no client and no server would have sent it.
 
@@ -180,4 +263,8 @@ def is_injected(change: Change) -> bool:
     what, exchange = change.what, change.exchange
     if exchange is not None and exchange.request.frame.by is not None:
         return True
+    return _is_sent_by_viewer(what)
+
+
+def _is_sent_by_viewer(what: AnyMessage | Note | Damaged) -> bool:
     return isinstance(what, Request | Notification) and what.frame.by is not None

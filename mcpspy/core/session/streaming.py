@@ -63,9 +63,13 @@ class StreamingSession(Session):
             _lighten(exchange, answer)
 
     def _changed(
-        self, what: AnyMessage | Note | Damaged, exchange: Exchange | None = None, flaw: str | None = None
+        self,
+        what: AnyMessage | Note | Damaged,
+        exchange: Exchange | None = None,
+        flaw: str | None = None,
+        effect: str | None = None,
     ) -> Change:
-        change = Change(self._numbered, what, exchange, flaw)
+        change = Change(self._numbered, what, exchange, flaw, effect)
         self._numbered += 1
         self.changes.append(change)
         return change

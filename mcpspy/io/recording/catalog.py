@@ -23,16 +23,20 @@ import msgspec
 from msgspec import Raw, Struct
 
 from mcpspy import __version__
+from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording import index_cache
 from mcpspy.io.recording.cache_file import RECENT, FileStamp, read_own, replace_own
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary, read_header_of, summarize
 from mcpspy.io.recording.scan import no_collection
-from mcpspy.io.recording.session_counts import SessionCounts, count
+from mcpspy.io.recording.session_counts import count
 from mcpspy.io.settings import sessions_folder
 
 CACHE = ".mcpspy-catalog"
 """Name of the cache file."""
+
+_FORM = 2
+"""Number of the meaning of the counts: higher if a count of the same session may differ."""
 
 WORTH = 0.3
 """Seconds of reading that are worth a cache file."""
@@ -337,7 +341,9 @@ def _earlier_parts(name: str, part: int) -> list[str]:
 
 def _head(body: bytes) -> bytes:
     """Return the first line of a cache file."""
-    return msgspec.json.encode({"mcpspy_catalog": __version__, "crc32": zlib.crc32(body)}) + b"\n"
+    return (
+        msgspec.json.encode({"mcpspy_catalog": f"{__version__} {_FORM}", "crc32": zlib.crc32(body)}) + b"\n"
+    )
 
 
 def _encoded(found: list[_Known]) -> bytes:

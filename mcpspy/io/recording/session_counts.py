@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from mcpspy.core.session.index import Index
+from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.cache_file import FileStamp
 from mcpspy.io.recording.reader import RecordingState, Summary
@@ -31,17 +32,6 @@ AGAIN = 20
 
 AT_A_TIME = 0.1
 """Seconds of work per call."""
-
-
-class SessionCounts(NamedTuple):
-    messages: int
-    errors: int
-    """Error responses, requests without a response, and lost entries."""
-    pending: int
-    issues: int = 0
-    """Messages with a protocol issue that are not errors."""
-    unanswered: int = 0
-    """Requests without a response at the end of the session."""
 
 
 def count(summary: Summary) -> SessionCounts:
@@ -64,8 +54,7 @@ class SessionCounter:
 
     @property
     def counts(self) -> SessionCounts:
-        index = self._index
-        return SessionCounts(index.messages, index.failed, index.pending, index.issues, index.unanswered)
+        return self._index.counts
 
     def read(self, seconds: float = float("inf")) -> bool:
         """Continue to read for at most N seconds. Return whether everything available has been read.

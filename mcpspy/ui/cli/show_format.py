@@ -142,7 +142,7 @@ class TextFormatter:
         """Count a change; print it and its findings if `shown`."""
         row = rows.row(change)
         self._columns.add(change)
-        self._issues += row.tone == rows.ISSUE and rows.has_issue(change)
+        self._issues += change.has_issue
         self._redacted += redacted(change)
         if shown:
             # Nothing is known of a new request except its issues: the line of its response has the outcome.
@@ -222,7 +222,7 @@ class TextFormatter:
             f"{clients} → {session.server or '?'}" if clients else "",
             f"protocol {session.revision_text}" if session.revision_text else "",
             counted(len(session.exchanges), "request"),
-            f"{session.failed} failed",
+            f"{session.counts.errors} failed",
             f"{len(unanswered)} unanswered" if unanswered else "",
             counted(self._issues, "protocol issue") if self._issues else "",
             counted(findings, "finding") if findings else "",

@@ -12,6 +12,7 @@ from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.columns import FAILURE, NOTE, REQUEST, RESULT, RowKind
 from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.outcome import filter_status
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.scan import LineReader, RecordingScan
@@ -34,8 +35,7 @@ class ChangeItem(MessageItem):
     @property
     def status(self) -> str:
         """Outcome of a response, or of a request without one: so a filter finds each failure once."""
-        status = self._change.status
-        return "" if status is None else status.value
+        return self._change.filter_status
 
     @property
     def latency(self) -> float | None:
@@ -46,7 +46,7 @@ class ChangeItem(MessageItem):
 
     @property
     def has_issue(self) -> bool:
-        return super().has_issue or (self._change.flaw is not None and not isinstance(self._entry, Note))
+        return self._change.has_issue
 
     @property
     def is_failed_event(self) -> bool:
@@ -81,7 +81,7 @@ def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
         has_issue=bool(exchange.flaws or request.flaws),
         data=request.data,
         id=request.id,
-        status=exchange.state.value,
+        status=filter_status(exchange.state, is_counted=exchange.is_counted),
         latency=exchange.latency,
         is_batch=request.index is not None,
     )
@@ -179,11 +179,7 @@ class RowItem:
     @property
     def status(self) -> str:
         """State of a request; in wire order, only the response has it."""
-        index, row = self._index, self.row
-        kind = index.what[row] & 7
-        if kind == REQUEST:
-            return index.status(row) if self.exchanges or index.pair(row) is None else ""
-        return index.status(row) if kind in _ANSWERS else ""
+        return self._index.filter_status(self.row, exchanges=self.exchanges)
 
     @property
     def latency(self) -> float | None:
@@ -205,6 +201,8 @@ class RowItem:
     @property
     def has_issue(self) -> bool:
         index, row = self._index, self.row
+        if row in index.injected:
+            return False
         if row in index.flaws:
             return True
         answer = index.pair(row) if self.exchanges and index.kind(row) is RowKind.REQUEST else None

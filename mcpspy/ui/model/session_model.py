@@ -224,6 +224,19 @@ class SessionModel:
         exchange.state = index.state(row) or State.PENDING
         exchange.held = index.held_seconds.get(request_row) or 0.0
         exchange.flaws = _flaws(index.flaws.get(request_row), request)
+        exchange.why, exchange.redirect = index.why.get(request_row, ""), index.redirects.get(request_row, "")
+        exchange.is_task = request_row in index.tasks
+        exchange.ended_at = index.ended.get(request_row)
+        final_row = index.finals.get(request_row)
+        if final_row is not None:
+            final = what if final_row == row else load(final_row)
+            exchange.final = final if isinstance(final, Result | Failure) else None
+        call_row = index.polls.get(request_row)
+        if call_row is not None:
+            call = self._change(call_row, load).exchange
+            if call is not None and index.shows.get(row) == call_row and isinstance(what, Result | Failure):
+                call.final = what
+            exchange.poll_of = call
         answer_row = index.pair(request_row)
         if answer_row is not None:
             answer = what if answer_row == row else load(answer_row)
@@ -231,8 +244,6 @@ class SessionModel:
         progress_row = index.progress.get(request_row)
         if progress_row is not None and isinstance(report := load(progress_row), Notification):
             exchange.progress = [report]
-        # The outcome already reports the effect of the HTTP exchange on a request.
-        flaws = [flaw for flaw in flaws if not flaw.startswith("HTTP ")]
         rows = (request_row,) if answer_row is None else (request_row, answer_row)
         exchange.effects = [index.effects[row] for row in rows if row in index.effects]
         return Change(row, what, exchange, "; ".join(flaws) or None, index.effects.get(row))

@@ -27,6 +27,8 @@ PARTS = 1000
 STEP = 1024
 """Requests between two lists of those that were open at that moment."""
 
+_WRONG = outcome.FAILED | outcome.UNANSWERED
+
 _RESPONSES = (RESULT, FAILURE)
 
 _APART, _FROM_CLIENT, _FROM_SERVER = range(3)
@@ -155,23 +157,28 @@ class TimelineModel(IncrementalBuild):
 
     def _take(self, begin: int, end: int) -> None:
         index, is_open = self._index, self._open
-        what, at, pair = index.what, index.at, index.pair
+        what, at, pair, polls, tasks = index.what, index.at, index.pair, index.polls, index.tasks
         for row in range(begin, end):
             kind = what[row] & 7
             if kind == REQUEST:
-                if index.request(row) is not None:
+                if index.request(row) is not None and row not in polls:
                     self._add(row, index.stream[row])
             elif kind in _RESPONSES:
-                if (request := pair(row)) in is_open:
-                    self._finish(request, at[row], is_answered=True)
+                request = pair(row)
+                if polls and request in polls:
+                    request = polls[request]
+                if request in is_open:
+                    if request not in tasks:
+                        self._finish(request, at[row], is_answered=True)
+                    elif index.ended.get(request, inf) <= at[row]:
+                        self._finish(request, index.ended[request], is_answered=True)
             elif kind == NOTE:
                 self._take_note(row)
-            elif (
-                kind == NOTIFICATION
-                and (request := pair(row)) in is_open
-                and index.texts[index.method[row]] == "notifications/cancelled"
-            ):
-                self._leave(request, row)
+            elif kind == NOTIFICATION and (request := pair(row)) in is_open:
+                if index.texts[index.method[row]] == "notifications/cancelled":
+                    self._leave(request, row)
+                elif request in tasks and index.ended.get(request, inf) <= at[row]:
+                    self._finish(request, index.ended[request], is_answered=True)
 
     def _add(self, row: int, stream: int) -> None:
         index, place = self._index, len(self.rows)
@@ -233,7 +240,7 @@ class TimelineModel(IncrementalBuild):
             self._end(place, at)
         elif is_answered:
             self._left[place], self._ends[place] = self._ends[place], at
-        if self.tracks:
+        if self.tracks and self._index.is_counted(request):
             self.tracks[self._track_numbers[place]].count(self.state_of(place), at)
 
     def _end(self, place: int, at: float) -> None:
@@ -265,12 +272,15 @@ class TimelineModel(IncrementalBuild):
         """
         places = self._places(selected, begin, end)
         counted = [_Parts(begin, end, parts) for _ in self._model.sessions or ("",)]
-        state = self._index.state
+        index, state = self._index, self._index.state
         for place in places:
             row, stop = self.rows[place], min(self._ends[place], now)
             left = self._left.get(place, stop) if self._left else stop
             track = counted[self._track_numbers[place]]
-            track.add(row, self.begins[place], stop, left, self._kinds[place], state(row) or State.PENDING)
+            track.add(row, self.begins[place], stop, left, self._kinds[place])
+            decided = state(row)
+            if decided in _WRONG and self.begins[place] >= begin and index.is_counted(row):
+                track.add_failure(self.begins[place], is_answered=decided in outcome.FAILED)
         return {
             "begin": begin,
             "end": end,
@@ -315,7 +325,7 @@ class _Parts:
         }
         """Kind of requests → the times at which they began and ended."""
 
-    def add(self, row: int, begin: float, end: float, left: float, kind: int, state: State) -> None:  # noqa: PLR0917
+    def add(self, row: int, begin: float, end: float, left: float, kind: int) -> None:
         """Count a request, which was in flight until `left`."""
         if kind != _APART:
             starts, stops = self._changes[kind]
@@ -326,13 +336,13 @@ class _Parts:
             return
         part = self._part(begin)
         self._began[part] += 1
-        if state in outcome.FAILED:
-            self._failed[part] += 1
-        elif state in outcome.UNANSWERED:
-            self._unanswered[part] += 1
         if not self._number[part] or (kind != _APART and end - begin >= self._slowest[part]):
             self._number[part] = row + 1
             self._slowest[part] = 0.0 if kind == _APART else end - begin
+
+    def add_failure(self, begin: float, *, is_answered: bool) -> None:
+        """Count a request that failed, or stayed unanswered."""
+        (self._failed if is_answered else self._unanswered)[self._part(begin)] += 1
 
     def _part(self, at: float) -> int:
         return min(max(int((at - self._begin) * self._scale), 0), self._parts - 1)

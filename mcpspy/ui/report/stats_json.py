@@ -107,6 +107,7 @@ def _group(group: MessageGroup) -> dict[str, Any]:
     members |= {
         "errors": group.errors,
         "states": {str(state): group.states[state] for state in State},
+        "apart": group.apart,
         "back": group.back,
         "latency": _times(group.took),
     }

@@ -119,7 +119,7 @@ class WebSession:
             "read": min(loader.done / max(loader.size, 1), 1.0) if loader.is_behind else 1.0,
             "lasted": loader.now,
             "messages": index.messages,
-            "errors": index.failed,
+            "errors": index.errors,
             "issues": index.issues,
             "pending": index.pending,
             "unanswered": index.unanswered,

@@ -19,6 +19,7 @@ from mcpspy.core.query.parser import parse
 from mcpspy.core.recording.decode import Entry, read_entry
 from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import SUBSCRIBE, Exchange, State
+from mcpspy.core.session.outcome import of
 from mcpspy.core.session.session import Session
 from tests.analysis.stats.talking import Talk, group
 from tests.core.session.test_index import ENTRY, RECORDINGS, both, line_of
@@ -63,19 +64,19 @@ class Expected:
 
     def __init__(self) -> None:
         self.states: Counter[State] = Counter()
-        self.errors = self.sent = self.back = 0
+        self.count = self.errors = self.sent = self.back = 0
         self.took: list[float] = []
 
     def add(self, exchange: Exchange) -> None:
         request, answer = exchange.request, exchange.answer
-        self.states[exchange.state] += 1
-        self.errors += exchange.state in (State.ERROR, State.TOOL_ERROR, State.REFUSED)
-        if exchange.state is State.LATE and answer is not None:
-            self.errors += isinstance(answer, Failure) or answer.is_tool_error
+        self.count += 1
+        if exchange.is_counted:
+            self.states[exchange.state] += 1
+            self.errors += of(exchange.state).failed
         self.sent += len(request.data)
         if answer is not None:
             self.back += len(answer.data)
-            if request.method != SUBSCRIBE and exchange.latency is not None:
+            if request.method != SUBSCRIBE and exchange.poll_of is None and exchange.latency is not None:
                 self.took.append(max(exchange.latency, 0.0))
 
 
@@ -103,11 +104,11 @@ def same(lines: list[bytes]) -> None:
     assert {(each.side, each.method, each.subject) for each in found} == set(expected)
     for each in found:
         wanted = expected[each.side, each.method, each.subject]
-        assert each.states == wanted.states
-        assert each.count == wanted.states.total()
+        assert {state: count for state, count in each.states.items() if count} == wanted.states
+        assert each.count == wanted.count == wanted.states.total() + each.apart
         assert (each.errors, each.sent, each.back) == (wanted.errors, wanted.sent, wanted.back)
         assert sorted(took for run in each.took._all() for took in run) == sorted(wanted.took)
-    assert session.failed == sum(each.errors for each in found) + stats.stray_errors
+    assert session.counts.errors == sum(each.errors for each in found) + stats.stray_errors
     others = [each for each in stats.groups.all if each.kind is GroupKind.NOTIFICATION]
     assert {(each.side, each.method): each.count for each in others} == dict(by_method)
     assert (stats.client, stats.server, stats.revision) == (session.client, session.server, session.revision)
@@ -222,7 +223,7 @@ def test_session_index_and_statistics_agree_on_every_request_of_any_conversation
     same_rows(session, index)
     same(lines)
     stats = counted(lines)
-    states = Counter(exchange.state for exchange in session.exchanges)
+    states = Counter(exchange.state for exchange in session.exchanges if exchange.is_counted)
     assert states[State.PENDING] == index.pending == len(session.pending) == len(stats.waiting) == 0
     assert states == sum((Counter(each.states) for each in stats.groups.all), Counter())
     assert states[State.UNANSWERED] == index.unanswered == len(session.unanswered)
@@ -243,7 +244,7 @@ def test_requests_are_counted_by_their_final_state() -> None:
         State.TOOL_ERROR: 1,
         State.ERROR: 1,
         State.CANCELLED: 1,
-        State.LATE: 1,
+        State.LATE_ERROR: 1,
         State.UNANSWERED: 1,
     }
     assert (echo.count, echo.errors, echo.pending, len(echo.took)) == (6, 3, 0, 4)

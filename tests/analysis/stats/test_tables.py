@@ -34,7 +34,7 @@ def test_a_call_without_an_answer_has_a_state_and_no_time() -> None:
 
 def test_an_answer_before_its_request_took_no_time_and_a_late_error_is_an_error() -> None:
     tables = StatsTables(None, 0)
-    tables.settled(call(tables, "a", 2.0, State.LATE), StatsAnswer(1.0, 20, 1, is_error=True))
+    tables.settled(call(tables, "a", 2.0, State.LATE_ERROR), StatsAnswer(1.0, 20, 1, is_error=True))
 
     (group,) = tables.groups.all
     assert (group.took.most, group.errors) == (0.0, 1)

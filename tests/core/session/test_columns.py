@@ -28,13 +28,13 @@ def test_similar_ids_stay_distinct(text: str) -> None:
     assert index.id(row) == text
 
 
-def test_a_request_with_an_issue_that_then_fails_is_one_error_and_no_issue() -> None:
+def test_a_request_with_an_issue_that_is_then_unanswered_counts_as_both() -> None:
     index = Index()
     for _ in range(2):
         index.add(Frame(0.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"a"}'), 0, 0)
-    assert (index.failed, index.issues) == (0, 1)
+    assert (index.errors, index.issues, index.unanswered) == (0, 1, 0)
     index.end()
-    assert (index.failed, index.issues, list(index.wrong)) == (2, 0, [0, 1])
+    assert (index.errors, index.issues, index.unanswered, list(index.wrong)) == (0, 1, 2, [0, 1])
 
 
 def test_all_rows_of_a_range_lead_except_responses_with_a_request() -> None:

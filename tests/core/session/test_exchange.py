@@ -11,7 +11,9 @@ from mcpspy.core.recording.decode import Frame
 from mcpspy.core.session.exchange import MAY_CHANGE, TRANSITIONS, Event, Exchange, State, transition
 
 ANSWERS = {Event.RESULT, Event.TOOL_ERROR, Event.QUESTION, Event.FAILURE}
-FINAL = set(State) - MAY_CHANGE
+REFINED = {State.OK, State.INPUT_REQUIRED}
+"""States that only the result of a task, or the end of the session, changes."""
+FINAL = set(State) - MAY_CHANGE - REFINED
 
 LEADS_TO = {
     ("pending", "progress"): "pending",
@@ -19,6 +21,9 @@ LEADS_TO = {
     ("pending", "tool error"): "tool error",
     ("pending", "question"): "input required",
     ("pending", "failure"): "error",
+    ("pending", "task"): "working",
+    ("pending", "redirect"): "redirected",
+    ("pending", "incomplete response"): "incomplete",
     ("pending", "cancel"): "cancelled",
     ("pending", "close"): "closed",
     ("pending", "refusal"): "refused",
@@ -31,6 +36,11 @@ LEADS_TO = {
     ("unknown", "tool error"): "tool error",
     ("unknown", "question"): "input required",
     ("unknown", "failure"): "error",
+    ("unknown", "task"): "working",
+    ("unknown", "failure of its task"): "task failed",
+    ("unknown", "cancellation of its task"): "cancelled",
+    ("unknown", "redirect"): "redirected",
+    ("unknown", "incomplete response"): "incomplete",
     ("unknown", "cancel"): "cancelled",
     ("unknown", "refusal"): "refused",
     ("dropped", "result"): "ok",
@@ -39,9 +49,35 @@ LEADS_TO = {
     ("dropped", "failure"): "error",
     ("cancelled", "progress"): "cancelled",
     ("cancelled", "result"): "answered late",
-    ("cancelled", "tool error"): "answered late",
+    ("cancelled", "tool error"): "late tool error",
     ("cancelled", "question"): "answered late",
-    ("cancelled", "failure"): "answered late",
+    ("cancelled", "failure"): "late error",
+    ("cancelled", "task"): "answered late",
+    ("cancelled", "incomplete response"): "incomplete",
+    ("redirected", "repetition elsewhere"): "pending",
+    ("redirected", "result"): "ok",
+    ("redirected", "tool error"): "tool error",
+    ("redirected", "question"): "input required",
+    ("redirected", "failure"): "error",
+    ("redirected", "loss of entries"): "unknown",
+    ("incomplete", "progress"): "incomplete",
+    ("incomplete", "result"): "ok",
+    ("incomplete", "tool error"): "tool error",
+    ("incomplete", "question"): "input required",
+    ("incomplete", "failure"): "error",
+    ("incomplete", "task"): "working",
+    ("input required", "end of session"): "not continued",
+    ("working", "progress"): "working",
+    ("working", "result"): "ok",
+    ("working", "tool error"): "tool error",
+    ("working", "failure"): "error",
+    ("working", "failure of its task"): "task failed",
+    ("working", "cancellation of its task"): "cancelled",
+    ("working", "loss of entries"): "unknown",
+    ("working", "end of session"): "task not finished",
+    ("ok", "tool error"): "tool error",
+    ("task failed", "tool error"): "tool error",
+    ("task failed", "failure"): "error",
 }
 
 
@@ -87,13 +123,13 @@ def test_every_state_can_be_reached_from_a_new_request() -> None:
 
 
 def test_every_response_settles_a_request_that_may_change() -> None:
-    for state in MAY_CHANGE:
-        assert {TRANSITIONS[state][event] for event in ANSWERS} <= FINAL
+    for state in MAY_CHANGE - {State.WORKING, State.TASK_FAILED}:
+        assert {TRANSITIONS[state][event] for event in ANSWERS} <= FINAL | REFINED
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_only_a_pending_request_is_open(state: State) -> None:
-    assert exchange_in(state).is_open is (state is State.PENDING)
+def test_only_a_pending_request_and_a_working_task_are_open(state: State) -> None:
+    assert exchange_in(state).is_open is (state in (State.PENDING, State.WORKING))
 
 
 def test_a_new_exchange_is_pending_and_empty() -> None:

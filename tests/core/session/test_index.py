@@ -84,7 +84,9 @@ def same(session: Session, index: Index) -> None:
     """Compare every row with its change."""
     assert len(index) == len(session.changes)
     rows = {
-        id(change.exchange): change.number for change in session.changes if isinstance(change.what, Request)
+        id(change.exchange): change.number
+        for change in session.changes
+        if change.exchange is not None and change.what is change.exchange.request
     }
     answers = {
         id(change.exchange): change.number
@@ -111,14 +113,19 @@ def same(session: Session, index: Index) -> None:
             assert index.where(row).item == (what.index or 0)
         if isinstance(what, Request | Result | Failure):
             assert index.id(row) == what.id
+        assert index.filter_status(row, exchanges=False) == change.filter_status
         if isinstance(what, Result | Failure):
-            assert index.status(row) == (change.status.value if change.status is not None else "")
             assert index.latency(row) == (exchange.latency_at(what.at) if exchange else None)
         about = what if isinstance(what, Request | Notification) else exchange and exchange.request
         if not isinstance(what, Note):
             assert index.texts[index.method[row]] == (about.method if about else "")
             assert index.texts[index.subject[row]] == ((about.subject or "") if about else "")
-        if isinstance(what, Request) and exchange is not None:
+        if exchange is not None:
+            request_row = rows[id(exchange)]
+            assert index.why.get(request_row, "") == exchange.why
+            assert index.redirects.get(request_row, "") == exchange.redirect
+            assert index.ended.get(request_row) == exchange.ended_at
+        if exchange is not None and what is exchange.request:
             assert index.latency(row) == exchange.latency
             earlier, later = exchange.continues, exchange.continued_by
             assert index.continues.get(row) == (rows[id(earlier)] if earlier else None)
@@ -126,9 +133,7 @@ def same(session: Session, index: Index) -> None:
         first = isinstance(what, Failure) and change.flaw != REPEATED_EVENT
         assert index.codes.get(row) == (what.code if first and isinstance(what, Failure) else None)
     assert index.messages == sum(not isinstance(c.what, Note | Damaged) for c in session.changes)
-    assert index.unanswered == sum(e.state is State.UNANSWERED for e in session.exchanges)
-    losses = sum(isinstance(c.what, Note) and c.what.kind in ("lost", "error") for c in session.changes)
-    assert index.failed == session.failed + index.unanswered + losses
+    assert index.counts == session.counts
     assert index.clients == session.clients
     assert (index.client, index.server, index.revision) == (session.client, session.server, session.revision)
     assert list(index.wrong) == sorted(set(index.wrong))
@@ -304,9 +309,9 @@ def test_errors_and_protocol_issues_are_counted_separately_and_in_order() -> Non
         ]
     ):
         index.add(Frame(float(number), "client" if number < 2 else "server", data), 0, 0)
-    assert (list(index.wrong), index.failed, index.issues) == ([2, 3], 1, 1)
+    assert (list(index.wrong), index.errors, index.issues) == ([2, 3], 1, 1)
     index.end()
-    assert (list(index.wrong), index.failed, index.issues, index.unanswered) == ([0, 2, 3], 2, 1, 1)
+    assert (list(index.wrong), index.errors, index.issues, index.unanswered) == ([0, 2, 3], 1, 1, 1)
 
 
 def test_a_row_has_the_position_of_its_line_and_its_part() -> None:

@@ -95,7 +95,13 @@ def test_a_real_session_is_restored(path: Path) -> None:
 def test_the_state_has_every_attribute_of_an_index_and_of_its_table() -> None:
     assert set(vars(Index())) == {*COLUMNS, *LISTS, *DERIVED, *StoredIndex.__struct_fields__}
     restored_by_name = {name for name in vars(RequestTable()) if name.strip("_") in fields_of_tables()}
-    assert set(vars(RequestTable())) - restored_by_name == {"_forgets", "_over", "_answered", "recall"}
+    assert set(vars(RequestTable())) - restored_by_name == {
+        "_forgets",
+        "_over",
+        "_answered",
+        "_is_merged",
+        "recall",
+    }
     typecodes = {name for name, value in vars(Index()).items() if isinstance(value, array)}
     assert typecodes == {*COLUMNS, *LISTS}
 

@@ -18,7 +18,8 @@ class OpenRequest(Struct, eq=False):
     """A request that has only a state."""
 
     state: State = State.PENDING
-    is_task: bool = False
+    poll_of: None = None
+    is_counted: bool = True
     is_subscription: bool = False
     is_modern: bool = False
 
@@ -56,7 +57,7 @@ def test_an_http_exchange_is_forgotten_only_after_its_end() -> None:
     for number in range(1, 20):
         frame = Frame(0.0, "client", b"", stream="1", http=number)
         pairing.request(OpenRequest(), frame, str(number), None, modern=False)
-        pairing.http(number, 404)
+        pairing.http(number, 404, {})
         if number > 1:
             pairing.http_end(number, None)
         pairing.forget_but(3)

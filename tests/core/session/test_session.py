@@ -14,6 +14,7 @@ from mcpspy.core.protocol.message import Malformed, Notification, Request, Resul
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.recording.decode import Damaged, Frame, Note, read_entry
 from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.outcome import of
 from mcpspy.core.session.session import Change, Session, is_injected
 
 META = "io.modelcontextprotocol/"
@@ -119,7 +120,7 @@ def test_the_response_decides_the_outcome(talk: Talk, message: dict[str, Any], s
     change = talk.say("server", id=1, **message)
     assert (change.exchange, exchange.state) == (exchange, state)
     assert exchange.answer is change.what
-    assert talk.session.pending == []
+    assert talk.session.pending == ([exchange] if state is State.INPUT_REQUIRED else [])
 
 
 def test_both_sides_count_from_one_and_each_gets_its_own_answer(talk: Talk) -> None:
@@ -356,21 +357,23 @@ def test_a_cancelled_request_that_is_never_answered_stays_cancelled(talk: Talk) 
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "state"),
     [
-        {"result": {"content": []}},
-        {"result": {"isError": True}},
-        {"error": {"code": 0, "message": "Request cancelled"}},
-        {"error": {"code": -32800, "message": "Request cancelled"}},
+        ({"result": {"content": []}}, State.LATE_OK),
+        ({"result": {"isError": True}}, State.LATE_TOOL_ERROR),
+        ({"error": {"code": 0, "message": "Request cancelled"}}, State.LATE_ERROR),
+        ({"error": {"code": -32800, "message": "Request cancelled"}}, State.LATE_ERROR),
     ],
     ids=["result", "tool error", "error 0", "error -32800"],
 )
-def test_a_cancelled_request_may_still_be_answered_late(talk: Talk, answer: dict[str, Any]) -> None:
+def test_a_late_response_has_the_outcome_of_the_response(
+    talk: Talk, answer: dict[str, Any], state: State
+) -> None:
     exchange = talk.ask(1)
     talk.cancel(1)
     change = talk.say("server", id=1, **answer)
     assert (change.exchange, change.flaw) == (exchange, "answered after it was cancelled")
-    assert (exchange.state, exchange.answer) == (State.LATE, change.what)
+    assert (exchange.state, exchange.answer) == (state, change.what)
     assert exchange.latency == 2.0
 
 
@@ -941,7 +944,8 @@ def test_an_error_status_without_a_message_refuses_the_request(talk: Talk) -> No
     talk.note("http", http=7, stream="1", status=404)
     assert asked.is_open
     assert talk.note("http-end", http=7, stream="1", hung_up=None).exchange is asked
-    assert (asked.state, asked.flaws) == (State.REFUSED, ["HTTP 404"])
+    assert (asked.state, asked.flaws) == (State.REFUSED, [])
+    assert asked.why == "HTTP 404"
     assert talk.session.pending == []
 
 
@@ -1145,7 +1149,7 @@ def test_only_protocol_violations_have_a_flaw(actions: list[Action]) -> None:
         elif isinstance(message, Notification):
             assert change.flaw is None
         else:
-            answered = [e for e in session.exchanges if e.answer is message and e.state is not State.LATE]
+            answered = [e for e in session.exchanges if e.answer is message and not of(e.state).is_late]
             by_order = (change.flaw or "").startswith("paired by order")
             assert (change.flaw is None or by_order) == bool(answered)
 

@@ -56,12 +56,12 @@ def test_messages_errors_and_pending_requests_are_counted(tmp_path: Path) -> Non
     assert counter.counts == SessionCounts(messages=5, errors=1, pending=1)
 
 
-def test_after_the_end_what_has_no_answer_is_an_error(tmp_path: Path) -> None:
+def test_after_the_end_what_has_no_answer_is_unanswered_and_no_error(tmp_path: Path) -> None:
     assert counted(write(tmp_path / "a.jsonl", call(1), call(2), EXIT)) == SessionCounts(
-        2, 2, 0, unanswered=2
+        2, 0, 0, unanswered=2
     )
     assert counted(write(tmp_path / "b.jsonl", call(1), result(1), call(2))) == SessionCounts(
-        3, 1, 0, unanswered=1
+        3, 0, 0, unanswered=1
     )
 
 

@@ -203,9 +203,9 @@ def test_the_newest_sessions_are_listed_on_a_terminal_and_all_elsewhere(
 
 
 def test_sessions_are_filtered_and_sorted(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["ls", "--dir", str(many), "-q", "errors>0 name:n1 since:2026-01-01"])
+    main(["ls", "--dir", str(many), "-q", "unanswered>0 name:n1 since:2026-01-01"])
     assert ids(capsys.readouterr().out) == [10, 25, 40, 55]
-    main(["ls", "--dir", str(many), "--sort", "errors", "-n", "12"])
+    main(["ls", "--dir", str(many), "--sort", "unanswered", "-n", "12"])
     assert all(number % 5 == 0 for number in ids(capsys.readouterr().out))
     main(["ls", "--dir", str(many), "-q", "name:other"])
     assert capsys.readouterr().out == "None of 60 sessions match.\n"

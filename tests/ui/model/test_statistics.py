@@ -10,7 +10,7 @@ import pytest
 from mcpspy.analysis.stats import StatsCollector, tables
 from mcpspy.core.query.parser import parse
 from mcpspy.core.recording.decode import Damaged, Header, read_entry, read_header
-from mcpspy.core.session.exchange import UNANSWERED
+from mcpspy.core.session.outcome import OUTCOMES
 from mcpspy.ui.model import statistics as module
 from mcpspy.ui.model.filter_items import RowItem
 from mcpspy.ui.model.session_model import SessionModel
@@ -144,8 +144,8 @@ def shown(group: dict[str, Any]) -> dict[str, Any]:
     return {
         "count": group["count"],
         "errors": group.get("errors", 0),
-        "unanswered": sum(states.get(state, 0) for state in UNANSWERED),
-        "pending": states.get("pending", 0),
+        "unanswered": sum(states.get(state, 0) for state, judged in OUTCOMES.items() if judged.unanswered),
+        "pending": sum(states.get(state, 0) for state, judged in OUTCOMES.items() if judged.is_open),
         "sent": group["sent"],
         "back": group.get("back", 0),
         "answers": latency.get("count", 0),

@@ -125,6 +125,23 @@ def test_requests_that_were_pending_when_entries_were_lost_are_in_flight_no_long
     assert (timeline.end_of(0), list(timeline.depths)) == (0.5, [1, 1])
 
 
+def test_a_task_is_one_request_until_it_ends_and_its_polls_are_none() -> None:
+    lines = Lines()
+    task = b'{"taskId":"t1","status":"%b"}'
+    call = b'"method":"tools/call","params":{"name":"x","task":{"ttl":1000}}'
+    lines.say(0.1, "client", b'{"jsonrpc":"2.0","id":1,%b}' % call)
+    lines.say(0.2, "server", b'{"jsonrpc":"2.0","id":1,"result":{"task":%b}}' % (task % b"working"))
+    for number, (at, status) in enumerate(((0.3, b"working"), (0.5, b"failed")), 2):
+        get = b'{"jsonrpc":"2.0","id":%d,"method":"tasks/get","params":{"taskId":"t1"}}'
+        lines.say(at, "client", get % number)
+        lines.say(at + 0.1, "server", b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (number, task % status))
+    for timeline in (processed(lines), in_steps(lines)):
+        assert (list(timeline.rows), timeline.end_of(0), timeline.peak) == ([0], 0.6, 1)
+        window = timeline.window(range(len(lines.log)), 0.0, 1.0, 1, 1.0)
+        assert window["tracks"][0]["failed"] == [1]
+        assert [bar[1:5] for bar in window["bars"]] == [[0.1, 0.6, 0, rows.BAD]]
+
+
 def test_the_peak_is_that_of_mcpspy_stats_on_every_recording() -> None:
     for path in every_recording():
         header, *lines = path.read_bytes().split(b"\n")[:-1]

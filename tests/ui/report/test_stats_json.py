@@ -74,7 +74,7 @@ def test_the_numbers_of_a_real_session_add_up(path: Path) -> None:
         groups = [each for each in found["groups"] if (each["from"], each["kind"]) == (side, "request")]
         for key in ("count", "errors", "sent", "back"):
             assert total[key] == sum(each[key] for each in groups)
-        assert total["count"] == sum(total["states"].values())
+        assert total["count"] == sum(total["states"].values()) + total["apart"]
     assert found["kinds"]["request"] == sum(total["count"] for total in found["requests"].values())
     assert 0 <= found["server_share"] <= 1
     assert max(found["in_flight"]["profile"]) == found["in_flight"]["most"]

@@ -307,10 +307,7 @@ function kindTest(atom, { kinds, notes, groups, sameKind }) {
 function stateTest(value, isExact, { statuses, sameStatus }) {
   let name = value.toLowerCase().replace(/[\s_-]/g, "");
   if (Object.hasOwn(sameStatus, name)) name = sameStatus[name];
-  if (name === "error" || name === "rpcerror") {
-    const failed = statuses[name === "error" && !isExact ? "error" : "rpcerror"];
-    return (item) => failed.includes(item.status) || (item.kind === "error" && item.side !== "") || item.code !== null;
-  }
+  if (name === "error" && isExact) name = "rpcerror";
   return Object.hasOwn(statuses, name) ? (item) => statuses[name].includes(item.status) : null;
 }
 
@@ -320,8 +317,7 @@ function isTest(atom, tables) {
   const isSlow = (item) => item.latency !== null && item.latency > tables.slow;
   if (value === "slow") return isSlow;
   if (value === "problem") {
-    const failed = stateTest("error", false, tables);
-    return (item) => failed(item) || tables.statuses.noanswer.includes(item.status) || item.hasIssue || isSlow(item) || item.isFailedEvent;
+    return (item) => tables.statuses.error.includes(item.status) || tables.statuses.noanswer.includes(item.status) || item.hasIssue || isSlow(item) || item.isFailedEvent;
   }
   if (value === "issue" || value === "odd") return (item) => item.hasIssue;
   if (value === "finding") fail("findings are available only in mcpspy tui and mcpspy show --lint");

@@ -22,7 +22,8 @@ from mcpspy.core.query.item import is_near_failure, reports_failure
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session import outcome
+from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 
 BLOCK = 1 << 20
@@ -117,8 +118,9 @@ class HtmlRows:
         if isinstance(what, Request) and exchange is not None:
             self._peers.add_request(what)
             counts["requests"] += 1
-            counts["errors"] += rows.has_failed(exchange)
-            counts["unanswered"] += exchange.state in (State.PENDING, State.UNANSWERED)
+            judged = outcome.of(exchange.state)
+            counts["errors"] += judged.failed
+            counts["unanswered"] += judged.unanswered or judged.is_open
         elif exchange is not None and what is exchange.answer:
             self._peers.add_response(exchange.answer, exchange.request.method)
         else:

@@ -56,7 +56,7 @@ _RESOURCES = (
 _ERRORS = {
     State.TOOL_ERROR: "tool_error",
     State.CANCELLED: "cancelled",
-    State.LATE: "cancelled",
+    State.LATE_TOOL_ERROR: "tool_error",
     State.UNANSWERED: "no_answer",
     State.REFUSED: "refused",
     State.DROPPED: "dropped",
@@ -64,7 +64,7 @@ _ERRORS = {
 }
 """`error.type` of errors without a code. The convention defines the first and allows custom ones."""
 
-_CANCELLED = (State.CANCELLED, State.LATE)
+_CANCELLED = (State.CANCELLED, State.LATE_OK, State.LATE_TOOL_ERROR, State.LATE_ERROR)
 """States of requests whose sender no longer waits; a late response changes nothing for it."""
 
 
@@ -393,13 +393,13 @@ def transport_attributes(header: Header, side: str) -> dict[str, Value | None]:
 def error_attributes(exchange: Exchange) -> tuple[dict[str, Value | None], str | None]:
     """Return the attributes of an error and its message; ({}, None) if there is none."""
     answer = exchange.answer
-    if isinstance(answer, Failure) and exchange.state is not State.LATE:
+    if isinstance(answer, Failure):
         code = answer.code_text
         return {"error.type": code or "_OTHER", "rpc.response.status_code": code}, answer.text
     kind = _ERRORS.get(exchange.state)
     if kind is None:
         return {}, None
-    return {"error.type": kind}, "; ".join(exchange.flaws) if exchange.state is State.REFUSED else ""
+    return {"error.type": kind}, exchange.why if exchange.state is State.REFUSED else ""
 
 
 def _id(text: str) -> str | None:

@@ -16,11 +16,12 @@ from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
 from mcpspy.analysis.lint.state import forget
 from mcpspy.core.protocol.message import Request, Result
 from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange, State
 
 RULES: list[LintRule] = []
 
-_OK, _LATE = State.OK, State.LATE  # Reading a member of an Enum runs Python code; reading a name does not.
+_OK = State.OK  # Reading a member of an Enum runs Python code; reading a name does not.
 
 TOOLS = "2025-11-25/server/tools"
 
@@ -334,7 +335,7 @@ def used_after_cancellation(event: LintEvent) -> Iterable[Report]:
         values = event.state.memory[_Abandoned].values
         return _uses(event, values) if values else ()
     exchange = event.exchange
-    if exchange is not None and exchange.state is _LATE:
+    if exchange is not None and outcome.of(exchange.state).is_late:
         result = event.result
         task = result.get("task")
         given = {**result, **(task if isinstance(task, dict) else {})}

@@ -14,7 +14,7 @@ from mcpspy.analysis.lint.rules.jsonrpc import PING
 from mcpspy.core.counted import counted
 from mcpspy.core.protocol.message import Request, text
 from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER, other
-from mcpspy.core.session.exchange import State
+from mcpspy.core.session import outcome
 
 RULES: list[LintRule] = []
 
@@ -227,7 +227,7 @@ def late_response(event: LintEvent) -> Iterator[Report]:
     """A cancelled request should get no response. The response and the cancellation may cross, which a recording cannot
     show: check that the server stopped the work.
     """
-    if event.pending is not None and event.pending.exchange.state is State.LATE:
+    if event.pending is not None and outcome.of(event.pending.exchange.state).is_late:
         yield Report(f"response to {event.method} after its cancellation")
 
 

@@ -80,8 +80,8 @@ def title(loader: SessionLoader, view: FilteredView, width: int) -> tuple[list[P
         (1, state_label(loader.state, session)),
     ]
     counts: list[tuple[int, Piece]] = [(2, (counted(session.messages, "message"), None))]
-    if errors := session.failed - session.unanswered:
-        counts.append((1, (counted(errors, "error"), rows.BAD)))
+    if session.errors:
+        counts.append((1, (counted(session.errors, "error"), rows.BAD)))
     if session.unanswered:
         counts.append((1, (f"{session.unanswered:,} unanswered", rows.BAD)))
     if session.issues:

@@ -17,8 +17,9 @@ from textual.binding import Binding, BindingType
 from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.io.recording.reader import RecordingState, Summary
-from mcpspy.io.recording.session_counts import SessionCounts, is_too_large
+from mcpspy.io.recording.session_counts import is_too_large
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.text.width import pad
 from mcpspy.ui.tui.session.labels import GLYPHS, TONES, moment
