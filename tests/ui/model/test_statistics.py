@@ -361,8 +361,9 @@ def test_lines_are_counted_in_portions_and_a_batch_is_one_line(monkeypatch: pyte
         lines.call(3 * number, number / 10, name="one")
         calls += [b'{"jsonrpc":"2.0","id":%d,"method":"ping"}' % (3 * number + more) for more in (1, 2)]
         lines.say(number / 10, "client", b"[" + b",".join(calls[-2:]) + b"]")
-    for limit in (1, 300, 1 << 20):
-        monkeypatch.setattr(module, "MAX_BYTES", limit)
+    for most_rows, most_bytes in ((1, 1 << 20), (2, 1 << 20), (256, 1), (256, 300)):
+        monkeypatch.setattr(module, "MAX_ROWS", most_rows)
+        monkeypatch.setattr(module, "MAX_BYTES", most_bytes)
         found = groups(counted(lines.log))
         assert (found["tools/call one"].count, found["ping"].count) == (40, 80)
 
