@@ -21,7 +21,8 @@ from mcpspy.core.jsontools import canonical
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import CLIENT
-from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.outcome import ASKED
 from mcpspy.core.session.session import Session
 
 CALL = "tools/call"
@@ -167,7 +168,7 @@ class ContextCollector:
             is_first = not isinstance(params, dict) or params.get("cursor") is None
             known = [] if is_first else self._lists.get((server, method), [])
             self._lists[server, method] = [*known, *items]
-        elif method in RESULTS and not exchange.is_task and exchange.state is not State.INPUT_REQUIRED:
+        elif method in RESULTS and not exchange.is_task and exchange.state not in ASKED:
             text, media = result_text(result)
             found = self._results.setdefault(("", method) if tool is None else (server, tool), _Sizes())
             found.sizes.append(size_of(text))

@@ -37,7 +37,11 @@ NAMED = {
 
 _LATE = tuple(state for state, outcome in OUTCOMES.items() if outcome.is_late)
 
-_SAME = {State.PENDING: State.UNANSWERED, **dict.fromkeys(_LATE, State.CANCELLED)}
+_SAME = {
+    State.PENDING: State.UNANSWERED,
+    State.NOT_CONTINUED: State.INPUT_REQUIRED,
+    **dict.fromkeys(_LATE, State.CANCELLED),
+}
 """States that differ only by the time at which the session was read, or by a race."""
 
 _NOT_FOUND = frozenset((-32002, -32602))

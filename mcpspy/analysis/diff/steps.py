@@ -20,6 +20,7 @@ from mcpspy.core.protocol.spec import METHODS, SERVER
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.outcome import ASKED
 from mcpspy.core.session.session import Session, is_injected
 
 _NAMING = frozenset(("name", "uri", "ref"))
@@ -80,7 +81,7 @@ class RequestStep(StandaloneMessage, eq=False):
         answer = exchange.answer
         self.error = bytes(answer.raw_error) if isinstance(answer, Failure) else None
         self.error_description = answer.description if isinstance(answer, Failure) else ""
-        if isinstance(answer, Result) and exchange.state is not State.INPUT_REQUIRED:
+        if isinstance(answer, Result) and exchange.state not in ASKED:
             self.results.append(bytes(answer.raw_result))
         if (latency := exchange.latency) is not None:
             self.latency = (self.latency or 0.0) + latency
@@ -129,7 +130,7 @@ class SessionSteps:
                 self._input_requests(exchange, following)
                 step.take(following)
                 exchange = following
-            if exchange.state is State.INPUT_REQUIRED:
+            if exchange.state in ASKED:
                 self._input_requests(exchange, None)
 
     def _add_page(self, exchange: Exchange) -> bool:

@@ -135,7 +135,7 @@ class _EntryBuilder:
     def _on_get(self, data: bytes) -> Iterator[Entry]:
         if not self._has_get:
             yield from self._get()
-        yield Frame(self._at, SERVER, data, "1", GET, "")
+        yield Frame(self._at, SERVER, data, "1", GET)
 
     def _get(self) -> Iterator[Entry]:
         self._has_get = True
@@ -173,7 +173,7 @@ class _EntryBuilder:
             self._posted = posted if isinstance(posted, dict) else None
         elif not self._has_head:
             yield from self._headed("")
-        yield Frame(self._at, side, data, "1", self._http, "")
+        yield Frame(self._at, side, data, "1", self._http)
 
     def _headed(self, rest: str) -> Iterator[Entry]:
         self._has_head = True

@@ -105,6 +105,10 @@ UNANSWERED = frozenset(state for state, outcome in OUTCOMES.items() if outcome.u
 """The states that count as unanswered."""
 
 
+ASKED = frozenset({State.INPUT_REQUIRED, State.NOT_CONTINUED})
+"""The states of a request that was answered by a question."""
+
+
 class SessionCounts(NamedTuple):
     """The numbers of a session. What a viewer injected is in none but the first and the last."""
 

@@ -79,7 +79,7 @@ def test_the_same_outcome_is_not_a_change(record: Make, end: dict[str, Any]) -> 
 def test_a_late_response_is_not_a_change(record: Make) -> None:
     late = step(record, OK, between=(("client", CANCELLED),))
 
-    assert (late.state, len(late.results)) == (State.LATE, 1)
+    assert (late.state, len(late.results)) == (State.LATE_OK, 1)
     assert changes(step(record, CANCELLED), late) == []
     assert changes(late, step(record, CANCELLED)) == []
 

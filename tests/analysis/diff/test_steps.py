@@ -55,7 +55,7 @@ def test_an_input_request_without_a_response_is_an_unanswered_request(record: Ma
     ).steps
 
     assert [(step.method, step.state) for step in steps] == [
-        ("tools/call", State.INPUT_REQUIRED),
+        ("tools/call", State.NOT_CONTINUED),
         ("elicitation/create", State.UNANSWERED),
     ]
 

@@ -38,7 +38,7 @@ CANCEL = client(0.4, b'{"jsonrpc":"2.0","method":"notifications/cancelled","para
     [
         (failure(0.2), 500, "error", 100),
         (result(0.2, members=b'"isError":true'), 200, "tool error", 100),
-        (CANCEL, 0, "cancelled", 300),
+        (CANCEL, 0, "cancelled by the client after 300.0 ms", 300),
         (result(0.2, 99), 0, "no answer", 0),
     ],
 )

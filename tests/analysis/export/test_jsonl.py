@@ -70,7 +70,7 @@ def test_a_line_has_the_outcome_of_its_request() -> None:
         "method": "tools/call",
         "about": "forecast",
         "id": 7,
-        "status": "answered late",
+        "status": "late error",
         "client": None,
         "server": None,
         "revision": None,

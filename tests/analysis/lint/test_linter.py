@@ -86,7 +86,7 @@ def test_only_rules_of_all_revisions_apply_before_the_revision_is_known() -> Non
 
 def test_each_client_behind_a_proxy_has_its_own_revision() -> None:
     def say(stream: str, side: str, **members: Any) -> Frame:
-        return Frame(1.0, side, json.dumps({"jsonrpc": "2.0", **members}).encode(), stream, None, "")
+        return Frame(1.0, side, json.dumps({"jsonrpc": "2.0", **members}).encode(), stream)
 
     def hello(stream: str, revision: str) -> list[Frame]:
         exchanges = {"protocolVersion": revision, "capabilities": {"elicitation": {}}}
@@ -112,7 +112,7 @@ def test_each_client_behind_a_proxy_has_its_own_revision() -> None:
 def test_injected_and_dropped_messages_are_not_blamed_on_a_peer() -> None:
     def entries(by: str | None, to: str | None) -> list[Entry]:
         def say(side: str, data: bytes, by: str | None = None, to: str | None = None) -> Frame:
-            return Frame(1.0, side, data, "1", 7, "", by=by, to=to)
+            return Frame(1.0, side, data, "1", 7, by=by, to=to)
 
         error = b'{"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":7}}'
         return [
@@ -196,9 +196,9 @@ def test_the_memory_of_a_long_session_is_bounded() -> None:
             "method": "tools/list",
             "params": {"_meta": {"progressToken": number}},
         }
-        request = Frame(1.0, "client", json.dumps(ask).encode(), str(number), number, "", None)
+        request = Frame(1.0, "client", json.dumps(ask).encode(), str(number), number)
         answer = json.dumps({"jsonrpc": "2.0", "id": number, "result": {"tools": [{"name": f"t{number}"}]}})
-        answered = Frame(1.0, "server", answer.encode(), str(number), number, "", f"e{number}")
+        answered = Frame(1.0, "server", answer.encode(), str(number), number, "\n", f"e{number}")
         for entry in (request, answered):
             for change in session.add(entry):
                 linter.add(change)
@@ -411,9 +411,9 @@ def test_a_line_that_is_not_json_is_not_cut() -> None:
 def exchange(status: int, body: bytes | None, hung_up: str | None = None, **response: str) -> list[Entry]:
     fields: dict[str, Any] = {"http": 7, "stream": "1"}
     head = {**fields, "method": "POST", "status": status, "request": {}, "response": response}
-    answer = [] if body is None else [Frame(3.0, "server", body, "1", 7, "")]
+    answer = [] if body is None else [Frame(3.0, "server", body, "1", 7)]
     end = Note(4.0, "http-end", {**fields, "hung_up": hung_up})
-    return [Frame(1.0, "client", CALL, "1", 7, ""), Note(2.0, "http", head), *answer, end]
+    return [Frame(1.0, "client", CALL, "1", 7), Note(2.0, "http", head), *answer, end]
 
 
 @pytest.mark.parametrize("side", ["client", "server", "mcpspy"])

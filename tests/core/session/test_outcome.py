@@ -219,7 +219,7 @@ def test_an_accepted_request_without_a_message_says_so_at_the_end() -> None:
         ),
     ],
 )
-def test_an_incomplete_response_is_no_response(entries: tuple[Entry, ...], why: str) -> None:
+def test_an_incomplete_response_leaves_its_request_unanswered(entries: tuple[Entry, ...], why: str) -> None:
     session = ended(*entries)
     (exchange,) = session.exchanges
     assert (exchange.state, exchange.answer) == (State.INCOMPLETE, None)

@@ -21,7 +21,7 @@ from mcpspy.analysis.export.otlp.spans import (
 from mcpspy.core.protocol.message import Notification
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, other
 from mcpspy.core.recording.decode import Entry, Header, Note
-from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.exchange import MAY_CHANGE, Exchange, State
 from mcpspy.core.session.streaming import StreamingSession
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
@@ -35,8 +35,8 @@ MOST_NAMES = 200
 MOST_ERRORS = 50
 """Different error codes of one session in its metrics."""
 
-_UNSETTLED = (State.PENDING, State.UNKNOWN, State.DROPPED)
-"""States in which a response would still change the span."""
+LATEST = 60.0
+"""Seconds after its cancellation for which a late response to a request is awaited."""
 
 _LABELS = """mcp.method.name mcp.protocol.version gen_ai.operation.name gen_ai.tool.name gen_ai.prompt.name error.type
     rpc.response.status_code network.transport network.protocol.name server.address server.port""".split()
@@ -100,6 +100,8 @@ class SessionTelemetry:
         self._session = StreamingSession(header)
         self._spans = SessionSpans(header)
         self._open: dict[int, Exchange] = {}
+        self._cancelled: dict[int, float] = {}
+        """Number of a cancelled request → the time of its cancellation."""
         self._names = {name: LimitedNames(most) for name, most in _LIMITS.items()}
         self._histograms: dict[tuple[str, str, tuple[tuple[str, Value], ...]], list[float]] = {}
         self.has_new_metrics = False
@@ -122,10 +124,20 @@ class SessionTelemetry:
                 continue
             if what is exchange.request:
                 self._open[exchange.number] = exchange
-            if exchange.state not in _UNSETTLED and self._open.pop(exchange.number, None) is not None:
+            if exchange.state is State.CANCELLED:
+                self._cancelled.setdefault(exchange.number, self._session.last_at)
+            elif exchange.state not in MAY_CHANGE and self._open.pop(exchange.number, None) is not None:
                 yield from self._settled(exchange)
+        yield from self._cancelled_before(self._session.last_at - LATEST)
         if isinstance(entry, Note) and entry.kind == "http-end" and isinstance(entry.fields.get("http"), int):
             self._spans.forget(http=entry.fields["http"])
+
+    def _cancelled_before(self, at: float) -> Iterator[SpanData | LogData]:
+        """Yield the cancelled requests that are no longer expected to be answered late."""
+        for number in [number for number, since in self._cancelled.items() if since < at]:
+            del self._cancelled[number]
+            if (exchange := self._open.pop(number, None)) is not None:
+                yield from self._settled(exchange)
 
     def end(self) -> Iterator[SpanData | LogData]:
         """Yield the requests that were never answered, and the session."""

@@ -21,6 +21,7 @@ from mcpspy.core.protocol.message import Failure, Notification, Request, Result,
 from mcpspy.core.protocol.peers import Peer, Peers
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.recording.decode import Header, Note
+from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
 
@@ -52,20 +53,6 @@ _RESOURCES = (
     "resources/unsubscribe",
     "notifications/resources/updated",
 )
-
-_ERRORS = {
-    State.TOOL_ERROR: "tool_error",
-    State.CANCELLED: "cancelled",
-    State.LATE_TOOL_ERROR: "tool_error",
-    State.UNANSWERED: "no_answer",
-    State.REFUSED: "refused",
-    State.DROPPED: "dropped",
-    State.ABANDONED: "abandoned",
-}
-"""`error.type` of errors without a code. The convention defines the first and allows custom ones."""
-
-_CANCELLED = (State.CANCELLED, State.LATE_OK, State.LATE_TOOL_ERROR, State.LATE_ERROR)
-"""States of requests whose sender no longer waits; a late response changes nothing for it."""
 
 
 class SpanContext(NamedTuple):
@@ -202,9 +189,11 @@ class SessionSpans:
 
     def end_of(self, exchange: Exchange) -> float:
         """Return the time of a request's outcome."""
-        if exchange.cancel is not None and exchange.state in _CANCELLED:
+        if exchange.cancel is not None and exchange.state is State.CANCELLED:
             return exchange.cancel.at
-        if exchange.answer is not None:
+        if exchange.ended_at is not None:
+            return exchange.ended_at
+        if exchange.answer is not None and exchange.state is not State.UNFINISHED:
             return exchange.answer.at
         return self._closed.get(exchange.number, self.last)
 
@@ -392,14 +381,16 @@ def transport_attributes(header: Header, side: str) -> dict[str, Value | None]:
 
 def error_attributes(exchange: Exchange) -> tuple[dict[str, Value | None], str | None]:
     """Return the attributes of an error and its message; ({}, None) if there is none."""
-    answer = exchange.answer
-    if isinstance(answer, Failure):
+    answer, judged = exchange.final or exchange.answer, outcome.of(exchange.state)
+    if isinstance(answer, Failure) and judged.failed:
         code = answer.code_text
         return {"error.type": code or "_OTHER", "rpc.response.status_code": code}, answer.text
-    kind = _ERRORS.get(exchange.state)
-    if kind is None:
-        return {}, None
-    return {"error.type": kind}, exchange.why if exchange.state is State.REFUSED else ""
+    if judged.failed or judged.unanswered:
+        kind = exchange.state.value.removeprefix("late ").replace(" ", "_")
+        return {"error.type": kind}, exchange.why
+    if judged.is_withheld or exchange.state is State.CANCELLED:
+        return {"error.type": exchange.state.value}, ""
+    return {}, None
 
 
 def _id(text: str) -> str | None:

@@ -166,11 +166,11 @@ def test_a_session_whose_server_failed_has_an_error_and_a_live_one_has_no_span()
     assert roots(is_live=True) == []
 
 
-def test_a_late_response_changes_nothing_for_a_cancelled_call() -> None:
+def test_a_late_error_is_the_error_of_a_cancelled_call() -> None:
     first, *_ = made(call(0.1), CANCEL, failure(0.6))
 
-    assert attributes(first.attributes)["error.type"] == "cancelled"
-    assert first.end_time_unix_nano == (BEGAN + 400) * 10**6
+    assert attributes(first.attributes)["error.type"] == "-32602"
+    assert first.end_time_unix_nano == (BEGAN + 600) * 10**6
 
 
 def test_the_parent_of_progress_is_its_request() -> None:
