@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mcpspy.analysis.stats.concurrency import Concurrency
-from mcpspy.analysis.stats.tables import InputChain, StatsAnswer, StatsCall, StatsTables
+from mcpspy.analysis.stats.group import MessageGroup
+from mcpspy.analysis.stats.tables import InputChain, StatsAnswer, StatsCall, StatsTables, count_unanswered
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.plain_line import PlainHead
@@ -166,6 +167,15 @@ class StatsCollector(Correlation[StatsCall]):
         else:
             self.waiting = sorted(self._pairing.pending(), key=lambda call: call.at)
             self._ended(self._pairing.waiting())
+
+    def open_groups(self) -> dict[MessageGroup, MessageGroup]:
+        """Return the requests without an outcome so far, by their group, as `finish` would count them."""
+        found: dict[MessageGroup, MessageGroup] = {}
+        for call in self._pairing.waiting():
+            of = call.group
+            group = found.setdefault(of, MessageGroup(of.side, of.kind, of.method, of.subject))
+            count_unanswered(group, call)
+        return found
 
     def _ended(self, over: list[StatsCall]) -> None:
         self.flight.advance(self.last_at)

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from mcpspy.analysis.stats.quantiles import Distribution
 from mcpspy.core.session.exchange import State
-from mcpspy.core.session.outcome import FAILED, OUTCOMES
+from mcpspy.core.session.outcome import FAILED, OUTCOMES, UNANSWERED
 
 BY_SUBJECT = frozenset({"tools/call", "prompts/get", "resources/read"})
 """Methods that are counted by subject: the tool, prompt or resource."""
@@ -72,6 +72,11 @@ class MessageGroup:
     def errors(self) -> int:
         """Requests that failed."""
         return sum(self.states[state] for state in FAILED)
+
+    @property
+    def unanswered(self) -> int:
+        """Requests that got no outcome."""
+        return sum(self.states[state] for state in UNANSWERED)
 
     @property
     def pending(self) -> int:

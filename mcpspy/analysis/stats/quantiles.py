@@ -58,7 +58,7 @@ class Distribution:
         union = Distribution()
         union._runs = [run for spread in spreads for run in spread._all()]
         if len(union._runs) > MOST_RUNS:
-            union._runs = [array("d", sorted(chain.from_iterable(part))) for part in _portions(union._runs)]
+            union._runs = list(map(_sorted, _portions(union._runs)))
         union._sorted = sum(map(len, union._runs))
         return union
 
@@ -95,6 +95,50 @@ class Distribution:
 
     def _all(self) -> list[array[float]]:
         return [*self._runs, array("d", sorted(self._fresh))]
+
+
+class RunningUnion:
+    """The union of distributions to which numbers are still added, brought up to date in short steps."""
+
+    def __init__(self) -> None:
+        self._taken: dict[Distribution, int] = {}
+        """Distribution → the number of its runs that were taken."""
+        self._merged: list[array[float]] = []
+        self._single: list[array[float]] = []
+        """Runs that do not fill a portion yet."""
+        self._union = Distribution()
+
+    def __len__(self) -> int:
+        return len(self._union)
+
+    def update(self, spreads: Sequence[Distribution]) -> Iterator[None]:
+        """Take the numbers that were added; add no others before this has ended. A step sorts one portion."""
+        fresh = [spread._fresh for spread in spreads]
+        for spread in spreads:
+            self._single += spread._runs[self._taken.get(spread, 0) :]
+            self._taken[spread] = len(spread._runs)
+        *full, self._single = _portions(self._single)
+        for part in full:
+            self._merged.append(_sorted(part))
+            yield
+        runs = [*self._merged, *self._single]
+        for part in _portions(fresh):
+            runs.append(_sorted(part))
+            yield
+        self._union = Distribution()
+        self._union._runs, self._union._sorted = runs, sum(map(len, runs))
+
+    def quantile(self, share: float) -> float:
+        """Return the quantile of a share by nearest rank, as of the last update."""
+        return self._union.quantiles(share)[0]
+
+    @property
+    def most(self) -> float:
+        return self._union.most
+
+
+def _sorted(runs: Iterable[array[float]]) -> array[float]:
+    return array("d", sorted(chain.from_iterable(runs)))
 
 
 def _portions(runs: Sequence[array[float]]) -> Iterator[list[array[float]]]:

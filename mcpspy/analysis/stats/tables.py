@@ -110,6 +110,16 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
     return item
 
 
+def count_unanswered(group: MessageGroup, call: StatsCall) -> None:
+    """Count a request without a response."""
+    group.count += 1
+    if call.is_counted:
+        group.states[call.state] += 1
+    else:
+        group.apart += 1
+    group.sent += call.size
+
+
 class LargeMessage(NamedTuple):
     """One of the largest messages."""
 
@@ -214,13 +224,8 @@ class StatsTables:
             call.is_settled = True
             self.answered(call, answer.at, answer.size, answer.line, is_failure=answer.is_failure)
             return
-        group, call.is_settled = call.group, True
-        group.count += 1
-        if call.is_counted:
-            group.states[call.state] += 1
-        else:
-            group.apart += 1
-        group.sent += call.size
+        call.is_settled = True
+        count_unanswered(call.group, call)
         if call.size > self.groups.least:
             self._add_large_request(call)
 

@@ -167,6 +167,20 @@ class Columns(_Outcomes):
         part = self._part_numbers[turn] if turn >= 0 else 0
         return LinePosition(part, self._offset[row], self._length[row], self._batch.get(row, 0))
 
+    def lines_from(self, row: int, end: int, most_bytes: int) -> tuple[LinePosition, int]:
+        """Return the place of the lines of the rows from `row` to `end` that follow each other in one file.
+
+        They have at most `most_bytes`, unless the first line has more. Also returns the row after them: a line with
+        several messages is never cut.
+        """
+        turn, offsets = bisect_right(self._part_rows, row), self._offset
+        end = min(end, self._part_rows[turn] if turn < len(self._part_rows) else end)
+        until = max(bisect_left(offsets, offsets[row] + most_bytes, row, end), row + 1)
+        while until < self._count and self._batch.get(until, 0):  # A batch is one line.
+            until += 1
+        first, last = self.where(row), until - 1
+        return first._replace(length=offsets[last] + self._length[last] - first.offset), until
+
     def rows_of(self, parts: Collection[int], end: int) -> int:
         """Return the number of rows of some of the session's files before row `end`."""
         begins = [*self._part_rows[: bisect_left(self._part_rows, end)], end]

@@ -87,15 +87,10 @@ class MergedLoader(SessionLoader):
         self._sources: list[MergedSource] = []
         self._owners: list[MergedSource] = []
         header = replace(ordered[0].header, name=" + ".join(names) if run is None else run.name)
-        self.model = SessionModel(header, self.lines.read, self._adopt_again, len(ordered))
+        self.model = SessionModel(header, self.lines.read, self._adopt_again, names)
         self.size, self.paths = 0, []
         for summary, name in zip(ordered, names, strict=True):
             self._add_source(summary, name)
-
-    @property
-    def session_names(self) -> list[str]:
-        """The names of the sessions, in order of their start: the streams of the model begin with them."""
-        return [source.name for source in self._sources]
 
     @property
     def state(self) -> RecordingState:
@@ -138,6 +133,7 @@ class MergedLoader(SessionLoader):
                 names = {source.name for source in self._sources}
                 name = _name(summary)
                 self._add_source(summary, f"{name}-{summary.header.id[:4]}" if name in names else name)
+                self.model.sessions.append(self._sources[-1].name)
                 self.model.index.add_session()
 
     async def _read(self) -> None:

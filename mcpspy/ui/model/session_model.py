@@ -49,9 +49,6 @@ MOST = 1000
 
 LONGEST = 300
 
-FAILED_STATES = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED, State.UNANSWERED})
-"""States that the statistics and the timeline count as failures."""
-
 GONE = "the message is no longer in the file"
 
 Read = Callable[[int, int, int], bytes]
@@ -109,18 +106,21 @@ class Findings:
 class SessionModel:
     """The rows of a session, in the order of the wire."""
 
-    def __init__(self, header: Header, read: Read, adopt: Adopt | None = None, sessions: int = 1) -> None:
+    def __init__(
+        self, header: Header, read: Read, adopt: Adopt | None = None, sessions: Sequence[str] = ()
+    ) -> None:
         """`adopt` is given for merged sessions: the stream of each row begins with the name of its session."""
         self.is_merged = adopt is not None
         self._adopt = adopt or (lambda entry, _: entry)
-        self._sessions = sessions
+        self.sessions = list(sessions)
+        """The names of merged sessions, in order of their start."""
         self.read = read
         self._kept = lru_cache(KEPT)(self._small)
         self.generation = 0
         self.restarted = ""
         """The message of the last restart."""
         self.header = header
-        self.index = Index(header, sessions)
+        self.index = Index(header, len(sessions) or 1)
         self.findings = Findings()
 
     def __len__(self) -> int:
@@ -138,7 +138,7 @@ class SessionModel:
         self.generation += 1
         self.restarted = RESTARTED
         self.header = header
-        self.index = Index(header, self._sessions)
+        self.index = Index(header, len(self.sessions) or 1)
         self.findings = Findings()
         self._kept.cache_clear()
 
@@ -321,7 +321,7 @@ class IncrementalBuild:
         if self.is_replaced:
             self._restart()
         while self._processed < len(self._index):
-            begin, self._processed = self._processed, min(self._processed + PORTION, len(self._index))
+            begin, self._processed = self._processed, self._portion(self._processed)
             self._take(begin, self._processed)
             if not may_continue():
                 break
@@ -332,6 +332,10 @@ class IncrementalBuild:
         self._index: Index = self._model.index
         self._processed = 0
         self._begin()
+
+    def _portion(self, begin: int) -> int:
+        """Return the end of the rows that are taken together from `begin` on."""
+        return min(begin + PORTION, len(self._index))
 
     def _begin(self) -> None:
         raise NotImplementedError

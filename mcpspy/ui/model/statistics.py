@@ -1,98 +1,166 @@
-"""The statistics of a session by method and tool: counts, errors, latencies and bytes. Pure."""
+"""The statistics of a session by method and tool, as `mcpspy stats` counts them, while its file grows.
+
+`analysis.stats` counts: the lines are read again, in slices, by one collector per recording. Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 
-from mcpspy.analysis.stats.quantiles import Distribution
+from mcpspy.analysis.stats import MessageGroup, RunningUnion, StatsCollector
+from mcpspy.analysis.stats.group import BY_SUBJECT, GroupKind
 from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.recording.decode import Header
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.columns import KIND, NOTIFICATION, REQUEST, RowKind
-from mcpspy.core.session.exchange import State
-from mcpspy.ui.model.session_model import FAILED_STATES, IncrementalBuild
+from mcpspy.ui.model.session_model import IncrementalBuild, SessionModel
 
-BY_SUBJECT = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": "uri"}
+SUBJECT_FIELDS = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": "uri"}
 """Methods that are counted per subject → the filter field of the subject."""
 
-MOST = 2000
-"""Maximum number of groups; the rest is counted in one group per side and kind."""
+MAX_ROWS, MAX_BYTES = 256, 1 << 16
+"""Rows that are counted between two checks of the clock, about 1 ms, and their bytes, unless one line has more."""
 
-MAY_STILL_END = frozenset({State.CANCELLED, State.DROPPED})
-"""States of requests that are not pending, but may still get a response."""
+SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+Origin = Callable[[int], tuple[int, Header]]
+"""Number of a file → number and header of its recording."""
 
 
 class StatsGroup:
-    """The requests or notifications of one side with the same method and subject."""
+    """The requests or notifications of one side with the same method and subject, of all recordings."""
 
-    def __init__(self, side: str, kind: RowKind, method: str = "", subject: str = "", name: str = "") -> None:
+    def __init__(self, side: str, kind: GroupKind, method: str, subject: str | None, name: str = "") -> None:
         self.side = side
         self.kind = kind
         self.method = method
         """Empty in totals and in groups of the remaining methods."""
         self.subject = subject
-        self.what = name or sanitize(f"{method} {subject}".rstrip())
-        self.count = self.errors = self.pending = self.progress = 0
-        self.sent = self.back = 0
-        """Bytes of the messages and of their responses."""
-        self.answers = Distribution()
+        """None for all subjects, or if the method has none."""
+        about = "(others)" if method in BY_SUBJECT and subject is None else subject or ""
+        self.what = name or sanitize(f"{method} {about}".rstrip()) or f"(other {kind}s)"
+        self.counted: list[MessageGroup] = []
+        self.open: list[MessageGroup] = []
+        """The requests whose outcome is not known yet, as they are counted so far."""
+        self.answers = 0
+        """Number of latencies."""
+        self.p50 = self.p95 = self.p99 = self.most = 0.0
         """Latencies in seconds."""
-        self.p50 = self.p95 = 0.0
+        self._latencies = RunningUnion()
 
     @property
     def is_notification(self) -> bool:
-        return self.kind is RowKind.NOTIFICATION
+        return self.kind is GroupKind.NOTIFICATION
 
     @property
-    def most(self) -> float:
-        return self.answers.most
+    def count(self) -> int:
+        return self._sum(lambda group: group.count)
 
-    def settle(self) -> None:
-        """Compute the quantiles, which is too slow to do for every response."""
-        self.p50, self.p95 = self.answers.quantiles(0.5, 0.95)
+    @property
+    def errors(self) -> int:
+        return self._sum(lambda group: group.errors)
+
+    @property
+    def unanswered(self) -> int:
+        return self._sum(lambda group: group.unanswered)
+
+    @property
+    def pending(self) -> int:
+        return self._sum(lambda group: group.pending)
+
+    @property
+    def sent(self) -> int:
+        """Bytes of the messages."""
+        return self._sum(lambda group: group.sent)
+
+    @property
+    def back(self) -> int:
+        """Bytes of the responses to them."""
+        return self._sum(lambda group: group.back)
+
+    def settle(self) -> Iterator[None]:
+        """Compute the latencies in short steps: that is too slow to do for every response."""
+        if sum(len(group.took) for group in self.counted) == self.answers:
+            return
+        yield from self._latencies.update([group.took for group in self.counted])
+        for name, share in SHARES.items():
+            setattr(self, name, self._latencies.quantile(share))
+            yield
+        self.most, self.answers = self._latencies.most, len(self._latencies)
+
+    def _sum(self, of: Callable[[MessageGroup], int]) -> int:
+        return sum(map(of, self.counted)) + sum(map(of, self.open))
 
 
 class StatsModel(IncrementalBuild):
     """The groups of a session."""
 
+    def __init__(self, model: SessionModel, origin: Origin | None = None) -> None:
+        """`origin` is given for merged sessions: each recording is counted for itself."""
+        self._origin = origin or (lambda _: (0, model.header))
+        super().__init__(model)
+
     def _begin(self) -> None:
         self.totals = {
-            side: StatsGroup(side, RowKind.REQUEST, name="all requests") for side in (CLIENT, SERVER)
+            side: StatsGroup(side, GroupKind.REQUEST, "", None, "all requests") for side in (CLIENT, SERVER)
         }
-        self.notifications = self.progress = 0
-        self._groups: dict[tuple[int, int, int], StatsGroup] = {}
-        self._stale: set[StatsGroup] = set()
-        self._open: dict[int, bool] = {}
-        """Row of a request whose outcome may still change → True if it is pending."""
+        self._groups: dict[tuple[str, GroupKind, str, str | None], StatsGroup] = {}
+        self._known: dict[MessageGroup, StatsGroup] = {}
+        self._collectors: dict[int, StatsCollector] = {}
+        self._finished: set[int] = set()
+        """The recordings whose last requests are counted as unanswered."""
+        self._is_stale = False
+        self._settling: Iterator[None] | None = None
 
     @property
     def is_behind(self) -> bool:
-        return super().is_behind or bool(self._stale) or (self._index.is_over and bool(self._open))
+        return super().is_behind or self._is_stale or self._settling is not None or self._is_to_finish
+
+    @property
+    def peak(self) -> int | None:
+        """The peak concurrency of the client's requests; None for merged sessions."""
+        collectors = list(self._collectors.values())
+        return None if self._model.is_merged or not collectors else collectors[0].flight.peak
 
     def advance(self, may_continue: Callable[[], bool]) -> None:
-        """Process new rows and update changed groups until `may_continue` returns False."""
-        super().advance(may_continue)
-        # Requests without a response change their state when the session ends.
-        while self._index.is_over and self._open and not super().is_behind:
-            self._settle(next(iter(self._open)))
+        """Count new lines, then update the groups, until `may_continue` returns False."""
+        if self.is_replaced or self._settling is None:
+            super().advance(may_continue)
+            if super().is_behind:
+                return
+            if self._is_to_finish:
+                self._finish()
+            if not self._is_stale:
+                return
+            self._is_stale, self._settling = False, self._settle()
+        for _ in self._settling:
             if not may_continue():
                 return
-        while self._stale and not super().is_behind:
-            self._stale.pop().settle()
-            if not may_continue():
-                return
+        self._settling = None
 
     def ordered(self, column: str, *, reverse: bool) -> list[StatsGroup]:
-        groups = sorted(self._groups.values(), key=lambda group: group.what)
+        self._list_groups()
+        groups = sorted(
+            (group for group in self._groups.values() if group.count), key=lambda group: group.what
+        )
         groups.sort(key=lambda group: getattr(group, column), reverse=reverse)
         return [*(total for total in self.totals.values() if total.count), *groups]
 
+    def notifications(self, method: str = "") -> int:
+        """Return the number of notifications, of one method if it is given."""
+        return sum(
+            group.count
+            for group in self._groups.values()
+            if group.is_notification and method in ("", group.method)
+        )
+
     def filter(self, group: StatsGroup) -> str:
         """Return the narrowest filter that matches the rows of a group and that a user can type."""
-        parts, method = [f"is:{group.kind.name.lower()}"], group.method
-        field = BY_SUBJECT.get(method)
+        parts, method = [f"is:{group.kind}"], group.method
+        field = None if group.is_notification else SUBJECT_FIELDS.get(method)
         if method and (field in (None, "uri") or not group.subject):
             parts.append(_term("method", method))
-        if field is not None:
+        if field is not None and group.subject is not None:
             parts.append(_term(field, group.subject) if group.subject else 'subject=""')
         twins = (
             other
@@ -103,75 +171,64 @@ class StatsModel(IncrementalBuild):
             parts.append(f"dir:{group.side}")
         return " ".join(part for part in parts if part)
 
+    @property
+    def _is_to_finish(self) -> bool:
+        return self._index.is_over and len(self._finished) < len(self._collectors)
+
+    def _portion(self, begin: int) -> int:
+        return self._index.lines_from(begin, min(begin + MAX_ROWS, len(self._index)), MAX_BYTES)[1]
+
     def _take(self, begin: int, end: int) -> None:
-        index, is_open = self._index, self._open
-        what = index.what
-        for row in range(begin, end):
-            kind = what[row] & KIND
-            request = index.pair(row) if kind != REQUEST else None
-            if kind == NOTIFICATION:
-                self._add_notification(row, request)
-            elif (
-                kind == REQUEST and index.request(row) is not None
-            ):  # A repeated request is not counted again.
-                self._add_request(row)
-            if request is not None and request in is_open:
-                self._settle(request)
+        self._is_stale = True
+        where, _ = self._index.lines_from(begin, end, MAX_BYTES)
+        number, header = self._origin(where.part)
+        collector = self._collectors.get(number)
+        if collector is None:
+            collector = self._collectors[number] = StatsCollector(header, top=0)
+        # An incomplete last line does not count.
+        *lines, _ = self._model.read(where.part, where.offset, where.length + 1).split(b"\n")
+        collector.add_lines(lines)
 
-    def _add_request(self, row: int) -> None:
-        size = self._index.size[row]
-        for group in (self._group(row), self.totals[self._index.side(row)]):
-            group.count += 1
-            group.pending += 1
-            group.sent += size
-        self._settle(row)
+    def _finish(self) -> None:
+        for number, collector in self._collectors.items():
+            if number not in self._finished:
+                collector.finish(is_over=True)
+        self._finished.update(self._collectors)
+        self._is_stale = True
 
-    def _add_notification(self, row: int, request: int | None) -> None:
-        index, group = self._index, self._group(row)
-        self.notifications += 1
-        group.count += 1
-        group.sent += index.size[row]
-        if index.texts[index.method[row]] == "notifications/progress":
-            self.progress += 1
-            if request is not None:
-                self._group(request).progress += 1
-                self.totals[index.side(request)].progress += 1
+    def _settle(self) -> Iterator[None]:
+        """Bring the groups up to date: the requests that are open, and the latencies."""
+        self._list_groups()
+        is_open: dict[StatsGroup, list[MessageGroup]] = {}
+        for collector in self._collectors.values():
+            for counted, waiting in collector.open_groups().items():
+                for group in self._groups_of(counted):
+                    is_open.setdefault(group, []).append(waiting)
+        yield
+        for group in (*self.totals.values(), *self._groups.values()):
+            group.open = is_open.get(group, [])
+            yield from group.settle()
 
-    def _settle(self, request: int) -> None:
-        """Count the outcome of a request; remember the request if its outcome may still change."""
-        index = self._index
-        was_pending = self._open.pop(request, True)
-        state, answer = index.state(request), index.pair(request)
-        if state is State.PENDING or (state in MAY_STILL_END and not index.is_over):
-            self._open[request] = state is State.PENDING
-        if state is State.PENDING:
-            return
-        failed = state in FAILED_STATES or (answer is not None and index.kind(answer) is RowKind.FAILURE)
-        for group in (self._group(request), self.totals[index.side(request)]):
-            group.pending -= was_pending
-            group.errors += failed
-            if answer is not None:
-                group.back += index.size[answer]
-                if (latency := index.latency(request)) is not None:
-                    group.answers.add(max(latency, 0.0))
-                self._stale.add(group)
+    def _list_groups(self) -> None:
+        """Add the groups that are new."""
+        for collector in self._collectors.values():
+            for side, kind in product((CLIENT, SERVER), GroupKind):
+                for counted in collector.groups.of(side, kind):
+                    self._groups_of(counted)
 
-    def _group(self, row: int) -> StatsGroup:
-        index = self._index
-        what, method = index.what[row], index.method[row]
-        name = index.texts[method]
-        subject = index.subject[row] if name in BY_SUBJECT else 0
-        key = (what & 31, method, subject)
-        group = self._groups.get(key)
+    def _groups_of(self, counted: MessageGroup) -> Sequence[StatsGroup]:
+        """Return the group of one recording's group, and the total of its side."""
+        group, total = self._known.get(counted), self.totals[counted.side]
         if group is None:
-            kind, side = index.kind(row), index.side(row)
-            if len(self._groups) < MOST:
-                group = StatsGroup(side, kind, name, index.texts[subject])
-            else:
-                key = (what & 31, 0, 0)
-                group = self._groups.get(key) or StatsGroup(side, kind, name=f"(other {kind.name.lower()}s)")
-            self._groups[key] = group
-        return group
+            key = counted.side, counted.kind, counted.method, counted.subject
+            group = self._groups.get(key)
+            if group is None:
+                group = self._groups[key] = StatsGroup(*key)
+            self._known[counted] = group
+            group.counted.append(counted)
+            if not group.is_notification:
+                total.counted.append(counted)
+        return (group,) if group.is_notification else (group, total)
 
 
 def _term(field: str, text: str) -> str:

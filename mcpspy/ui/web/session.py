@@ -27,7 +27,7 @@ from mcpspy.ui.model.merged_loader import MergedLoader
 from mcpspy.ui.model.notes import flow_steps, trust_differences, trust_note
 from mcpspy.ui.model.row_filter import FilteredView, SortOrder, ViewOptions
 from mcpspy.ui.model.session_loader import SessionLoader
-from mcpspy.ui.model.timeline import PARTS, Timeline
+from mcpspy.ui.model.timeline import PARTS, TimelineModel
 from mcpspy.ui.views.content import PENDING, Piece
 from mcpspy.ui.views.extension import MAX_EXCHANGE, Extension
 
@@ -68,12 +68,10 @@ class WebSession:
         self._run = run
         self._loader = SessionLoader(summaries[0]) if run is None else MergedLoader(summaries)
         self._loader.uses_cache = run is None
-        self.tracks = self._loader.session_names if isinstance(self._loader, MergedLoader) else []
-        """The names of the sessions of a run: the stream of each row begins with one."""
         self.model = self._loader.model
         self.readers = 0
         """Event streams that are open: a session that a page shows is not closed."""
-        self._timeline: Timeline | None = None
+        self._timeline: TimelineModel | None = None
         self._views: OrderedDict[tuple[str, str, bool], FilteredView] = OrderedDict()
         self._task = asyncio.create_task(self._loader.read())
 
@@ -125,7 +123,7 @@ class WebSession:
             "issues": index.issues,
             "pending": index.pending,
             "unanswered": index.unanswered,
-            "tracks": list(map(sanitize, self.tracks)),
+            "tracks": list(map(sanitize, self.model.sessions)),
             "columns": list(self._extension.columns),
             **(self._run or {}),
         }
@@ -244,7 +242,7 @@ class WebSession:
     async def timeline(self, view: FilteredView, query: Mapping[str, str]) -> dict[str, Any]:
         """Return a window of the timeline: `begin` and `end` in seconds, in a number of `parts`."""
         if self._timeline is None:
-            self._timeline = Timeline(self.model, self.tracks)
+            self._timeline = TimelineModel(self.model)
         timeline, is_early = self._timeline, _for_seconds(PATIENCE)
         while timeline.is_behind and is_early():
             timeline.advance(_for_seconds(SLICE))

@@ -8,6 +8,12 @@ const MOST = 10; // Requests above each other in one track.
 const HANDLE = 5; // Pixels that the pointer moves before it selects a range.
 const SLOWEST = 100; // Seconds at the top of the latency, which is logarithmic from 0.1 ms.
 
+/** The numbers of errors and of unanswered requests, each after a separator. */
+function wrong(failed, unanswered, separator) {
+  const words = [failed && plural(failed, "error"), unanswered && `${unanswered.toLocaleString("en")} unanswered`];
+  return words.filter(Boolean).map((each) => separator + each).join("");
+}
+
 class TimelineView {
   constructor(element, { opened, moved, load }) {
     Object.assign(this, { element, opened, moved, load, found: null, cursor: null, drag: null, version: 0 });
@@ -80,13 +86,14 @@ class TimelineView {
     const part = width / track.peak.length;
     const latencyOf = (seconds) => (seconds > 0 ? Math.min(Math.max((Math.log10(seconds) + 4) / (Math.log10(SLOWEST) + 4), 0.02), 1) : 0);
     const columns = (values, foot, tall) => values.map((value, i) => (value > 0 ? `M${(i * part).toFixed(1)} ${foot}v${(-Math.max(tall(value, i) * STRIP, 2)).toFixed(1)}h${Math.max(part - 1, 1).toFixed(1)}V${foot}z` : "")).join("");
+    const bad = track.failed.map((count, i) => count + track.unanswered[i]);
     const shapes = [
       draw("path", { class: "tone-ok", d: columns(track.peak, STRIP, (value) => value / most) }),
-      draw("path", { class: "tone-bad", d: columns(track.failed, STRIP, (value, i) => ((value / track.began[i]) * track.peak[i]) / most) }),
+      draw("path", { class: "tone-bad", d: columns(bad, STRIP, (value, i) => ((value / track.began[i]) * track.peak[i]) / most) }),
       draw("path", { class: "slow", d: columns(track.slowest, STRIP * 2 + 4, latencyOf) }),
       draw("path", { class: "base", d: `M0 ${STRIP + 0.5}H${width}M0 ${STRIP * 2 + 4.5}H${width}` }),
     ];
-    for (const tone of ["ok", "issue", "open", "bad"]) {
+    for (const tone of ["ok", "quiet", "issue", "open", "bad"]) {
       const boxes = (bars ?? []).filter((bar) => bar[4] === tone).map((bar) => `M${bar.left.toFixed(1)} ${bar.top}h${bar.long.toFixed(1)}v${BAR - 2}h${(-bar.long).toFixed(1)}z`);
       if (boxes.length) shapes.push(draw("path", { class: `tone-${tone}`, d: boxes.join("") }));
     }
@@ -94,14 +101,14 @@ class TimelineView {
     else {
       track.began.forEach((count, i) => {
         if (!count) return;
-        const words = `${moment(this.time(i * part))} s: ${plural(count, "request")}, concurrency ${track.peak[i]}, slowest ${duration(track.slowest[i])}${track.failed[i] ? `, ${track.failed[i]} failed` : ""}`;
+        const words = `${moment(this.time(i * part))} s: ${plural(count, "request")}, concurrency ${track.peak[i]}, slowest ${duration(track.slowest[i])}${wrong(track.failed[i], track.unanswered[i], ", ")}`;
         this.items.push({ number: track.number[i], at: this.time(i * part), track: number, left: i * part, top: 0, long: part, words });
       });
     }
     const cursor = draw("rect", { class: "cursor", width: 0, height: 0 });
     const chart = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, ...shapes, cursor);
-    const failed = track.failed.reduce((all, each) => all + each, 0);
-    const about = [`concurrency, peak ${Math.max(...track.peak, 0)}`, `latency, slowest ${duration(Math.max(...track.slowest, 0))}`, failed ? `${failed.toLocaleString("en")} failed` : ""].filter(Boolean).join(" · ");
+    const sum = (counts) => counts.reduce((all, each) => all + each, 0);
+    const about = `concurrency, peak ${Math.max(...track.peak, 0)} · latency, slowest ${duration(Math.max(...track.slowest, 0))}${wrong(sum(track.failed), sum(track.unanswered), " · ")}`;
     const figure = make("figure.track", {}, make("figcaption", {}, name ? make("b", {}, ...visible(name)) : "", make("span.aside", {}, about)), chart);
     figure.dataset.track = number;
     return figure;

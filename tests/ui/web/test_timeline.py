@@ -54,9 +54,12 @@ def expected(begin: float, end: float, made: list[tuple[float, float, bool]]) ->
     long = (end - begin) / PARTS
     edges = [begin + part * long for part in range(PARTS + 1)]
     parts = list(pairwise(edges))
-    counted: dict[str, list[Any]] = {"began": [], "failed": [], "slowest": [], "peak": []}
+    names = ("began", "failed", "unanswered", "slowest", "peak")
+    counted: dict[str, list[Any]] = {name: [] for name in names}
     for left, right in parts:
         inside = [(at, min(till, 200.0), bad) for at, till, bad in made if left <= at < right]
+        unanswered = sum(till == float("inf") for at, till, _ in made if left <= at < right)
+        counted["unanswered"].append(unanswered)
         counted["began"].append(len(inside))
         counted["failed"].append(sum(bad for _, _, bad in inside))
         counted["slowest"].append(round(max((till - at for at, till, _ in inside), default=0.0), 6))
@@ -138,7 +141,7 @@ async def test_requests_of_a_live_session_are_open_and_those_cancelled_end(tmp_p
 
     assert [(round(bar[1]), round(bar[2]), bar[4]) for bar in found["bars"]] == [
         (1, 10, rows.OPEN),
-        (2, 3, rows.OK),
+        (2, 3, rows.QUIET),
         (9, 10, rows.OK),
     ]
     assert [round(bar[1]) for bar in between["bars"]] == [1]

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from mcpspy.analysis import rows
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.ui.model.session_model import SessionModel
-from mcpspy.ui.model.statistics import StatsGroup, StatsModel
+from mcpspy.ui.model.statistics import Origin, StatsGroup, StatsModel
 from mcpspy.ui.text.width import cut_middle
 from mcpspy.ui.tui.panels.panel_screen import PanelScreen, leaving
 from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn
@@ -22,17 +22,18 @@ STATS_COLUMNS = (
     Column("what", "method", 24, LONG, 1, enough=44, shorten=cut_middle),
     Column("count", "count", 7, 9, 2, right=True),
     Column("errors", "errors", 7, 8, 3, right=True),
+    Column("unanswered", "unanswered", 10, 10, 6, right=True),
     Column("pending", "pending", 8, 8, 7, right=True),
     Column("p50", "p50", 8, 8, 4, right=True),
     Column("p95", "p95", 8, 8, 5, right=True),
+    Column("p99", "p99", 8, 8, 7, right=True),
     Column("most", "max", 8, 8, 4, right=True),
     Column("sent", "sent", 6, 7, 8, right=True),
     Column("back", "received", 8, 8, 9, right=True),
-    Column("progress", "progress", 9, 9, 10, right=True),
     Column("", "", 0, 0, 0),  # Takes the rest of the line, so that the other columns stay together.
 )
 
-RARE = ("pending", "progress")
+RARE = ("unanswered", "pending")
 """Columns that are shown only if they have content, or for the sort order."""
 
 SORTABLE = [column.name for column in STATS_COLUMNS[1:-1]]
@@ -93,8 +94,8 @@ class StatsScreen(PanelScreen[str | None]):
 
     HELP_NAME = "statistics"
 
-    def __init__(self, model: SessionModel) -> None:
-        self.source = self.numbers = StatsModel(model)
+    def __init__(self, model: SessionModel, origin: Origin | None = None) -> None:
+        self.source = self.numbers = StatsModel(model, origin)
         self._list = StatsList()
         self._shown: object = None
         super().__init__(model, self._list)
@@ -106,13 +107,14 @@ class StatsScreen(PanelScreen[str | None]):
     def show(self) -> None:
         numbers, listing = self.numbers, self._list
         calls = sum(total.count for total in numbers.totals.values())
-        counted = (
-            f"{calls:,} requests · {numbers.notifications:,} notifications ({numbers.progress:,} progress)"
-        )
+        progress = numbers.notifications("notifications/progress")
+        counted = f"{calls:,} requests · {numbers.notifications():,} notifications ({progress:,} progress)"
+        if peak := numbers.peak:
+            counted = f"peak concurrency {peak:,} · {counted}"
         sort_column, reverse = listing.order
         head = next(column.head for column in STATS_COLUMNS if column.name == sort_column)
         order = f"sorted by {head}, {'descending' if reverse else 'ascending'}"
-        below: list[Piece] = [("p50, p95, max: latency of responses", rows.QUIET)]
+        below: list[Piece] = [("p50, p95, p99, max: latency of responses", rows.QUIET)]
         if (behind := self.progress(numbers.processed))[0]:
             below = [behind]
         self.set_lines([(counted, None)], below, [(order, rows.QUIET)])
@@ -160,18 +162,18 @@ def _cell(group: StatsGroup, name: str) -> str:
     if group.is_notification and name not in ("count", "sent"):
         return ""
     value = getattr(group, name)
-    if name in ("p50", "p95", "most"):
-        return rows.duration(value) if len(group.answers) else ""
+    if name in ("p50", "p95", "p99", "most"):
+        return rows.duration(value) if group.answers else ""
     if name in ("sent", "back"):
         return rows.size(value)
     return f"{value:,}" if value or name == "count" else "·"
 
 
 def _role(group: StatsGroup, name: str) -> str | None:
-    if name == "errors" and group.errors:
+    if name in ("errors", "unanswered") and getattr(group, name):
         return rows.BAD
     if name == "pending" and group.pending:
         return rows.OPEN
-    if name in ("sent", "back", "progress") or group.is_notification:
+    if name in ("sent", "back") or group.is_notification:
         return rows.QUIET
     return None if group.method or name != "what" else "title"

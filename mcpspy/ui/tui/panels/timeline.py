@@ -29,6 +29,7 @@ SHORT = 60.0
 """Sessions up to this many seconds are shown whole at first; longer ones start with a page of requests."""
 
 LONG = 200
+
 TIMELINE_COLUMNS = (
     Column("arrow", "", 1, 1, 0),
     Column("what", "request", 14, LONG, 2, enough=32, shorten=shorten_subject),
@@ -79,9 +80,7 @@ class TimelineList(VirtualList):
         ):  # The session was restarted, and the old rows are still on the screen.
             return [("", None)]
         row = timeline.rows[index]
-        state = columns.state(row) or State.PENDING
-        judged = outcome.of(state)
-        mark, tone = judged.mark, judged.tone
+        mark, tone = outcome.of(timeline.state_of(index)).mark, timeline.tone_of(index)
         fields: dict[str, Piece] = {
             "stream": (sanitize(columns.texts[columns.stream[row]]), rows.QUIET),
             "arrow": (rows.FROM_CLIENT if columns.side(row) == CLIENT else rows.FROM_SERVER, None),
@@ -89,7 +88,7 @@ class TimelineList(VirtualList):
             "latency": (self._latency(index), tone if tone == rows.OPEN else None),
             "mark": (mark, tone),
         }
-        begin, end = timeline.begin_of(index), timeline.end_of(index)
+        begin, end = timeline.begins[index], timeline.end_of(index)
         return [
             fields[column.name] if column.name in fields else (bar(self.window, width, begin, end), tone)
             for column, width in placed
@@ -109,11 +108,12 @@ class TimelineList(VirtualList):
 
     def _latency(self, place: int) -> str:
         timeline, columns = self._timeline, self._model.index
-        if columns.state(timeline.rows[place]) is State.UNANSWERED:
+        if outcome.of(timeline.state_of(place)).unanswered:
             return "none"
-        end = timeline.end_of(place)
-        lasted = (columns.last_at if end is None else end) - timeline.begin_of(place)
-        return rows.duration(max(lasted, 0.0)) + ("…" if end is None else "")
+        end, latency = timeline.end_of(place), columns.latency(timeline.rows[place])
+        if end is None or latency is None:
+            latency = (columns.last_at if end is None else end) - timeline.begins[place]
+        return rows.duration(max(latency, 0.0)) + ("…" if end is None else "")
 
 
 SHADES = "░▒▓█"
@@ -143,8 +143,9 @@ def track_cells(track: Track, left: float, span: float, width: int, now: float) 
 
 def track_label(track: Track) -> str:
     """Return the counts of a session."""
-    failed = f" · {counted(len(track.failures), 'error')}" if track.failures else ""
-    return f"{counted(track.requests, 'request')}{failed}"
+    errors = f" · {counted(track.errors, 'error')}" if track.errors else ""
+    unanswered = f" · {track.unanswered:,} unanswered" if track.unanswered else ""
+    return f"{counted(track.requests, 'request')}{errors}{unanswered}"
 
 
 class TrackView(NamedTuple):
@@ -294,7 +295,7 @@ class TimelineScreen(PanelScreen[int | None]):
 
     @property
     def _moment(self) -> float:
-        return self.timeline.begin_of(self._list.cursor) if len(self.timeline) else 0.0
+        return self.timeline.begins[self._list.cursor] if len(self.timeline) else 0.0
 
     def _begin(self) -> None:
         """Put the cursor on the wanted row, and choose the window."""
@@ -315,10 +316,10 @@ class TimelineScreen(PanelScreen[int | None]):
         if not places:
             return self.window
         # An open exchange would shrink all others to dots.
-        open_end = last if len(places) == 1 else timeline.begin_of(places[-1])
+        open_end = last if len(places) == 1 else timeline.begins[places[-1]]
         ends = (timeline.end_of(place) for place in places)
         end = max(open_end if end is None else end for end in ends)
-        return around(timeline.begin_of(places[0]), end, self._total)
+        return around(timeline.begins[places[0]], end, self._total)
 
     def _look_at(self, window: TimeWindow) -> None:
         self._is_whole = window.span >= self._total
@@ -332,7 +333,7 @@ class TimelineScreen(PanelScreen[int | None]):
         if not timeline.tracks or timeline.is_replaced or not width:
             return
         cursor = self._list.cursor
-        chosen = timeline.track_of(timeline.rows[cursor]) if cursor < len(timeline) else None
+        chosen = timeline.track_of(cursor) if cursor < len(timeline) else None
         last = self._model.index.last_at
         view = TrackView(tuple(timeline.tracks), chosen, left, width, *self.window, last)
         self._chart.show(view)
@@ -344,11 +345,12 @@ class TimelineScreen(PanelScreen[int | None]):
         """Return why a request failed; empty if it did not."""
         model = self._model
         state = model.index.state(row) or State.PENDING
+        decided = outcome.of(state)
         key = (model.generation, row, state)
         if self._known[0] != key:
             text = (
                 ""
-                if outcome.of(state).mark != "!"
+                if not (decided.failed or decided.unanswered)
                 else rows.exchange_row(model.shown(row), (0, None), 0.0).status
             )
             self._known = key, shorten_status(text, LONG)
@@ -362,10 +364,10 @@ class TimelineScreen(PanelScreen[int | None]):
         below: list[Piece] = []
         if len(timeline):
             cursor = self._list.cursor
-            peak = label(timeline.begin_of(timeline.peak_place), span)
+            peak = label(timeline.begins[timeline.peak_place], span)
             right = [(f"peak concurrency {timeline.peak:,} (at {peak})", None), (" · ", rows.QUIET), *right]
             depth = timeline.depths[cursor]
-            below = [(f"started at {label(timeline.begin_of(cursor), span)}, concurrency {depth:,}", None)]
+            below = [(f"started at {label(timeline.begins[cursor], span)}, concurrency {depth:,}", None)]
             if reason := self._reason(timeline.rows[cursor]):
                 below = [(reason, rows.BAD), (" · ", rows.QUIET), *below]
         if (behind := self.progress(timeline.processed))[0]:

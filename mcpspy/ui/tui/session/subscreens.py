@@ -25,7 +25,7 @@ def numbers(screen: SessionBase) -> None:
         if text is not None:
             screen.filter.put(text)
 
-    screen.app.push_screen(StatsScreen(screen.loader.model), chosen)
+    screen.app.push_screen(StatsScreen(screen.loader.model, screen.loader.origin), chosen)
 
 
 def server(screen: SessionBase) -> None:

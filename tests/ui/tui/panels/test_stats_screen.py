@@ -31,6 +31,7 @@ async def test_groups_are_listed_below_the_total() -> None:
             "errors",
             "p50",
             "p95",
+            "p99",
             "max",
             "sent",
             "received",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mcpspy.core.session.exchange import State
 from mcpspy.ui.model.timeline import Track
 from mcpspy.ui.tui.panels.timeline import FAILURE, track_cells, track_label
 from tests.io.files import frame, note, write
@@ -52,37 +53,41 @@ def drawn(track: Track, *, now: float = 10.0, left: float = 0.0, span: float = 1
 
 def test_a_cell_is_shaded_by_the_share_of_its_time_in_flight() -> None:
     track = Track("files")
-    track.begin(1, 0.0)
-    track.begin(2, 1.0)
-    track.end(1, 1.5, failed=False)
-    track.end(2, 2.25, failed=False)
-    track.begin(3, 4.0)
-    track.end(3, 4.0, failed=False)
+    track.begin(0.0)
+    track.begin(1.0)
+    track.end(1.5)
+    track.end(2.25)
+    track.begin(4.0)
+    track.end(4.0)
     assert drawn(track) == "██▒ ░     "
-    assert (track.requests, track_label(track)) == (3, "3 requests")
+    track.requests = 3
+    assert track_label(track) == "3 requests"
 
 
 def test_a_request_that_is_open_lasts_until_now() -> None:
     track = Track("files")
-    track.begin(1, 5.0)
+    track.begin(5.0)
     assert drawn(track, now=8.0) == "     ███  "
 
 
 def test_failures_are_marked_also_those_of_the_end_of_the_session() -> None:
     track = Track("files")
-    track.begin(1, 1.0)
-    track.end(1, 2.5, failed=True)
-    track.begin(2, 6.0)
-    track.close(8.0)
+    track.begin(1.0)
+    track.end(2.5)
+    track.count(State.ERROR, 2.5)
+    track.begin(6.0)
+    track.end(8.0)
+    track.count(State.UNANSWERED, 8.0)
+    track.requests = 2
     assert drawn(track) == f" █{FAILURE}   ██{FAILURE} "
-    assert track_label(track) == "2 requests · 2 errors"
+    assert track_label(track) == "2 requests · 1 error · 1 unanswered"
 
 
 def test_only_the_window_is_drawn() -> None:
     track = Track("files")
     for number in range(100):
-        track.begin(number, float(number))
-        track.end(number, number + 0.5, failed=False)
+        track.begin(float(number))
+        track.end(number + 0.5)
     assert drawn(track, left=50.0, span=2.0, width=4, now=100.0) == "█ █ "
 
 
