@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from mcpspy.core.session.index import Index
+from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import read_header_of, summarize
-from mcpspy.io.recording.session_counts import PORTION, SessionCounter, SessionCounts, count
+from mcpspy.io.recording.session_counts import PORTION, SessionCounter, count
 from mcpspy.io.recording.writer import Writer
 from tests.io.files import EXIT, frame, note, write
 

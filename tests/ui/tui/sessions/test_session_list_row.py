@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from mcpspy.analysis import rows
+from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.io.recording.reader import Summary, read_header_of, summarize
-from mcpspy.io.recording.session_counts import LARGEST, SessionCounts
+from mcpspy.io.recording.session_counts import LARGEST
 from mcpspy.ui.tui.sessions.session_list import session_row
 
 Make = Callable[..., Path]
