@@ -225,7 +225,7 @@ def test_a_graph_is_built_and_cut(recording: Recordings) -> None:
 @pytest.mark.parametrize("name", ["peer-sdk-legacy", "peer-sdk-auto", "peer-sdk-modern"])
 def test_a_call_that_was_cancelled_is_shown_as_cancelled(name: str, recording: Recordings) -> None:
     hang = the(recording(name).exchanges("tools/call", "hang"))
-    assert hang.state in (State.CANCELLED, State.LATE_OK)
+    assert hang.state in (State.CANCELLED, State.LATE_OK, State.LATE_ERROR)
     assert hang.cancel is not None
     assert hang.cancel.params["reason"] == "caller cancelled"
     assert len(hang.progress) == 1

@@ -48,7 +48,7 @@ def test_every_session_is_counted(tmp_path: Path, look: Look) -> None:
     two = write(tmp_path / "b.jsonl", call(1))
     counts_cache = CountCache()
     finish(counts_cache, look())
-    assert counts_cache.counts == {one: SessionCounts(2, 0, 0), two: SessionCounts(1, 1, 0, unanswered=1)}
+    assert counts_cache.counts == {one: SessionCounts(2, 0, 0), two: SessionCounts(1, 0, 0, unanswered=1)}
 
 
 def test_an_unchanged_recording_is_counted_once(
@@ -93,7 +93,7 @@ def test_a_live_session_is_counted_on_to_its_end(tmp_path: Path, look: Look, beg
     writer.note(9.0, "exit", code=0)
     writer.close()
     finish(counts_cache, look())
-    assert counts_cache.counts[path] == SessionCounts(4, 2, 0, unanswered=2)
+    assert counts_cache.counts[path] == SessionCounts(4, 0, 0, unanswered=2)
     assert begun == [path]
     assert not counts_cache._counters
 
@@ -114,7 +114,7 @@ def test_a_dead_session_that_changes_is_counted_again_but_not_all_the_time(
     assert counts_cache.counts[path] == SessionCounts(2, 0, 0)
     append(path, call(2))
     finish(counts_cache, Catalog(str(tmp_path)).look())
-    assert counts_cache.counts[path] == SessionCounts(3, 1, 0, unanswered=1)
+    assert counts_cache.counts[path] == SessionCounts(3, 0, 0, unanswered=1)
 
 
 def test_another_file_of_the_same_name_and_size_is_counted(
@@ -128,7 +128,7 @@ def test_another_file_of_the_same_name_and_size_is_counted(
     assert other.stat().st_size == path.stat().st_size
     os.replace(other, path)
     finish(counts_cache, Catalog(str(tmp_path)).look())
-    assert counts_cache.counts[path].errors
+    assert counts_cache.counts[path].unanswered
 
 
 def test_a_large_session_is_not_counted(tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
