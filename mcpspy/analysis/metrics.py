@@ -18,11 +18,15 @@ from prometheus_client import (
 
 from mcpspy.analysis.export.otlp.live import BUCKETS, OTHER, LimitedNames
 from mcpspy.analysis.export.otlp.spans import EXIT_CODE, error_attributes
-from mcpspy.core.protocol.message import Message, Request
-from mcpspy.core.protocol.spec import METHODS
+from mcpspy.core.protocol.message import Failure, Message, Notification, Request, Result
+from mcpspy.core.protocol.spec import METHODS, other
 from mcpspy.core.recording.decode import Entry, Header, Note
+from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange
-from mcpspy.core.session.streaming import StreamingSession
+from mcpspy.core.session.session import Change
+from mcpspy.core.session.streaming import FinalOutcomes, StreamingSession
+
+LABELS = ["server", "sender", "mcp_method_name", "gen_ai_tool_name", "error_type"]
 
 MOST_SERVERS = 200
 MOST_TOOLS = 200
@@ -40,7 +44,7 @@ class PrometheusMetrics:
         self.operations = Histogram(
             "mcp_client_operation_duration_seconds",
             "Time from a request to its response, without the time for which mcpspy held it",
-            ["server", "sender", "mcp_method_name", "gen_ai_tool_name", "error_type"],
+            LABELS,
             buckets=BUCKETS,
             registry=self.registry,
         )
@@ -51,10 +55,28 @@ class PrometheusMetrics:
             buckets=BUCKETS,
             registry=self.registry,
         )
+        self.errors = Counter(
+            "mcpspy_errors",
+            "Requests that failed, and errors that settled no request",
+            LABELS,
+            registry=self.registry,
+        )
         self.unanswered = Counter(
             "mcpspy_requests_unanswered",
-            "Requests that ended without a response: cancelled, dropped, or open at the end of the session",
-            ["server", "sender", "mcp_method_name", "gen_ai_tool_name", "error_type"],
+            "Requests without an outcome when the session ended",
+            LABELS,
+            registry=self.registry,
+        )
+        self.given_up = Counter(
+            "mcpspy_requests_given_up",
+            "Requests without a response that are not unanswered: cancelled, dropped, abandoned, or unknown",
+            [*LABELS[:-1], "outcome"],
+            registry=self.registry,
+        )
+        self.injected = Counter(
+            "mcpspy_messages_injected",
+            "Requests and notifications that viewers sent, which no other metric of requests counts",
+            ["server", "sender"],
             registry=self.registry,
         )
         self.messages = Counter(
@@ -89,27 +111,26 @@ class SessionMetrics:
         self._server = metrics.server(header)
         self._transport = "tcp" if header.upstream is not None else "pipe"
         self._session = StreamingSession(header)
-        self._open: dict[int, Exchange] = {}
+        self._outcomes = FinalOutcomes()
         self._last = 0.0
         self._exit: Note | None = None
         metrics.live.labels(self._server).inc()
 
     def add(self, entry: Entry) -> None:
         for change in self._session.add(entry):
-            what, exchange = change.what, change.exchange
+            what = change.what
             self._last = max(self._last, what.at)
             if isinstance(what, Message):
                 self._metrics.messages.labels(self._server, what.side).inc()
+                if isinstance(what, Request | Notification) and what.frame.by is not None:
+                    self._metrics.injected.labels(self._server, what.side).inc()
             elif isinstance(what, Note) and what.kind == "exit":
                 self._exit = what
-            if exchange is not None and isinstance(what, Request) and what is exchange.request:
-                self._open[id(exchange)] = exchange
-            if (
-                exchange is not None
-                and not exchange.is_open
-                and self._open.pop(id(exchange), None) is not None
-            ):
+            self._count_stray(change)
+            for exchange in self._outcomes.take(change):
                 self._observe(exchange)
+        for exchange in self._outcomes.overdue(self._last):
+            self._observe(exchange)
 
     def end(self, *, is_over: bool = True) -> None:
         """Take the session out of the live ones, and observe its end if it is over."""
@@ -117,17 +138,26 @@ class SessionMetrics:
         if not is_over:
             return
         self._session.end()
-        for exchange in self._open.values():
-            if not exchange.is_open and not exchange.is_subscription:
-                self._observe(exchange)
-        self._open.clear()
+        for exchange in self._outcomes.end():
+            self._observe(exchange)
         code = None if self._exit is None else self._exit.fields.get("code")
         failed = "" if self._exit is None or code in (0, None) else EXIT_CODE
         self._metrics.sessions.labels(self._server, self._transport, failed).observe(self._last)
 
+    def _count_stray(self, change: Change) -> None:
+        """Count an error that settles no request. Its sender is that of the request, as of all others."""
+        what, exchange = change.what, change.exchange
+        if not isinstance(what, Result | Failure) or not change.is_error:
+            return
+        if exchange is not None and what is exchange.answer:
+            return
+        kind = (what.code_text or OTHER) if isinstance(what, Failure) else "tool_error"
+        code = self._metrics.error(self._server, kind)
+        self._metrics.errors.labels(self._server, other(what.side), "", "", code).inc()
+
     def _observe(self, exchange: Exchange) -> None:
-        request, metrics = exchange.request, self._metrics
-        if request.frame.is_ours:
+        request, metrics, judged = exchange.request, self._metrics, outcome.of(exchange.state)
+        if not exchange.is_counted:
             return
         kind = error_attributes(exchange)[0].get("error.type")
         tool = request.subject or "" if request.method == "tools/call" else ""
@@ -138,7 +168,11 @@ class SessionMetrics:
             metrics.tool(self._server, tool),
             metrics.error(self._server, str(kind or "")),
         )
-        if exchange.latency is None:
-            metrics.unanswered.labels(*labels).inc()
-        else:
+        if exchange.latency is not None:
             metrics.operations.labels(*labels).observe(exchange.latency)
+        if judged.failed:
+            metrics.errors.labels(*labels).inc()
+        elif judged.unanswered:
+            metrics.unanswered.labels(*labels).inc()
+        elif exchange.answer is None and not exchange.is_subscription:
+            metrics.given_up.labels(*labels[:-1], exchange.state.value).inc()

@@ -863,17 +863,16 @@ def metrics(recorded: RecordedCase) -> Reading:
         sample
         for family in text_string_to_metric_families(found.text().decode())
         for sample in family.samples
-        if sample.name in (COUNT, SUM, "mcpspy_requests_unanswered_total")
     ]
-    types: Counter[str] = Counter()
-    took = Counter[str]()
+    numbers = Counter[str]()
     for sample in samples:
-        took[sample.name] += sample.value  # type: ignore[assignment]
-        if sample.name != SUM:
-            types[sample.labels["error_type"]] += int(sample.value)
-    reading = of_error_types(types, recorded)
-    reading.took = [took[COUNT], took[SUM]]
-    return reading
+        numbers[sample.name] += sample.value  # type: ignore[assignment]
+    return Reading(
+        errors=int(numbers["mcpspy_errors_total"]),
+        unanswered=int(numbers["mcpspy_requests_unanswered_total"]),
+        injected=int(numbers["mcpspy_messages_injected_total"]),
+        took=[numbers[COUNT], numbers[SUM]],
+    )
 
 
 DURATION = "mcp_client_operation_duration_seconds"

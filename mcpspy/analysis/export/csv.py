@@ -17,6 +17,7 @@ from mcpspy.analysis.export.columns import of_session
 from mcpspy.core.protocol.message import Failure
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.outcome import reported_by
 
 COLUMNS = (
     *("session", "name", "exchange", "time", "t", "stream", "client", "server", "revision", "from", "method"),
@@ -59,9 +60,10 @@ def _values(line: dict[str, Any], exchange: Exchange) -> Iterator[object]:
         for name in ("batch", "error")
         for member, value in line.get(name, {}).items()
     }
+    answer = reported_by(exchange)
     flat |= {
         "id": exchange.request.id,
-        "code": exchange.answer.code_text if isinstance(exchange.answer, Failure) else None,
+        "code": answer.code_text if isinstance(answer, Failure) else None,
         "outcome": rows.outcome(exchange)[0],
         "progress_count": len(exchange.progress),
         "flaws": "; ".join(exchange_flaws(exchange)),

@@ -13,7 +13,7 @@ from itertools import islice
 from msgspec import structs
 
 from mcpspy.core.recording.decode import Entry, Header
-from mcpspy.core.session.exchange import MAY_CHANGE, Exchange
+from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 from mcpspy.core.session.streaming import StreamingSession
 
@@ -120,7 +120,7 @@ class _Window(StreamingSession):
             self._size -= len(exchange.request.data)
             self._size -= 0 if exchange.answer is None else len(exchange.answer.data)
             yield exchange
-            if exchange.state in MAY_CHANGE:
+            if exchange.may_change:
                 self.later[exchange.number] = exchange
             super()._release(exchange)
 

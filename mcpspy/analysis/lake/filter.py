@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
-from mcpspy.analysis.lake.schema import COMPACT
+from mcpspy.analysis.lake.schema import COMPACT, UNCOUNTED
 from mcpspy.core.protocol.message import Failure, read_frame
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.query import values
@@ -26,6 +26,7 @@ from mcpspy.core.recording.decode import Frame
 from mcpspy.core.regex import refuse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
+from mcpspy.core.session.outcome import FAILED, UNANSWERED
 from mcpspy.errors import UsageError
 
 
@@ -56,6 +57,8 @@ class _Table(NamedTuple):
     """Condition of the rows that have items."""
 
 
+_COUNTED = ", ".join(sorted(f"'{state}'" for state in FAILED | UNANSWERED))
+
 _NAMES = {"subject": "coalesce(target, '')", "stream": "coalesce(stream, '')", "side": "side"}
 
 _TABLES = {
@@ -66,7 +69,7 @@ _TABLES = {
             **_NAMES,
             "method": "method",
             "id": "id",
-            "status": "status",
+            "status": f"CASE WHEN {UNCOUNTED} AND status IN ({_COUNTED}) THEN '' ELSE status END",
             "latency": "latency_ms / 1000",
             "size": "request_bytes + coalesce(response_bytes, 0)",
             "has_issue": "len(issues) > 0",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from mcpspy.analysis.lake.schema import UNCOUNTED
 from mcpspy.core.session.outcome import FAILED
 
 
@@ -12,7 +13,7 @@ class SavedQuery(NamedTuple):
     sql: str
 
 
-_FAILED = "status IN (" + ", ".join(sorted(f"'{state}'" for state in FAILED)) + ")"
+_FAILED = f"NOT {UNCOUNTED} AND status IN (" + ", ".join(sorted(f"'{state}'" for state in FAILED)) + ")"
 _CALLS = "method = 'tools/call' AND NOT injected AND continues IS NULL"
 
 QUERIES = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-VERSION = 2
+VERSION = 3
 """Version of the tables. A lake with a higher one is refused."""
 
 TIME = "timestamp"
@@ -63,7 +63,7 @@ client          text       name and version of the client
 method          text       JSON-RPC method
 target          text       tool, prompt, resource or other subject of the request
 id              text       JSON-RPC id, as JSON
-status          text       ok, tool error, error, input required, cancelled, answered late, no answer, …
+status          text       ok, tool error, error, task failed, cancelled, answered late, no answer, redirected, …
 code            int64      JSON-RPC error code
 error           text       message of the error, or the first 1,000 characters of a tool error
 latency_ms      double     from request to response, without the time for which mcpspy held the request
@@ -81,6 +81,7 @@ response        text       the response, verbatim; null without one, or if it is
 request_raw     binary     the request, if it is not UTF-8
 response_raw    binary     the response, if it is not UTF-8
 compact         bool       true if the request and the response are compact JSON, and every JSON parser reads the same
+poll_of         int64      n of the call whose task this request is about
 """),
     "messages": _columns("""
 session      text       key of the session
@@ -164,7 +165,12 @@ notes           int64      number of rows in the table notes
 """Table → columns. `sessions` is last: its row guarantees all other rows of the session."""
 
 COMPACT = "compact"
-"""The column that version 1 lacks: its rows are read as if it were false."""
+
+ADDED = {COMPACT: (2, "false"), "poll_of": (3, "NULL::BIGINT")}
+"""Column that older lakes lack → the version that added it, and the value that older rows are read with, in SQL."""
+
+UNCOUNTED = "(injected OR poll_of IS NOT NULL)"
+"""Condition of the exchanges whose outcome counts nowhere."""
 
 DETAILS = tuple(table for table in TABLES if table != "sessions")
 """The tables whose rows a session counts."""
@@ -172,4 +178,4 @@ DETAILS = tuple(table for table in TABLES if table != "sessions")
 
 def columns_of(table: str, version: int) -> tuple[LakeColumn, ...]:
     """Return the columns of a table in a lake of this version."""
-    return tuple(column for column in TABLES[table] if version > 1 or column.name != COMPACT)
+    return tuple(column for column in TABLES[table] if version >= ADDED.get(column.name, (1, ""))[0])

@@ -22,6 +22,8 @@ from mcpspy.core.protocol.listing import ListingPages, joined
 from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.outcome import reported_by
 from mcpspy.core.session.session import Session
 
 
@@ -68,21 +70,23 @@ class SessionTables:
 
     def _exchanges_rows(self) -> Iterator[Row]:
         for change in self._session.changes:
-            exchange, request = change.exchange, change.what
-            if exchange is None or not isinstance(request, Request):
+            exchange = change.opened
+            if exchange is None:
                 continue
+            request = exchange.request
             answer, stream, context = exchange.answer, request.frame.stream, trace_context(request)
             earlier = exchange.continues
             yield (
                 *(exchange.number, change.number, self._time(request.at), stream, request.side),
                 *(self._client(stream), request.method, request.subject, request.id, str(exchange.state)),
-                *(answer.code if isinstance(answer, Failure) else None, _error(answer)),
+                *_error(exchange),
                 *(milliseconds(exchange.latency), milliseconds(exchange.held)),
                 *(len(request.data), None if answer is None else len(answer.data), len(exchange.progress)),
                 *(earlier and earlier.number, context and context.trace, request.frame.by is not None),
                 *(exchange_flaws(exchange), exchange.effects),
                 *_verbatim(request, answer),
                 _is_compact(request) and (answer is None or _is_compact(answer)),
+                exchange.poll_of and exchange.poll_of.number,
             )
 
     def _messages_rows(self) -> Iterator[Row]:
@@ -168,7 +172,7 @@ class SessionTables:
             *(self._time(0), self._time(session.last_at), stored.state),
             *(code if isinstance(code, int) else None, signal if isinstance(signal, str) else None),
             stored.is_redacted,
-            *(counts.messages, counts.errors, len(session.unanswered), *map(self._counts.get, DETAILS)),
+            *(counts.messages, counts.errors, counts.unanswered, *map(self._counts.get, DETAILS)),
         )
 
 
@@ -189,10 +193,13 @@ def _kind(message: Message) -> str:
     return "error" if isinstance(message, Failure) else type(message).__name__.lower()
 
 
-def _error(answer: Result | Failure | None) -> str | None:
-    if isinstance(answer, Failure) or (answer is not None and answer.is_tool_error):
-        return answer.text[: rows.REASON]
-    return None
+def _error(exchange: Exchange) -> tuple[int | None, str | None]:
+    """Return the code and the text of the error of an exchange."""
+    answer = reported_by(exchange)
+    if isinstance(answer, Failure):
+        return answer.code, answer.text[: rows.REASON]
+    is_tool_error = exchange.state is State.TOOL_ERROR or (answer is not None and answer.is_tool_error)
+    return None, answer.text[: rows.REASON] if is_tool_error and answer is not None else None
 
 
 def _is_compact(message: Message) -> bool:

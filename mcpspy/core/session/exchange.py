@@ -250,6 +250,15 @@ class Exchange(Struct, eq=False):
         return self.state is State.PENDING or self.state is State.WORKING
 
     @property
+    def may_change(self) -> bool:
+        """True if a later message, or the end of the session, may change its outcome."""
+        if self.state is State.INPUT_REQUIRED:
+            return self.continued_by is None
+        if self.state is State.OK:  # The result of a task may be an error of the tool.
+            return self.is_task and self.final is None
+        return self.state in MAY_CHANGE
+
+    @property
     def is_counted(self) -> bool:
         return self.poll_of is None and self.request.frame.by is None
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.message import Failure, Result
 from mcpspy.core.session.exchange import Exchange, State, outcome_of
+from mcpspy.core.session.tasks import failure_in
 
 OK, BAD, OPEN, QUIET, ISSUE = "ok", "bad", "open", "quiet", "issue"
 """Tones: a colour may emphasise them, but the text alone must be clear without it."""
@@ -156,6 +157,21 @@ def describe(exchange: Exchange) -> tuple[str, str]:
     elif state is State.UNANSWERED and exchange.request.method == "initialize":
         text = text.replace("no answer", "no answer to initialize", 1)
     return (f"{exchange.redirect}; {text}" if exchange.redirect else text), OUTCOMES[state].tone
+
+
+def reported_by(exchange: Exchange) -> Result | Failure | None:
+    """Return the response that reports the outcome: the error in it, if it has that of a task (2026-07-28)."""
+    answer = exchange.final or exchange.answer
+    if exchange.state is State.ERROR and exchange.is_task and isinstance(answer, Result):
+        return failure_in(answer) or answer
+    return answer
+
+
+def error_text(exchange: Exchange) -> str:
+    """Return the text of the error of a request that failed, not sanitized, or the reason for its state."""
+    answer, state = reported_by(exchange), exchange.state
+    has_text = isinstance(answer, Failure) or state in (State.TOOL_ERROR, State.LATE_TOOL_ERROR)
+    return (answer.text if answer is not None and has_text and OUTCOMES[state].failed else "") or exchange.why
 
 
 _WORDS = {

@@ -51,6 +51,12 @@ class Change(Struct, frozen=True, gc=False):
     """Actions of rules and viewers on it, in words. Known once the notes after it were read."""
 
     @property
+    def opened(self) -> Exchange | None:
+        """The exchange that it opens. A request that is sent again after a redirect opens none."""
+        exchange = self.exchange
+        return exchange if exchange is not None and self.what is exchange.request else None
+
+    @property
     def status(self) -> State | None:
         """The outcome that this message reports; None if it reports none.
 

@@ -6,11 +6,13 @@ of requests: it cannot recognise a second response or a reused id after that.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Raw
 
 from mcpspy.core.protocol.message import AnyMessage, Body, Failure, Request, Result
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
-from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change, Session
 
 KEPT = 4096
@@ -21,6 +23,10 @@ HEAVY = 1 << 12
 
 EVERY = 1024
 """Entries between two removals of old exchanges."""
+
+
+LATEST = 60.0
+"""Seconds for which a late response is awaited, or the result of a task that has ended."""
 
 
 class _Counted(list[Exchange]):
@@ -73,6 +79,52 @@ class StreamingSession(Session):
         self._numbered += 1
         self.changes.append(change)
         return change
+
+
+class FinalOutcomes:
+    """Finds the requests of a streaming session whose outcome is final, each once; polls of tasks are none."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, Exchange] = {}
+        """Number → request whose outcome may change."""
+        self._since: dict[int, float] = {}
+        """Number of a request with an outcome that may change → since when, the oldest first."""
+
+    def take(self, change: Change) -> Iterator[Exchange]:
+        """Yield the requests whose outcome is final after a change."""
+        exchange = change.exchange
+        if exchange is None:
+            return
+        if (opened := change.opened) is not None and opened.poll_of is None:
+            self._open[opened.number] = opened
+            if opened.continues is not None:
+                yield from self._settle(opened.continues)
+        exchange = exchange.poll_of or exchange
+        if not exchange.may_change:
+            yield from self._settle(exchange)
+        elif exchange.is_open or exchange.state in (State.INPUT_REQUIRED, State.UNKNOWN):
+            self._since.pop(exchange.number, None)
+        elif exchange.number in self._open:
+            self._since.setdefault(exchange.number, change.what.at)
+
+    def overdue(self, at: float) -> Iterator[Exchange]:
+        """Yield the requests for which no late response is awaited any more at a time."""
+        while self._since:
+            number, since = next(iter(self._since.items()))
+            if since >= at - LATEST:
+                return
+            yield from self._settle(self._open[number])
+
+    def end(self) -> Iterator[Exchange]:
+        """Yield all others, when the session has ended."""
+        yield from (exchange for exchange in self._open.values() if not exchange.is_open)
+        self._open.clear()
+        self._since.clear()
+
+    def _settle(self, exchange: Exchange) -> Iterator[Exchange]:
+        self._since.pop(exchange.number, None)
+        if self._open.pop(exchange.number, None) is not None:
+            yield exchange
 
 
 def _lighten(exchange: Exchange, answer: Result | Failure) -> None:

@@ -89,6 +89,14 @@ def read_report(message: Result | Notification) -> TaskReport | None:
         return None
 
 
+def failure_in(message: Result) -> Failure | None:
+    """Return the JSON-RPC error of the task in a message (2026-07-28); None if it has none."""
+    report = read_report(message)
+    if report is None or not bytes(report.error):
+        return None
+    return Failure(frame=message.frame, data=b"", id=None, raw_error=report.error)
+
+
 def event_of_poll(method: str, message: Result | Failure) -> Event | None:
     """Return the effect on the call of a response to a poll without a status; None if there is none."""
     if method == "tasks/result":

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpspy.analysis.lake.filter import LakeFilter, check_utf8, quoted
-from mcpspy.analysis.lake.schema import BYTES, COMPACT, PARTITIONS, TABLES, TEXTS, TIME, VERSION, columns_of
+from mcpspy.analysis.lake.schema import ADDED, BYTES, PARTITIONS, TABLES, TEXTS, TIME, VERSION, columns_of
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.lake.files import Lake
@@ -138,8 +138,10 @@ class LakeConnection:
                 f"FROM read_parquet({pattern}, hive_partitioning = true,"
                 " hive_types = {'day': DATE, 'server': VARCHAR})"
             )
-            if len(columns_of(table, self._lake.version)) < len(TABLES[table]):
-                source = f"FROM (SELECT *, false AS {COMPACT} {source})"
+            stored = columns_of(table, self._lake.version)
+            if missing := [each for each in TABLES[table] if each not in stored]:
+                values = ", ".join(f"{ADDED[each.name][1]} AS {each.name}" for each in missing)
+                source = f"FROM (SELECT *, {values} {source})"
         else:
             nulls = (f'NULL::{_TYPES[each.type]} AS "{each.name}"' for each in columns)
             source = f"FROM (SELECT {', '.join(nulls)} WHERE false)"

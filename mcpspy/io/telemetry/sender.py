@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from mcpspy import __version__
 from mcpspy.analysis.export.otlp.live import BUCKETS, HistogramData, LogData
-from mcpspy.analysis.export.otlp.spans import REMOTE, SpanData, Value
+from mcpspy.analysis.export.otlp.spans import MAX_EVENTS, REMOTE, SpanData, Value
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.client.http_exchange import excerpt
@@ -48,7 +48,8 @@ try:
         ScopeMetrics,
     )
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace import Event, ReadableSpan
+    from opentelemetry.sdk.util import BoundedList
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
     from opentelemetry.trace.status import Status, StatusCode
 except ImportError:
@@ -307,6 +308,7 @@ def _span(span: SpanData, resource: Resource) -> ReadableSpan:
         trace.SpanContext(trace_id, int(context.parent, 16), is_remote, flags) if context.parent else None,
         resource,
         _attributes(span.attributes),
+        events=_events(span),
         links=[
             trace.Link(trace.SpanContext(int(of, 16), int(number, 16), False, flags))
             for of, number in span.links
@@ -319,6 +321,14 @@ def _span(span: SpanData, resource: Resource) -> ReadableSpan:
         end_time=span.end,
         instrumentation_scope=SCOPE,
     )
+
+
+def _events(span: SpanData) -> BoundedList[Event]:
+    events = BoundedList[Event].from_seq(
+        MAX_EVENTS, [Event(_text(each.name), _attributes(each.attributes), each.at) for each in span.events]
+    )
+    events.dropped += span.left_out
+    return events
 
 
 def _log_record(log: LogData, resource: Resource) -> ReadableLogRecord:

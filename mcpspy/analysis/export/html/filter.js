@@ -408,7 +408,7 @@ function itemOf(row) {
       return typeof token === "string" ? token : JSON.stringify(token);
     },
     id: row.id,
-    status: row.state,
+    status: row.apart ? "" : row.state,
     latency: row.latency,
     size: isNote ? 0 : row.size + row.answerSize,
     stream: row.stream,

@@ -181,7 +181,7 @@ class Listing {
   cells(row) {
     const way = WAYS[row.side];
     const track = trackOf(row, session.facts.tracks);
-    const took = row.latency !== null ? duration(row.latency) : row.state === "pending" ? "…" : "";
+    const took = row.latency !== null ? duration(row.latency) : row.kind === "request" && row.tone === "open" ? "…" : "";
     const sizes = row.kind === "request" ? `${size(row.size)} ${row.answer >= 0 ? size(row.answerSize) : "-"}` : size(row.size || "");
     const bar = make(`i.${row.tone}`);
     const [begin, end] = this.range;

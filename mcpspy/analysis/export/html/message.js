@@ -108,10 +108,7 @@ function sidesOf(row, words) {
 
 function missing(row) {
   const waited = duration(Math.max(row.last - row.at, 0));
-  if (row.state === "pending") return `Pending: no response for ${waited}, up to the end of the export.`;
-  if (row.state === "no answer") return `No response: the session ended after ${waited}.`;
-  if (row.state === "cancelled") return `No response: the request was cancelled after ${waited}.`;
-  return `No response: ${row.status}.`;
+  return row.tone === "open" ? `No response for ${waited}: ${row.status}.` : `No response: ${row.status}.`;
 }
 
 function side(name, body, bytes, from, words) {

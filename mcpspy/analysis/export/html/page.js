@@ -5,10 +5,12 @@ const SLOW = [1, 0.3, 0.1, 0.03]; // Seconds; `slow` is the highest of these tha
 const slow = SLOW.find((least) => session.rows.some((row) => row.latency >= least)) ?? SLOW[0];
 
 const isBad = (row) => row.tone === "bad";
+const isIn = (status) => (row) => !row.apart && session.tables.statuses[status].includes(row.state);
 const CHIPS = [
-  ["errors", isBad, "bad"],
+  ["errors", isIn("error"), "bad"],
+  ["unanswered", isIn("noanswer"), "bad"],
   [`slow ≥ ${duration(slow).replace(/\.0+ /, " ")}`, (row) => row.latency >= slow, "open"],
-  ["pending", (row) => row.state === "pending" || row.state === "no answer", "open"],
+  ["pending", isIn("pending"), "open"],
   ["protocol issues", (row) => row.flaws.length > 0 || row.tone === "issue", "issue"],
   ["notifications", (row) => row.kind === "notification", "quiet"],
   ["stderr", (row) => row.kind === "stderr", "quiet"],
@@ -196,7 +198,7 @@ function setUpHead() {
   ending.classList.add(facts.endingTone);
   if (!facts.ending) ending.title = "The session was still running, or mcpspy stopped before the server.";
   const { counts } = facts;
-  const requests = countedWords(plural(counts.requests, "request"), [[counts.errors, "failed"], [counts.unanswered, "without a response"]]);
+  const requests = countedWords(plural(counts.requests, "request"), [[counts.errors, "failed"], [counts.unanswered, "unanswered"], [counts.pending, "pending"]]);
   fillFacts(facts, `${plural(counts.messages, "message")}, ${requests}`, [["context", facts.context], ["directory", facts.cwd], ["session", facts.id]]);
   const warning = byId("warning");
   const left = counts.all - session.rows.length - session.rows.filter((row) => row.answer >= 0).length;

@@ -23,7 +23,7 @@ from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session import outcome
-from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
 
 BLOCK = 1 << 20
@@ -60,7 +60,7 @@ class HtmlRows:
         """The views of a message by the number of its body."""
         self.starts = [0]
         """The number of the first body of each block."""
-        self.counts = dict.fromkeys(("all", "messages", "requests", "errors", "unanswered"), 0)
+        self.counts = dict.fromkeys(("all", "messages", "requests", "errors", "unanswered", "pending"), 0)
 
     def blocks(self) -> Iterator[list[str]]:
         """Yield the bodies in blocks; rows and facts are complete afterwards."""
@@ -77,7 +77,7 @@ class HtmlRows:
         self._context = summary(context.report())
         for change in changes:
             self._count(change)
-            if self._session.keep(change) and not _is_in_request_row(change):
+            if self._session.keep(change) and not _is_in_request_row(change) and not _is_repeated(change):
                 self.rows.append(self._row(change))
                 if self._pending >= BLOCK:
                     yield self._take()
@@ -108,23 +108,23 @@ class HtmlRows:
 
     def _count(self, change: Change) -> None:
         what, exchange, counts = change.what, change.exchange, self.counts
-        counts["all"] += 1
+        counts["all"] += not _is_repeated(change)
         if isinstance(what, Damaged):
             return
         if isinstance(what, Note):
             self._exit = what if what.kind == "exit" else self._exit
             return
         counts["messages"] += 1
-        if isinstance(what, Request) and exchange is not None:
+        counts["errors"] += change.is_error
+        if isinstance(what, Request):
             self._peers.add_request(what)
+        if (opened := change.opened) is not None:
             counts["requests"] += 1
-            judged = outcome.of(exchange.state)
-            counts["errors"] += judged.failed
-            counts["unanswered"] += judged.unanswered or judged.is_open
+            judged = outcome.of(opened.state)
+            counts["unanswered"] += opened.is_counted and judged.unanswered
+            counts["pending"] += opened.is_counted and judged.is_open and not opened.is_subscription
         elif exchange is not None and what is exchange.answer:
             self._peers.add_response(exchange.answer, exchange.request.method)
-        else:
-            counts["errors"] += change.is_error
 
     def _row(self, change: Change) -> list[Any]:
         what, exchange = change.what, change.exchange
@@ -208,7 +208,15 @@ def row_members(
         _latency(change),
         _code(change),
         not isinstance(what, Note | Damaged) and what.index is not None,
+        _is_apart(change),
     ]
+
+
+def _is_apart(change: Change) -> bool:
+    """Return whether the outcome of a row counts nowhere, so that filters for failures do not find it."""
+    exchange = change.opened
+    state = change.status if exchange is None else exchange.state
+    return state is not None and not outcome.filter_status(state, is_counted=change.is_counted)
 
 
 def target(header: Header) -> str:
@@ -217,6 +225,11 @@ def target(header: Header) -> str:
         if header.command
         else redacted_url(header.upstream or "")
     )
+
+
+def _is_repeated(change: Change) -> bool:
+    """Return whether it is a request that was sent again after a redirect: the row of the first one has its outcome."""
+    return isinstance(change.what, Request) and change.exchange is not None and change.opened is None
 
 
 def _is_in_request_row(change: Change) -> bool:
@@ -246,8 +259,14 @@ def body_text(what: Any) -> str:
 
 
 def _end(exchange: Exchange | None) -> float | None:
-    last = None if exchange is None else exchange.answer or exchange.cancel
-    return None if last is None else round(last.at, 6)
+    """Return the time of a request's outcome; None while it is open, and if it got none."""
+    if exchange is None or exchange.is_open or exchange.state is State.UNFINISHED:
+        return None
+    if exchange.state is State.CLOSED:
+        return round(exchange.request.at, 6)
+    last = exchange.answer or exchange.cancel
+    at = exchange.ended_at if exchange.ended_at is not None or last is None else last.at
+    return None if at is None else round(at, 6)
 
 
 def _latency(change: Change) -> float | None:

@@ -4,7 +4,7 @@
 const MEMBERS = [
   "number", "at", "kind", "side", "method", "subject", "id", "status", "tone", "state",
   "end", "body", "size", "answer", "answerSize", "exchange", "continues", "http", "stream", "flaws",
-  "latency", "code", "batch", "failed",
+  "latency", "code", "batch", "apart", "failed",
 ];
 
 /** Return a row from the values of its members; `now` is the end of what is pending, in seconds since the start. */
@@ -12,7 +12,7 @@ function rowOf(values, now) {
   const row = {};
   for (let i = 0; i < MEMBERS.length; i++) row[MEMBERS[i]] = values[i];
   if (row.latency !== null) row.latency = Math.max(row.latency, 0);
-  row.last = row.end ?? (row.kind === "request" && row.state !== "closed" ? now : row.at);
+  row.last = row.end ?? (row.kind === "request" ? now : row.at);
   return row;
 }
 

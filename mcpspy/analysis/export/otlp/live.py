@@ -21,8 +21,8 @@ from mcpspy.analysis.export.otlp.spans import (
 from mcpspy.core.protocol.message import Notification
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, other
 from mcpspy.core.recording.decode import Entry, Header, Note
-from mcpspy.core.session.exchange import MAY_CHANGE, Exchange, State
-from mcpspy.core.session.streaming import StreamingSession
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.streaming import FinalOutcomes, StreamingSession
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Upper bounds in seconds, which the conventions advise."""
@@ -34,9 +34,6 @@ MOST_NAMES = 200
 """Different tools and prompts of one session in its metrics."""
 MOST_ERRORS = 50
 """Different error codes of one session in its metrics."""
-
-LATEST = 60.0
-"""Seconds after its cancellation for which a late response to a request is awaited."""
 
 _LABELS = """mcp.method.name mcp.protocol.version gen_ai.operation.name gen_ai.tool.name gen_ai.prompt.name error.type
     rpc.response.status_code network.transport network.protocol.name server.address server.port""".split()
@@ -99,9 +96,7 @@ class SessionTelemetry:
         self._header = header
         self._session = StreamingSession(header)
         self._spans = SessionSpans(header)
-        self._open: dict[int, Exchange] = {}
-        self._cancelled: dict[int, float] = {}
-        """Number of a cancelled request → the time of its cancellation."""
+        self._outcomes = FinalOutcomes()
         self._names = {name: LimitedNames(most) for name, most in _LIMITS.items()}
         self._histograms: dict[tuple[str, str, tuple[tuple[str, Value], ...]], list[float]] = {}
         self.has_new_metrics = False
@@ -115,37 +110,23 @@ class SessionTelemetry:
         """Yield what this entry completed."""
         for change in self._session.add(entry):
             self._spans.look(change)
-            what, exchange = change.what, change.exchange
+            what = change.what
             if isinstance(what, Notification):
                 yield from self._spans.of_notification(change, what)
             elif isinstance(what, Note) and what.kind in ("stderr", "error"):
                 yield self._log(what)
-            if exchange is None:
-                continue
-            if what is exchange.request:
-                self._open[exchange.number] = exchange
-            if exchange.state is State.CANCELLED:
-                self._cancelled.setdefault(exchange.number, self._session.last_at)
-            elif exchange.state not in MAY_CHANGE and self._open.pop(exchange.number, None) is not None:
+            for exchange in self._outcomes.take(change):
                 yield from self._settled(exchange)
-        yield from self._cancelled_before(self._session.last_at - LATEST)
+        for exchange in self._outcomes.overdue(self._session.last_at):
+            yield from self._settled(exchange)
         if isinstance(entry, Note) and entry.kind == "http-end" and isinstance(entry.fields.get("http"), int):
             self._spans.forget(http=entry.fields["http"])
-
-    def _cancelled_before(self, at: float) -> Iterator[SpanData | LogData]:
-        """Yield the cancelled requests that are no longer expected to be answered late."""
-        for number in [number for number, since in self._cancelled.items() if since < at]:
-            del self._cancelled[number]
-            if (exchange := self._open.pop(number, None)) is not None:
-                yield from self._settled(exchange)
 
     def end(self) -> Iterator[SpanData | LogData]:
         """Yield the requests that were never answered, and the session."""
         self._session.end()
-        for exchange in self._open.values():
-            if not exchange.is_open:
-                yield from self._settled(exchange)
-        self._open.clear()
+        for exchange in self._outcomes.end():
+            yield from self._settled(exchange)
         ending: dict[str, Value | None] = {
             "mcp.protocol.version": self._spans.revision,
             "error.type": EXIT_CODE if self._spans.exit_code else None,
@@ -173,15 +154,15 @@ class SessionTelemetry:
         spans = list(self._spans.of_exchange(exchange))
         yield from spans
         request = exchange.request
-        if not request.frame.is_ours and not exchange.is_subscription:
-            end = self._spans.end_of(exchange)
-            duration = exchange.latency_at(end) or 0.0
+        if exchange.is_counted and not exchange.is_subscription:
+            duration = self._spans.end_of(exchange) - request.at - exchange.held
             error, _ = error_attributes(exchange)
             values = {**spans[0].attributes, **error}
             # The receiver observes the same, without its own address.
             seen = {**values, **transport_attributes(self._header, SERVER)}
             self._observe(request.side, "mcp.client.operation.duration", values, duration)
-            self._observe(other(request.side), "mcp.server.operation.duration", seen, duration)
+            if not request.frame.is_ours:  # Otherwise mcpspy answered it, and its receiver never saw it.
+                self._observe(other(request.side), "mcp.server.operation.duration", seen, duration)
         self._spans.forget(exchange)
 
     def _observe(self, side: str, metric: str, values: dict[str, Value | None], seconds: float) -> None:

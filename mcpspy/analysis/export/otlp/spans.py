@@ -24,6 +24,7 @@ from mcpspy.core.recording.decode import Header, Note
 from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
+from mcpspy.core.session.tasks import read_report
 
 KIND_INTERNAL, KIND_SERVER, KIND_CLIENT = 1, 2, 3
 STATUS_ERROR = 2
@@ -42,6 +43,9 @@ _LARGEST = 1 << 63
 _TRACEPARENT = re.compile(
     r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
 )
+
+MAX_EVENTS = 128
+"""Events of a span, the limit of the OpenTelemetry SDK."""
 
 SAMPLED = 0x01
 REMOTE = 0x300
@@ -68,6 +72,13 @@ class StreamAttributes(NamedTuple):
     session: str | None
 
 
+class SpanEvent(NamedTuple):
+    at: int
+    """Nanoseconds since 1970."""
+    name: str
+    attributes: dict[str, Value]
+
+
 class SpanData(NamedTuple):
     side: str
     """The peer that would have reported it."""
@@ -83,6 +94,10 @@ class SpanData(NamedTuple):
     """Message of its error, possibly empty; None for a success."""
     links: tuple[tuple[str, str], ...] = ()
     """Trace and span ids."""
+    events: tuple[SpanEvent, ...] = ()
+    """The requests about its task."""
+    left_out: int = 0
+    """Events beyond `MAX_EVENTS`."""
 
 
 class SessionSpans:
@@ -138,7 +153,8 @@ class SessionSpans:
             peers.add_request(what)
             if what.side == CLIENT and (number := what.frame.http) is not None and exchange is not None:
                 # In a batch, the request of a response stream is unknown.
-                self._posted[number] = None if number in self._posted else self._id_of(exchange)
+                owner = exchange.poll_of or exchange
+                self._posted[number] = None if number in self._posted else self._id_of(owner)
         elif exchange is not None:
             peers.add_response(what, exchange.request.method)
 
@@ -185,7 +201,25 @@ class SessionSpans:
         before = exchange.continues
         links = () if before is None else ((self.trace, self._id_of(before)),)
         number, end = self._id_of(exchange), self.end_of(exchange)
-        yield from self._spans(exchange.request, number, end, error=error_attributes(exchange), links=links)
+        values, error = error_attributes(exchange)
+        if exchange.request.frame.by is not None:  # A viewer sent it, so its failure is none of the session.
+            values, error = {**values, "mcpspy.injected": True}, None
+        for span in self._spans(exchange.request, number, end, error=(values, error), links=links):
+            polls = exchange.polls
+            yield span._replace(
+                events=tuple(map(self._event, polls[:MAX_EVENTS])), left_out=max(len(polls) - MAX_EVENTS, 0)
+            )
+
+    def _event(self, poll: Exchange) -> SpanEvent:
+        """Return a request about the task of a call as an event of the call's span."""
+        answer = poll.answer
+        report = read_report(answer) if isinstance(answer, Result) else None
+        values = {
+            "jsonrpc.request.id": _id(poll.request.id),
+            "mcpspy.task.status": None if report is None else report.status,
+            **error_attributes(poll)[0],
+        }
+        return SpanEvent(self.clock.nanoseconds(poll.request.at), poll.request.method, _present(values))
 
     def end_of(self, exchange: Exchange) -> float:
         """Return the time of a request's outcome."""
@@ -296,7 +330,17 @@ def as_json(span: SpanData) -> dict[str, Any]:
         **({"parentSpanId": context.parent} if context.parent else {}),
         **({"traceState": context.state} if context.state else {}),
         **({"status": _status(span.error)} if span.error is not None else {}),
+        **({"events": [_event_json(each) for each in span.events]} if span.events else {}),
+        **({"droppedEventsCount": span.left_out} if span.left_out else {}),
         **({"links": [{"traceId": trace, "spanId": of} for trace, of in span.links]} if span.links else {}),
+    }
+
+
+def _event_json(event: SpanEvent) -> dict[str, Any]:
+    return {
+        "timeUnixNano": str(event.at),
+        "name": event.name,
+        "attributes": attributes(event.attributes),
     }
 
 
@@ -381,13 +425,13 @@ def transport_attributes(header: Header, side: str) -> dict[str, Value | None]:
 
 def error_attributes(exchange: Exchange) -> tuple[dict[str, Value | None], str | None]:
     """Return the attributes of an error and its message; ({}, None) if there is none."""
-    answer, judged = exchange.final or exchange.answer, outcome.of(exchange.state)
+    answer, judged = outcome.reported_by(exchange), outcome.of(exchange.state)
     if isinstance(answer, Failure) and judged.failed:
         code = answer.code_text
         return {"error.type": code or "_OTHER", "rpc.response.status_code": code}, answer.text
     if judged.failed or judged.unanswered:
         kind = exchange.state.value.removeprefix("late ").replace(" ", "_")
-        return {"error.type": kind}, exchange.why
+        return {"error.type": kind}, outcome.error_text(exchange)
     if judged.is_withheld or exchange.state is State.CANCELLED:
         return {"error.type": exchange.state.value}, ""
     return {}, None
