@@ -47,7 +47,7 @@ def test_every_message_and_every_response_of_real_sessions_is_counted_once(path:
 
     sent = Counter(message.side for message in read.messages)
     assert counted(metrics, "mcpspy_messages_total") == {(side, "s"): count for side, count in sent.items()}
-    answered = [each for each in read.exchanges if each.latency is not None]
+    answered = [each for each in read.exchanges if each.latency is not None and each._exchange.is_counted]
     assert sum(counted(metrics, f"{OPERATIONS}_count").values()) == len(answered)
     total = sum(each.latency or 0.0 for each in answered)
     assert sum(counted(metrics, f"{OPERATIONS}_sum").values()) == pytest.approx(total)
@@ -87,6 +87,46 @@ def test_a_request_has_the_tool_and_the_kind_of_its_failure() -> None:
     }
 
 
+def test_errors_unanswered_requests_and_those_that_were_given_up_are_counted_apart() -> None:
+    def message(at: float, side: str, members: str, head: str = "") -> str:
+        return f'{{"t":{at},"from":"{side}"{head},"msg":{{"jsonrpc":"2.0",{members}}}}}'
+
+    def cancel(at: float, number: int) -> str:
+        params = f'"method":"notifications/cancelled","params":{{"requestId":{number}}}'
+        return message(at, "client", params)
+
+    metrics = PrometheusMetrics()
+    add(
+        metrics,
+        [
+            *call(1, "failed", '"result":{"content":[],"isError":true}'),
+            *call(2, "late", ""),
+            cancel(2.1, 2),
+            message(2.5, "server", '"id":2,"error":{"code":-32001,"message":"gone"}'),
+            *call(3, "cancelled", ""),
+            cancel(3.1, 3),
+            *call(4, "open", ""),
+            message(5, "server", '"id":99,"error":{"code":-32002,"message":"whose?"}'),
+            message(6, "client", '"id":7,"method":"tools/call","params":{"name":"sent"}', ',"by":"viewer"'),
+            message(6.5, "server", '"id":7,"error":{"code":-32003,"message":"no"}', ',"to":"viewer"'),
+        ],
+    ).end()
+
+    assert counted(metrics, "mcpspy_errors_total") == {
+        ("tool_error", "failed", "tools/call", "client", "s"): 1,
+        ("-32001", "late", "tools/call", "client", "s"): 1,
+        ("-32002", "", "", "client", "s"): 1,
+    }
+    assert counted(metrics, "mcpspy_requests_unanswered_total") == {
+        ("no_answer", "open", "tools/call", "client", "s"): 1
+    }
+    assert counted(metrics, "mcpspy_requests_given_up_total") == {
+        ("cancelled", "tools/call", "cancelled", "client", "s"): 1
+    }
+    assert counted(metrics, "mcpspy_messages_injected_total") == {("client", "s"): 1}
+    assert sum(counted(metrics, f"{OPERATIONS}_count").values()) == 2
+
+
 def test_a_peer_cannot_make_more_labels_than_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MOST_SERVERS", "MOST_TOOLS", "MOST_ERRORS"):
         monkeypatch.setattr(module, name, 2)
@@ -116,8 +156,8 @@ def test_a_session_that_is_no_longer_followed_is_not_observed_as_ended() -> None
 
 def test_the_queries_of_the_dashboard_name_series_and_labels_that_exist() -> None:
     metrics = PrometheusMetrics()
-    lines = [*call(1, "a", '"result":{"content":[]}'), *call(2, "b", "")]
-    add(metrics, lines).end()
+    failed = '"result":{"content":[],"isError":true}'
+    add(metrics, [*call(1, "a", '"result":{"content":[]}'), *call(2, "b", ""), *call(3, "c", failed)]).end()
     series: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(metrics.text().decode()):
         for sample in family.samples:

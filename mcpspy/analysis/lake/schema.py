@@ -66,7 +66,7 @@ id              text       JSON-RPC id, as JSON
 status          text       ok, tool error, error, task failed, cancelled, answered late, no answer, redirected, …
 code            int64      JSON-RPC error code
 error           text       message of the error, or the first 1,000 characters of a tool error
-latency_ms      double     from request to response, without the time for which mcpspy held the request
+latency_ms      double     from request to response, or to the end of its task, without the time for which mcpspy held the request
 held_ms         double     time for which mcpspy held or delayed the request
 request_bytes   int64      size of the request
 response_bytes  int64      size of the response; null without one
@@ -153,8 +153,8 @@ exit_code       int64      exit code of the server
 exit_signal     text       signal that ended the server
 redacted        bool       true if secrets were redacted when the session was recorded or added
 total_messages  int64      number of messages of both sides
-errors          int64      number of failed requests, and errors without a request
-unanswered      int64      number of requests without a response at the end
+errors          int64      number of failed requests, and errors that settle no request
+unanswered      int64      number of requests without an outcome at the end
 exchanges       int64      number of rows in the table exchanges
 messages        int64      number of rows in the table messages
 tools           int64      number of rows in the table tools

@@ -121,12 +121,15 @@ class ReadExchange(BaseExchange):
 
     @property
     def status(self) -> str:
-        """The state, as in the filter language: `ok`, `error`, `tool error`, `pending`, `no answer` …"""
+        """The outcome, as in the filter language: `ok`, `error`, `tool error`, `pending`, `no answer` …
+
+        The outcome of a call that a task answers is that of the task.
+        """
         return self._exchange.state.value
 
     @property
     def latency(self) -> float | None:
-        """Seconds from request to response; None without a response."""
+        """Seconds from request to response, or to the end of its task; None without one."""
         return self._exchange.latency
 
     @property

@@ -45,6 +45,20 @@ def tables(*entries: Entry) -> dict[str, list[dict[str, Any]]]:
     return tables_of(Session(HEADER).add_all(entries))
 
 
+def test_a_request_about_a_task_names_the_call_that_created_it() -> None:
+    found = tables(
+        *(call(0, 1), result(1, 1, b'"task":{"taskId":"t","status":"working"}')),
+        client(2, b'{"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t"}}'),
+        *(failure(3, 2), failure(4, 9)),
+    )
+
+    assert [(row["poll_of"], row["status"]) for row in found["exchanges"]] == [
+        (None, "task not finished"),
+        (0, "error"),
+    ]
+    assert [(row["errors"], row["unanswered"]) for row in found["sessions"]] == [(1, 1)]
+
+
 def listing(at: float, number: int, *tools: dict[str, Any], cursor: str = "") -> Entry:
     members = {"tools": tools, **({"nextCursor": cursor} if cursor else {})}
     return result(at, number, json.dumps(members).encode()[1:-1])

@@ -46,7 +46,7 @@ def test_a_lake_that_may_not_be_written_is_an_error(lake: Lake) -> None:
 @pytest.mark.parametrize(
     ("marker", "error"),
     [
-        (b'{"mcpspy_lake":3}', r"made by a newer mcpspy \(lake 3, this one reads up to 2\)"),
+        (b'{"mcpspy_lake":4}', r"made by a newer mcpspy \(lake 4, this one reads up to 3\)"),
         (b'{"mcpspy_la', "is damaged"),
         (b"[]", "is damaged"),
     ],

@@ -65,6 +65,32 @@ def unusual_recording(path: Path, key: str, separators: tuple[str, str]) -> None
     path.write_bytes("\n".join(lines).encode() + b"\n" + raw + b"\n")
 
 
+FAILURE = {"error": {"code": -32000, "message": "needle"}}
+
+UNCOUNTED: tuple[tuple[dict[str, str], dict[str, Any]], ...] = (
+    ({"from": "client", "by": "viewer"}, {"id": 1, "method": "tools/call", "params": {"name": "injected"}}),
+    ({"from": "server", "to": "viewer"}, {"id": 1, **FAILURE}),
+    ({"from": "client", "by": "viewer"}, {"id": 2, "method": "tools/call", "params": {"name": "injected"}}),
+    ({"from": "client"}, {"id": 3, "method": "tools/call", "params": {"name": "long"}}),
+    ({"from": "server"}, {"id": 3, "result": {"task": {"taskId": "t", "status": "working"}}}),
+    ({"from": "client"}, {"id": 4, "method": "tasks/get", "params": {"taskId": "t"}}),
+    ({"from": "server"}, {"id": 4, **FAILURE}),
+    ({"from": "client"}, {"id": 5, "method": "tasks/get", "params": {"taskId": "t"}}),
+    ({"from": "client"}, {"id": 6, "method": "tasks/get", "params": {"taskId": "unknown"}}),
+    ({"from": "server"}, {"id": 6, **FAILURE}),
+)
+"""Requests that a viewer sent, and polls of a task: none of their failures counts."""
+
+
+def uncounted_recording(path: Path) -> None:
+    header = {"mcpspy": 1, "id": "0dd00dd2", "started": "2026-11-02T00:00:00Z", "transport": "stdio"}
+    lines = [json.dumps({**header, "command": ["x"], "name": "uncounted", "redacted": True})]
+    for at, (head, message) in enumerate(UNCOUNTED):
+        start = json.dumps({"t": float(at), **head})[:-1]
+        lines.append(f'{start}, "msg":{json.dumps({"jsonrpc": "2.0", **message})}}}')
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def of_sessions(folder: Path, found: list[Summary]) -> tuple[Lake, dict[str, dict[Key, ExchangeItem]]]:
     """Return a lake of sessions, and their rows as items of the filter."""
     lake, result = filled(folder / "lake", found)
@@ -83,6 +109,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, dict[str, dict
     generated(folder / "generated", 4, 80)
     unusual_recording(folder / "generated" / "unusual.jsonl", "0dd00dd0", (", ", ": "))
     unusual_recording(folder / "generated" / "compact.jsonl", "0dd00dd1", (",", ":"))
+    uncounted_recording(folder / "generated" / "uncounted.jsonl")
     found = [*summaries(folder / "generated"), *summaries(RECORDINGS)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
@@ -167,6 +194,29 @@ def test_a_lake_of_the_first_version_keeps_it_and_is_searched(atom: str, tmp_pat
     for name in ("exchanges", "messages"):
         sql = f"SELECT DISTINCT compact FROM {name}"
         assert LakeConnection(lake).run(sql).fetchall() == [(False,)]
+
+
+def test_an_uncounted_failure_is_not_found(tmp_path: Path) -> None:
+    uncounted_recording(tmp_path / "uncounted.jsonl")
+    lake, _ = of_sessions(tmp_path, summaries(tmp_path))
+
+    assert selected(lake, "is:error")["exchanges"] == {("0dd00dd2", 5)}, "the task that no call created"
+    assert selected(lake, "is:unanswered")["exchanges"] == {("0dd00dd2", 2)}, "the call"
+    sql = "SELECT errors, unanswered FROM sessions"
+    assert LakeConnection(lake).run(sql).fetchall() == [(1, 1)]
+
+
+def test_a_lake_of_the_second_version_is_read_without_the_calls_of_polls(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / MARKER).write_text('{"mcpspy_lake":2}\n', encoding="utf-8")
+    uncounted_recording(tmp_path / "uncounted.jsonl")
+    lake, _ = of_sessions(tmp_path, summaries(tmp_path))
+
+    for path in paths(lake, "exchanges"):
+        assert pq.read_schema(path).names[-1] == "compact"
+    sql = "SELECT DISTINCT poll_of FROM exchanges"
+    assert LakeConnection(lake).run(sql).fetchall() == [(None,)]
+    assert selected(lake, "is:error")["exchanges"] == {("0dd00dd2", 3), ("0dd00dd2", 5)}
 
 
 @pytest.mark.parametrize("atom", [*dict.fromkeys(ATOMS)])

@@ -21,7 +21,7 @@ from mcpspy.core.recording.decode import Entry
 from mcpspy.errors import CannotStart
 from mcpspy.io.telemetry.options import GRPC, HTTP, LOGS, METRICS, TRACES, TelemetryOptions
 from mcpspy.io.telemetry.sender import LONGEST, Attributes, Item, OtlpSender, Outcome, SendResult, signal_of
-from tests.analysis.export.sessions import HEADER, call, failure, note, result
+from tests.analysis.export.sessions import HEADER, call, client, failure, note, result
 from tests.io.forward.conftest import make_pki
 from tests.otlp_receiver import Answer, Receiver, plain
 
@@ -147,6 +147,26 @@ def test_a_collector_that_is_not_there_or_does_not_answer_is_a_failure_with_a_sh
     )
     assert "Connection refused" in gone.why
     assert len(gone.why) < 50
+
+
+@BOTH
+def test_the_polls_of_a_task_arrive_as_events(
+    receiver: Receiver, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpspy.analysis.export.otlp.spans.MAX_EVENTS", 1)
+    poll = b'{"jsonrpc":"2.0","id":%d,"method":"tasks/get","params":{"taskId":"t"}}'
+    made = items(
+        *(call(0.1), result(0.2, 1, b'"task":{"taskId":"t","status":"working"}')),
+        *(client(0.3, poll % 2), result(0.4, 2, b'"taskId":"t","status":"working"'), client(0.5, poll % 3)),
+    )
+    sender(receiver, protocol).send(made[TRACES])
+
+    (span,) = (each for each in receiver.spans if each.name == "tools/call forecast")
+    assert plain(span.attributes)["error.type"] == "task_not_finished"
+    assert span.dropped_events_count == 1
+    assert [(event.name, plain(event.attributes)["mcpspy.task.status"]) for event in span.events] == [
+        ("tasks/get", "working")
+    ]
 
 
 def test_rejected_spans_are_counted_and_other_bodies_ignored(receiver: Receiver) -> None:

@@ -492,15 +492,22 @@ async def test_chips_time_and_order_choose_the_rows(browser: Page, tmp_path: Pat
     await opened(browser, tmp_path, session)
     assert len(await rows(browser, 6)) == 6
     chips = await browser.evaluate("[...document.querySelectorAll('.chip')].map((chip) => chip.textContent)")
-    assert chips == ["errors 2", "slow ≥ 1 s 1", "pending 1", "notifications 1", "stderr 1", "HTTP 1"]
+    assert chips == [
+        "errors 1",
+        "unanswered 1",
+        "slow ≥ 1 s 1",
+        "notifications 1",
+        "stderr 1",
+        "HTTP 1",
+    ]
 
     def chip(name: str) -> str:
         return f"[...document.querySelectorAll('.chip')].find((chip) => chip.textContent.startsWith('{name}')).click()"
 
-    for name, count in {"errors": 2, "stderr": 3, "HTTP": 4}.items():
+    for name, count in {"errors": 1, "unanswered": 2, "stderr": 3, "HTTP": 4}.items():
         await browser.evaluate(chip(name))
         await rows(browser, count, 6)
-    for name in ("errors", "stderr", "HTTP"):
+    for name in ("errors", "unanswered", "stderr", "HTTP"):
         await browser.evaluate(chip(name))
     await rows(browser, 6)
     await browser.evaluate("document.querySelector('#columns .took').click()")

@@ -159,6 +159,7 @@ def test_only_what_a_filter_keeps_is_in_the_page() -> None:
         "requests": 2,
         "errors": 0,
         "unanswered": 0,
+        "pending": 0,
     }
 
 
@@ -190,7 +191,14 @@ def test_the_facts_have_the_peers_and_the_exit() -> None:
 
     assert (facts["client"], facts["server"], facts["revision"]) == ("host 2", "weather", "2025-06-18")
     assert (facts["ending"], facts["endingTone"], facts["lasted"]) == ("killed by SIGTERM", "bad", 5)
-    assert facts["counts"] == {"all": 6, "messages": 5, "requests": 3, "errors": 1, "unanswered": 1}
+    assert facts["counts"] == {
+        "all": 6,
+        "messages": 5,
+        "requests": 3,
+        "errors": 1,
+        "unanswered": 1,
+        "pending": 0,
+    }
 
 
 def test_a_session_without_an_end_is_marked() -> None:

@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from mcpspy.analysis.export.otlp import spans_of
 from mcpspy.analysis.export.otlp.live import MOST_NAMES, OTHER, LogData, SessionTelemetry
 from mcpspy.analysis.export.otlp.spans import SessionSpans, SpanData
+from mcpspy.core.recording.decode import Entry, Frame
+from mcpspy.core.session.streaming import LATEST
 from mcpspy.io.recording.reader import Recording
-from tests.analysis.export.sessions import EVERY, HEADER, call, failure, note, recorded, result
+from tests.analysis.export.sessions import EVERY, HEADER, call, client, failure, note, recorded, result
 
 
 def key(span: SpanData) -> str:
@@ -38,6 +40,60 @@ def test_live_spans_are_those_of_the_whole_session(path: Path) -> None:
     ]
     stderr = sum(getattr(entry, "kind", "") in ("stderr", "error") for entry in recording)
     assert sum(isinstance(item, LogData) for item in found) == stderr
+
+
+def live(*entries: Entry, is_over: bool = True) -> list[SpanData]:
+    """Return the spans of requests, in the order in which they were sent."""
+    telemetry = SessionTelemetry(HEADER)
+    found = [item for entry in entries for item in telemetry.add(entry)]
+    found += telemetry.end() if is_over else ()
+    return [item for item in found if isinstance(item, SpanData) and "jsonrpc.request.id" in item.attributes]
+
+
+def polled(at: float, number: int, method: bytes = b"tasks/get") -> Entry:
+    return client(at, b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":{"taskId":"t"}}' % (number, method))
+
+
+def test_the_span_of_a_task_waits_for_its_result() -> None:
+    working, done = (b'"task":{"taskId":"t","status":"working"}', b'"taskId":"t","status":"completed"')
+    entries = (
+        *(call(0, 1), result(1, 1, working), polled(2, 2), result(3, 2, done)),
+        *(polled(4, 3, b"tasks/result"), result(5, 3, b'"isError":true,"content":[]')),
+    )
+    (span,) = live(*entries, is_over=False)
+
+    assert span.attributes["error.type"] == "tool_error"
+    assert (span.end - span.start) / 1e9 == 3, "to its terminal state"
+    assert [(event.name, event.attributes.get("mcpspy.task.status")) for event in span.events] == [
+        ("tasks/get", "completed"),
+        ("tasks/result", None),
+    ]
+    assert live(*entries[:4], is_over=False) == []
+    (without,) = live(*entries[:4], note(3 + LATEST + 1, "stderr", text=""), is_over=False)
+    assert without.error is None
+
+
+def test_a_question_has_a_span_when_it_was_answered_or_the_session_ended() -> None:
+    question = b'"resultType":"input_required","inputRequests":{"q":{}},"requestState":"s"'
+    asked = (call(0, 1), result(1, 1, question))
+    again = call(2, 2, more=b',"inputResponses":{"q":{}},"requestState":"s"')
+
+    assert live(*asked, is_over=False) == []
+    assert [span.error for span in live(*asked, again, is_over=False)] == [None]
+    (ended,) = live(*asked)
+    assert ended.attributes["error.type"] == "not_continued"
+
+
+def test_a_request_that_mcpspy_answered_is_an_operation_of_its_sender_only() -> None:
+    telemetry = SessionTelemetry(HEADER)
+    asked = call(0, 1)
+    list(telemetry.add(Frame(asked.at, asked.side, asked.data, to="mcpspy")))
+    refused = failure(2, 1)
+    list(telemetry.add(Frame(refused.at, refused.side, refused.data, by="rule")))
+
+    (histogram,) = telemetry.metrics()
+    assert (histogram.metric, histogram.total) == ("mcp.client.operation.duration", 2)
+    assert histogram.attributes["error.type"] == "-32602"
 
 
 def test_metrics_have_the_outcome_and_limited_names() -> None:
@@ -94,6 +150,6 @@ def test_a_long_session_keeps_neither_messages_nor_exchanges() -> None:
         ):
             list(telemetry.add(entry))
 
-    assert not telemetry._open
+    assert not telemetry._outcomes._open
     assert not telemetry._spans._posted
     assert not telemetry._spans._closed

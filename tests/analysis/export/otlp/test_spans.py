@@ -47,12 +47,17 @@ def made(*entries: Entry, **more: Any) -> list[Span]:
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
-def test_every_exchange_and_notification_of_a_recording_is_a_span(path: Path) -> None:
+def test_every_operation_and_notification_of_a_recording_is_a_span(path: Path) -> None:
     session = recorded(path)
     *found, (_, root) = sorted(
         spans("".join(export([session]))), key=lambda each: each[1].kind == Span.SPAN_KIND_INTERNAL
     )
-    messages = [change.what for change in session.changes if isinstance(change.what, Request | Notification)]
+    messages = [
+        change.what
+        for change in session.changes
+        if isinstance(change.what, Request | Notification)
+        and (change.opened is None or change.opened.poll_of is None)
+    ]
 
     assert sorted(attributes(span.attributes)["mcp.method.name"] for _, span in found) == sorted(
         message.method for message in messages
@@ -66,9 +71,62 @@ def test_every_exchange_and_notification_of_a_recording_is_a_span(path: Path) ->
     assert (root.parent_span_id, root.name) == (b"", f"session {session.header.name}".rstrip())
     assert root.start_time_unix_nano <= min(span.start_time_unix_nano for _, span in found)
     assert root.end_time_unix_nano >= max(span.end_time_unix_nano for _, span in found)
-    failed = sum(exchange.state not in GOOD for exchange in session.exchanges())
+    failed = sum(exchange.state not in GOOD for exchange in session.exchanges() if exchange.poll_of is None)
     assert sum(span.status.code == Status.STATUS_CODE_ERROR for _, span in found) == failed
     assert "".join(export([session])) == "".join(export([recorded(path)])), "the same each time"
+
+
+def test_the_polls_of_a_task_are_events_of_its_span_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpspy.analysis.export.otlp.spans.MAX_EVENTS", 2)
+    get = b'{"jsonrpc":"2.0","id":%d,"method":"tasks/get","params":{"taskId":"t"}}'
+    entries = [call(0), result(1, 1, b'"task":{"taskId":"t","status":"working"}')]
+    for number in (2, 3, 4):
+        status = b"failed" if number == 4 else b"working"
+        task = b'"taskId":"t","status":"%b","statusMessage":"worker died"' % status
+        entries += [client(number, get % number), result(number + 0.5, number, task)]
+    (span,) = made(*entries)
+
+    assert (span.name, span.end_time_unix_nano - span.start_time_unix_nano) == (
+        "tools/call forecast",
+        4_500_000_000,
+    )
+    assert (span.status.code, span.status.message) == (Status.STATUS_CODE_ERROR, "worker died")
+    assert [(event.name, attributes(event.attributes)) for event in span.events] == [
+        ("tasks/get", {"jsonrpc.request.id": "2", "mcpspy.task.status": "working"}),
+        ("tasks/get", {"jsonrpc.request.id": "3", "mcpspy.task.status": "working"}),
+    ]
+    assert [event.time_unix_nano for event in span.events] == [
+        span.start_time_unix_nano + 2_000_000_000,
+        span.start_time_unix_nano + 3_000_000_000,
+    ]
+    assert span.dropped_events_count == 1
+
+
+def test_the_error_of_a_task_has_its_code() -> None:
+    failed = b'"taskId":"t","status":"failed","error":{"code":-32001,"message":"disk full"}'
+    (span,) = made(
+        call(0),
+        result(1, 1, b'"resultType":"task","taskId":"t","status":"working"'),
+        client(2, b'{"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t"}}'),
+        result(3, 2, failed),
+    )
+
+    assert attributes(span.attributes)["rpc.response.status_code"] == "-32001"
+    assert span.status.message == "disk full"
+
+
+def test_a_late_response_is_the_outcome_and_an_injected_failure_is_marked() -> None:
+    cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
+    injected = replace(call(5, 2), by="viewer")
+    entries = (call(0), client(1, cancel), result(2, 1, b'"isError":true,"content":[{"text":"boom"}]'))
+    spans = [span for span in made(*entries, injected, failure(6, 2)) if span.name.startswith("tools/call")]
+
+    assert [(span.status.code, span.status.message) for span in spans] == [
+        (Status.STATUS_CODE_ERROR, "boom"),
+        (Status.STATUS_CODE_UNSET, ""),
+    ]
+    assert attributes(spans[0].attributes)["error.type"] == "tool_error"
+    assert attributes(spans[1].attributes)["mcpspy.injected"] is True
 
 
 def test_a_span_lasts_from_the_request_to_its_answer() -> None:
