@@ -10,7 +10,7 @@ import orjson
 from msgspec import DecodeError
 from msgspec.json import format as lay_out
 
-from mcpspy.core.protocol.message import Message, Request
+from mcpspy.core.protocol.message import Message
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
@@ -48,8 +48,9 @@ class RecordedSession(NamedTuple):
     def exchanges(self) -> Iterator[Exchange]:
         """Yield the selected exchanges, in the order of their requests."""
         for change in self.changes:
-            if isinstance(change.what, Request) and change.exchange is not None and self.keep(change):
-                yield change.exchange
+            exchange = change.exchange  # A request is sent again after a redirect: one exchange.
+            if exchange is not None and change.what is exchange.request and self.keep(change):
+                yield exchange
 
 
 class ExchangeTable(Protocol):

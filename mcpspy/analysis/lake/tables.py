@@ -69,7 +69,7 @@ class SessionTables:
     def _exchanges_rows(self) -> Iterator[Row]:
         for change in self._session.changes:
             exchange, request = change.exchange, change.what
-            if exchange is None or not isinstance(request, Request):
+            if exchange is None or not isinstance(request, Request) or request is not exchange.request:
                 continue
             answer, stream, context = exchange.answer, request.frame.stream, trace_context(request)
             earlier = exchange.continues

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from mcpspy.analysis.export.base import RecordedSession, dumps
 from mcpspy.analysis.export.otlp.spans import SessionSpans, SpanData, as_json, attributes, resource, scope
-from mcpspy.core.protocol.message import Notification, Request
+from mcpspy.core.protocol.message import Notification
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 
@@ -40,7 +40,7 @@ def spans_of(session: RecordedSession, spans: SessionSpans) -> Iterator[SpanData
         what, exchange = change.what, change.exchange
         if isinstance(what, Notification):
             found = spans.of_notification(change, what)
-        elif isinstance(what, Request) and exchange is not None and not exchange.is_open:
+        elif exchange is not None and what is exchange.request and not exchange.is_open:
             found = spans.of_exchange(exchange)
         else:
             continue
