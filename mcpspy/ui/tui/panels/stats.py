@@ -11,6 +11,7 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.stats.quantiles import Distribution
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session import outcome
 from mcpspy.core.session.columns import NOTIFICATION, REQUEST, RowKind
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.session_model import SessionModel
@@ -24,10 +25,8 @@ BY_SUBJECT = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": "
 MOST = 2000
 """Maximum number of groups; the rest is counted in one group per side and kind."""
 
-MAY_STILL_END = frozenset({State.CANCELLED, State.DROPPED})
+MAY_STILL_END = frozenset({State.CANCELLED, State.DROPPED, State.REDIRECTED, State.INCOMPLETE})
 """States of requests that are not pending, but may still get a response."""
-
-FAILED = frozenset({State.ERROR, State.TOOL_ERROR, State.REFUSED, State.UNANSWERED})
 
 
 class StatsGroup:
@@ -118,6 +117,7 @@ class StatsModel(IncrementalBuild):
                 kind == REQUEST and index.request(row) is not None
             ):  # A repeated request is not counted again.
                 self._add_request(row)
+            request = None if request is None else index.polls.get(request, request)
             if request is not None and request in is_open:
                 self._settle(request)
 
@@ -145,17 +145,22 @@ class StatsModel(IncrementalBuild):
         index = self._index
         was_pending = self._open.pop(request, True)
         state, answer = index.state(request), index.pair(request)
-        if state is State.PENDING or (state in MAY_STILL_END and not index.is_over):
-            self._open[request] = state is State.PENDING
-        if state is State.PENDING:
+        judged = outcome.of(state or State.PENDING)
+        # The result of a task may come after its status.
+        is_open = judged.is_open or (
+            request in index.tasks and request not in index.finals and not index.is_over
+        )
+        if is_open or (state in MAY_STILL_END and not index.is_over):
+            self._open[request] = is_open
+        if is_open:
             return
-        failed = state in FAILED or (answer is not None and index.kind(answer) is RowKind.FAILURE)
+        failed = judged.failed and index.is_counted(request)
         for group in (self._group(request), self.totals[index.side(request)]):
             group.pending -= was_pending
             group.errors += failed
             if answer is not None:
                 group.back += index.size[answer]
-                if (latency := index.latency(request)) is not None:
+                if request not in index.polls and (latency := index.latency(request)) is not None:
                     group.answers.add(max(latency, 0.0))
                 self._stale.add(group)
 

@@ -135,7 +135,7 @@ def test_no_request_is_pending_once_the_session_is_over() -> None:
     lines.end()
     numbers.advance(lambda: True)
     group = groups(numbers)["tools/call echo"]
-    assert (group.pending, group.errors) == (0, 1)
+    assert (group.pending, group.errors) == (0, 0)
 
 
 def test_a_cancelled_call_that_is_answered_late_is_counted_once() -> None:
