@@ -725,13 +725,31 @@ def _sse_incomplete(tape: Tape) -> None:
     tape.issues += 1
 
 
+@scene(HTTP, "an event that was cut within a line lacks its newline")
+def _sse_cut_in_line(tape: Tape) -> None:
+    number, _ = posted(tape, "ssecut", content_type="text/event-stream")
+    cut = f'{{"jsonrpc":"2.0","id":{number},"resu'
+    tape.noise("server", cut, **tape.carrier, event="message", eol="", lacks="newline", size=1520)
+    tape.end("server")
+    tape.expect(number, "incomplete", None, "no answer", "never completed", "1520", "newline")
+    tape.issues += 1
+
+
+@scene(HTTP, "a response above the limit of recorded sizes has an unknown outcome")
+def _oversized(tape: Tape) -> None:
+    number, _ = posted(tape, "large", content_type="application/json")
+    tape.note("oversized", **tape.carrier, **{"from": "server"}, size=9_000_000, sha256="ab")
+    tape.end()
+    tape.expect(number, "unknown", None, "unknown")
+
+
 @scene(HTTP, "a body that ended early is not a response")
 def _body_cut(tape: Tape) -> None:
     number, _ = posted(tape, "bodycut", content_type="application/json", content_length="900")
     cut = f'{{"jsonrpc":"2.0","id":{number},"result":{{"content":['
     tape.noise("server", cut, **tape.carrier, eol="", lacks="rest of body", size=len(cut))
     tape.end("server")
-    tape.expect(number, "incomplete", None, "no answer", "never completed", str(len(cut)))
+    tape.expect(number, "incomplete", None, "no answer", "never completed", str(len(cut)), "rest of body")
     tape.issues += 1
 
 

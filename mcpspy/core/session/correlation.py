@@ -351,7 +351,11 @@ class Correlation(Peers, ABC, Generic[P]):
         if frame.http is not None:
             is_stream = self._pairing.is_event_stream(frame.http) or frame.event_id is not None
             unit, missing = ("event", "no blank line") if is_stream else ("body", "cut")
-        why = never_completed(unit, len(frame.data), missing if is_whole else "cut")
+        if not is_whole:
+            missing = "cut"
+        if frame.lacks is not None:  # Older recordings do not have it.
+            missing = f"no {frame.lacks}"
+        why = never_completed(unit, frame.size or len(frame.data), missing)
         return ResponseTorn(
             message, request, why=f"{why}; its request was cancelled before" if gave_up else why
         )
@@ -393,7 +397,7 @@ class Correlation(Peers, ABC, Generic[P]):
         elif note.kind == "exit":
             self._exited = note
         elif note.kind == "lost":
-            self._lost(self._pairing.lose())
+            self._lost(self._pairing.lose(fields.get("stream")))
         elif note.kind == OVERSIZED and "pipe" not in fields:
             side, stream = str(fields.get("from")), fields.get("stream")
             self._lost(self._pairing.lose_message(side, stream, fields.get("http")))

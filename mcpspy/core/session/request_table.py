@@ -367,13 +367,20 @@ class RequestTable(Generic[P]):
         for moved in [moved for moved, (_, since) in self.moved.items() if at - since > FOLLOWED]:
             del self.moved[moved]
 
-    def lose(self) -> list[P]:
-        """Return the pending requests, now unknown: entries were lost, perhaps with their responses."""
+    def lose(self, stream: str | None) -> list[P]:
+        """Return the pending requests of a session, now unknown: entries were lost, perhaps with their responses.
+
+        The stream is that of the note, which names the session among merged ones.
+        """
         self._has_lost = True
-        open_calls = (*self.waiting(), *(call for call, _ in self._tasks.values()))
+        own = self._session_of(stream)
+        waiting = [
+            each for key, those in self._open.items() if self._session_of(key[0]) == own for each in those
+        ]
+        calls = [call for call, of in self._tasks.values() if self._session_of(of) == own]
         return [
             request
-            for request in open_calls
+            for request in (*waiting, *calls)
             if not request.is_subscription and transition(request, Event.LOSS)
         ]
 

@@ -1098,7 +1098,8 @@ class Conversation:
             return
         waiting.remove(truth)
         self.answered[key] = truth
-        truth.state = state if truth.state == "pending" else "answered late"
+        late = "answered late" if state == "ok" else f"late {state}"
+        truth.state = state if truth.state == "pending" else late
         truth.answer = len(self.entries)
         self._said(action, False, truth, id=action.id, **members)
 

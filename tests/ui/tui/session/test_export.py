@@ -11,6 +11,8 @@ import pytest
 from mcpspy.analysis.export.markdown import LARGEST
 from mcpspy.analysis.rows import row as words
 from mcpspy.core.recording.decode import Header
+from mcpspy.core.session.exchange import State
+from mcpspy.core.session.outcome import ASKED
 from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
@@ -42,8 +44,10 @@ def outcomes(session: Session) -> dict[str, Said]:
     found: dict[str, Said] = {}
     for exchange in session.exchanges:
         answer, request = exchange.answer, exchange.request
+        # Without the request that answers it, a question has no continuation.
+        state = State.INPUT_REQUIRED if exchange.state in ASKED else exchange.state
         found[f"{request.at}{request.data!r}"] = [
-            (exchange.state, exchange.latency, answer.data if answer else None),
+            (state, exchange.latency, answer.data if answer else None),
             tuple(report.data for report in exchange.progress),
         ]
     return found
