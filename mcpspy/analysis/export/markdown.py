@@ -44,11 +44,12 @@ def _has_section(change: Change, session: RecordedSession) -> bool:
     what, exchange = change.what, change.exchange
     if isinstance(what, Note):
         return what.kind not in CARRIERS
-    if exchange is None or isinstance(what, Request):
+    if exchange is None or change.opened is not None:
         return True
     if isinstance(what, Notification):
         return not session.keep(Change(change.number, exchange.request, exchange))
-    return what is not exchange.answer
+    # A request that was sent again after a redirect is in the section of the first.
+    return what is not exchange.answer and not isinstance(what, Request)
 
 
 def _section(change: Change, note: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 
 from mcpspy.analysis.export.markdown import LARGEST, document, export
 from mcpspy.core.protocol.message import Notification
@@ -76,6 +77,21 @@ def test_progress_and_cancellation_are_in_the_section_of_their_request() -> None
     assert [title for title in headings("".join(export([unwanted]))) if "notifications" in title] == [
         *("`notifications/progress` `1/2`", "`notifications/cancelled` `1`")
     ], "they have their own section if their request is filtered out"
+
+
+def test_a_request_that_was_sent_again_after_a_redirect_has_one_section() -> None:
+    head = {"http": 1, "stream": "1"}
+    session = session_of(
+        call(0, http=1),
+        note(0.1, "http", **head, method="POST", path="/mcp", status=307, response={"location": "/mcp/"}),
+        note(0.2, "http-end", **head, hung_up=None),
+        *(call(1, http=2), result(2, http=2)),
+        header=replace(HEADER, transport="http", command=None, upstream="http://h/mcp"),
+    )
+    text = "".join(export([session]))
+
+    assert [each for each in headings(text) if "forecast" in each] == ["`tools/call` `forecast`"]
+    assert "`307 → /mcp/; ok`" in text
 
 
 def test_sessions_follow_each_other() -> None:

@@ -155,7 +155,7 @@ class SessionTelemetry:
         yield from spans
         request = exchange.request
         if exchange.is_counted and not exchange.is_subscription:
-            duration = self._spans.end_of(exchange) - request.at - exchange.held
+            duration = max(self._spans.end_of(exchange) - request.at - exchange.held, 0.0)
             error, _ = error_attributes(exchange)
             values = {**spans[0].attributes, **error}
             # The receiver observes the same, without its own address.
