@@ -117,8 +117,9 @@ class RequestTable(Generic[P]):
             yield from (request for request, _ in asked if request.state is State.INPUT_REQUIRED)
 
     def waiting(self) -> list[P]:
-        """Return all requests that could still be answered: pending, cancelled or closed."""
-        return [request for waiting in self._open.values() for request in waiting]
+        """Return all requests that may still get an outcome: pending, cancelled or closed, or with a task at work."""
+        at_work = (call for call, _ in self._tasks.values() if call.state is State.WORKING)
+        return [*(request for waiting in self._open.values() for request in waiting), *at_work]
 
     def forget_but(self, kept: int) -> None:
         """Forget all completed requests except the latest `kept`; call it from time to time.
@@ -370,10 +371,9 @@ class RequestTable(Generic[P]):
     def lose(self) -> list[P]:
         """Return the pending requests, now unknown: entries were lost, perhaps with their responses."""
         self._has_lost = True
-        open_calls = (*self.waiting(), *(call for call, _ in self._tasks.values()))
         return [
             request
-            for request in open_calls
+            for request in self.waiting()
             if not request.is_subscription and transition(request, Event.LOSS)
         ]
 

@@ -284,7 +284,9 @@ class FilteredView:
             options.exchanges and not fresh
         )  # Otherwise a response may change the row of its request.
         passed = self._flows.update(end) if options.exchanges else ()
-        rows = index.leading(begin, end) if leaves_out else range(begin, end)
+        rows: Sequence[int] = index.leading(begin, end) if leaves_out else range(begin, end)
+        if fresh and options.exchanges and index.folded:
+            rows = [row for row in rows if row not in index.folded or row in held]
         self._seen += len(rows)
         for row in rows:
             if what[row] & KIND == request_kind:
@@ -335,7 +337,7 @@ class FilteredView:
         options, index = self.options, self._model.index
         if row in self.held:
             return True
-        if options.only_marked and row not in self.marked:
+        if (options.only_marked and row not in self.marked) or (options.exchanges and row in index.folded):
             return False
         kind = index.what[row] & KIND
         if kind in (RESULT, FAILURE):
