@@ -217,8 +217,10 @@ class TimelineModel(IncrementalBuild):
         if request is not None and request in self._open:
             self._leave(request, note)
         elif kind == "lost":  # Their responses may be among the entries that were not recorded.
+            track = self._find_track(index.stream[note])
             for place in self._open.values():
-                if self._kinds[place] != _APART and self._ends[place] == inf:
+                is_of_track = self._track_numbers[place] == track
+                if is_of_track and self._kinds[place] != _APART and self._ends[place] == inf:
                     self._end(place, index.at[note])
         elif kind in ("exit", "end") and self._is_end(note):
             track = self._find_track(index.stream[note])
