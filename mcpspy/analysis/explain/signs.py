@@ -150,10 +150,11 @@ def _take_task(signs: Signs, call: Exchange, place: EntryPosition) -> None:
     """Add the sign of a task that failed, and remember one that works."""
     if call.state is State.WORKING:
         signs.at_work[call.number] = call, place
-    elif signs.at_work.pop(call.number, None) is not None and call.is_counted and call.final is None:
-        if outcome.of(call.state).failed:
-            sign = _evidence(place, f"{_about(call.request)}: {outcome.describe(call)[0]}")
-            signs.statuses[_task(call)] = "request-failed", sign
+        return
+    had_worked = signs.at_work.pop(call.number, None) is not None
+    if had_worked and call.is_counted and call.final is None and outcome.of(call.state).failed:
+        sign = _evidence(place, f"{_about(call.request)}: {outcome.describe(call)[0]}")
+        signs.statuses[_task(call)] = "request-failed", sign
 
 
 def _task(call: Exchange) -> str:

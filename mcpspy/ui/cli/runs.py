@@ -32,7 +32,19 @@ docs/runs.md describes what is recorded, and on which systems.
 exit codes: 0; 2 usage error; 3 the folder is not readable
 """
 
-_HEADS = ("", "id", "host", "client", "started", "time", "sessions", "messages", "errors", "unanswered", "servers")
+_HEADS = (
+    "",
+    "id",
+    "host",
+    "client",
+    "started",
+    "time",
+    "sessions",
+    "messages",
+    "errors",
+    "unanswered",
+    "servers",
+)
 _WIDTHS = (1, 8, 16, 24, 19, 10, -8, -8, -6, -10, 48)
 
 

@@ -80,7 +80,9 @@ def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -
 
 def _counted(summary: Summary, counts: SessionCounts | None) -> tuple[str, ...]:
     if counts is not None:
-        return tuple(map(str, (counts.messages, counts.errors, counts.unanswered, counts.issues, counts.pending)))
+        return tuple(
+            map(str, (counts.messages, counts.errors, counts.unanswered, counts.issues, counts.pending))
+        )
     return (f"~{summary.entries}", *[NEVER] * 4) if is_too_large(summary) else (UNKNOWN,) * 5
 
 
