@@ -111,13 +111,14 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
 
 
 def count_unanswered(group: MessageGroup, call: StatsCall) -> None:
-    """Count a request without a response."""
+    """Count a request without an outcome."""
     group.count += 1
     if call.is_counted and not (call.is_subscription and call.state is State.PENDING):
         group.states[call.state] += 1
     else:
         group.apart += 1
     group.sent += call.size
+    group.back += 0 if call.answer is None else call.answer.size
 
 
 class LargeMessage(NamedTuple):
