@@ -250,9 +250,9 @@ class SessionModel:
 
     def _light(self, row: int) -> AnyMessage | Note | Damaged:
         index = self.index
-        is_large = index.size[row] > LARGE and index.kind(row) in (RowKind.REQUEST, RowKind.RESULT)
-        # The row of a call quotes the text of the result of its task.
-        if is_large or (index.is_listable(row) and row not in index.shows):
+        if index.is_listable(row) or (
+            index.size[row] > LARGE and index.kind(row) in (RowKind.REQUEST, RowKind.RESULT)
+        ):
             return self._stand_in(row)
         return self._whole(row)
 
