@@ -68,7 +68,7 @@ from mcpspy.ui.web.runs import described
 from mcpspy.ui.web.server import WebServer
 from mcpspy.ui.web.session import WebSession
 from tests.analysis.export.html import filters
-from tests.outcomes.tape import FAILED, FINE, OPEN, TERMS, UNANSWERED, Case, OutcomeClass
+from tests.outcomes.tape import FAILED, FINE, MEANINGS, OPEN, TERMS, UNANSWERED, Case, OutcomeClass
 
 NOW = datetime(2026, 11, 27, 12, 0, tzinfo=UTC)
 
@@ -780,11 +780,14 @@ def stats_json(recorded: RecordedCase) -> Reading:
 
 def stats_text(recorded: RecordedCase) -> Reading:
     text = recorded.run("stats", str(recorded.path))
-    facts = text.partition("requests")[2].partition("\ninitialize")[0]
+    facts = text.partition("\nrequests ")[2].partition("\ninitialize ")[0]
+    numbers: Counter[OutcomeClass] = Counter()
+    for number, state in re.findall(r"(\d+) ([a-z][a-z ]*)", facts, re.IGNORECASE):
+        numbers[MEANINGS[state].kind] += int(number)
     return Reading(
-        errors=sum(map(int, re.findall(r"(\d+) errors?\b", facts)))
-        + counted(text, "errors that settle no request"),
-        unanswered=sum(map(int, re.findall(r"(\d+) unanswered", facts))),
+        errors=numbers[FAILED] + counted(text, "errors that settle no request"),
+        unanswered=numbers[UNANSWERED],
+        pending=numbers[OPEN],
     )
 
 

@@ -8,7 +8,15 @@ from __future__ import annotations
 from msgspec import Struct
 
 from mcpspy.analysis.explain.causes import CAUSES
-from mcpspy.analysis.explain.signs import AT_START, EvidenceLine, Signs, add_change, add_exit, add_finding
+from mcpspy.analysis.explain.signs import (
+    AT_START,
+    EvidenceLine,
+    Signs,
+    add_change,
+    add_exit,
+    add_finding,
+    add_unfinished,
+)
 from mcpspy.analysis.lint import EntryPosition, Linter
 from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.core.recording.decode import Entry, Header
@@ -112,6 +120,7 @@ class Explainer:
     def end(self) -> None:
         """Add what is known at the end of a session that is not live."""
         self._session.end()
+        add_unfinished(self._signs)
         for finding in self._linter.end():
             add_finding(self._signs, finding)
         if self._session.exit is not None and self._is_stdio:

@@ -13,6 +13,7 @@ from mcpspy.core.protocol.message import Failure, Message, Notification, Request
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import SUBSCRIBE, Exchange, State
 from mcpspy.core.session.rule_notes import RULE
 from mcpspy.core.session.session import Change
@@ -78,7 +79,9 @@ class Signs:
         self.challenged = ""
         """The last request that lacked authorization."""
         self.statuses: dict[str, tuple[str, EvidenceLine]] = {}
-        """Number of a live HTTP exchange → the cause and the sign of its status, if no JSON-RPC error follows."""
+        """A live HTTP exchange or a task → the cause and the sign of its status, if no error follows that says more."""
+        self.at_work: dict[int, tuple[Exchange, EntryPosition]] = {}
+        """Number of a call whose task has not ended → the call, and the position of its last message."""
 
     def add(self, cause: str, place: EntryPosition, text: str) -> None:
         _append(self.found.setdefault(cause, []), _evidence(place, text))
@@ -131,12 +134,39 @@ def add_change(signs: Signs, change: Change, place: EntryPosition) -> None:
     elif isinstance(what, Result | Failure) and exchange is not None:
         signs.places.pop(exchange.number, None)
         signs.statuses.pop(str(what.frame.http), None)
-        if isinstance(what, Failure) or what.is_tool_error:
-            _take_failure(signs, what, exchange, place)
-        else:
+        if change.is_error:
+            call = exchange.poll_of or exchange
+            signs.statuses.pop(_task(call), None)
+            _take_failure(signs, what, call, place)
+        elif isinstance(what, Result) and not what.is_tool_error:
             _take_handshake(signs, what, exchange.request, place)
     elif isinstance(what, Failure) and REVISION.search(what.text):  # Of a notification, or with the id null.
         signs.add("version-mismatch", place, f"error {what.code}: {what.text}")
+    if exchange is not None and not isinstance(what, Request):
+        _take_task(signs, exchange.poll_of or exchange, place)
+
+
+def _take_task(signs: Signs, call: Exchange, place: EntryPosition) -> None:
+    """Add the sign of a task that failed, and remember one that works."""
+    if call.state is State.WORKING:
+        signs.at_work[call.number] = call, place
+        return
+    had_worked = signs.at_work.pop(call.number, None) is not None
+    if had_worked and call.is_counted and call.final is None and outcome.of(call.state).failed:
+        sign = _evidence(place, f"{_about(call.request)}: {outcome.describe(call)[0]}")
+        signs.statuses[_task(call)] = "request-failed", sign
+
+
+def _task(call: Exchange) -> str:
+    return f"task of {call.number}"
+
+
+def add_unfinished(signs: Signs) -> None:
+    """Add the signs of tasks that still work at the end."""
+    for call, place in signs.at_work.values():
+        if call.is_counted and outcome.of(call.state).unanswered:
+            signs.wait(call.request.at)
+            signs.add("no-response", place, f"{_about(call.request)}: {outcome.describe(call)[0]}")
 
 
 def _take_call(

@@ -283,7 +283,7 @@ class StatsCollector(Correlation[StatsCall]):
         if call.method in HANDSHAKE_METHODS and isinstance(message, Result):
             self.handshakes.answered(call.method, message.at, took, call.stream)
         if change.task is not None and change.task.call is call:
-            call.task = answer
+            call.answer = answer
         elif change.event is not Event.QUESTION:
             self._settle(call, answer)
         if change.task is not None:
@@ -293,7 +293,7 @@ class StatsCollector(Correlation[StatsCall]):
         # The call continues: the client sends the same request again, with the input responses.
         chain, call.chain = call.chain or InputChain(call.at), None
         self._settle(call, answer)
-        call.chain, call.data = chain, b""
+        call.chain, call.data, call.answer = chain, b"", answer
         chain.requests += 1
         chain.served += took
 
@@ -301,7 +301,7 @@ class StatsCollector(Correlation[StatsCall]):
         """Count a call whose task has ended."""
         call = task.call
         if task.has_ended and not call.is_settled:
-            answer = call.task or StatsAnswer(message.at, 0, self.lines)
+            answer = call.answer or StatsAnswer(message.at, 0, self.lines)
             answer.at = message.at
             self._settle(call, answer)
 

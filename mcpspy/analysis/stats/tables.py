@@ -58,8 +58,8 @@ class StatsCall(Struct, gc=False, eq=False):
     is_batch: bool = False
     data: bytes = b""
     poll_of: StatsCall | None = None
-    task: StatsAnswer | None = None
-    """The response, if it was a task."""
+    answer: StatsAnswer | None = None
+    """The response, if it was a task or a question: it is not the outcome."""
     is_settled: bool = False
     """True if it is counted in `group`."""
 
@@ -111,13 +111,14 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
 
 
 def count_unanswered(group: MessageGroup, call: StatsCall) -> None:
-    """Count a request without a response."""
+    """Count a request without an outcome."""
     group.count += 1
-    if call.is_counted:
+    if call.is_counted and not (call.is_subscription and call.state is State.PENDING):
         group.states[call.state] += 1
     else:
         group.apart += 1
     group.sent += call.size
+    group.back += 0 if call.answer is None else call.answer.size
 
 
 class LargeMessage(NamedTuple):
@@ -234,6 +235,9 @@ class StatsTables:
         if call.is_settled and call.is_counted:
             call.group.states[before] -= 1
             call.group.states[call.state] += 1
+        elif call.state is State.NOT_CONTINUED and self.matches is not None:
+            call.chain = None
+            self.settled(call, call.answer)  # The filter may have refused the question, but not this outcome.
 
     def answered(self, call: StatsCall, at: float, size: int, line: int, *, is_failure: bool = False) -> None:
         """Count a matching request, and its response."""

@@ -209,8 +209,11 @@ class Columns(_Outcomes):
         return _SIDES[self.what[row] & _SIDE]
 
     def is_listable(self, row: int) -> bool:
-        """Return True if a list can show this request or result without its message."""
-        return bool(self.what[row] & LISTABLE)
+        """Return True if a list can show this request or result without its message.
+
+        The row of a call quotes the text of the result of its task.
+        """
+        return bool(self.what[row] & LISTABLE) and row not in self.shows
 
     def id(self, row: int) -> str | None:
         """Return the id's JSON text; a response may have none."""

@@ -397,7 +397,8 @@ class Correlation(Peers, ABC, Generic[P]):
         elif note.kind == "exit":
             self._exited = note
         elif note.kind == "lost":
-            self._lost(self._pairing.lose(fields.get("stream")))
+            stream = fields.get("stream")
+            self._lost(self._pairing.lose(stream if isinstance(stream, str) else None))
         elif note.kind == OVERSIZED and "pipe" not in fields:
             side, stream = str(fields.get("from")), fields.get("stream")
             self._lost(self._pairing.lose_message(side, stream, fields.get("http")))

@@ -116,9 +116,14 @@ class RequestTable(Generic[P]):
         for asked in self._questions.values():
             yield from (request for request, _ in asked if request.state is State.INPUT_REQUIRED)
 
-    def waiting(self) -> list[P]:
-        """Return all requests that could still be answered: pending, cancelled or closed."""
-        return [request for waiting in self._open.values() for request in waiting]
+    def waiting(self, streams: Callable[[str | None], bool] = lambda _: True) -> list[P]:
+        """Return all requests of these streams that may still get an outcome.
+
+        They are pending, cancelled or closed, or their task still works.
+        """
+        sent = (request for key, waiting in self._open.items() if streams(key[0]) for request in waiting)
+        tasks = ((call, stream) for call, stream in self._tasks.values() if call.state is State.WORKING)
+        return [*sent, *(call for call, stream in tasks if streams(stream))]
 
     def forget_but(self, kept: int) -> None:
         """Forget all completed requests except the latest `kept`; call it from time to time.
@@ -368,19 +373,14 @@ class RequestTable(Generic[P]):
             del self.moved[moved]
 
     def lose(self, stream: str | None) -> list[P]:
-        """Return the pending requests of a session, now unknown: entries were lost, perhaps with their responses.
+        """Return the pending requests, now unknown: entries were lost, perhaps with their responses.
 
-        The stream is that of the note, which names the session among merged ones.
+        The stream of the note names its session in a merged one, whose other sessions lost nothing.
         """
-        self._has_lost = True
-        own = self._session_of(stream)
-        waiting = [
-            each for key, those in self._open.items() if self._session_of(key[0]) == own for each in those
-        ]
-        calls = [call for call, of in self._tasks.values() if self._session_of(of) == own]
+        self._has_lost, lossy = True, self._session_of(stream)
         return [
             request
-            for request in (*waiting, *calls)
+            for request in self.waiting(lambda each: lossy is None or self._session_of(each) == lossy)
             if not request.is_subscription and transition(request, Event.LOSS)
         ]
 

@@ -15,7 +15,7 @@ from mcpspy.analysis.rows import BAD, duration
 from mcpspy.analysis.rows import row as row_of
 from mcpspy.analysis.tokens import count_tokens
 from mcpspy.core.jsontools import ABSENT, Pointer, pointer, pointer_text, value_at
-from mcpspy.core.protocol.message import Failure, Message, Result
+from mcpspy.core.protocol.message import Failure, Message, Request, Result
 from mcpspy.core.query.lexer import QueryError
 from mcpspy.core.query.parser import Query, parse
 from mcpspy.core.recording.decode import Note
@@ -207,14 +207,20 @@ def find(store: SessionStore, arguments: FindArguments) -> AgentAnswer:
 def matching(session: LoadedSession, query: Query | None, text: str) -> Iterator[Change]:
     """Yield the requests of matching exchanges, and other matching changes.
 
-    Notes about the transport are left out, unless they report a failure or the filter names them.
+    Notes about the transport are left out, unless they report a failure or the filter names them; so are the polls
+    of a task, because the row of its call has the outcome, and requests that were sent again after a redirect.
     """
     keep = kept(session, query)
     names_notes = any(word in text for word in ("http", "note", "sse"))
+    names_polls = "tasks/" in text
     for change in session.session.changes:
         what, exchange = change.what, change.exchange
-        if isinstance(what, Result | Failure) and exchange is not None and what is exchange.answer:
-            continue
+        if exchange is not None and isinstance(what, Request | Result | Failure):
+            is_shown_by_request = isinstance(what, Request) and what is not exchange.request
+            if is_shown_by_request or what is exchange.answer:
+                continue
+            if exchange.poll_of is not None and not names_polls:
+                continue
         if (
             isinstance(what, Note)
             and what.kind in CARRIERS

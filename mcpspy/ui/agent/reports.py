@@ -83,6 +83,7 @@ class StatsFacts(Struct):
     requests: int
     errors: int
     unanswered: int
+    pending: int
     p50_ms: float
     p95_ms: float
     peak_concurrency: int
@@ -212,10 +213,12 @@ def stats(store: SessionStore, arguments: StatsArguments) -> AgentAnswer:
     count_session(session.readable, session.id, collector, is_live=session.is_live)
     totals = [collector.groups.total(side) for side in (CLIENT, SERVER)]
     p50, p95 = totals[0].took.quantiles(0.5, 0.95)
-    unanswered = [change for change in session.session.unanswered if keep(change)]
+    errors = sum(total.errors for total in totals) + (collector.stray_errors if query is None else 0)
+    without = [change for change in session.session.unanswered if keep(change)]
+    pending = sum(change.exchange is not None and change.exchange.is_open for change in without)
     slowest = sorted(filter(keep, session.session.changes), key=_latency, reverse=True)[:SLOWEST]
     blocks = [
-        *(AnswerBlock(f"no answer: {session.row(change)}") for change in unanswered),
+        *(AnswerBlock(f"no outcome: {session.row(change)}") for change in without),
         *(AnswerBlock(f"slow: {session.row(change)}") for change in slowest if _latency(change)),
         *(
             AnswerBlock(text)
@@ -227,15 +230,17 @@ def stats(store: SessionStore, arguments: StatsArguments) -> AgentAnswer:
         session.id,
         round(collector.last_at or 0.0, 3),
         sum(total.count for total in totals),
-        sum(total.errors for total in totals),
-        len(unanswered),
+        errors,
+        len(without) - pending,
+        pending,
         round(p50 * 1000, 3),
         round(p95 * 1000, 3),
         collector.flight.peak,
     )
+    still = f"{facts.pending} pending, " if facts.pending else ""
     return AgentAnswer(
         f"session {session.id}: {facts.requests} requests in {facts.seconds:g} s, {facts.errors} errors, "
-        f"{facts.unanswered} unanswered, latency p50 {span(p50)}, p95 {span(p95)}",
+        f"{facts.unanswered} unanswered, {still}latency p50 {span(p50)}, p95 {span(p95)}",
         facts,
         tuple(blocks),
         more=lambda _: "stats with a filter, or a larger max_tokens",
@@ -253,12 +258,13 @@ def _groups(collector: StatsCollector, side: str, sort: str) -> Iterator[str]:
     groups = [group for group in collector.groups.of(side, GroupKind.REQUEST) if group.count]
     for table in methods(groups, sort):
         for row in table:
-            errors = f", {row.group.errors} errors" if row.group.errors else ""
+            numbers = {"errors": row.group.errors, "unanswered": row.group.unanswered}
+            bad = "".join(f", {number} {name}" for name, number in numbers.items() if number)
             times = row.times
             took = f", p50 {span(times.p50)}, p95 {span(times.p95)}, max" if times.answers > 1 else ","
             took = f"{took} {span(times.most)}" if times.answers else ""
             size = f", {row.group.back // row.group.count:,} B each"
-            yield f"{'  ' * row.depth}{arrow(side)} {row.label}: {row.group.count}{errors}{took}{size}"
+            yield f"{'  ' * row.depth}{arrow(side)} {row.label}: {row.group.count}{bad}{took}{size}"
 
 
 def diff(store: SessionStore, arguments: DiffArguments) -> AgentAnswer:

@@ -50,8 +50,8 @@ _GLYPHS = {"live": "●", "ended": "○", "died": "✗", FAILED: "✗"}
 _TONES = {"live": rows.OK, "ended": None, "died": rows.BAD, FAILED: rows.BAD}
 _WIDTHS = (1, 8, 24, 28, 19, 34, 24, 10, -8, -7, -7)
 _HEADS = ("", "id", "name", "server", "started", "state", "client", "revision", "time", "entries", "size")
-_COUNTS = ("messages", "errors", "pending", "issues")
-_COUNT_WIDTHS = (-8, -7, -7, -7)
+_COUNTS = ("messages", "errors", "unanswered", "pending", "issues")
+_COUNT_WIDTHS = (-8, -7, -10, -7, -7)
 
 
 SORTS: dict[str, Callable[[ListedSession], Any]] = {
@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options = {
         "-n --limit": ("N", f"list only the last N of this order (default on a terminal: {NEWEST})"),
         "--all": (None, "list all sessions"),
-        "--count": (None, "also print messages, errors, pending requests and protocol issues"),
+        "--count": (None, "also print messages, errors, unanswered and pending requests, protocol issues"),
     }
     describe(parser, options)
     describe_format(parser, "json: one object per session")
@@ -193,7 +193,7 @@ def _cells(row: ListedSession, counts: tuple[str, ...]) -> list[str]:
         state += ", server not reached"
     elif summary.exit:
         state += f", {rows.ending(summary.exit)}"
-    if unanswered := row.unanswered:
+    if "unanswered" not in counts and (unanswered := row.unanswered):
         state += f", {unanswered} unanswered"
     return [
         _GLYPHS[row.state],

@@ -32,8 +32,20 @@ docs/runs.md describes what is recorded, and on which systems.
 exit codes: 0; 2 usage error; 3 the folder is not readable
 """
 
-_HEADS = ("", "id", "host", "client", "started", "time", "sessions", "messages", "errors", "servers")
-_WIDTHS = (1, 8, 16, 24, 19, 10, -8, -8, -6, 48)
+_HEADS = (
+    "",
+    "id",
+    "host",
+    "client",
+    "started",
+    "time",
+    "sessions",
+    "messages",
+    "errors",
+    "unanswered",
+    "servers",
+)
+_WIDTHS = (1, 8, 16, 24, 19, 10, -8, -8, -6, -10, 48)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
         return 0
     output.line(columns(_HEADS, _WIDTHS), rows.QUIET)
     for run in found:
-        output.line(columns(_cells(run), _WIDTHS), rows.BAD if run["errors"] else None)
+        output.line(columns(_cells(run), _WIDTHS), rows.BAD if run["errors"] or run["unanswered"] else None)
     return 0
 
 
@@ -75,5 +87,6 @@ def _cells(run: dict[str, Any]) -> list[str]:
         f"{len(run['sessions'])}",
         f"{run['messages']:,}",
         f"{run['errors']:,}",
+        f"{run['unanswered']:,}",
         sanitize(", ".join(names)),
     ]

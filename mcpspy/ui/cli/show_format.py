@@ -236,9 +236,10 @@ class TextFormatter:
             if not isinstance(request, Request) or exchange is None:
                 continue
             about = f" {request.subject}" if request.subject else ""
-            yet, tone = (" yet", rows.OPEN) if exchange.is_open else ("", rows.BAD)
+            state = "no answer yet" if exchange.state is State.PENDING else exchange.state
+            tone = rows.OPEN if exchange.is_open else rows.BAD
             output.line(
-                f"no answer{yet}: {sanitize(request.method + about)}, id {sanitize(request.id)}, since {rows.moment(request.at)}",
+                f"{state}: {sanitize(request.method + about)}, id {sanitize(request.id)}, since {rows.moment(request.at)}",
                 tone,
             )
         if recording.torn:

@@ -279,10 +279,11 @@ class FilteredView:
         add, matches, filters = self._rows.append, options.query.matches, bool(options.query.text)
         fresh = self._fresh if filters else 0
         # Of a million rows, half are requests and half are responses: avoid a call for each.
-        request_kind = None if options.only_marked else REQUEST
         leaves_out = (
             options.exchanges and not fresh
         )  # Otherwise a response may change the row of its request.
+        is_any_folded = options.exchanges and not leaves_out and bool(index.folded)
+        request_kind = None if options.only_marked or is_any_folded else REQUEST
         passed = self._flows.update(end) if options.exchanges else ()
         rows = index.leading(begin, end) if leaves_out else range(begin, end)
         self._seen += len(rows)
@@ -296,7 +297,7 @@ class FilteredView:
             elif not filters or self._matches(row):
                 add(row)
             # A new row may change the text of an earlier one.
-            if fresh and (request := index.request(row)) is not None and request < fresh:
+            if fresh and (request := self._request_of(row)) is not None and request < fresh:
                 self._reevaluate(request)
         for row in passed:  # A later step of its flow has its place.
             self._reevaluate(row)
@@ -306,6 +307,11 @@ class FilteredView:
             for row in range(max(fresh - NEAR, 0), fresh):
                 if what[row] & KIND == NOTE:
                     self._reevaluate(row)
+
+    def _request_of(self, row: int) -> int | None:
+        """Return the request whose row a row may change: for a poll of a task, the call that created the task."""
+        request = self._model.index.request(row)
+        return None if request is None else self._model.index.polls.get(request, request)
 
     def _reevaluate(self, row: int) -> None:
         is_candidate = self._is_candidate(row)
@@ -335,7 +341,7 @@ class FilteredView:
         options, index = self.options, self._model.index
         if row in self.held:
             return True
-        if options.only_marked and row not in self.marked:
+        if (options.only_marked and row not in self.marked) or (options.exchanges and row in index.folded):
             return False
         kind = index.what[row] & KIND
         if kind in (RESULT, FAILURE):

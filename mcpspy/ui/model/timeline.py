@@ -12,6 +12,7 @@ from math import inf
 from typing import Any
 
 from mcpspy.analysis import rows
+from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session import outcome
 from mcpspy.core.session.columns import FAILURE, FROM_SERVER, KIND, NOTE, NOTIFICATION, REQUEST, RESULT
@@ -161,7 +162,7 @@ class TimelineModel(IncrementalBuild):
         for row in range(begin, end):
             kind = what[row] & KIND
             if kind == REQUEST:
-                if index.request(row) is not None and row not in polls:
+                if index.request(row) == row and row not in polls:
                     self._add(row, index.stream[row])
             elif kind in _RESPONSES:
                 request = pair(row)
@@ -216,14 +217,20 @@ class TimelineModel(IncrementalBuild):
         if request is not None and request in self._open:
             self._leave(request, note)
         elif kind == "lost":  # Their responses may be among the entries that were not recorded.
+            track = self._find_track(index.stream[note])
             for place in self._open.values():
-                if self._kinds[place] != _APART and self._ends[place] == inf:
+                is_of_track = self._track_numbers[place] == track
+                if is_of_track and self._kinds[place] != _APART and self._ends[place] == inf:
                     self._end(place, index.at[note])
-        elif kind == "exit":
+        elif kind in ("exit", "end") and self._is_end(note):
             track = self._find_track(index.stream[note])
             ended = [row for row, place in self._open.items() if self._track_numbers[place] == track]
             for row in ended:
                 self._finish(row, index.at[note], is_answered=False)
+
+    def _is_end(self, note: int) -> bool:
+        what = self._model.message(note)
+        return isinstance(what, Note) and what.is_end
 
     def _leave(self, request: int, row: int) -> None:
         """End a request that no side waits for after a row; a response may still follow."""

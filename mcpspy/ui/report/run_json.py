@@ -24,6 +24,7 @@ def members(found: RecordedRun, count: Callable[[Summary, str], int | None]) -> 
         "live": any(each.state is RecordingState.LIVE for each in found.sessions),
         "messages": sum(count(each, "messages") or 0 for each in found.sessions),
         "errors": sum(count(each, "errors") or 0 for each in found.sessions),
+        "unanswered": sum(count(each, "unanswered") or 0 for each in found.sessions),
         "sessions": [
             {
                 "id": each.header.id,

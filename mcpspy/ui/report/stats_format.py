@@ -73,7 +73,7 @@ def ending(counted: CountedSession) -> str:
 def states(group: MessageGroup) -> str:
     """Return the number of requests by state: `12: 9 ok, 2 error, 1 no answer`."""
     parts = ", ".join(f"{group.states[state]:,} {state}" for state in State if group.states[state])
-    return f"{group.count:,}: {parts}" if parts else "0"
+    return f"{group.count:,}: {parts}" if parts else f"{group.count:,}"
 
 
 def method(group: MessageGroup) -> str:

@@ -106,6 +106,7 @@ def _group(group: MessageGroup) -> dict[str, Any]:
         return members
     members |= {
         "errors": group.errors,
+        "unanswered": group.unanswered,
         "states": {str(state): group.states[state] for state in State},
         "apart": group.apart,
         "back": group.back,

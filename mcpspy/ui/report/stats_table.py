@@ -9,7 +9,6 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.stats import Durations, MessageGroup, merged
 from mcpspy.analysis.stats.group import BY_SUBJECT
 from mcpspy.core.session.exchange import State
-from mcpspy.core.session.outcome import UNANSWERED
 from mcpspy.ui.report.stats_format import method, subject
 from mcpspy.ui.text.numbers import BarStyle, span
 from mcpspy.ui.text.width import cells, cut
@@ -66,10 +65,10 @@ def _state(*states: State) -> Callable[[TableRow], str]:
 COLUMNS = (
     _Column("count", lambda row: _number(row.group.count)),
     _Column("err", lambda row: _number(row.group.errors)),
-    _Column("open", _state(State.PENDING), always=False),
+    _Column("unans", lambda row: _number(row.group.unanswered)),
+    _Column("open", lambda row: _number(row.group.pending), always=False),
     _Column("input", _state(State.INPUT_REQUIRED), always=False),
     _Column("canc", _state(State.CANCELLED, State.LATE_OK), always=False),
-    _Column("unans", _state(*UNANSWERED), always=False),
     _Column("drop", _state(State.DROPPED, State.ABANDONED), always=False),
     _Column("unkn", _state(State.UNKNOWN), always=False),
     _Column("p50", _time(lambda times: times.p50)),

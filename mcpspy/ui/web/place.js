@@ -1,7 +1,8 @@
 // The place that the address names: a list, or a session or run with row, filter and view.
 
 const CHIPS = [
-  ["errors", "is:error or is:unanswered", "bad"],
+  ["errors", "is:error", "bad"],
+  ["unanswered", "is:unanswered", "bad"],
   ["slow", "is:slow", "open"],
   ["pending", "is:pending", "open"],
   ["protocol issues", "is:issue", "issue"],

@@ -49,12 +49,15 @@ function statsView({ sessions }) {
 
 const summed = (sides) => Object.values(sides).reduce((all, side) => all + side, 0);
 
+/** Return the number of errors that settle no request; a filter of requests finds none of them. */
+const straysOf = (stats) => (stats.filter ? 0 : stats.stray_errors);
+
 /** Return the numbers of the sessions of a run, one line each. */
 function runStats(sessions) {
   const lines = sessions.map((stats) => {
     const { client, server } = stats.requests;
     const latency = client.latency;
-    const errors = client.errors + server.errors;
+    const wrong = [client.errors + server.errors + straysOf(stats), client.unanswered + server.unanswered];
     const times = ["p50", "p95", "max"].map((key) => cell(latency ? duration(latency[key]) : "", "figure"));
     return make(
       "tr",
@@ -63,13 +66,18 @@ function runStats(sessions) {
       cell(summed(stats.messages).toLocaleString("en"), "figure"),
       cell(size(summed(stats.bytes)), "figure"),
       cell((client.count + server.count).toLocaleString("en"), "figure"),
-      cell(errors ? errors.toLocaleString("en") : "", "figure.bad"),
+      ...wrong.map(badCell),
       ...times,
       cell(latency ? latencyBar(latency, `${stats.name}: p50 ${duration(latency.p50)}, p95 ${duration(latency.p95)}`) : "", "range"),
       cell(String(stats.in_flight.most), "figure"),
     );
   });
-  return [make("h2", {}, "Sessions"), table(["session", "messages", "bytes", "requests", "errors", "p50", "p95", "max", "latency", "peak"], lines)];
+  return [make("h2", {}, "Sessions"), table(["session", "messages", "bytes", "requests", "errors", "unanswered", "p50", "p95", "max", "latency", "peak"], lines)];
+}
+
+/** Return a cell with a number of errors or of unanswered requests; empty for none. */
+function badCell(count) {
+  return cell(count ? count.toLocaleString("en") : "", "figure.bad");
 }
 
 /** Return a link to a session of the run that is shown. */
@@ -83,15 +91,17 @@ function linkToSession(id, name) {
 function sessionStats(stats) {
   const both = [stats.requests.client, stats.requests.server];
   const sum = (of) => both.reduce((total, side) => total + (of(side) ?? 0), 0);
-  const unanswered = sum((side) => (side.states["no answer"] ?? 0) + (side.states.pending ?? 0));
-  const errors = sum((side) => side.errors);
+  const errors = sum((side) => side.errors) + straysOf(stats);
+  const unanswered = sum((side) => side.unanswered);
+  const pending = stats.waiting.length;
   const tiles = [
     tile("duration", duration(stats.seconds)),
     tile("messages", summed(stats.messages).toLocaleString("en")),
     tile("bytes", size(summed(stats.bytes))),
     tile("requests", sum((side) => side.count).toLocaleString("en")),
     tile("errors", errors.toLocaleString("en"), errors ? "bad" : ""),
-    tile("without response", unanswered.toLocaleString("en"), unanswered ? "open" : ""),
+    tile("unanswered", unanswered.toLocaleString("en"), unanswered ? "bad" : ""),
+    ...(stats.live ? [tile("pending", pending.toLocaleString("en"), pending ? "open" : "")] : []),
     tile("peak concurrency", String(stats.in_flight.most)),
     tile("server busy", `${(stats.server_share * 100).toFixed(1)} %`),
   ];
@@ -110,7 +120,8 @@ function sessionStats(stats) {
         {},
         cell([arrow(group.from), " ", ...visible(group.method ?? "(others)"), " ", make("span.subject", {}, ...visible(group.about ?? ""))], "what"),
         cell(group.count.toLocaleString("en"), "figure"),
-        cell(group.errors ? group.errors.toLocaleString("en") : "", "figure.bad"),
+        badCell(group.errors),
+        badCell(group.unanswered),
         ...times,
         cell(latency ? latencyBar(latency, `${name}: p50 ${duration(latency.p50)}, p95 ${duration(latency.p95)}`) : "", "range"),
         cell(latency ? [make("span", {}, duration(latency.total)), share] : "", "total"),
@@ -124,7 +135,7 @@ function sessionStats(stats) {
     columnChart(stats.in_flight.profile, "requests in flight over time", stats.seconds),
     make("h2", {}, "Requests"),
     make("p.aside", {}, "Bars: from p50 to p95, with a tick at the maximum, from 0.1 ms to 100 s on a logarithmic scale."),
-    table(["method and target", "count", "errors", "p50", "p95", "max", "latency", "total"], lines),
+    table(["method and target", "count", "errors", "unanswered", "p50", "p95", "max", "latency", "total"], lines),
     make("h2", {}, "Largest messages"),
     table(["bytes", "message", "at"], largest),
   ];

@@ -50,7 +50,7 @@ function startCell(started) {
 class SessionTable extends LinkList {
   constructor(element, { opened, compared }) {
     super(element, opened);
-    Object.assign(this, { compared, chosen: null, kind: "session", heads: ["name", "server", "client", "started", "duration", "messages", "errors", "issues", "state"] });
+    Object.assign(this, { compared, chosen: null, kind: "session", heads: ["name", "server", "client", "started", "duration", "messages", "errors", "unanswered", "issues", "state"] });
   }
 
   showFound({ sessions, total, trouble, hint }) {
@@ -72,6 +72,7 @@ class SessionTable extends LinkList {
       make("span.duration", {}, duration(each.lasted)),
       number("messages", "quiet"),
       number("errors", "bad"),
+      number("unanswered", "bad"),
       number("issues", "issue"),
       make(`span.state.${each.tone}`, {}, make("i.dot"), ending),
     ];
@@ -94,7 +95,7 @@ class SessionTable extends LinkList {
 class RunTable extends LinkList {
   constructor(element, opened) {
     super(element, opened);
-    Object.assign(this, { kind: "run", heads: ["name", "server", "client", "started", "duration", "messages", "errors", "state"] });
+    Object.assign(this, { kind: "run", heads: ["name", "server", "client", "started", "duration", "messages", "errors", "unanswered", "state"] });
   }
 
   showFound({ runs, total }) {
@@ -109,7 +110,7 @@ class RunTable extends LinkList {
       startCell(run.started),
       make("span.duration", {}, duration(run.seconds)),
       make("span.messages", {}, run.messages.toLocaleString("en")),
-      make(`span.errors${run.errors ? ".bad" : ""}`, {}, run.errors.toLocaleString("en")),
+      ...["errors", "unanswered"].map((name) => make(`span.${name}${run[name] ? ".bad" : ""}`, {}, run[name].toLocaleString("en"))),
       make(`span.state.${run.live ? "ok" : "quiet"}`, {}, make("i.dot"), run.live ? "live" : "ended"),
     ];
   }

@@ -191,7 +191,7 @@ function news(key, facts) {
   if (place.view === "timeline") return refreshTracks();
   if (place.view !== "messages") return;
   rows?.refresh();
-  if (openRow?.state === "pending" || (openRow && session.open.along.length)) reload();
+  if (openRow?.tone === "open" || (openRow && session.open.along.length)) reload();
 }
 
 let tracksWait = 0;
@@ -215,8 +215,7 @@ function showFacts() {
   const hasFailed = facts.state === "died" || (facts.ending && facts.ending !== "exit 0");
   ending.className = `badge ${hasFailed ? "bad" : facts.state === "live" ? "ok" : "quiet"}`;
   ending.textContent = facts.ending || facts.state;
-  const isLive = facts.state === "live";
-  const contents = countedWords(plural(facts.messages, "message"), [[facts.errors, "failed"], [facts.issues, "protocol issues"], [isLive ? facts.pending : facts.unanswered, isLive ? "pending" : "without a response"]]);
+  const contents = countedWords(plural(facts.messages, "message"), [[facts.errors, "failed"], [facts.unanswered, "unanswered"], [facts.pending, "pending"], [facts.issues, "protocol issues"], [facts.injected, "injected"]]);
   const sessions = facts.sessions?.flatMap((each, i) => [i ? ", " : "", linkToSession(each.key, each.name)]);
   fillFacts(facts, contents, [sessions ? ["sessions", sessions] : ["session", facts.id]]);
   const words = [];

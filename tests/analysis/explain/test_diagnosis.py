@@ -252,3 +252,49 @@ def test_a_damaged_line_is_a_lost_record_and_not_a_message() -> None:
     explainer.add(read_entry(b'{"t":0.1,"fro'), EntryPosition(2))
     explainer.end()
     assert codes(explainer.diagnosis()) == ["records-lost"]
+
+
+def task(number: int, status: str, *, is_first: bool = False, **members: Any) -> dict[str, Any]:
+    shown = {"taskId": "a", "status": status, **members}
+    result = {"task": shown} if is_first else shown
+    return {"from": "server", "msg": {"jsonrpc": "2.0", "id": number, "result": result}}
+
+
+def poll(number: int, method: str = "tasks/get") -> dict[str, Any]:
+    params = {"taskId": "a"}
+    return {"from": "client", "msg": {"jsonrpc": "2.0", "id": number, "method": method, "params": params}}
+
+
+STARTED_TASK = (call(1), task(1, "working", is_first=True))
+
+
+def signs_of(code: str, diagnosis: Diagnosis) -> list[str]:
+    """Return the signs of a cause."""
+    return [sign.text for cause in diagnosis.causes if cause.code == code for sign in cause.evidence]
+
+
+def test_a_task_that_failed_is_the_failure_of_its_call() -> None:
+    ended = (poll(2), task(2, "failed", statusMessage="worker died"))
+    found = explained(*STARTED_TASK, *ended)
+    assert signs_of("request-failed", found) == ["tools/call a: task failed: worker died"]
+
+    # Its result says more, and takes the place of the status.
+    found = explained(*STARTED_TASK, *ended, poll(3, "tasks/result"), failed(3, "no memory"))
+    assert signs_of("request-failed", found) == ["tools/call a: tool error: no memory"]
+
+
+def test_a_task_that_still_works_at_the_end_got_no_response() -> None:
+    found = explained(*STARTED_TASK, poll(2), task(2, "working", statusMessage="3 of 7"))
+    assert signs_of("no-response", found) == ["tools/call a: task not finished: 3 of 7"]
+
+
+def test_a_poll_that_fails_is_no_failure_of_its_call() -> None:
+    error = {"code": -32603, "message": "busy"}
+    refused = {"from": "server", "msg": {"jsonrpc": "2.0", "id": 2, "error": error}}
+    completed = (poll(3), task(3, "completed"))
+    assert "request-failed" not in codes(explained(*STARTED_TASK, poll(2), refused, *completed))
+
+
+def test_an_injected_call_that_fails_is_no_sign() -> None:
+    sent = {**call(1), "by": "mcpspy"}
+    assert "request-failed" not in codes(explained(sent, failed(1, "boom")))

@@ -343,6 +343,37 @@ def test_a_subscription_is_open_by_design_and_not_in_flight() -> None:
     assert stats.flight.served == 0.5
 
 
+def test_an_open_subscription_is_not_pending() -> None:
+    stats = Talk().hello().ask(1, 1.0, SUBSCRIBE, {}).ask(2, 1.0, "ping").stats(is_over=False)
+
+    subscribed, total = group(stats, SUBSCRIBE), stats.groups.total("client")
+    assert (subscribed.count, subscribed.apart, subscribed.states) == (1, 1, {})
+    assert (total.pending, [call.method for call in stats.waiting]) == (1, ["ping"])
+
+
+def test_a_call_of_a_live_session_whose_task_works_is_pending() -> None:
+    talk = Talk().hello().ask(1, 1.0, "tools/call", {"name": "book"})
+    talk.answer(1, 2.0, {"task": {"taskId": "a", "status": "working"}})
+    talk.ask(2, 3.0, "tasks/get", {"taskId": "a"}).answer(2, 4.0, {"taskId": "a", "status": "working"})
+
+    stats = talk.stats(is_over=False)
+
+    assert group(stats, "tools/call", "book").states == {State.WORKING: 1}
+    assert sum(waiting.count for waiting in stats.open_groups().values()) == 1
+    assert [call.method for call in stats.waiting] == ["tools/call"]
+
+
+@pytest.mark.parametrize("query", ["is:unanswered", "status:input", "-status:error"])
+def test_a_filter_finds_a_question_that_no_one_answers(query: str) -> None:
+    talk = Talk().ask(1, 1.0, "tools/call", {"name": "book"})
+    talk.answer(1, 2.0, {"resultType": "input_required", "inputRequests": {}})
+
+    book = group(talk.stats(query), "tools/call", "book")
+
+    assert (book.count, book.unanswered, book.errors) == (1, 1, 0)
+    assert len(book.chains) == 0
+
+
 def test_the_first_answer_is_noted_though_the_server_has_no_name_yet() -> None:
     talk = Talk().ask(0, 0.5, "initialize", {"protocolVersion": "2025-11-25", "clientInfo": {"name": "c"}})
     talk.ask(1, 1.0, "ping").answer(1, 2.0).answer(0, 3.0, {"serverInfo": {"name": "s"}})

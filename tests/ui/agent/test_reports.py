@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,6 +86,26 @@ def test_stats_count_and_name_the_slowest_requests(store: SessionStore) -> None:
         next(line for line in lines if line.startswith("slow: "))
         == "slow: #2→4 0.001s → initialize 532.0 ms ok"
     )
+
+
+def test_stats_count_errors_that_settle_no_request(tmp_path: Path) -> None:
+    error = '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}'
+    ask = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    header = {"mcpspy": 1, "id": "ab12cd34", "started": "2026-11-27T00:00:00.000Z", "transport": "stdio"}
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        json.dumps({**header, "command": ["server"], "name": "a", "redacted": True})
+        + f'\n{{"t":0.1,"from":"client","msg":{ask}}}\n{{"t":0.2,"from":"server","msg":{error}}}\n'
+        + '{"t":0.3,"note":"exit","code":0,"signal":null}\n',
+        encoding="utf-8",
+    )
+    store = SessionStore(str(tmp_path))
+    found = stats(store, StatsArguments(str(path)))
+    filtered = stats(store, StatsArguments(str(path), "is:request"))
+    store.close()
+
+    assert found.summary.startswith("session ab12cd34: 1 requests in 0.3 s, 1 errors, 1 unanswered, latency")
+    assert filtered.facts.errors == 0  # type: ignore[attr-defined]
 
 
 def test_stats_obey_a_filter_and_an_order(store: SessionStore) -> None:

@@ -130,6 +130,42 @@ def test_progress_and_cancellation_have_rows_only_if_they_have_issues() -> None:
     assert all_of(FilteredView(log)) == [0, 2, 3, 4, 5]
 
 
+TASK = b'"server","msg":{"jsonrpc":"2.0","id":%d,"result":{%b"taskId":"a","status":"%b"%b}}'
+POLL = b'"client","msg":{"jsonrpc":"2.0","id":%d,"method":"tasks/get","params":{"taskId":"a"}}}'
+
+
+@pytest.mark.parametrize("text", ["", "is:request", "-nothing-like-it"])
+@pytest.mark.parametrize("is_live", [False, True])
+def test_polls_of_a_task_are_folded_under_their_call(text: str, is_live: bool) -> None:
+    file = File()
+    view = FilteredView(file.log, ViewOptions(query=parse(text)))
+    for line in (
+        ASK % (1, b"a"),
+        TASK % (1, b'"task":{', b"working", b"}}"),
+        POLL % 2,
+        TASK % (2, b"", b"working", b',"statusMessage":"3 of 7"}'),
+        POLL % 3,
+        TASK % (3, b"", b"failed", b"}"),
+    ):
+        file.add(line)
+        if is_live:
+            view.advance(lambda: True)
+    assert all_of(view) == [0]
+    assert all_of(FilteredView(file.log, ViewOptions(exchanges=False))) == list(range(6))
+
+
+def test_the_end_of_a_task_moves_its_call_into_a_filter_of_a_live_session() -> None:
+    file = File()
+    file.add(ASK % (1, b"a"), TASK % (1, b'"task":{', b"working", b"}}"))
+    failed, working = (
+        FilteredView(file.log, ViewOptions(query=parse(f"is:{name}"))) for name in ("error", "working")
+    )
+    assert (all_of(failed), all_of(working)) == ([], [0])
+
+    file.add(POLL % 2, TASK % (2, b"", b"failed", b"}"))
+    assert (all_of(failed), all_of(working)) == ([0], [])
+
+
 def test_a_finding_on_a_response_updates_the_row_of_its_request(file: File) -> None:
     view = FilteredView(file.log, ViewOptions(query=parse("is:finding", linted=True)))
     assert all_of(view) == []

@@ -223,3 +223,17 @@ def test_a_restarted_session_clears_the_timeline() -> None:
     timeline.advance(lambda: True)
 
     assert (len(timeline), timeline.peak, timeline.place_of(5)) == (0, 0, 0)
+
+
+def test_an_exit_that_left_the_pipes_to_others_ends_no_request() -> None:
+    lines = Lines()
+    lines.call(1, 0.1)
+    lines.call(2, 0.2)
+    lines.add(b'{"t":0.3,"note":"exit","code":0,"left":["stdout"]}')
+    lines.answer(1, 0.4)
+    timeline = processed(lines)
+    assert (timeline.end_of(0), timeline.end_of(1)) == (0.4, None)
+
+    lines.add(b'{"t":0.5,"note":"end"}')
+    timeline.advance(lambda: True)
+    assert (timeline.end_of(0), timeline.end_of(1)) == (0.4, 0.5)

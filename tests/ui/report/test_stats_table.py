@@ -65,8 +65,8 @@ def test_numbers_are_aligned_with_their_heads() -> None:
     head, *_ = texts = [text for text, _ in drawn(100)]
     ping = next(text for text in texts if text.startswith("ping"))
 
-    assert head.split() == ["→", "requests", *"count err p50 p95 p99 max sent back time".split()]
-    assert ping.split()[:7] == ["ping", "1", "1", "900ms", "900ms", "900ms", "900ms"]
+    assert head.split() == ["→", "requests", *"count err unans p50 p95 p99 max sent back time".split()]
+    assert ping.split()[:8] == ["ping", "1", "1", "·", "900ms", "900ms", "900ms", "900ms"]
     assert ping.index(" 900ms") + 6 == head.index(" p50") + 4
 
 

@@ -42,6 +42,7 @@ class SessionRow(NamedTuple):
     started: str
     messages: str
     errors: str
+    unanswered: str
     issues: str
     pending: str
     exit: str
@@ -51,7 +52,7 @@ class SessionRow(NamedTuple):
 def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -> SessionRow:
     """Return the cells of one session; `counts` is None until counted."""
     header, note = summary.header, summary.exit
-    messages, errors, issues, pending = _counted(summary, counts)
+    messages, errors, unanswered, issues, pending = _counted(summary, counts)
     return SessionRow(
         state=f"{GLYPHS[summary.state]} {summary.state}",
         name=sanitize(header.name),
@@ -61,6 +62,7 @@ def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -
         started=moment(header.started, now),
         messages=messages,
         errors=errors,
+        unanswered=unanswered,
         issues=issues,
         pending=pending,
         exit="not reached" if summary.has_failed else rows.ending(note).removeprefix("killed by "),
@@ -68,6 +70,7 @@ def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -
             "state": TONES[summary.state],
             "messages": None if counts else rows.QUIET,
             "errors": rows.BAD if counts and counts.errors else rows.QUIET,
+            "unanswered": rows.BAD if counts and counts.unanswered else rows.QUIET,
             "issues": rows.ISSUE if counts and counts.issues else rows.QUIET,
             "pending": rows.OPEN if counts and counts.pending else rows.QUIET,
             "exit": rows.BAD if summary.has_failed or (note and rows.ended_badly(note)) else None,
@@ -75,12 +78,12 @@ def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -
     )
 
 
-def _counted(summary: Summary, counts: SessionCounts | None) -> tuple[str, str, str, str]:
+def _counted(summary: Summary, counts: SessionCounts | None) -> tuple[str, ...]:
     if counts is not None:
-        return str(counts.messages), str(counts.errors), str(counts.issues), str(counts.pending)
-    if is_too_large(summary):
-        return f"~{summary.entries}", NEVER, NEVER, NEVER
-    return UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN
+        return tuple(
+            map(str, (counts.messages, counts.errors, counts.unanswered, counts.issues, counts.pending))
+        )
+    return (f"~{summary.entries}", *[NEVER] * 4) if is_too_large(summary) else (UNKNOWN,) * 5
 
 
 MARKED = "*"
