@@ -11,6 +11,8 @@ import pytest
 from mcpspy.analysis.export.markdown import LARGEST
 from mcpspy.analysis.rows import row as words
 from mcpspy.core.recording.decode import Header
+from mcpspy.core.session.exchange import State
+from mcpspy.core.session.outcome import ASKED
 from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
@@ -38,12 +40,19 @@ def read_again(tmp_path: Path, log: SessionModel, rows: list[int]) -> Session:
 
 
 def outcomes(session: Session) -> dict[str, Said]:
-    """Return the state, latency, response and progress of each exchange, by its time and bytes."""
+    """Return the state, latency, response and progress of each exchange, by its time and bytes.
+
+    A question is not continued if the next request is not exported.
+    """
     found: dict[str, Said] = {}
     for exchange in session.exchanges:
         answer, request = exchange.answer, exchange.request
         found[f"{request.at}{request.data!r}"] = [
-            (exchange.state, exchange.latency, answer.data if answer else None),
+            (
+                State.INPUT_REQUIRED if exchange.state in ASKED else exchange.state,
+                exchange.latency,
+                answer.data if answer else None,
+            ),
             tuple(report.data for report in exchange.progress),
         ]
     return found
