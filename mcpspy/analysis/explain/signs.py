@@ -79,7 +79,7 @@ class Signs:
         self.challenged = ""
         """The last request that lacked authorization."""
         self.statuses: dict[str, tuple[str, EvidenceLine]] = {}
-        """A live HTTP exchange or a task → the cause and the sign of its status, if no error follows that says more."""
+        """A live HTTP exchange or a task → the cause and the sign of its status, unless an error follows."""
         self.at_work: dict[int, tuple[Exchange, EntryPosition]] = {}
         """Number of a call whose task has not ended → the call, and the position of its last message."""
 

@@ -58,7 +58,7 @@ class MessageGroup:
         self.states = StateCounts()
         """Requests by outcome; with `apart`, they add up to `count`."""
         self.apart = 0
-        """Requests without an outcome of their own: a viewer sent them, they poll a task, or are open subscriptions."""
+        """Requests whose outcome does not count: a viewer sent them, they poll a task, or are open subscriptions."""
         self.sent = self.back = 0
         """Bytes of the messages, and of the responses to them."""
         self.took = Distribution()

@@ -278,7 +278,7 @@ def test_a_task_that_failed_is_the_failure_of_its_call() -> None:
     found = explained(*STARTED_TASK, *ended)
     assert signs_of("request-failed", found) == ["tools/call a: task failed: worker died"]
 
-    # Its result says more, and takes the place of the status.
+    # Its result has the reason, and takes the place of the status.
     found = explained(*STARTED_TASK, *ended, poll(3, "tasks/result"), failed(3, "no memory"))
     assert signs_of("request-failed", found) == ["tools/call a: tool error: no memory"]
 
@@ -288,13 +288,13 @@ def test_a_task_that_still_works_at_the_end_got_no_response() -> None:
     assert signs_of("no-response", found) == ["tools/call a: task not finished: 3 of 7"]
 
 
-def test_a_poll_that_fails_is_no_failure_of_its_call() -> None:
+def test_a_poll_that_fails_is_not_a_failure_of_its_call() -> None:
     error = {"code": -32603, "message": "busy"}
     refused = {"from": "server", "msg": {"jsonrpc": "2.0", "id": 2, "error": error}}
     completed = (poll(3), task(3, "completed"))
     assert "request-failed" not in codes(explained(*STARTED_TASK, poll(2), refused, *completed))
 
 
-def test_an_injected_call_that_fails_is_no_sign() -> None:
+def test_an_injected_call_that_fails_is_not_a_sign() -> None:
     sent = {**call(1), "by": "mcpspy"}
     assert "request-failed" not in codes(explained(sent, failed(1, "boom")))

@@ -364,7 +364,7 @@ def test_a_call_of_a_live_session_whose_task_works_is_pending() -> None:
 
 
 @pytest.mark.parametrize("query", ["is:unanswered", "status:input", "-status:error"])
-def test_a_filter_finds_a_question_that_no_one_answers(query: str) -> None:
+def test_a_filter_finds_a_question_that_is_never_answered(query: str) -> None:
     talk = Talk().ask(1, 1.0, "tools/call", {"name": "book"})
     talk.answer(1, 2.0, {"resultType": "input_required", "inputRequests": {}})
 

@@ -75,12 +75,12 @@ def test_messages_errors_and_pending_requests_are_counted_on_request(
 
     main(["ls", "--dir", str(tmp_path), "--count"])
     head, line = capfdbinary.readouterr().out.splitlines()
-    assert head.split()[-4:] == [b"messages", b"errors", b"pending", b"issues"]
-    assert line.split()[-4:] == [b"5", b"1", b"0", b"1"]
+    assert head.split()[-5:] == [b"messages", b"errors", b"unanswered", b"pending", b"issues"]
+    assert line.split()[-5:] == [b"5", b"1", b"0", b"0", b"1"]
 
     main(["ls", "--dir", str(tmp_path), "--count", "--json"])
     printed = orjson.loads(capfdbinary.readouterr().out)
-    assert (printed["messages"], printed["errors"], printed["pending"]) == (5, 1, 0)
+    assert (printed["messages"], printed["errors"], printed["unanswered"], printed["pending"]) == (5, 1, 0, 0)
 
 
 def test_a_session_deleted_while_it_is_counted_has_no_counts(

@@ -28,11 +28,12 @@ def test_a_run_is_one_line_with_its_servers_and_the_totals_of_its_sessions(
 
     head, line = out.splitlines()
     assert code == 0
-    assert head.split() == "id host client started time sessions messages errors servers".split()
+    assert head.split() == "id host client started time sessions messages errors unanswered servers".split()
     assert line.split()[:2] == [run["id"], "claude"]
     assert line.endswith(", ".join(RUN))
-    counts = line.removesuffix(", ".join(RUN)).split()[-3:]
-    assert [int(count) for count in counts] == [len(RUN), run["messages"], run["errors"]]
+    counts = line.removesuffix(", ".join(RUN)).split()[-4:]
+    numbers = run["messages"], run["errors"], run["unanswered"]
+    assert [int(count) for count in counts] == [len(RUN), *numbers]
 
 
 def test_a_folder_without_runs_is_reported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -90,7 +90,7 @@ def test_the_timeline_contains_requests_of_both_sides() -> None:
     assert (list(timeline.rows), list(timeline.depths), timeline.peak) == ([0, 1], [1, 1], 1)
 
 
-def test_a_late_response_moves_the_end_but_nobody_waited_for_it() -> None:
+def test_a_late_response_moves_the_end_but_no_one_waited_for_it() -> None:
     lines = Lines()
     lines.call(1, 0.1)
     lines.say(0.2, "client", CANCEL % 1)

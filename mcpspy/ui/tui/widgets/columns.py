@@ -168,7 +168,7 @@ SESSIONS = (
     Column("started", "started", 12, 12, 5),
     Column("messages", "messages", 8, 8, 4, right=True),
     Column("errors", "errors", 6, 6, 2, right=True),
-    Column("unanswered", "unanswered", 10, 10, 3, right=True),
+    Column("unanswered", "unans", 5, 5, 3, right=True),
     Column("issues", "issues", 6, 6, 3, right=True),
     Column("pending", "pending", 7, 7, 6, right=True),
     Column("exit", "exit", 7, 12, 5),

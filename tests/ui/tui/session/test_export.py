@@ -40,14 +40,21 @@ def read_again(tmp_path: Path, log: SessionModel, rows: list[int]) -> Session:
 
 
 def outcomes(session: Session) -> dict[str, Said]:
-    """Return the state, latency, response and progress of each exchange, by its time and bytes."""
+    """Return the state, latency, response and progress of each exchange, by its time and bytes.
+
+    A question is not continued if the next request is not exported.
+    """
     found: dict[str, Said] = {}
     for exchange in session.exchanges:
         answer, request = exchange.answer, exchange.request
         # Without the request that answers it, a question has no continuation.
         state = State.INPUT_REQUIRED if exchange.state in ASKED else exchange.state
         found[f"{request.at}{request.data!r}"] = [
-            (state, exchange.latency, answer.data if answer else None),
+            (
+                State.INPUT_REQUIRED if exchange.state in ASKED else exchange.state,
+                exchange.latency,
+                answer.data if answer else None,
+            ),
             tuple(report.data for report in exchange.progress),
         ]
     return found

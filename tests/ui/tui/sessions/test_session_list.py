@@ -38,15 +38,15 @@ async def test_the_columns_show_peers_counts_and_exit(opened: Any, make_recordin
     async with opened(size=(160, 20)) as screen:
         await screen.shows("○ ended", "tested 2", "2025-11-25", "exit 0")
         assert " ".join(screen.lines[1].split()) == (
-            "state name server client revision started messages errors issues exit"
+            "state name server client revision started messages errors unans issues exit"
         )
-        await screen.until(lambda: screen.lines[2].split()[-5:] == ["5", "1", "1", "exit", "0"])
+        await screen.until(lambda: screen.lines[2].split()[-6:] == ["5", "1", "0", "1", "exit", "0"])
 
 
 async def test_numbers_align_with_their_headings_in_80_columns(opened: Any, make_recording: Make) -> None:
     make_recording()
     async with opened(size=(80, 24)) as screen:
-        await screen.until(lambda: screen.lines[2].split()[-5:] == ["5", "1", "1", "exit", "0"])
+        await screen.until(lambda: screen.lines[2].split()[-6:] == ["5", "1", "0", "1", "exit", "0"])
         head, line = screen.lines[1:3]
         assert head.index("messages") + len("messages") == line.index(" 5 ") + 2
         assert head.index("issues") + len("issues") == line.index(" 1 exit") + 2

@@ -61,8 +61,17 @@ def test_the_status_takes_the_space_that_names_do_not_need() -> None:
 
 
 def test_the_errors_of_a_session_stay_longest() -> None:
-    assert names(SESSIONS, 76) == ["state", "name", "started", "messages", "errors", "issues", "exit"]
-    assert names(SESSIONS, 45) == ["state", "name", "messages", "errors", "issues"]
+    assert names(SESSIONS, 76) == [
+        "state",
+        "name",
+        "started",
+        "messages",
+        "errors",
+        "unanswered",
+        "issues",
+        "exit",
+    ]
+    assert names(SESSIONS, 45) == ["state", "name", "errors", "unanswered", "issues"]
 
 
 def test_the_server_of_a_session_is_shown_where_there_is_space_for_it() -> None:
