@@ -50,11 +50,7 @@ def outcomes(session: Session) -> dict[str, Said]:
         # Without the request that answers it, a question has no continuation.
         state = State.INPUT_REQUIRED if exchange.state in ASKED else exchange.state
         found[f"{request.at}{request.data!r}"] = [
-            (
-                State.INPUT_REQUIRED if exchange.state in ASKED else exchange.state,
-                exchange.latency,
-                answer.data if answer else None,
-            ),
+            (state, exchange.latency, answer.data if answer else None),
             tuple(report.data for report in exchange.progress),
         ]
     return found
