@@ -46,7 +46,12 @@ Outcomes = Counter[tuple[str, str, State]]
 
 
 def outcomes(session: Session) -> Outcomes:
-    return Counter((each.request.side, each.request.method, each.state) for each in session.exchanges)
+    """Return the outcomes that count: not those of open subscriptions, polls of tasks and injected requests."""
+    return Counter(
+        (each.request.side, each.request.method, each.state)
+        for each in session.exchanges
+        if each.is_counted and not (each.is_open and each.is_subscription)
+    )
 
 
 def counted(lines: list[bytes], *, is_over: bool) -> tuple[StatsCollector, Outcomes]:
@@ -69,7 +74,7 @@ def agree(lines: list[bytes], session: Session, index: Index, *, is_over: bool) 
     assert [(call.id, call.at) for call in stats.waiting] == [
         (each.request.id, each.request.at) for each in sorted(session.pending, key=lambda e: e.request.at)
     ]
-    assert index.pending == len(session.pending)
+    assert index.pending == session.counts.pending
     assert (stats.exit, stats.last_at) == (session.exit, session.last_at)
     issues = StatsCollector(query=parse("is:issue"))
     issues.add_lines(lines)
@@ -112,7 +117,9 @@ def hold(lines: list[bytes]) -> None:
         assert found.get(NEVER_ANSWERED, set()) == peers - found.get(AFTER_STDIN, set())
     rows = (row for row in range(len(index)) if index.state(row) is State.UNANSWERED)
     assert {
-        row for row in rows if index.kind(row) is RowKind.REQUEST and index.request(row) == row
+        row
+        for row in rows
+        if index.kind(row) is RowKind.REQUEST and index.request(row) == row and index.is_counted(row)
     } == unanswered
     assert index.unanswered == len(unanswered)
 

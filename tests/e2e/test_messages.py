@@ -262,8 +262,12 @@ _BATCH = re.compile(r"^(?:batch )?\[\d+/\d+\] ?")
 """The place of a message in its batch, before its status."""
 
 
+_TIME = re.compile(r" (?:after|in) [\d.]+ (?:µs|ms|s)$")
+"""The time at the end of a status: until a cancellation, or until a task ended."""
+
+
 def shown(change: Change) -> Expected:
-    """Return a message as `show` and the TUI present it, without its place in a batch."""
+    """Return a message as `show` and the TUI present it, without its place in a batch and the time in its status."""
     what, row = change.what, rows.row(change)
     assert isinstance(what, Message)
     exchange = change.exchange
@@ -274,7 +278,7 @@ def shown(change: Change) -> Expected:
         row.method,
         row.subject,
         exchange.request.id if exchange is not None else "",
-        _BATCH.sub("", row.status),
+        _TIME.sub("", _BATCH.sub("", row.status)),
         what.data.decode(),
     )
 
@@ -308,7 +312,7 @@ def test_the_index_of_the_tui_has_the_same_pairs_states_and_codes(recording: Pat
 def test_show_prints_each_status(revision: str, recording: Path) -> None:
     command = [sys.executable, "-m", "mcpspy", "show", "--width", "0", str(recording)]
     out = subprocess.run(command, capture_output=True, timeout=SECONDS, check=True).stdout.decode()
-    printed = iter(out.splitlines())
+    printed = iter([_TIME.sub("", line) for line in out.splitlines()])
 
     for row in messages(revision):
         if row.status and row.kind != "request":

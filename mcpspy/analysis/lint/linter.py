@@ -280,7 +280,10 @@ class Linter:
         if post is None or post.head is None:
             return []
         del posts[number]
-        if 300 <= post.status < 400:  # The same message is sent elsewhere, and checked there.
+        # The same message is sent elsewhere, and checked there. After other redirects than 307 and 308, clients send a
+        # GET (RFC 9110, 15.4), so a notification is lost.
+        is_repeated = post.status in (307, 308) or any(each.kind is EventKind.REQUEST for each in post.posted)
+        if 300 <= post.status < 400 and is_repeated:
             return []
         found: list[Finding] = []
         for malformed in post.deferred:

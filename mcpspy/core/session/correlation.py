@@ -32,7 +32,15 @@ from mcpspy.core.protocol.spec import CLIENT, META, METHODS, MODERN, SERVER, oth
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.recording.encode import OVERSIZED
 from mcpspy.core.session import outcome
-from mcpspy.core.session.exchange import SUBSCRIBE, Correlatable, Event, State, event_of, transition
+from mcpspy.core.session.exchange import (
+    SUBSCRIBE,
+    TRANSITIONS,
+    Correlatable,
+    Event,
+    State,
+    event_of,
+    transition,
+)
 from mcpspy.core.session.outcome import cancelled_by, never_completed
 from mcpspy.core.session.request_table import Key, RequestTable, id_key, id_of_part, question
 from mcpspy.core.session.rule_notes import RULE, not_forwarded, words
@@ -328,6 +336,8 @@ class Correlation(Peers, ABC, Generic[P]):
     ) -> TaskChange[P] | None:
         before = call.state
         is_new = transition(call, event)
+        # A second result of a task may differ from the first, which has decided on the call.
+        is_final = is_final and TRANSITIONS[State.PENDING].get(event) is call.state
         has_ended = is_new and event is not Event.PROGRESS
         if is_new and not outcome.of(before).is_open and before is not State.UNKNOWN:
             self._restated(call, before)
