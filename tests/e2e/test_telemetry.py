@@ -215,6 +215,13 @@ def test_phoenix_shows_the_calls_of_a_session_below_its_root_over_http_and_grpc(
             assert "tool_error" in {span["attributes"].get("error.type") for span in errors}
 
 
+def leave_unanswered(environment: dict[str, str], sessions: Path) -> None:
+    """Record a session whose server never answers its request."""
+    command = [*MCPSPY, "run", "--dir", str(sessions), "--", "sh", "-c", "cat >/dev/null"]
+    ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+    subprocess.run(command, input=ping, env=environment, check=True, capture_output=True, timeout=SECONDS)
+
+
 async def test_prometheus_answers_the_queries_of_the_dashboard(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -248,6 +255,7 @@ async def test_prometheus_answers_the_queries_of_the_dashboard(
             await asyncio.to_thread(eventually, lambda: value("up == 1"))
             for number in range(2):  # A rate needs the value before and after.
                 await asyncio.to_thread(play, environment, sessions, "files")
+                await asyncio.to_thread(leave_unanswered, environment, sessions)
                 count = f"sum(mcp_client_session_duration_seconds_count) > {number}"
                 await asyncio.to_thread(eventually, partial(value, count))
             board = json.loads(DASHBOARD.read_text(encoding="utf-8"))

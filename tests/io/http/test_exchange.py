@@ -1059,9 +1059,8 @@ async def test_an_early_response_stops_the_upload_if_the_server_reads_no_more_of
     upstream = await asyncio.start_server(refuse, "127.0.0.1", 0)
     async with upstream, proxy(origin=origin_of(upstream)) as spy:
         client = await spy.client()
-        head = (
-            f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\n{JSON}\r\nContent-Length: {64 * len(piece)}\r\n\r\n"
-        )
+        pieces = 1 << 20 if closing else 64
+        head = f"POST /mcp HTTP/1.1\r\nHost: {spy.host}\r\n{JSON}\r\nContent-Length: {pieces * len(piece)}\r\n\r\n"
         client.writer.write(head.encode() + piece)
         first, headers = await client.head()
         assert first.startswith("HTTP/1.1 413")
@@ -1069,18 +1068,20 @@ async def test_an_early_response_stops_the_upload_if_the_server_reads_no_more_of
         assert await client.body() == b"{}"
         if closing:
             assert await client.stream.read() == b""
-        error = await uploaded(client, piece * 63)
+        error = await uploaded(client, piece, pieces - 1)
         assert (error is not None) == closing
         if not closing:
             await client.ask("GET", "/mcp")
             assert (await client.answer())[0] == 413
 
 
-async def uploaded(client: Client, data: bytes) -> ConnectionError | None:
-    """Send data. Return the error that stopped it."""
+async def uploaded(client: Client, piece: bytes, count: int) -> ConnectionError | None:
+    """Send a piece so many times. Return the error that stopped it."""
     try:
-        client.writer.write(data)
-        await client.writer.drain()
+        async with asyncio.timeout(30):
+            for _ in range(count):
+                client.writer.write(piece)
+                await client.writer.drain()
     except ConnectionError as error:
         return error
     return None
