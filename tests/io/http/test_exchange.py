@@ -1076,7 +1076,7 @@ async def test_an_early_response_stops_the_upload_if_the_server_reads_no_more_of
 
 
 async def uploaded(client: Client, piece: bytes, count: int) -> ConnectionError | None:
-    """Send a piece so many times. Return the error that stopped it."""
+    """Send a piece `count` times. Return the error that ended the upload."""
     try:
         async with asyncio.timeout(30):
             for _ in range(count):
