@@ -28,6 +28,8 @@ MAX_OAUTH_ERROR = 500
 _WITHOUT_BODY = frozenset((202, 204))
 """Statuses by which a server accepts what needs no response (Streamable HTTP, Sending Messages to the Server)."""
 
+_CHALLENGE = re.compile(r'\b(error|error_description)="([^"]*)"')
+
 _LAST_WORD = re.compile(r"""[^\s"'<>,;&{}\[\]()]*\Z""")
 
 _INVISIBLE = re.compile(r"(?is)<(script|style|svg)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)")
@@ -83,6 +85,12 @@ def oauth_error(body: bytes) -> dict[str, str]:
         return {}
     found = {name: members.get(name) for name in ("error", "error_description")}
     return {name: text[:MAX_OAUTH_ERROR] for name, text in found.items() if isinstance(text, str)}
+
+
+def challenge_words(challenge: str) -> str:
+    """Return the error of a `WWW-Authenticate` header in words; empty if it has none (RFC 6750, 3)."""
+    found = dict(_CHALLENGE.findall(challenge))
+    return ": ".join(found[name] for name in ("error", "error_description") if found.get(name))[:MAX_WORDS]
 
 
 def refusal_words(body: str | bytes) -> str:

@@ -100,7 +100,7 @@ class _Outcomes:
         self.held_seconds: dict[int, float | None] = {}
         """Row of a request → seconds for which mcpspy held it; None: mcpspy sent or answered it."""
         self.why: dict[int, str] = {}
-        """Row of a request → the reason for its state."""
+        """Row of a request → the reason for its state; of the head of an HTTP exchange, the text of a refusal."""
         self.redirects: dict[int, str] = {}
         """Row of a request → the redirect after which it was sent again."""
         self.polls: dict[int, int] = {}

@@ -350,7 +350,7 @@ class FilteredView:
         elif kind == NOTE:
             note = index.texts[index.method[row]]
             if note in HTTP:
-                if not options.http:
+                if not (options.http or (options.events and index.is_get_stream(row))):
                     return False
             elif note == RULE:
                 if options.exchanges or not options.events:  # Shown in the row of its message.
