@@ -329,7 +329,9 @@ def _oauth(note: Note) -> NoteText:
     chain = fields.get("chain")
     steps = " → ".join(map(str, chain)) if isinstance(chain, list) else fields.get("step")
     is_refused = isinstance(status, int) and status >= 400
-    outcome = f"HTTP {status}" + (f"; {fields['hint']}" if "hint" in fields else "")
+    error = ": ".join(str(fields[name]) for name in ("error", "error_description") if fields.get(name))
+    outcome = f"HTTP {status}" + (f": {error}" if error else "")
+    outcome += f"; {fields['hint']}" if "hint" in fields else ""
     joined = f" with {', '.join(map(str, joins))}" if isinstance(joins := fields.get("joins"), list) else ""
     return f"OAuth {fields.get('flow')}{joined}: {steps}", outcome, BAD if is_refused else QUIET
 

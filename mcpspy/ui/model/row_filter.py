@@ -266,6 +266,8 @@ class FilteredView:
         self._kinds: dict[int, str] = {}
         """Row → its kind of problem."""
         self._flows = FlowRows(self._model)
+        self._folded = 0
+        """Number of GETs that were found to belong to an earlier one."""
         self.problems.clear()
         self._was_over, self._unanswered = False, 0
         self._item = RowItem(self._model, exchanges=self.options.exchanges)
@@ -301,6 +303,10 @@ class FilteredView:
                 self._reevaluate(request)
         for row in passed:  # A later step of its flow has its place.
             self._reevaluate(row)
+        folded, self._folded = index.http_exchanges.folded[self._folded :], len(index.http_exchanges.folded)
+        for head in (index.heads.get(number, end) for number in folded):
+            if head < begin:
+                self._reevaluate(head)
         for row in self._rows[bisect_left(self._rows, begin) :] if options.problems else ():
             self._count_problem(row)
         if begin == fresh:  # A failure also changes the lines of stderr before it.
