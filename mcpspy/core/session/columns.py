@@ -146,6 +146,8 @@ class Columns(_Outcomes):
         self.continued_by: dict[int, int] = {}
         self.heads: dict[int, int] = {}
         """Number of an HTTP exchange → row of the note with its headers."""
+        self.refusals: dict[int, int] = {}
+        """Number of an HTTP exchange → row of the note with the text of a refusal."""
         self._count = 0
         self._room = 0
         self._pair = array("I")

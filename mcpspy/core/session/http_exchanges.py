@@ -97,6 +97,16 @@ class GetTotals(Struct):
     """Streams that were opened again and had no event."""
     refused: int = 0
 
+    def describe(self) -> str:
+        """Return the streams in words; empty if there are none."""
+        parts = [
+            f"{self.streams:,} with {counted(self.events, 'event')}" if self.streams else "",
+            f"longest {duration(self.longest)}" if self.longest else "",
+            f"{self.empty:,} reopened and empty" if self.empty else "",
+            f"{self.refused:,} refused" if self.refused else "",
+        ]
+        return ", ".join(filter(None, parts))
+
 
 class HttpExchanges:
     """The exchanges that are in progress, and all GET streams."""

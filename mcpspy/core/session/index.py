@@ -337,7 +337,7 @@ class Index(Columns, Correlation[Slot]):
         elif note.kind == "http" and isinstance(http, int):
             self.heads[http] = row
         elif note.kind == "http-end" and change.http is not None:
-            self._keep_refusal(change.http)
+            self._keep_refusal(change.http, row if "body" in fields else None)
         if slot is None:
             if change.why is not None:
                 self.effects[row] = change.why
@@ -348,8 +348,10 @@ class Index(Columns, Correlation[Slot]):
             self._pair[row] = slot.row + 1
             self._settle(slot.row, slot.state)
 
-    def _keep_refusal(self, exchange: HttpExchange) -> None:
-        """Remember the text of a refusal that no request shows."""
+    def _keep_refusal(self, exchange: HttpExchange, row: int | None) -> None:
+        """Remember the row with the text of a refusal, and the text if no request shows it."""
+        if row is not None:
+            self.refusals[exchange.number] = row
         head = self.heads.get(exchange.number)
         if head is not None and exchange.words and not exchange.is_told:
             self.why[head] = exchange.words

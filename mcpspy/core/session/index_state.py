@@ -101,6 +101,7 @@ class StoredIndex(Struct, forbid_unknown_fields=True):
     continues: dict[int, int]
     continued_by: dict[int, int]
     heads: dict[int, int]
+    refusals: dict[int, int]
     _batch: dict[int, int]
     client: Peer | None
     server: Peer | None

@@ -286,7 +286,7 @@ class FilteredView:
         )  # Otherwise a response may change the row of its request.
         is_any_folded = options.exchanges and not leaves_out and bool(index.folded)
         request_kind = None if options.only_marked or is_any_folded else REQUEST
-        passed = self._flows.update(end) if options.exchanges else ()
+        passed = [*(self._flows.update(end) if options.exchanges else ()), *self._folded_streams(begin)]
         rows = index.leading(begin, end) if leaves_out else range(begin, end)
         self._seen += len(rows)
         for row in rows:
@@ -301,18 +301,21 @@ class FilteredView:
             # A new row may change the text of an earlier one.
             if fresh and (request := self._request_of(row)) is not None and request < fresh:
                 self._reevaluate(request)
-        for row in passed:  # A later step of its flow has its place.
+        for row in passed:  # A later step of its flow, or an earlier stream, has its place.
             self._reevaluate(row)
-        folded, self._folded = index.http_exchanges.folded[self._folded :], len(index.http_exchanges.folded)
-        for head in (index.heads.get(number, end) for number in folded):
-            if head < begin:
-                self._reevaluate(head)
         for row in self._rows[bisect_left(self._rows, begin) :] if options.problems else ():
             self._count_problem(row)
         if begin == fresh:  # A failure also changes the lines of stderr before it.
             for row in range(max(fresh - NEAR, 0), fresh):
                 if what[row] & KIND == NOTE:
                     self._reevaluate(row)
+
+    def _folded_streams(self, begin: int) -> list[int]:
+        """Return the rows before `begin` of GETs that were found to belong to an earlier one."""
+        index, done = self._model.index, self._folded
+        folded = index.http_exchanges.folded
+        self._folded = len(folded)
+        return [head for number in folded[done:] if (head := index.heads.get(number, begin)) < begin]
 
     def _request_of(self, row: int) -> int | None:
         """Return the request whose row a row may change: for a poll of a task, the call that created the task."""
