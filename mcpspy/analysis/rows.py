@@ -257,7 +257,7 @@ def _note_row(note: Note, effect: str | None, http: RecordedHttpExchange | None)
     if note.kind == "http-end" and effect is not None:  # A rule ended it.
         subject, status, tone = f"HTTP exchange {note.fields.get('http')} ended: {effect}", "", ISSUE
     elif http is not None:
-        subject, status, tone = _get(note, http) if http.is_get else _exchange(note, http)
+        subject, status, tone = _get(http) if http.is_get else _exchange(note, http)
         took = http.took if note.kind == "http-end" or http.is_get else max(note.at - http.asked_at, 0.0)
         latency = "" if took is None else duration(took)
     elif describe is not None:
@@ -311,11 +311,10 @@ def _exchange(note: Note, http: RecordedHttpExchange) -> NoteText:
     return subject, status, QUIET if http.is_harmless and tone == BAD and note.kind == "http" else tone
 
 
-def _get(note: Note, http: RecordedHttpExchange) -> NoteText:
-    """Return the text of a GET stream: all of it in the row of its head."""
-    subject = _NOTES[note.kind](note)[0]
+def _get(http: RecordedHttpExchange) -> NoteText:
+    """Return the text of a GET stream."""
     tone = BAD if not http.is_harmless else ISSUE if http.hung_up == SERVER else QUIET
-    return subject, http.describe(), tone
+    return http.describe(), "", tone
 
 
 def _http_end(note: Note) -> NoteText:

@@ -514,7 +514,7 @@ def test_a_get_stream_is_one_line_with_its_repetitions(
     path = http_recording(tmp_path, STREAMS)
     assert main(["show", path]) == 0
     out = capsys.readouterr().out
-    assert [line.split("GET /mcp  ")[1] for line in out.splitlines() if " http " in line] == [
+    assert [line.split(" http      ")[1] for line in out.splitlines() if " http " in line] == [
         "GET stream: 3 events in 12m00s, ended by the server; reopened 7 times, each empty",
         "GET stream: 1 event, open",
     ]
@@ -526,7 +526,7 @@ def test_http_exchanges_have_their_durations(tmp_path: Path, capsys: pytest.Capt
     lines = capsys.readouterr().out.splitlines()
     ended = [line for line in lines if " http-end " in line]
     assert ended[0].endswith(
-        "HTTP exchange 3 ended  GET stream: 3 events in 12m00s, ended by the server; reopened 7 times, each empty"
+        "http-end  GET stream: 3 events in 12m00s, ended by the server; reopened 7 times, each empty"
     )
     lines = [
         event(3, 0.5, ASKED, "client"),

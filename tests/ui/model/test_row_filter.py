@@ -444,13 +444,13 @@ def test_a_get_stream_is_one_row_and_a_repetition_without_events_none() -> None:
     assert all_of(view) == [0, 1, 3, 5]
     change = file.log.get(5)
     assert change is not None
-    assert row_of(change).status == "GET stream: no events, open"
+    assert row_of(change).subject == "GET stream: no events, open"
     file.add(*STREAMS[6:])
     streams = [found for found in all_of(view) if file.log.note(found) == "http"]
     assert streams == [0, len(STREAMS) - 2]
     first = file.log.get(0)
     assert first is not None
-    assert row_of(first).status.endswith("ended by the server; reopened 7 times, each empty")
+    assert row_of(first).subject.endswith("ended by the server; reopened 7 times, each empty")
     assert row_of(first).latency == "12m00s"
     view.want(ViewOptions(http=True))
     assert len(all_of(view)) == len(STREAMS)
