@@ -19,8 +19,8 @@ from mcpspy.core.recording.decode import Frame, Note
 NOT_OFFERED = 405
 """The status by which a server offers no stream (GET), or does not let clients end sessions (DELETE): both are allowed."""
 
-KEPT = 1024
-"""Streams that are remembered by a correlation that forgets."""
+KEPT, KEPT_OPEN = 1 << 10, 1 << 14
+"""Streams that are remembered by a correlation that forgets, and exchanges without an end."""
 
 _ENDED_BY = {
     CLIENT: "ended by the client",
@@ -145,6 +145,10 @@ class HttpExchanges:
             status,
             method == "GET" and EVENTS in str(opens) and "by" not in fields and "error" not in fields,
         )
+        while self._forgets and len(self.open) > KEPT_OPEN:
+            oldest = next(iter(self.open))
+            del self.open[oldest]
+            self.listening.pop(oldest, None)
         if isinstance(error := fields.get("error"), str):
             exchange.words = error
         elif refused and (challenge := response.get("www-authenticate")):

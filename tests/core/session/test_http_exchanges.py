@@ -9,7 +9,7 @@ import pytest
 
 from mcpspy.core.recording.decode import Note, read_entry
 from mcpspy.core.session.exchange import State
-from mcpspy.core.session.http_exchanges import KEPT, HttpExchanges, RecordedHttpExchange
+from mcpspy.core.session.http_exchanges import KEPT, KEPT_OPEN, HttpExchanges, RecordedHttpExchange
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Session
 from mcpspy.core.session.streaming import StreamingSession
@@ -171,6 +171,9 @@ def test_a_session_that_forgets_keeps_a_bounded_number_of_streams() -> None:
             session.add(read_entry(line))
     exchanges = session.http_exchanges
     assert (len(exchanges.gets), len(exchanges.latest), exchanges.totals.streams) == (KEPT, KEPT, KEPT + 100)
+    for number in range(KEPT_OPEN + 10):
+        exchanges.begin(Note(1.0, "http", {"http": number, "method": "GET", "status": 200}))
+    assert len(exchanges.open) == KEPT_OPEN
 
 
 ASKED = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
