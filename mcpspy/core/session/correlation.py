@@ -398,21 +398,25 @@ class Correlation(Peers, ABC, Generic[P]):
         return TaskProgressed(message, call, task=self._take_report(call, report, message))
 
     def _note(self, note: Note) -> CorrelatedEntry[P]:
-        fields = note.fields
-        if note.is_end:
+        fields, kind = note.fields, note.kind
+        if kind == "http":
+            self._pairing.http(fields.get("http"), fields.get("status"), fields)
+        elif kind == "http-end":
+            return self._end_http(note)
+        elif note.is_end:
             self._running -= 1
             if self._running <= 0:
                 self.exit = note
                 self.end()
-        elif note.kind == "exit":
+        elif kind == "exit":
             self._exited = note
-        elif note.kind == "lost":
+        elif kind == "lost":
             stream = fields.get("stream")
             self._lost(self._pairing.lose(stream if isinstance(stream, str) else None))
-        elif note.kind == OVERSIZED and "pipe" not in fields:
+        elif kind == OVERSIZED and "pipe" not in fields:
             side, stream = str(fields.get("from")), fields.get("stream")
             self._lost(self._pairing.lose_message(side, stream, fields.get("http")))
-        elif note.kind == RULE:
+        elif kind == RULE:
             self._take_hold(note)
             if fields.get("action") == "disconnect" and isinstance(number := fields.get("http"), int):
                 self._pairing.disconnected[number] = words(fields)
@@ -420,10 +424,6 @@ class Correlation(Peers, ABC, Generic[P]):
                 request = self._noted_request(fields)
                 if request is not None and transition(request, event):
                     return CorrelatedEntry(note, request)
-        elif note.kind == "http":
-            self._pairing.http(fields.get("http"), fields.get("status"), fields)
-        elif note.kind == "http-end":
-            return self._end_http(note)
         return CorrelatedEntry(note)
 
     def _end_http(self, note: Note) -> CorrelatedEntry[P]:
