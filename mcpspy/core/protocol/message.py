@@ -174,9 +174,15 @@ class Failure(Message, frozen=True, kw_only=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The message; or the error, if it is not an object. Either is JSON text if it is not a string."""
+        """The message; or the error, if it is not an object. Either is JSON text if it is not a string.
+
+        A string is an error of OAuth (RFC 6749, 5.2), whose description is beside it.
+        """
         raw = meta_raw(self.raw_error, "message") if bytes(self.raw_error)[:1] == b"{" else self.raw_error
         value = loads(raw)
+        if isinstance(value, str) and raw is self.raw_error:
+            description = loads(meta_raw(Raw(self.data), "error_description"))
+            return f"{value}: {description}" if isinstance(description, str) else value
         return value if isinstance(value, str) else "" if value is None else text(raw) or ""
 
     @property

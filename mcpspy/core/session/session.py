@@ -33,6 +33,7 @@ from mcpspy.core.session.correlation import (
     ResponseMissing,
 )
 from mcpspy.core.session.exchange import Exchange, State, outcome_of
+from mcpspy.core.session.http_exchanges import HttpExchange
 from mcpspy.core.session.outcome import FAILED, UNANSWERED, SessionCounts, filter_status
 from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, RULE, has_effect, words
 from mcpspy.core.session.tasks import TaskChange
@@ -49,6 +50,8 @@ class Change(Struct, frozen=True, gc=False):
     """Its protocol issue in this session: `unsolicited response` …"""
     effect: str | None = None
     """Actions of rules and viewers on it, in words. Known once the notes after it were read."""
+    http: HttpExchange | None = None
+    """The HTTP exchange that a note begins or ends, or whose allowed refusal has this error as its text."""
 
     @property
     def opened(self) -> Exchange | None:
@@ -74,6 +77,8 @@ class Change(Struct, frozen=True, gc=False):
         if not isinstance(what, Result | Failure) or self.flaw == REPEATED_EVENT:
             return None
         if exchange is None:
+            if self.http is not None:
+                return None
             return outcome if (outcome := outcome_of(what)) in FAILED else None
         if exchange.poll_of is not None and what is exchange.poll_of.final:
             return exchange.poll_of.state
@@ -163,7 +168,8 @@ class Session(Correlation[Exchange]):
             if isinstance(what, Note) and has_effect(what.kind, what.fields):
                 self._note_effect(what.fields)
             effect = correlated.why if exchange is None else None
-            self._changed(what, None if isinstance(correlated, ResponseMissing) else exchange, effect=effect)
+            shown = None if isinstance(correlated, ResponseMissing) else exchange
+            self._changed(what, shown, None, effect, correlated.http)
         return self.changes[before:]
 
     def add_all(self, entries: Iterable[Entry]) -> Session:
@@ -198,8 +204,9 @@ class Session(Correlation[Exchange]):
         exchange: Exchange | None = None,
         flaw: str | None = None,
         effect: str | None = None,
+        http: HttpExchange | None = None,
     ) -> Change:
-        change = Change(len(self.changes), what, exchange, flaw, effect)
+        change = Change(len(self.changes), what, exchange, flaw, effect, http)
         self.changes.append(change)
         return change
 

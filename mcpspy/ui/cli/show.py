@@ -288,6 +288,7 @@ class _SessionPrinter:
             or args.verbose
             or any(word in (args.filter or "") for word in ("http", "note", "sse")),
             is_filtered=self._query is not None,
+            follows=self.follows,
             extension=args.extension,
         )
 
@@ -366,7 +367,8 @@ class _SessionPrinter:
         changes = self._session.changes
         while self._printed < len(changes) - 1:
             change = changes[self._printed]
-            if change.status in MAY_CHANGE:
+            # A stream may be opened again until the end.
+            if change.status in MAY_CHANGE or (change.http is not None and change.http.is_get):
                 return
             self.formatter.line(change)
             self._printed += 1

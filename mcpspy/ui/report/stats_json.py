@@ -33,6 +33,7 @@ def members(counted: CountedSession) -> dict[str, Any]:
     stats, flight = counted.stats, counted.stats.flight
     header, note, first = stats.header, stats.exit, stats.handshakes.first
     assert header is not None
+    streams = stats.http_exchanges.totals
     profile = flight.profile(COLUMNS)
     return {
         "id": header.id,
@@ -57,6 +58,13 @@ def members(counted: CountedSession) -> dict[str, Any]:
         "damaged": stats.damaged,
         "lost": stats.lost,
         "notes": dict(stats.notes),
+        "get_streams": {
+            "count": streams.streams,
+            "events": streams.events,
+            "longest": _seconds(streams.longest),
+            "empty": streams.empty,
+            "refused": streams.refused,
+        },
         "handshakes": stats.handshakes.count,
         "initialize": first
         and {

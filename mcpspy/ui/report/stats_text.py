@@ -69,6 +69,8 @@ def _facts(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
         if (total := stats.groups.total(side)).count:
             yield _fact("requests" if side == CLIENT else "", f"{arrow(side)} {states(total)}")
     yield _fact("initialize", _handshake(stats))
+    if streams := stats.http_exchanges.totals.describe():
+        yield _fact("GET streams", streams)
     flight = stats.flight
     if flight.peak:
         bar = bars.bar(flight.served / stats.last_at if stats.last_at else 0, BAR)
