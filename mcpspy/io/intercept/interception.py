@@ -49,14 +49,15 @@ MAX_WAITING = 1000, 8 << 20
 class InterceptionOptions:
     """The interception options of `run`, `http` and `bridge`."""
 
-    def __init__(self) -> None:
+    def __init__(self, unsafe_regex: UnsafeRegex | None = None) -> None:
+        """`unsafe_regex` is the decision that redaction has too: it warns about a pattern once."""
         self.files: list[str] = []
         self.flags: list[str] = []
         """Rules as written on the command line."""
         self.call_timeout: float | None = None
         self.slow: float | None = None
         self.hold_timeout = HOLD_TIMEOUT
-        self.unsafe_regex = UnsafeRegex()
+        self.unsafe_regex = UnsafeRegex() if unsafe_regex is None else unsafe_regex
         self.scripts = ScriptOptions()
         self.trust: str | None = None
         """The lockfile."""

@@ -13,7 +13,7 @@ from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.runs import recorded_runs
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format
+from mcpspy.ui.cli.options import FOLDER, formats
 from mcpspy.ui.report import run_json
 from mcpspy.ui.report.listed_session import ListedSession
 from mcpspy.ui.text.terminal import Output, columns
@@ -48,9 +48,7 @@ _HEADS = (
 _WIDTHS = (1, 8, 16, 24, 19, 10, -8, -8, -6, -10, 48)
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    describe(parser, FOLDER)
-    describe_format(parser, "json: one object per run")
+OPTIONS = (FOLDER, *formats("json: one object per run"))
 
 
 def main(args: argparse.Namespace) -> int:
