@@ -24,11 +24,10 @@ from mcpspy.ui.agent.queries import Budget, Filter, Name, Offset, kept, read_fil
 from mcpspy.ui.agent.sessions import SessionStore
 from mcpspy.ui.lint_settings import LintSettings
 from mcpspy.ui.report import explanation
-from mcpspy.ui.report.diff_text import about, body, change_heading, places
+from mcpspy.ui.report.diff import about, body, change_heading, places
 from mcpspy.ui.report.last_good import last_good, since_last_good
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, visible
-from mcpspy.ui.report.stats_format import arrow, count_session
-from mcpspy.ui.report.stats_table import methods
+from mcpspy.ui.report.stats_table import arrow, count_session, methods
 from mcpspy.ui.text.numbers import span
 
 MOST_LINES_OF_A_RULE = 10

@@ -17,8 +17,7 @@ from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
 from mcpspy.ui.cli.workers import describe_workers, file_size, results
-from mcpspy.ui.report.stats_format import CountedSession, count_session
-from mcpspy.ui.report.stats_table import SORTS, TableStyle
+from mcpspy.ui.report.stats_table import SORTS, CountedSession, TableStyle, count_session
 from mcpspy.ui.text.numbers import GLYPHS, BarStyle
 from mcpspy.ui.text.terminal import Output, warn_incomplete
 
@@ -108,7 +107,7 @@ def _print(args: argparse.Namespace) -> int:
 
 def _print_counted(args: argparse.Namespace, counted: Iterator[CountedSession], count: int) -> int:
     if args.format == "json":
-        from mcpspy.ui.report.stats_json import document
+        from mcpspy.ui.report.stats import document
 
         for each in counted:
             sys.stdout.buffer.write(document(each))
@@ -117,11 +116,11 @@ def _print_counted(args: argparse.Namespace, counted: Iterator[CountedSession], 
     output = Output()
     style = TableStyle(output.width or WIDTH, BarStyle(plain=not _can_print(GLYPHS)), args.sort, args.top)
     if count == 1:
-        from mcpspy.ui.report.stats_text import terminal
+        from mcpspy.ui.report.stats import terminal
 
         lines = terminal(next(counted), style)
     else:
-        from mcpspy.ui.report.stats_compare import comparison
+        from mcpspy.ui.report.stats_table import comparison
 
         lines = comparison(list(counted), style)
     for line, tone in lines:

@@ -17,7 +17,7 @@ from mcpspy.analysis.diff import (
     SessionDiff,
 )
 from mcpspy.analysis.diff.options import IgnoreSuggestion
-from mcpspy.ui.report.diff_json import document
+from mcpspy.ui.report.diff import document
 
 
 def read(difference: SessionDiff, **options: Any) -> dict[str, Any]:

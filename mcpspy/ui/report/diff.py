@@ -1,14 +1,21 @@
-"""A session diff for a terminal, and the sanitized text of a change for all reports."""
+"""A session diff for a terminal, as JSON with complete values, and as Markdown for a pull request.
+
+The text of a change is sanitized here for all reports. In Markdown, text of peers is always in code spans or fences
+that it cannot end, so it is never markup and mentions no one; the report is cut to the maximum length of a comment.
+"""
 
 from __future__ import annotations
 
 import difflib
 import json
+import math
 import shlex
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+import orjson
 from msgspec import UNSET
 
 from mcpspy.analysis import rows
@@ -21,6 +28,7 @@ from mcpspy.analysis.diff import (
     SessionDiff,
 )
 from mcpspy.analysis.diff.options import IgnoreSuggestion
+from mcpspy.analysis.export.markdown import code_span, longest_run
 from mcpspy.analysis.rows import duration
 from mcpspy.core.sanitize import sanitize
 
@@ -34,10 +42,8 @@ TOO_DEEP = "(nested too deep)"
 
 ARROW = "→"
 
-
 LONG = 300
 """Maximum characters of a name or a pointer: peers choose how long they are."""
-
 
 MOST_PATTERNS = 20
 
@@ -141,7 +147,7 @@ def _cut(text: str | None, start: int, width: int) -> str | None:
 
 OLD, NEW, SAME = "-", "+", " "
 
-MOST = 40
+MOST_LINES = 40
 
 WEIGHED = 4_000
 """Maximum lines of two texts for a line-by-line comparison."""
@@ -156,7 +162,7 @@ def change_heading(change: DiffChange, kind_width: int = 0, *, beside: ChangeSev
 
 def body(change: DiffChange, width: int) -> Iterator[tuple[str, str]]:
     if (pair := texts(change)) is not None and len(pair[0]) + len(pair[1]) <= WEIGHED:
-        yield from _texts(*pair, width)
+        yield from _line_diff(*pair, width)
         return
     old, new = values(change, width)
     if old is not None:
@@ -165,13 +171,13 @@ def body(change: DiffChange, width: int) -> Iterator[tuple[str, str]]:
         yield NEW, new
 
 
-def _texts(old: list[str], new: list[str], width: int) -> Iterator[tuple[str, str]]:
+def _line_diff(old: list[str], new: list[str], width: int) -> Iterator[tuple[str, str]]:
     lines = islice(difflib.unified_diff(old, new, n=1, lineterm=""), 2, None)  # Without the two header lines.
     marked = [(line[:1], line[1:]) for line in lines if not line.startswith("@@")]
-    for mark, line in marked[:MOST]:
+    for mark, line in marked[:MOST_LINES]:
         yield mark, line if len(line) <= width else line[: width - 1] + "…"
-    if len(marked) > MOST:
-        yield SAME, f"… {len(marked) - MOST} more lines"
+    if len(marked) > MOST_LINES:
+        yield SAME, f"… {len(marked) - MOST_LINES} more lines"
 
 
 TONES = {
@@ -183,7 +189,7 @@ _MARKS = {OLD: rows.BAD, NEW: rows.OK, SAME: rows.QUIET}
 
 KINDS = max(map(len, ChangeKind))
 
-WIDE = 120
+TERMINAL_WIDTH = 120
 """Characters of a value if the output has no width."""
 
 
@@ -197,19 +203,155 @@ def terminal(
         where = places(case)
         yield f"{severity:10} {about(case)}" + (f"  · {where}" if where else ""), TONES[severity]
         for change in case.changes:
-            yield from _change(change, severity, width)
+            yield from _change_lines(change, severity, width)
     yield verdict(difference, fail_on), None if difference.is_same(fail_on) else rows.BAD
 
 
-def _change(change: DiffChange, severity: ChangeSeverity, width: int) -> Iterator[tuple[str, str | None]]:
+def _change_lines(
+    change: DiffChange, severity: ChangeSeverity, width: int
+) -> Iterator[tuple[str, str | None]]:
     head = f"  {change_heading(change, KINDS, beside=severity)}"
-    room = (width or WIDE) - 6
+    room = (width or TERMINAL_WIDTH) - 6
     old, new = values(change, room)
     if texts(change) is None and old is not None and new is not None:
         both = f"{head}  {old} {ARROW} {new}"
-        if len(both) <= (width or WIDE):
+        if len(both) <= (width or TERMINAL_WIDTH):
             yield both, None
             return
     yield head, None
     for mark, line in body(change, room):
         yield f"    {mark} {line}", _MARKS[mark]
+
+
+def document(
+    difference: SessionDiff,
+    titles: tuple[str, str],
+    *,
+    fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT,
+    ways: IgnoreSuggestion | None = None,
+) -> bytes:
+    """Return the document, with a line ending. `titles` name the old and the new session.
+
+    `ways` are the options that would ignore the changes; None if the sessions are the same.
+    """
+    changes = [_change_members(case, change) for case, change in difference.changes]
+    report: dict[str, Any] = {
+        "same": difference.is_same(fail_on),
+        "old": titles[0],
+        "new": titles[1],
+        "compared": len(difference.cases),
+        "counts": {str(severity): count for severity, count in difference.counts.items()},
+        "changes": changes,
+        "to_ignore": {
+            "volatile": 0 if ways is None else ways.volatile,
+            "ignore_path": [] if ways is None else ways.patterns,
+        },
+    }
+    try:
+        return orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # Integers beyond 64 bits, lone surrogates, nested too deep.
+        report["changes"] = [_written(change) for change in changes]
+        return json.dumps(report, indent=2).encode() + b"\n"
+
+
+def _written(change: dict[str, Any]) -> dict[str, Any]:
+    try:
+        finite: dict[str, Any] = _finite(change)
+        json.dumps(finite, indent=2)
+    except RecursionError:
+        sides = {side: change[side] and {**change[side], "value": TOO_DEEP} for side in ("old", "new")}
+        return {**change, **sides}
+    return finite
+
+
+def _change_members(case: ComparedCase, change: DiffChange) -> dict[str, Any]:
+    return {
+        "kind": str(change.kind),
+        "severity": str(change.severity),
+        "method": case.method,
+        "about": case.subject,
+        "pointer": change.pointer,
+        "why": change.why,
+        "old": place(case.old) | ({} if change.old is UNSET else {"value": change.old}) or None,
+        "new": place(case.new) | ({} if change.new is UNSET else {"value": change.new}) or None,
+    }
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with null for non-finite numbers, as orjson writes them."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+MARKDOWN_WIDTH = 200
+
+MAX_REPORT = 60_000
+"""Maximum characters of a report: a comment on GitHub has 65,536."""
+
+SHOWN_CHANGES = 20
+
+
+def markdown(
+    difference: SessionDiff,
+    titles: tuple[str, str],
+    *,
+    fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT,
+    ways: IgnoreSuggestion | None = None,
+) -> str:
+    """Return the report; `ways` are the options that would ignore the changes, None if the sessions are the same."""
+    parts = [
+        f"### mcpspy diff: {verdict(difference, fail_on)}",
+        f"{span(sanitize(titles[0]))} {ARROW} {span(sanitize(titles[1]))}",
+    ]
+    if difference.changed:
+        parts.append(_markdown_table(difference))
+    options = ways_to_ignore(ways)
+    last = [f"To ignore these changes:\n\n{fence(options, 'sh')}"] if options else []
+    left, room = len(difference.changed), MAX_REPORT - sum(map(len, [*parts, *last]))
+    for case in sorted(difference.changed, key=_rank):
+        block = _markdown_case(case)
+        if len(block) > room:
+            parts.append(f"… {left} more; run `mcpspy diff` to see all.")
+            break
+        parts.append(block)
+        left, room = left - 1, room - len(block) - 2
+    return "\n\n".join(parts + last) + "\n"
+
+
+def span(text: str) -> str:
+    return code_span(text) if text else "` `"
+
+
+def fence(block: Iterable[str], language: str = "diff") -> str:
+    """Return a fenced block that the lines cannot end."""
+    text = "\n".join(block)
+    ticks = "`" * max(3, 1 + longest_run(text))
+    return f"{ticks}{language}\n{text}\n{ticks}"
+
+
+def _markdown_table(difference: SessionDiff) -> str:
+    counts = Counter((change.kind, change.severity) for _, change in difference.changes)
+    kinds = dict.fromkeys(kind for kind, _ in counts)
+    rows = [[str(kind), *(str(counts[kind, each] or "") for each in ChangeSeverity)] for kind in kinds]
+    heads = (["", *map(str, ChangeSeverity)], ["---", *["--:"] * len(ChangeSeverity)])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (*heads, *rows))
+
+
+def _markdown_case(case: ComparedCase) -> str:
+    where = places(case)
+    title = f"**{case.severity}** {span(about(case))}" + (f" ({where})" if where else "")
+    block: list[str] = []
+    for change in case.changes[:SHOWN_CHANGES]:
+        block.append(f"@@ {change_heading(change, beside=case.severity)} @@")
+        block += (f"{mark} {line}" for mark, line in body(change, MARKDOWN_WIDTH))
+    if len(case.changes) > SHOWN_CHANGES:
+        block.append(f"  … {len(case.changes) - SHOWN_CHANGES} more changes")
+    return f"{title}\n\n{fence(block)}"
+
+
+def _rank(case: ComparedCase) -> int:
+    assert case.severity is not None
+    return case.severity.rank

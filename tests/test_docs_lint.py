@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from docs.lint_rules import page
 from mcpspy.analysis.lint import RULES
-from mcpspy.ui.report.lint_docs import page
 
-PAGE = (Path(__file__).parents[3] / "docs" / "lint.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "lint.md").read_text(encoding="utf-8")
 
 
 def test_the_page_is_current() -> None:
