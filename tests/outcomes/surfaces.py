@@ -22,10 +22,10 @@ import mcpspy
 from mcpspy.analysis import rows
 from mcpspy.analysis.contract import Contract, check
 from mcpspy.analysis.explain import Explainer
+from mcpspy.analysis.export import FORMATS
 from mcpspy.analysis.export.base import RecordedSession
-from mcpspy.analysis.export.formats import FORMATS
-from mcpspy.analysis.export.otlp.live import SessionTelemetry
-from mcpspy.analysis.export.otlp.spans import KIND_CLIENT, SpanContext, SpanData
+from mcpspy.analysis.export.otlp import SessionTelemetry
+from mcpspy.analysis.export.otlp_spans import KIND_CLIENT, SpanContext, SpanData
 from mcpspy.analysis.lake.schema import TABLES, StoredRecording
 from mcpspy.analysis.lake.tables import SessionTables
 from mcpspy.analysis.lint import EntryPosition

@@ -13,8 +13,8 @@ from msgspec import UNSET
 
 from mcpspy.analysis.diff.json_diff import deltas
 from mcpspy.analysis.diff.model import ChangeKind, ChangePosition, ChangeSeverity, ComparedCase, DiffChange
-from mcpspy.analysis.diff.normalize import settled_result
 from mcpspy.analysis.diff.steps import SessionSteps
+from mcpspy.analysis.diff.volatile import settled_result
 from mcpspy.core.jsontools import pointer_text
 from mcpspy.core.protocol.message import Failure, Result
 from mcpspy.core.protocol.peers import Peer

@@ -10,9 +10,9 @@ from msgspec import UNSET
 from mcpspy.analysis.diff.json_diff import ValueChange, deltas, fingerprint
 from mcpspy.analysis.diff.listings import by_name, compare_listed
 from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffChange
-from mcpspy.analysis.diff.normalize import NOTED, OF_MODERN, settled_error, settled_params, settled_result
 from mcpspy.analysis.diff.options import Comparable, DiffOptions, cut, is_cut
 from mcpspy.analysis.diff.steps import RequestStep, StandaloneMessage
+from mcpspy.analysis.diff.volatile import NOTED, OF_MODERN, settled_error, settled_params, settled_result
 from mcpspy.core.jsontools import Pointer, pointer_text
 from mcpspy.core.protocol.listing import EVERY_LISTING, LISTINGS
 from mcpspy.core.protocol.message import Notification, loads

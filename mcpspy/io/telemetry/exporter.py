@@ -13,7 +13,7 @@ from pathlib import Path
 from random import uniform
 from typing import NamedTuple
 
-from mcpspy.analysis.export.otlp.live import SessionTelemetry
+from mcpspy.analysis.export.otlp import SessionTelemetry
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.sanitize import sanitize

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mcpspy.analysis.export import RecordedSession
 from mcpspy.analysis.export.otlp import spans_of
-from mcpspy.analysis.export.otlp.spans import SessionSpans, resource
+from mcpspy.analysis.export.otlp_spans import SessionSpans, resource
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.network.listener import stop_on_signals

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from mcpspy.analysis.export.csv import cell
+from mcpspy.analysis.export.exchange_lines import cell
 from mcpspy.analysis.load import PERCENTILES, GateTerm, Histogram, LoadGate, LoadInterval, LoadResult, merged
 from mcpspy.analysis.rows import duration
 from mcpspy.core.sanitize import sanitize

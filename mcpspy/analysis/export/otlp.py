@@ -1,21 +1,26 @@
-"""Telemetry of a session from its entries, one at a time: spans, log records of stderr, and metrics.
+"""OpenTelemetry: a session as OTLP/JSON, and the telemetry of a session that is being recorded.
 
-Reading the same entries again makes the same spans, with the same ids. Keeps open requests and counts, no messages.
+That is spans, log records of stderr, and metrics, from its entries, one at a time. Reading the same entries again makes
+the same spans, with the same ids. Keeps open requests and counts, no messages.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from mcpspy.analysis.export.otlp.spans import (
+from mcpspy.analysis.export.base import RecordedSession, dumps
+from mcpspy.analysis.export.otlp_spans import (
     EXIT_CODE,
     SessionSpans,
     SpanData,
     Value,
+    as_json,
+    attributes,
     error_attributes,
     resource,
+    scope,
     transport_attributes,
 )
 from mcpspy.core.protocol.message import Notification
@@ -23,6 +28,47 @@ from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, other
 from mcpspy.core.recording.decode import Entry, Header, Note
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.streaming import FinalOutcomes, StreamingSession
+
+
+def export(sessions: Iterable[RecordedSession]) -> Iterator[str]:
+    """Yield one ExportTraceServiceRequest (opentelemetry-proto, collector/trace/v1)."""
+    yield '{"resourceSpans":['
+    before = ""
+    for session in sessions:
+        # They wait as text, since any message may name a side.
+        written: dict[str, list[str]] = {CLIENT: [], SERVER: []}
+        spans = SessionSpans(session.header)
+        for span in spans_of(session, spans):
+            written[span.side].append(dumps(as_json(span)))
+        for side in (CLIENT, SERVER):
+            if written[side]:
+                of_side = dumps({"attributes": attributes(resource(session.header, spans.peer(side), side))})
+                yield f'{before}\n{{"resource":{of_side},"scopeSpans":[{{"scope":{dumps(scope())},"spans":['
+                yield from (f"{',' if number else ''}\n{each}" for number, each in enumerate(written[side]))
+                yield "]}]}"
+                before = ","
+    yield "\n]}\n"
+
+
+def spans_of(session: RecordedSession, spans: SessionSpans) -> Iterator[SpanData]:
+    """Yield the selected spans of a session, then its root if it is over and anything was selected."""
+    changes = list(session.changes)
+    for change in changes:
+        spans.look(change)
+    is_empty = True
+    for change in filter(session.keep, changes):
+        what, exchange = change.what, change.opened
+        if isinstance(what, Notification):
+            found = spans.of_notification(change, what)
+        elif exchange is not None and exchange.poll_of is None and not exchange.is_open:
+            found = spans.of_exchange(exchange)
+        else:
+            continue
+        is_empty = False
+        yield from found
+    if not is_empty and not session.is_live:
+        yield spans.root()
+
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Upper bounds in seconds, which the conventions advise."""

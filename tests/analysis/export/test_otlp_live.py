@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from mcpspy.analysis.export.otlp import spans_of
-from mcpspy.analysis.export.otlp.live import MOST_NAMES, OTHER, LogData, SessionTelemetry
-from mcpspy.analysis.export.otlp.spans import SessionSpans, SpanData
+from mcpspy.analysis.export.otlp import MOST_NAMES, OTHER, LogData, SessionTelemetry, spans_of
+from mcpspy.analysis.export.otlp_spans import SessionSpans, SpanData
 from mcpspy.core.recording.decode import Entry, Frame
 from mcpspy.core.session.streaming import LATEST
 from mcpspy.io.recording.reader import Recording

@@ -7,7 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from mcpspy.analysis.export.otlp.spans import SpanContext, default_trace_id, span_id, trace_context
+from mcpspy.analysis.export.otlp_spans import SpanContext, default_trace_id, span_id, trace_context
 from mcpspy.core.protocol.message import Request, read_frame
 from tests.analysis.export.sessions import HEADER, client
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from google.protobuf import json_format
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
-from mcpspy.analysis.export.otlp.spans import attributes, resource, scope
+from mcpspy.analysis.export.otlp_spans import attributes, resource, scope
 from mcpspy.core.protocol.peers import Peer
-from tests.analysis.export.otlp.decoded import attributes as read
+from tests.analysis.export.otlp_decoded import attributes as read
 from tests.analysis.export.sessions import HEADER
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from mcpspy.analysis.export.otlp.spans import (
+from mcpspy.analysis.export.otlp_spans import (
     StreamAttributes,
     error_attributes,
     message_attributes,

@@ -14,7 +14,7 @@ from mcpspy.analysis.export.otlp import export
 from mcpspy.core.protocol.message import Notification, Request
 from mcpspy.core.recording.decode import Entry
 from mcpspy.core.session.exchange import State
-from tests.analysis.export.otlp.decoded import attributes, decoded, spans
+from tests.analysis.export.otlp_decoded import attributes, decoded, spans
 from tests.analysis.export.sessions import (
     EVERY,
     HEADER,
@@ -77,7 +77,7 @@ def test_every_operation_and_notification_of_a_recording_is_a_span(path: Path) -
 
 
 def test_the_polls_of_a_task_are_events_of_its_span_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.analysis.export.otlp.spans.MAX_EVENTS", 2)
+    monkeypatch.setattr("mcpspy.analysis.export.otlp_spans.MAX_EVENTS", 2)
     get = b'{"jsonrpc":"2.0","id":%d,"method":"tasks/get","params":{"taskId":"t"}}'
     entries = [call(0), result(1, 1, b'"task":{"taskId":"t","status":"working"}')]
     for number in (2, 3, 4):
