@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.analysis.export import exchange_lines, streamed
+from mcpspy.analysis.export import streamed
+from mcpspy.analysis.export.exchange_lines import export_csv, export_jsonl
 from mcpspy.analysis.export.streamed import StreamedSession
 from mcpspy.core.recording.decode import Entry, Header, Note, read_entry
 from mcpspy.core.session.streaming import HEAVY
@@ -36,9 +37,9 @@ def streamed_session(
 def test_a_recording_has_the_same_lines_as_in_memory(path: Path, newest: int, size: int) -> None:
     header, entries = Recording(path).header, list(Recording(path))
     with patch.multiple(streamed, NEWEST=newest, BYTES=size):
-        for exporter in (exchange_lines, exchange_lines):
-            text = "".join(exporter.export([streamed_session(entries, header)]))
-            assert text == "".join(exporter.export([recorded(path)]))
+        for export in (export_csv, export_jsonl):
+            text = "".join(export([streamed_session(entries, header)]))
+            assert text == "".join(export([recorded(path)]))
 
 
 @settings(max_examples=300, deadline=None)
@@ -50,9 +51,9 @@ def test_any_entries_have_the_same_lines_as_in_memory(
 ) -> None:
     entries = [read_entry(line_of(entry)) for entry in drawn]
     with patch.multiple(streamed, NEWEST=window[0], BYTES=window[1]):
-        for exporter in (exchange_lines, exchange_lines):
-            text = "".join(exporter.export([streamed_session(entries, is_live=is_live)]))
-            assert text == "".join(exporter.export([session_of(*entries, is_over=not is_live)]))
+        for export in (export_csv, export_jsonl):
+            text = "".join(export([streamed_session(entries, is_live=is_live)]))
+            assert text == "".join(export([session_of(*entries, is_over=not is_live)]))
 
 
 def test_messages_that_have_left_the_window_are_not_kept() -> None:
