@@ -1,11 +1,13 @@
-"""Clients for the control socket of a live session: one blocking, one asynchronous.
+"""The client side of the control protocol: commands, responses, their errors, and two clients.
 
-Both match responses to commands and queue events.
+One client is blocking, one asynchronous. Both match responses to commands and queue events. Specification:
+docs/control.md.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
@@ -13,10 +15,68 @@ from contextlib import suppress
 from typing import Any
 
 from mcpspy.core.framing import LineFramer
-from mcpspy.errors import CannotStart
-from mcpspy.io.control import protocol
-from mcpspy.io.control.protocol import accepted, connected, dumped, ended, greeted, read, unanswered
-from mcpspy.io.control.server import MAX_LINE
+from mcpspy.core.protocol.message import loads
+from mcpspy.core.rules.edit import to_json
+from mcpspy.errors import CannotStart, McpspyError
+from mcpspy.io.control.server import MAX_LINE, VERSION
+from mcpspy.io.control.socket import connect
+
+GREETING_TIMEOUT = 2.0
+"""Seconds to wait for the greeting. A suspended process never sends it."""
+
+RESPONSE_TIMEOUT = 10.0
+"""Seconds to wait for a response. A session does not wait for the peers to which a command sends a message."""
+
+
+class CommandRefused(McpspyError):  # noqa: N818 - an outcome, not an error.
+    """The session has refused a command. The text is the reason."""
+
+
+def dumped(value: Any) -> bytes:
+    return to_json(value) + b"\n"
+
+
+def accepted(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a response. Raise CommandRefused."""
+    if not answer.get("ok"):
+        raise CommandRefused(str(answer.get("error", "refused")))
+    return {key: value for key, value in answer.items() if key not in ("n", "ok")}
+
+
+def connected(path: str) -> socket.socket:
+    """Return a socket that is connected to a session. Raise CannotStart."""
+    try:
+        return connect(path, GREETING_TIMEOUT)
+    except FileNotFoundError:
+        raise CannotStart("the session has ended", "mcpspy send --list shows the live sessions") from None
+
+
+def greeted(line: bytes | None, path: str) -> dict[str, Any]:
+    """Return the greeting of a session. Raise CannotStart if it is missing or invalid."""
+    hello = {} if line is None else read(line)
+    if not isinstance(version := hello.get("mcpspy"), int):
+        raise CannotStart(f"{path}: no valid greeting from the session", "is its mcpspy suspended?")
+    if version > VERSION:
+        raise CannotStart("the session belongs to a newer mcpspy", "upgrade mcpspy and try again")
+    return hello
+
+
+def read(line: bytes) -> dict[str, Any]:
+    """Return a response or an event. Raise CannotStart if it is neither."""
+    message = loads(line)
+    if not isinstance(message, dict):
+        raise CannotStart("the peer is not an mcpspy session")
+    return message
+
+
+def unanswered() -> CannotStart:
+    return CannotStart(f"the session did not respond in {RESPONSE_TIMEOUT:g} s", "is its mcpspy suspended?")
+
+
+def ended(error: OSError | None) -> CannotStart:
+    return CannotStart(
+        "the session has ended" + (f": {error.strerror or error}" if error is not None else "")
+    )
 
 
 class ControlClient:
@@ -30,7 +90,7 @@ class ControlClient:
         self._events: deque[dict[str, Any]] = deque()
         self._socket = connected(path)
         try:
-            self.hello = greeted(self._line(time.monotonic() + protocol.GREETING_TIMEOUT), path)
+            self.hello = greeted(self._line(time.monotonic() + GREETING_TIMEOUT), path)
             if viewer is not None:
                 self.order("hello", viewer=viewer)
         except BaseException:
@@ -51,11 +111,11 @@ class ControlClient:
         """Send a command and return the response. Raise CommandRefused, or CannotStart if there is no response."""
         self._numbers += 1
         try:
-            self._socket.settimeout(protocol.RESPONSE_TIMEOUT)
+            self._socket.settimeout(RESPONSE_TIMEOUT)
             self._socket.sendall(dumped({"n": self._numbers, "order": order, **fields}))
         except OSError as error:
             raise ended(error) from None
-        deadline = time.monotonic() + protocol.RESPONSE_TIMEOUT
+        deadline = time.monotonic() + RESPONSE_TIMEOUT
         while True:
             line = self._line(deadline)
             if line is None:
@@ -129,7 +189,7 @@ class AsyncControlClient:
         line = b""
         try:
             with suppress(TimeoutError):
-                async with asyncio.timeout(protocol.GREETING_TIMEOUT):
+                async with asyncio.timeout(GREETING_TIMEOUT):
                     line = await reader.readline()
             client = cls(reader, writer, greeted(line or None, path))
         except BaseException:
@@ -152,7 +212,7 @@ class AsyncControlClient:
         self._writer.write(dumped({"n": self._numbers, "order": order, **fields}))
         number = self._numbers
         try:
-            async with asyncio.timeout(protocol.RESPONSE_TIMEOUT):
+            async with asyncio.timeout(RESPONSE_TIMEOUT):
                 return accepted(await answer)
         except TimeoutError:
             raise unanswered() from None

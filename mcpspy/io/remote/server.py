@@ -18,7 +18,7 @@ from typing import Any
 from mcpspy import __version__
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.control import discovery
-from mcpspy.io.control.protocol import connected
+from mcpspy.io.control.client import connected
 from mcpspy.io.control.socket import PORT, SOCKET, socket_folders
 from mcpspy.io.recording.writer import is_live
 from mcpspy.io.remote.frames import CHUNK, PROTOCOL, TAIL, checksum, encoded, read_frame

@@ -2,11 +2,13 @@
 
 The files are the queue: while the collector does not answer, nothing more is read, so memory is bounded and nothing is
 lost. A cursor moves after an acknowledgement, so telemetry is sent at least once, with ids that are always the same.
+The exporter in the background has a lock, and a folder in which proxies register sessions.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -20,10 +22,29 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.tail import follow_lines
-from mcpspy.io.telemetry.background import registered
+from mcpspy.io.recording.writer import try_lock
 from mcpspy.io.telemetry.cursors import Cursor, CursorFolder
 from mcpspy.io.telemetry.options import SIGNALS
 from mcpspy.io.telemetry.sender import BATCH, Attributes, Item, OtlpSender, Outcome, signal_of
+
+
+def lock_background(folder: Path) -> int | None:
+    """Return a descriptor that locks the exporter of this user; None if one is running. Raise OSError."""
+    (folder / "new").mkdir(mode=0o700, parents=True, exist_ok=True)
+    fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    if try_lock(fd):
+        os.ftruncate(fd, 0)
+        os.lseek(fd, 0, os.SEEK_SET)
+        os.write(fd, b"%d\n" % os.getpid())  # For the user; only the lock counts.
+        return fd
+    os.close(fd)
+    return None
+
+
+def registered(new: Path) -> list[Path]:
+    """Return the files that register sessions (`io.recording.background`)."""
+    return [each for each in sorted(new.glob("*")) if each.suffix != ".tmp"]
+
 
 QUEUED = 8
 """Batches that wait."""

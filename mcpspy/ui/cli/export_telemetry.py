@@ -107,7 +107,7 @@ def read_telemetry(args: argparse.Namespace) -> TelemetryOptions:
 def _follow_in_background(args: argparse.Namespace) -> int:
     """Be the exporter of this user, which follows the sessions that proxies register."""
     folder = Path(state_folder("telemetry"))
-    from mcpspy.io.telemetry.background import lock_background, registered
+    from mcpspy.io.telemetry.exporter import lock_background, registered
 
     log = partial(_log, folder / "log")
     while (lock := _written(lambda: lock_background(folder))) is not None:

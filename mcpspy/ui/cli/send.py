@@ -14,9 +14,8 @@ import orjson
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
-from mcpspy.io.control.client import ControlClient
+from mcpspy.io.control.client import CommandRefused, ControlClient, dumped
 from mcpspy.io.control.discovery import LiveSession, find, missing, sessions
-from mcpspy.io.control.protocol import CommandRefused, dumped
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.catalog import find as find_recording
 from mcpspy.io.recording.reader import Recording, RecordingState

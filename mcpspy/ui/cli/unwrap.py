@@ -6,7 +6,7 @@ import argparse
 
 from mcpspy.core.hostconfig.edit import EditResult, unwrapped
 from mcpspy.errors import UsageError
-from mcpspy.io.hosts.resolve import ConfigTarget
+from mcpspy.io.hosts.configuration import ConfigTarget
 from mcpspy.ui.cli.wrap import change, configure_selection
 
 EPILOG = """\

@@ -13,7 +13,7 @@ from pathlib import Path
 from mcpspy.core.recording.decode import Header
 from mcpspy.core.session.index_state import dump, restore
 from mcpspy.errors import McpspyError
-from mcpspy.io.recording import index_cache
+from mcpspy.io.recording import cache
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
 from mcpspy.io.recording.scan import LineBlock, LineReader, RecordingScan
 from mcpspy.io.recording.tail import RESTARTED, follow_lines
@@ -123,9 +123,9 @@ class SessionLoader:
     async def _begin(self) -> RecordingScan:
         """Return the position from which to read: after the lines that the cache has, if there is a valid one."""
         scan = RecordingScan(self.path)
-        if not self.uses_cache or self.size < index_cache.WORTH:
+        if not self.uses_cache or self.size < cache.WORTH:
             return scan
-        cached = await asyncio.to_thread(index_cache.load, self.path)
+        cached = await asyncio.to_thread(cache.load, self.path)
         if cached is None:
             return scan
         progress = cached.progress
@@ -147,14 +147,14 @@ class SessionLoader:
 
     def _save(self) -> None:
         """Keep the index in the cache if that saves time."""
-        if not self.uses_cache or self.torn or self.done - self._cached < index_cache.WORTH:
+        if not self.uses_cache or self.torn or self.done - self._cached < cache.WORTH:
             return
         index = self.model.index
         try:
             last = index.where(len(index) - 1).offset
             is_over = index.exit is not None
-            progress = index_cache.progress_of(self._parts, self._offset, last, self.done, is_over=is_over)
-            index_cache.save(self.path, progress, dump(index))
+            progress = cache.progress_of(self._parts, self._offset, last, self.done, is_over=is_over)
+            cache.save(self.path, progress, dump(index))
         except (
             OSError,
             McpspyError,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpspy.errors import CannotStart
-from mcpspy.io.control import protocol
+from mcpspy.io.control import client as module
 from mcpspy.io.control.client import ControlClient
 from mcpspy.io.control.discovery import LiveSession, find, missing, sessions
 from mcpspy.io.control.socket import ControlSocket
@@ -44,7 +44,7 @@ def test_the_live_sessions_are_listed_and_the_dead_ones_removed(
 def test_a_stopped_session_is_left_alone_and_left_out(
     silent: str, opened: ThreadedServer, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "GREETING_TIMEOUT", 0.05)
+    monkeypatch.setattr(module, "GREETING_TIMEOUT", 0.05)
     assert [path for path, _ in sessions()] == [opened.path]
     assert (runtime / "deadbeef.sock").exists()
     with pytest.raises(CannotStart, match="is its mcpspy suspended"):

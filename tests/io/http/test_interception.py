@@ -11,9 +11,8 @@ import pytest
 from aiohttp import web
 
 from mcpspy.core.intercept import interceptor as interceptor_module
-from mcpspy.io.control.client import AsyncControlClient
+from mcpspy.io.control.client import AsyncControlClient, CommandRefused
 from mcpspy.io.control.discovery import sessions
-from mcpspy.io.control.protocol import CommandRefused
 from mcpspy.io.http import interception as interception_module
 from mcpspy.io.intercept import interception as base_module
 from mcpspy.io.intercept.interception import is_message

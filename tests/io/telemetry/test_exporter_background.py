@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.io.recording import background
-from mcpspy.io.telemetry.background import lock_background, registered
+from mcpspy.io.telemetry.exporter import lock_background, registered
 
 
 def test_the_exporter_is_started_unless_one_holds_the_lock(

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.hosts import config_file
-from mcpspy.io.hosts.config_file import ConfigFile
+from mcpspy.io.hosts import configuration
+from mcpspy.io.hosts.configuration import ConfigFile
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
 
@@ -133,7 +133,7 @@ def refuse(*_: object, **__: object) -> None:
 
 def test_a_read_only_file_is_not_replaced(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = ConfigFile(path)
-    monkeypatch.setattr(config_file, "os", Refusing(access=lambda *_: False))
+    monkeypatch.setattr(configuration, "os", Refusing(access=lambda *_: False))
 
     with pytest.raises(
         CannotStart, match=r"read-only; nothing was changed \(use --force to replace it anyway\)"
@@ -169,7 +169,7 @@ def test_in_a_read_only_folder_nothing_is_replaced(path: Path, monkeypatch: pyte
 def test_a_failed_write_leaves_nothing_behind(path: Path, call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     file = ConfigFile(path)
     monkeypatch.setattr(file, "_back_up", lambda: path)
-    monkeypatch.setattr(config_file, "os", Refusing(**{call: refuse}))
+    monkeypatch.setattr(configuration, "os", Refusing(**{call: refuse}))
 
     with pytest.raises(CannotStart, match="Permission denied"):
         file.replace("ours")

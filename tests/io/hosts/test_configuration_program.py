@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.core.hostconfig import command_line as hostconfig_command_line
-from mcpspy.io.hosts.resolve import command_line, is_temporary, uvx
+from mcpspy.io.hosts.configuration import command_line, is_temporary, uvx
 
 
 def test_a_command_is_started_by_its_absolute_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

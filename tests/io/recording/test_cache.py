@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.io.recording import index_cache as module
-from mcpspy.io.recording.index_cache import LARGEST, PREFIX, SUFFIX, load, progress_of, save, sweep
+from mcpspy.io.recording import cache
+from mcpspy.io.recording.cache import LARGEST, PREFIX, SUFFIX, load, progress_of, save, sweep
 from mcpspy.io.recording.reader import delete, read_header_of, summarize
 from tests.io.files import EXIT, POSIX, frame, write
 
@@ -20,7 +20,7 @@ STATE: list[bytes | memoryview] = [b"head\n", memoryview(b"columns")]
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a recording with a cache."""
-    monkeypatch.setattr(module, "RECENT", -(10**18))
+    monkeypatch.setattr(cache, "RECENT", -(10**18))
     path = tmp_path / "a.jsonl"
     write(path, CALL, EXIT)
     keep(path)
@@ -133,7 +133,7 @@ def test_lines_that_were_appended_do_not_matter_unless_the_session_was_over(path
 def test_a_recording_that_has_just_changed_is_not_trusted_to_stay_the_same(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "RECENT", 10**18)
+    monkeypatch.setattr(cache, "RECENT", 10**18)
     keep(path)
     assert load(path) is None
     with path.open("ab") as file:
@@ -145,7 +145,7 @@ def test_a_final_index_of_a_recording_that_has_just_changed_is_not_written(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache_of(path).unlink()
-    monkeypatch.setattr(module, "RECENT", 10**18)
+    monkeypatch.setattr(cache, "RECENT", 10**18)
     keep(path, is_over=True)
     assert not cache_of(path).exists()
 
@@ -212,7 +212,7 @@ def test_the_oldest_caches_are_removed_and_those_without_a_recording(
     sweep(path.parent)
     names = {entry.name for entry in path.parent.iterdir() if entry.name.startswith(PREFIX)}
     assert names == {cache_of(path.with_name(f"{name}.jsonl")).name for name in ("a", "new", "old")}
-    monkeypatch.setattr(module, "LARGEST", 2 * size)
+    monkeypatch.setattr(cache, "LARGEST", 2 * size)
     sweep(path.parent)
     names = {entry.name for entry in path.parent.iterdir() if entry.name.startswith(PREFIX)}
     assert names == {cache_of(path.with_name(f"{name}.jsonl")).name for name in ("a", "new")}
@@ -220,6 +220,6 @@ def test_the_oldest_caches_are_removed_and_those_without_a_recording(
 
 def test_an_index_that_is_too_large_is_not_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache_of(path).unlink()
-    monkeypatch.setattr(module, "LARGEST", 5)
+    monkeypatch.setattr(cache, "LARGEST", 5)
     keep(path)
     assert not cache_of(path).exists()

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from mcpspy.errors import CannotStart
-from mcpspy.io.control import protocol
+from mcpspy.io.control import client as module
 from mcpspy.io.control.client import ControlClient
 
 
@@ -27,12 +27,12 @@ def test_a_socket_of_another_program_is_reported_in_one_line(
     session, other = socket.socketpair()
     other.sendall(hello)
     other.close()
-    monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
+    monkeypatch.setattr(module, "connect", lambda _path, _seconds: session)
     with pytest.raises(CannotStart, match=why):
         ControlClient("x.sock")
 
 
 def test_an_order_is_one_line_whatever_is_in_it() -> None:
-    line = protocol.dumped({"n": 3, "order": "request", "method": "x\ny", "params": {"n": 10**30}})
+    line = module.dumped({"n": 3, "order": "request", "method": "x\ny", "params": {"n": 10**30}})
     assert line.count(b"\n") == 1
     assert json.loads(line) == {"n": 3, "order": "request", "method": "x\ny", "params": {"n": 10**30}}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.io.hosts.resolve import find, other_files, target
+from mcpspy.io.hosts.configuration import find, other_files, target
 from mcpspy.io.hosts.table import HOSTS, Host
 from tests.core.hostconfig import configs
 
