@@ -52,9 +52,8 @@ from mcpspy.ui.agent.reports import StatsArguments, stats
 from mcpspy.ui.agent.sessions import SessionStore
 from mcpspy.ui.cli.main import main
 from mcpspy.ui.model.filter_items import ChangeItem, exchange_item
-from mcpspy.ui.model.merged_loader import MergedLoader
 from mcpspy.ui.model.row_filter import FilteredView, ViewOptions
-from mcpspy.ui.model.session_loader import SessionLoader
+from mcpspy.ui.model.session_loader import MergedLoader, SessionLoader
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.model.statistics import StatsModel
 from mcpspy.ui.model.timeline import TimelineModel

@@ -84,7 +84,7 @@ def _open(args: argparse.Namespace, reports: list[Callable[[str], None]]) -> int
     # Imported modules and a million rows are not garbage: each collection would scan all of them.
     gc.set_threshold(100_000, 50, 100)
     from mcpspy.ui.tui.app import McpspyApp
-    from mcpspy.ui.tui.ascii import needs_ascii
+    from mcpspy.ui.tui.theme import needs_ascii
 
     app = McpspyApp(
         args.dir,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mcpspy.ui.tui.intercept.validation import editable, problems, request_problems
+from mcpspy.ui.tui.intercept.assistance import editable, problems, request_problems
 from tests.ui.tui.intercept.conftest import call, result
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.ui.views import lazy
-from mcpspy.ui.views.lazy import Failed, LazyResults
+from mcpspy.ui.views import extension as module
+from mcpspy.ui.views.extension import Failed, LazyResults
 
 SECONDS = 20.0
 
@@ -61,7 +61,7 @@ def test_an_exception_is_a_result() -> None:
 def test_a_function_that_never_returns_is_not_called_again_and_others_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lazy, "LIMIT", 0.1)
+    monkeypatch.setattr(module, "LIMIT", 0.1)
     never = threading.Event()
     lazily = results()
 
@@ -75,7 +75,7 @@ def test_a_function_that_never_returns_is_not_called_again_and_others_are(
 
 
 def test_of_many_requests_the_first_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lazy, "WAITING", 2)
+    monkeypatch.setattr(module, "WAITING", 2)
     may_end, is_done = threading.Event(), threading.Event()
     order: list[str] = []
 
@@ -95,7 +95,7 @@ def test_of_many_requests_the_first_is_forgotten(monkeypatch: pytest.MonkeyPatch
 
 
 def test_results_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lazy, "KEPT", 2)
+    monkeypatch.setattr(module, "KEPT", 2)
     lazily = results()
     for number in range(9):
         assert lazily.get(number, lambda given: given, partial(int, number), SECONDS) == number

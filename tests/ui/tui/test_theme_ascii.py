@@ -13,7 +13,7 @@ from textual._border import BORDER_CHARS
 from textual.drivers.headless_driver import HeadlessDriver
 
 from mcpspy.ui.tui.app import McpspyApp
-from mcpspy.ui.tui.ascii import ascii_driver, ascii_only, needs_ascii
+from mcpspy.ui.tui.theme import ascii_driver, ascii_only, needs_ascii
 
 
 @given(st.text())

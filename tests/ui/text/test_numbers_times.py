@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.text.time_format import TimeFormat, bar, began, shown, width
+from mcpspy.ui.text.numbers import TimeFormat, latency_bar, start_time, time_text, time_width
 
 NOON = datetime.fromisoformat("2026-01-01T12:00:00.500")
 
@@ -18,7 +18,7 @@ NOON = datetime.fromisoformat("2026-01-01T12:00:00.500")
     [(TimeFormat.RELATIVE, "62.250"), (TimeFormat.ABSOLUTE, "12:01:02.750"), (TimeFormat.DELTA, "+2.250")],
 )
 def test_a_time_is_shown_in_the_chosen_format(way: TimeFormat, text: str) -> None:
-    assert shown(way, 62.25, 60.0, NOON) == text
+    assert time_text(way, 62.25, 60.0, NOON) == text
 
 
 def test_the_formats_cycle() -> None:
@@ -26,23 +26,23 @@ def test_the_formats_cycle() -> None:
 
 
 def test_without_a_start_time_the_time_is_relative() -> None:
-    assert began("yesterday") is None
-    assert shown(TimeFormat.ABSOLUTE, 1.5, 0.0, began("yesterday")) == "1.500"
+    assert start_time("yesterday") is None
+    assert time_text(TimeFormat.ABSOLUTE, 1.5, 0.0, start_time("yesterday")) == "1.500"
 
 
 @given(st.sampled_from(TimeFormat), st.floats(0, 1e6), st.floats(0, 1e6))
 def test_no_time_is_wider_than_its_column(way: TimeFormat, one: float, two: float) -> None:
     first, last = sorted((one, two))
-    assert len(shown(way, last, first, NOON)) <= width(way, last)
+    assert len(time_text(way, last, first, NOON)) <= time_width(way, last)
 
 
 @given(st.floats(1e-6, 1e5), st.floats(1e-6, 1e5))
 def test_a_longer_latency_never_has_a_shorter_bar(one: float, two: float) -> None:
     short, long = sorted((one, two))
-    assert bar(short) <= bar(long) or len(bar(short)) <= len(bar(long))
-    assert 1 <= len(bar(long)) <= 8
+    assert latency_bar(short) <= latency_bar(long) or len(latency_bar(short)) <= len(latency_bar(long))
+    assert 1 <= len(latency_bar(long)) <= 8
 
 
 def test_no_latency_has_no_bar() -> None:
-    assert (bar(None), bar(0.0)) == ("", "")
-    assert (bar(0.001), bar(1.0), bar(100.0)) == ("█▍", "█████▍", "████████")
+    assert (latency_bar(None), latency_bar(0.0)) == ("", "")
+    assert (latency_bar(0.001), latency_bar(1.0), latency_bar(100.0)) == ("█▍", "█████▍", "████████")

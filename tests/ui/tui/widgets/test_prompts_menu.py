@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.app import App
 
 from mcpspy.ui.tui.theme import COMPONENTS
-from mcpspy.ui.tui.widgets.menu import MenuOption, ToggleMenu
+from mcpspy.ui.tui.widgets.prompts import MenuOption, ToggleMenu
 
 
 class Alone(App[None]):

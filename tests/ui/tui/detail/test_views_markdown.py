@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.tui.detail.markdown import Markdown, styles
+from mcpspy.ui.tui.detail.views import Markdown, styles
 
 
 @pytest.mark.parametrize(
