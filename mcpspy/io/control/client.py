@@ -1,25 +1,29 @@
-"""The client side of the control protocol: commands, responses, their errors, and two clients.
+"""The client side of the control protocol: commands and their errors, two clients, live sessions.
 
-One client is blocking, one asynchronous. Both match responses to commands and queue events. Specification:
-docs/control.md.
+One client is blocking, one asynchronous. Both match responses to commands and queue events. Live sessions are found by
+id or by recording; the files of dead ones are removed. Specification: docs/control.md.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
 import socket
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from mcpspy.core.framing import LineFramer
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.rules.edit import to_json
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.control.server import MAX_LINE, VERSION
-from mcpspy.io.control.socket import connect
+from mcpspy.io.control.socket import PORT, SOCKET, check_private, connect, socket_folders
+from mcpspy.io.recording.reader import read_header_of
 
 GREETING_TIMEOUT = 2.0
 """Seconds to wait for the greeting. A suspended process never sends it."""
@@ -250,3 +254,87 @@ class AsyncControlClient:
         for pending in self._pending.values():
             if not pending.done():
                 pending.set_exception(ended(None))
+
+
+MOST_FOLDERS = 3
+"""Maximum number of other folders that an error names."""
+
+
+class LiveSession(NamedTuple):
+    """A live session and its greeting."""
+
+    path: str
+    """Path of the control socket."""
+    hello: dict[str, Any]
+
+    @property
+    def folder(self) -> str:
+        """Return the folder of its recording, or, if it records nothing, the folder it would record to."""
+        # An older mcpspy sends no folder.
+        return str(self.hello.get("folder") or os.path.dirname(self.hello.get("file") or ""))
+
+    def is_in(self, folder: str) -> bool:
+        return bool(self.folder) and os.path.realpath(self.folder) == os.path.realpath(folder)
+
+    def is_called(self, name: str) -> bool:
+        """Return True for `last`, its name, its id, or the beginning of its id."""
+        session = str(self.hello["session"])
+        return name in ("last", session, self.hello["name"]) or (len(name) >= 2 and session.startswith(name))
+
+
+def find_session(which: str | os.PathLike[str]) -> str:
+    """Return the control socket of a session, given its id or its recording. Raises UsageError or CannotStart."""
+    name = os.fspath(which)
+    is_file = os.sep in name or name.endswith(".jsonl")
+    session = read_header_of(Path(name)).id if is_file else name
+    for folder in socket_folders():
+        for ending in (SOCKET, PORT):
+            path = os.path.join(folder, session + ending)
+            if os.path.exists(path):
+                return path
+    raise CannotStart(f"{name}: not a live session", "mcpspy send --list shows the live sessions")
+
+
+def live_sessions() -> list[LiveSession]:
+    """Return the live sessions of this user, the newest last. Remove the files of dead ones."""
+    found = []
+    for path in _socket_files():
+        try:
+            with ControlClient(path) as client:
+                found.append(LiveSession(path, client.hello))
+        except (OSError, McpspyError):  # The session is dead, has just ended, or is suspended.
+            continue
+    return found
+
+
+def missing_session(
+    folder: str, found: Sequence[LiveSession], subject: str = "no live session"
+) -> CannotStart:
+    """Return the error for a folder without the session that was asked for, given those of other folders."""
+    message = f"{subject} in {folder}"
+    if not found:
+        return CannotStart(message, "start one with mcpspy run -- COMMAND")
+    others = list(dict.fromkeys(session.folder for session in found))
+    place = "another folder" if len(others) == 1 else f"{len(others)} other folders"
+    several = "session" if len(found) == 1 else "sessions"
+    more = " …" if len(others) > MOST_FOLDERS else ""
+    options = " or ".join(f"--dir {shlex.quote(other)}" for other in others[:MOST_FOLDERS])
+    return CannotStart(f"{message}; {len(found)} live {several} in {place}: use {options}{more}")
+
+
+def _socket_files() -> list[str]:
+    """Return the control sockets, the newest last, from folders to which only this user can write."""
+    found = []
+    for folder in socket_folders():
+        try:
+            check_private(folder)
+            entries = list(os.scandir(folder))
+        except (OSError, CannotStart):  # The folder does not exist, or is not private.
+            continue
+        for entry in entries:
+            if entry.name.endswith((SOCKET, PORT)):
+                try:
+                    found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
+                except OSError:  # The session has just ended.
+                    continue
+    return [path for _, path in sorted(found)]

@@ -22,7 +22,7 @@ from mcpspy.analysis.diff import (
     slower,
     unlisted,
 )
-from mcpspy.analysis.diff.options import LISTED, IgnoreSuggestion, ignore_suggestion
+from mcpspy.analysis.diff.model import LISTED, IgnoreSuggestion, ignore_suggestion
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError

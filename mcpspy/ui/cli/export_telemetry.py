@@ -22,7 +22,7 @@ from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.tail import new_sessions
 from mcpspy.io.settings import config_file, state_folder
-from mcpspy.io.telemetry.cursors import CursorFolder
+from mcpspy.io.telemetry.exporter import CursorFolder
 from mcpspy.io.telemetry.options import TelemetryOptions, read_options, read_settings
 from mcpspy.ui.cli.arguments import filled, read_headers_of, recordings
 

@@ -24,7 +24,6 @@ from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import query_of, recordings
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, read_unsafe_regex
 from mcpspy.ui.cli.workers import describe_workers, file_size, results
-from mcpspy.ui.lint_settings import LintSettings, self_test, user_rules
 from mcpspy.ui.report.lint import (
     MOST,
     TONES,
@@ -36,7 +35,14 @@ from mcpspy.ui.report.lint import (
     statistics_lines,
     verdict,
 )
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, LintScan
+from mcpspy.ui.report.lint_scan import (
+    RULES_BY_CODE,
+    LintedRecording,
+    LintScan,
+    LintSettings,
+    self_test,
+    user_rules,
+)
 from mcpspy.ui.text.terminal import Output, ProgressBar, warn_incomplete
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from mcpspy.analysis.diff import (
     DiffChange,
     SessionDiff,
 )
-from mcpspy.analysis.diff.options import IgnoreSuggestion
+from mcpspy.analysis.diff.model import IgnoreSuggestion
 from mcpspy.analysis.export.markdown import code_span, longest_run
 from mcpspy.analysis.rows import duration
 from mcpspy.core.sanitize import sanitize

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import structs
 
 from mcpspy.analysis.diff import ChangeKind, ComparedCase, DiffChange, DiffOptions, compare
-from mcpspy.analysis.diff.options import LatencyLimit
+from mcpspy.analysis.diff.model import LatencyLimit
 from mcpspy.analysis.explain import Cause, Diagnosis, EvidenceLine, LastGood
 from mcpspy.analysis.explain.diagnosis import SHOWN
 from mcpspy.analysis.explain.signs import QUOTE

@@ -27,11 +27,10 @@ from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary
 from mcpspy.io.recording.scan import RecordingScan
 from mcpspy.io.recording.session_counts import is_too_large
-from mcpspy.ui.lint_settings import LintSettings
 from mcpspy.ui.report import diff as diff_report
 from mcpspy.ui.report import stats as stats_report
 from mcpspy.ui.report import stats_context
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings
 from mcpspy.ui.report.listed_session import FAILED, ListedSession
 from mcpspy.ui.report.stats_table import counted_session
 

@@ -11,8 +11,7 @@ import pytest
 from aiohttp import web
 
 from mcpspy.core.intercept import interceptor as interceptor_module
-from mcpspy.io.control.client import AsyncControlClient, CommandRefused
-from mcpspy.io.control.discovery import sessions
+from mcpspy.io.control.client import AsyncControlClient, CommandRefused, live_sessions
 from mcpspy.io.http import interception as interception_module
 from mcpspy.io.intercept import interception as base_module
 from mcpspy.io.intercept.interception import is_message
@@ -35,7 +34,7 @@ BUG = "a bug in mcpspy: ZeroDivisionError: division by zero"
 
 @asynccontextmanager
 async def connected_viewer() -> AsyncIterator[AsyncControlClient]:
-    (found,) = await asyncio.to_thread(sessions)
+    (found,) = await asyncio.to_thread(live_sessions)
     viewer = await AsyncControlClient.open(found.path, "tui")
     try:
         yield viewer

@@ -16,7 +16,7 @@ from mcpspy.analysis.diff import (
     DiffChange,
     SessionDiff,
 )
-from mcpspy.analysis.diff.options import IgnoreSuggestion
+from mcpspy.analysis.diff.model import IgnoreSuggestion
 from mcpspy.ui.report.diff import document
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
-from mcpspy.analysis.diff.options import IgnoreSuggestion
+from mcpspy.analysis.diff.model import IgnoreSuggestion
 from mcpspy.ui.report.diff import MAX_REPORT, SHOWN_CHANGES, fence, markdown, span
 
 GITHUB = MarkdownIt("gfm-like", {"linkify": False, "html": True})

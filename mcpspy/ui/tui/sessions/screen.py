@@ -417,7 +417,7 @@ class SessionsScreen(Screen[None]):
 
 def _other_folders(folder: str) -> list[str]:
     """Return the folders of live sessions, without this one."""
-    from mcpspy.io.control.discovery import sessions
+    from mcpspy.io.control.client import live_sessions
 
-    others = (session.folder for session in sessions() if not session.is_in(folder))
+    others = (session.folder for session in live_sessions() if not session.is_in(folder))
     return list(dict.fromkeys(filter(None, others)))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.analysis.export import streamed
+from mcpspy.analysis.export import base
+from mcpspy.analysis.export.base import StreamedSession
 from mcpspy.analysis.export.exchange_lines import export_csv, export_jsonl
-from mcpspy.analysis.export.streamed import StreamedSession
 from mcpspy.core.recording.decode import Entry, Header, Note, read_entry
 from mcpspy.core.session.streaming import HEAVY
 from mcpspy.io.recording.reader import Recording
@@ -36,7 +36,7 @@ def streamed_session(
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
 def test_a_recording_has_the_same_lines_as_in_memory(path: Path, newest: int, size: int) -> None:
     header, entries = Recording(path).header, list(Recording(path))
-    with patch.multiple(streamed, NEWEST=newest, BYTES=size):
+    with patch.multiple(base, NEWEST=newest, BYTES=size):
         for export in (export_csv, export_jsonl):
             text = "".join(export([streamed_session(entries, header)]))
             assert text == "".join(export([recorded(path)]))
@@ -50,7 +50,7 @@ def test_any_entries_have_the_same_lines_as_in_memory(
     is_live: bool,
 ) -> None:
     entries = [read_entry(line_of(entry)) for entry in drawn]
-    with patch.multiple(streamed, NEWEST=window[0], BYTES=window[1]):
+    with patch.multiple(base, NEWEST=window[0], BYTES=window[1]):
         for export in (export_csv, export_jsonl):
             text = "".join(export([streamed_session(entries, is_live=is_live)]))
             assert text == "".join(export([session_of(*entries, is_over=not is_live)]))
@@ -59,7 +59,7 @@ def test_any_entries_have_the_same_lines_as_in_memory(
 def test_messages_that_have_left_the_window_are_not_kept() -> None:
     large = b'"content":"%b"' % (b"x" * HEAVY)
     entries = [each for n in range(99) for each in (call(n, n), result(n + 0.5, n, large))]
-    with patch.object(streamed, "NEWEST", 4):
+    with patch.object(base, "NEWEST", 4):
         seen = []
         for exchange in streamed_session(entries).exchanges():
             assert exchange.answer is not None
@@ -85,7 +85,7 @@ def test_a_live_recording_that_grows_between_the_passes_is_exported_as_it_was() 
 def test_an_exchange_that_ends_long_after_its_request_is_in_its_final_state() -> None:
     waiting = (call(0.2, n) for n in range(2, 9))
     entries: list[Entry] = [call(0.1, 1), *waiting, result(0.9, 1), note(1.0, "exit", code=0)]
-    with patch.object(streamed, "NEWEST", 2):
+    with patch.object(base, "NEWEST", 2):
         states = [str(exchange.state) for exchange in streamed_session(entries).exchanges()]
 
     assert states == ["ok", *["no answer"] * 7]
@@ -103,7 +103,7 @@ def test_progress_long_after_a_large_response_is_added_to_it() -> None:
         *(each for n in range(2, 9) for each in (call(n, n), result(n + 0.5, n))),
         server(9.0, progress),
     ]
-    with patch.object(streamed, "NEWEST", 2):
+    with patch.object(base, "NEWEST", 2):
         first = next(iter(streamed_session(entries).exchanges()))
 
     assert [each.at for each in first.progress] == [0.2, 9.0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from mitmproxy.tls import ClientHello
 
-from mcpspy.io.forward.addon import HostSet, fingerprint
+from mcpspy.io.forward.mitmproxy import HostSet, fingerprint
 
 
 @pytest.mark.parametrize(

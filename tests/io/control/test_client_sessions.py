@@ -8,8 +8,7 @@ import pytest
 
 from mcpspy.errors import CannotStart
 from mcpspy.io.control import client as module
-from mcpspy.io.control.client import ControlClient
-from mcpspy.io.control.discovery import LiveSession, find, missing, sessions
+from mcpspy.io.control.client import ControlClient, LiveSession, find_session, live_sessions, missing_session
 from mcpspy.io.control.socket import ControlSocket
 
 if TYPE_CHECKING:
@@ -23,12 +22,12 @@ def test_a_session_is_found_by_its_id_and_by_its_recording(opened: ThreadedServe
     recording.write_text(
         '{"mcpspy":1,"id":"0badcafe","started":"2026-11-21T08:00:00.000Z"}\n', encoding="utf-8"
     )
-    assert find("0badcafe") == find(recording) == find(str(recording)) == opened.path
+    assert find_session("0badcafe") == find_session(recording) == find_session(str(recording)) == opened.path
 
 
 def test_the_error_for_a_session_that_is_not_live_has_a_hint(runtime: Path) -> None:
     with pytest.raises(CannotStart, match="mcpspy send --list"):
-        find("0badcafe")
+        find_session("0badcafe")
 
 
 def test_the_live_sessions_are_listed_and_the_dead_ones_removed(
@@ -37,7 +36,7 @@ def test_the_live_sessions_are_listed_and_the_dead_ones_removed(
     dead = ControlSocket.open("deadbeef")
     dead.listening.close()
     (runtime / "notes.txt").touch()
-    assert [(path, hello["name"]) for path, hello in sessions()] == [(opened.path, "weather")]
+    assert [(path, hello["name"]) for path, hello in live_sessions()] == [(opened.path, "weather")]
     assert sorted(file.name for file in runtime.iterdir()) == ["0badcafe.sock", "notes.txt"]
 
 
@@ -45,7 +44,7 @@ def test_a_stopped_session_is_left_alone_and_left_out(
     silent: str, opened: ThreadedServer, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "GREETING_TIMEOUT", 0.05)
-    assert [path for path, _ in sessions()] == [opened.path]
+    assert [path for path, _ in live_sessions()] == [opened.path]
     assert (runtime / "deadbeef.sock").exists()
     with pytest.raises(CannotStart, match="is its mcpspy suspended"):
         ControlClient(silent)
@@ -55,7 +54,7 @@ def test_nothing_is_listed_from_a_folder_that_others_can_write_to(
     opened: ThreadedServer, runtime: Path
 ) -> None:
     runtime.chmod(0o777)
-    assert sessions() == []
+    assert live_sessions() == []
     runtime.chmod(0o700)
 
 
@@ -75,7 +74,7 @@ def test_sessions_of_other_folders_are_counted_and_their_folders_named(
     folders: list[str], message: str
 ) -> None:
     found = [LiveSession("x.sock", {"folder": folder}) for folder in folders]
-    assert str(missing("/a", found)) == message
+    assert str(missing_session("/a", found)) == message
 
 
 def test_a_session_belongs_to_the_folder_of_its_recording(tmp_path: Path) -> None:
