@@ -22,10 +22,10 @@ import mcpspy
 from mcpspy.analysis import rows
 from mcpspy.analysis.contract import Contract, check
 from mcpspy.analysis.explain import Explainer
+from mcpspy.analysis.export import FORMATS
 from mcpspy.analysis.export.base import RecordedSession
-from mcpspy.analysis.export.formats import FORMATS
-from mcpspy.analysis.export.otlp.live import SessionTelemetry
-from mcpspy.analysis.export.otlp.spans import KIND_CLIENT, SpanContext, SpanData
+from mcpspy.analysis.export.otlp import SessionTelemetry
+from mcpspy.analysis.export.otlp_spans import KIND_CLIENT, SpanContext, SpanData
 from mcpspy.analysis.lake.schema import TABLES, StoredRecording
 from mcpspy.analysis.lake.tables import SessionTables
 from mcpspy.analysis.lint import EntryPosition
@@ -52,9 +52,8 @@ from mcpspy.ui.agent.reports import StatsArguments, stats
 from mcpspy.ui.agent.sessions import SessionStore
 from mcpspy.ui.cli.main import main
 from mcpspy.ui.model.filter_items import ChangeItem, exchange_item
-from mcpspy.ui.model.merged_loader import MergedLoader
 from mcpspy.ui.model.row_filter import FilteredView, ViewOptions
-from mcpspy.ui.model.session_loader import SessionLoader
+from mcpspy.ui.model.session_loader import MergedLoader, SessionLoader
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.model.statistics import StatsModel
 from mcpspy.ui.model.timeline import TimelineModel

@@ -416,9 +416,9 @@ class Correlation(Peers, ABC, Generic[P]):
         if kind == "http":
             self._pairing.http(fields.get("http"), fields.get("status"), fields)
             return CorrelatedEntry(note, http=self.http_exchanges.begin(note))
-        elif kind == "http-end":
+        if kind == "http-end":
             return self._end_http(note)
-        elif note.is_end:
+        if note.is_end:
             self._running -= 1
             if self._running <= 0:
                 self.exit = note

@@ -18,7 +18,7 @@ from mcpspy.core.hostconfig.layout import ConfigSyntax
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.extras import install_command
-from mcpspy.io.hosts.resolve import ConfigTarget, command_line, find
+from mcpspy.io.hosts.configuration import ConfigTarget, command_line, find
 from mcpspy.io.hosts.table import HOSTS
 from mcpspy.ui.cli.arguments import listen_address, variable_of
 from mcpspy.ui.cli.options import FOLDER, Argument, Option, Repeated, Switch

@@ -256,8 +256,7 @@ class _SessionPrinter:
         self._printed = 0
         self._live: LiveLinter | None = None
         if args.lint:
-            from mcpspy.ui.lint_settings import LintSettings
-            from mcpspy.ui.report.lint_scan import LiveLinter
+            from mcpspy.ui.report.lint_scan import LintSettings, LiveLinter
 
             rules, _ = LintSettings().of(recording.header.name or recording.path.stem)
             self._live = LiveLinter(recording.header, rules)

@@ -170,7 +170,7 @@ class TextFormatter:
         self._print_finding(finding, f" ({about.method} at {about.time})")
 
     def _print_finding(self, finding: Finding, about: str = "") -> None:
-        from mcpspy.ui.report.lint_text import brief
+        from mcpspy.ui.report.lint import brief
 
         text, tone = brief(finding)
         self._output.line(f"{'':8}  {text}{about}", tone)

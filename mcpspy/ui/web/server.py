@@ -40,8 +40,8 @@ from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import RUN, RecordedRun, named_run
 from mcpspy.io.recording.session_counts import CountCache, is_too_large
-from mcpspy.ui.bug import keep_traceback, summary_of
 from mcpspy.ui.report.listed_session import ListedSession, read_sessions_filter
+from mcpspy.ui.text.terminal import keep_traceback, summary_of
 from mcpspy.ui.views.extension import Extension
 from mcpspy.ui.web import page, reports, runs
 from mcpspy.ui.web.access import HEADERS, LOGIN, Access

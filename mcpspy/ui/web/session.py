@@ -23,10 +23,9 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.ui.model.filter_items import RowItem
-from mcpspy.ui.model.merged_loader import MergedLoader
 from mcpspy.ui.model.notes import flow_steps, trust_differences, trust_note
 from mcpspy.ui.model.row_filter import FilteredView, SortOrder, ViewOptions
-from mcpspy.ui.model.session_loader import SessionLoader
+from mcpspy.ui.model.session_loader import MergedLoader, SessionLoader
 from mcpspy.ui.model.timeline import PARTS, TimelineModel
 from mcpspy.ui.views.content import PENDING, Piece
 from mcpspy.ui.views.extension import MAX_EXCHANGE, Extension

@@ -11,9 +11,7 @@ import pytest
 from aiohttp import web
 
 from mcpspy.core.intercept import interceptor as interceptor_module
-from mcpspy.io.control.client import AsyncControlClient
-from mcpspy.io.control.discovery import sessions
-from mcpspy.io.control.protocol import CommandRefused
+from mcpspy.io.control.client import AsyncControlClient, CommandRefused, live_sessions
 from mcpspy.io.intercept import executor
 from mcpspy.io.intercept import interception as base_module
 from mcpspy.io.intercept.interception import is_message
@@ -36,7 +34,7 @@ BUG = "a bug in mcpspy: ZeroDivisionError: division by zero"
 
 @asynccontextmanager
 async def connected_viewer() -> AsyncIterator[AsyncControlClient]:
-    (found,) = await asyncio.to_thread(sessions)
+    (found,) = await asyncio.to_thread(live_sessions)
     viewer = await AsyncControlClient.open(found.path, "tui")
     try:
         yield viewer
