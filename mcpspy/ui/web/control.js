@@ -5,7 +5,7 @@ const control = {
 
   /** Send an order; announce `done`, or why the session refuses it. */
   async order(fields, done) {
-    const response = await fetch(`/api/s/${encodeURIComponent(session.key)}/control`, { method: "POST", body: JSON.stringify(fields) });
+    const response = await fetch(`/api/${inSession("control")}`, { method: "POST", body: JSON.stringify(fields) });
     const answer = await response.json();
     announce(response.ok ? done : answer.error);
     return response.ok ? answer : null;
@@ -49,7 +49,7 @@ const control = {
 
   /** Show how a held message differs from the lockfile, if it does. */
   async compare({ ticket }, box) {
-    const found = await guard(() => fetchJson(`s/${encodeURIComponent(session.key)}/held/${ticket}`));
+    const found = await guard(() => fetchJson(inSession(`held/${ticket}`)));
     if (!found?.differences.length) return;
     box.replaceChildren(...visible(found.differences.join("\n"), true));
     box.hidden = false;
@@ -63,7 +63,7 @@ const control = {
   },
 
   async edit({ ticket, name }) {
-    const found = await guard(() => fetchJson(`s/${encodeURIComponent(session.key)}/held/${ticket}`));
+    const found = await guard(() => fetchJson(inSession(`held/${ticket}`)));
     if (found) openEditor(`Edit ${name}`, onLines(found.text), "Forward", (text) => this.order({ order: "edit", ticket, text }, "forwarded with the change"));
   },
 

@@ -1,14 +1,6 @@
 // The reports on a session or a run: statistics with charts, context cost, capabilities, lint findings, differences.
 // Each takes the JSON of `reports.py` and returns elements. Charts are SVG, drawn here.
 
-/** Return an SVG element; attributes are numbers and words of this page, never text of a peer. */
-function draw(name, attributes, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
-  element.append(...children);
-  return element;
-}
-
 function tile(name, value, tone = "") {
   return make(`div.tile${tone && `.${tone}`}`, {}, make("dt", {}, name), make("dd", {}, value));
 }
@@ -47,7 +39,7 @@ function statsView({ sessions }) {
   return sessions.length === 1 && !place.key.startsWith(RUN) ? sessionStats(sessions[0]) : runStats(sessions);
 }
 
-const summed = (sides) => Object.values(sides).reduce((all, side) => all + side, 0);
+const summed = (sides) => total(Object.values(sides));
 
 /** Return the number of errors that settle no request; a filter of requests finds none of them. */
 const straysOf = (stats) => (stats.filter ? 0 : stats.stray_errors);
@@ -83,7 +75,7 @@ function badCell(count) {
 /** Return a link to a session of the run that is shown. */
 function linkToSession(id, name) {
   const key = session.facts.sessions?.find((each) => each.key === id || each.name === name)?.key ?? id;
-  const link = make("a", { href: addressOf({ ...START, key }) }, ...visible(name));
+  const link = make("a", { href: source.addressOf({ ...START, key }) }, ...visible(name));
   link.dataset.key = key;
   return link;
 }
@@ -236,3 +228,15 @@ function diffView(found) {
   const summary = found.changes.length ? counts.join(", ") : `No differences in ${plural(found.compared, "step")}.`;
   return [make("h2", {}, ...visible(`${found.old} and ${found.new}`)), make("p.aside", {}, summary), ...changes];
 }
+
+const VIEWS = {
+  messages: { title: "Messages", key: "1", ofRuns: true },
+  stats: { title: "Statistics", key: "2", show: statsView, ofRuns: true },
+  capabilities: { title: "Capabilities", key: "3", show: capabilitiesView },
+  findings: { title: "Findings", key: "4", show: findingsView },
+  timeline: { title: "Timeline", key: "5", ofRuns: true },
+  context: { title: "Context cost", key: "6", show: contextView, ofRuns: true },
+  diff: { title: "Differences", show: diffView },
+};
+
+const RUN = "run:"; // The key of a run begins with it.

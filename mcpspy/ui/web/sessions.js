@@ -25,7 +25,7 @@ class LinkList {
     this.cursor = Math.max(items.findIndex((each) => each.key === key), 0);
     const head = make(`div.listed.heads.${this.kind}`, { ariaHidden: "true" }, ...this.heads.map((name) => make(`span.${name}`, {}, name)));
     const lines = items.map((each) => {
-      const line = make(`a.listed.${this.kind}`, { href: addressOf({ ...START, key: each.key }) }, ...this.line(each));
+      const line = make(`a.listed.${this.kind}`, { href: source.addressOf({ ...START, key: each.key }) }, ...this.line(each));
       line.dataset.key = each.key;
       line.classList.toggle("chosen", each.key === this.chosen);
       return line;

@@ -396,7 +396,7 @@ function valueTest(atom) {
 function itemOf(row) {
   const isNote = ["http", "stderr", "note"].includes(row.kind);
   const hasMethod = !isNote && !["malformed", "damaged"].includes(row.kind) && row.method !== "(response)";
-  const parsed = (body) => (body >= 0 ? literal(session.body(body)) : null);
+  const parsed = (body) => (body >= 0 ? literal(file.body(body)) : null);
   return {
     at: row.at,
     side: row.side,
@@ -418,19 +418,12 @@ function itemOf(row) {
     code: row.code,
     get text() {
       if (isNote && row.kind !== "stderr") return `${row.subject} ${row.status}`;
-      return row.answer >= 0 ? `${session.body(row.body)}\n${session.body(row.answer)}` : session.body(row.body);
+      return row.answer >= 0 ? `${file.body(row.body)}\n${file.body(row.answer)}` : file.body(row.body);
     },
     message(member) {
       if (isNote) return null;
       if (member !== "params") return parsed(row.kind === "request" ? row.answer : row.body);
-      return parsed(row.kind === "result" || row.kind === "error" ? (session.requestOf(row)?.body ?? -1) : row.body);
+      return parsed(row.kind === "result" || row.kind === "error" ? (file.requestOf(row)?.body ?? -1) : row.body);
     },
   };
-}
-
-/** Return the words of a filter that may occur in a message, to highlight them. */
-function wordsToMark(filter) {
-  const words = filter.match(/(?:[-!]?\w+:)?"[^"]*"|[^\s()]+/g) ?? [];
-  const plain = words.map((word) => word.replace(/^text:/, ""));
-  return wordsOf(plain.filter((word) => word.startsWith('"') || !/^[-!]|[:<>=]|^\/|^(and|or|not)$/i.test(word)).join(" "));
 }
