@@ -103,10 +103,17 @@ let tracksWait = 0;
 
 /** Load the timeline again, at most once per second: a live session has news more often. */
 function refreshTracks() {
-  tracksWait ||= setTimeout(() => {
+  if (tracksWait) return;
+  tracksWait = setTimeout(() => {
     tracksWait = 0;
     if (place.view === "timeline") tracks.refresh();
   }, 1000);
+}
+
+/** Show what depends on facts of the session that arrived after the row: the time of day, and the user's cells. */
+function refreshMessage(element, row) {
+  element.querySelector(".about").textContent = factsOf(row);
+  session.views(row, (found) => showViews(element, found));
 }
 
 /** Show the open row again: its request was answered meanwhile. */

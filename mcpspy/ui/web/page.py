@@ -18,8 +18,12 @@ SCRIPTS = ("sessions.js", "reports.js", "control.js", "server.js", "live.js")
 def page() -> tuple[str, str]:
     """Return the page, and its content security policy."""
     style = part("page.css") + part("web.css", __package__)
-    own = (part(name, __package__) for name in SCRIPTS)
-    script = bundle([*map(part, PARTS), *own, *map(part, PAGE)])
+    script = live_script()
     parts = re.findall(r"<!-- (\w+) -->\n([^!]*)(?=<!|\Z)", part("web.html", __package__))
     text = "".join(document(style, script, "mcpspy", **dict(parts)))
     return text, f"{policy_for(style, script)}; connect-src 'self'; frame-ancestors 'none'"
+
+
+def live_script() -> str:
+    own = (part(name, __package__) for name in SCRIPTS)
+    return bundle([*map(part, PARTS), *own, *map(part, PAGE)])

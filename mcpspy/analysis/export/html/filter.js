@@ -31,7 +31,7 @@ function tokensOf(text, tables) {
   const signs = { "-": "not", "!": "not", not: "not", "&": "and", "&&": "and", and: "and", "|": "or", "||": "or", or: "or", "(": "(", ")": ")" };
   let at = 0;
   const skip = () => (at = matchAt(/\s*/y, text, at).index + matchAt(/\s*/y, text, at)[0].length);
-  const valueOf = (field, name, op) => {
+  const valueAt = (field, name, op) => {
     if (text[at] !== '"') {
       const raw = matchAt(/[^\s()|]*/y, text, at)[0];
       at += raw.length;
@@ -59,13 +59,13 @@ function tokensOf(text, tables) {
     if (!root) return null;
     const begin = at + root[0].length;
     let end = begin;
-    for (let step; (step = matchAt(STEP, text, end)); ) end += step[0].length;
+    for (let step = matchAt(STEP, text, end); step; step = matchAt(STEP, text, end)) end += step[0].length;
     const after = matchAt(AFTER_PATH, text, end);
     if (!after) return ".[".includes(text[end] ?? " ") ? fail('bad step: use .name, ["any name"], [0], [-1] or []') : null;
     if (after[1] && (after[2].startsWith(":") || end === begin)) return null;
     const name = text.slice(at + root[0].length - root[1].length, end);
     const op = compared(after[2], end + after[0].length);
-    return needed(valueOf(".", name, op), name, op);
+    return needed(valueAt(".", name, op), name, op);
   };
   const fieldAt = () => {
     const found = matchAt(FIELD, text, at);
@@ -83,7 +83,7 @@ function tokensOf(text, tables) {
     if (isNumber) op = compared(sign, at + whole.length);
     else if (sign.startsWith(":")) [op, at] = [":", at + name.length + space.length + 1];
     else at += whole.length;
-    return (field === "text" && regexAt(at)) || needed(valueOf(field, name, op), name, op);
+    return (field === "text" && regexAt(at)) || needed(valueAt(field, name, op), name, op);
   };
   for (skip(); at < text.length; skip()) {
     const sign = matchAt(/[()!-]|\|\|?|&&?/y, text, at);
@@ -94,18 +94,18 @@ function tokensOf(text, tables) {
     }
     const order = matchAt(/[<>]=?/y, text, at);
     let atom;
-    if (text[at] === '"') atom = valueOf("", "", ":");
+    if (text[at] === '"') atom = valueAt("", "", ":");
     else if (text[at] === "/") atom = regexAt(at) ?? fail("unclosed regex: end it with /, or put a path in quotes");
     else if (order) {
       at += order[0].length;
       skip();
-      atom = needed(valueOf("<>", "", order[0]), "", order[0]);
+      atom = needed(valueAt("<>", "", order[0]), "", order[0]);
     } else {
       atom = pathAt() ?? fieldAt();
       const other = atom ? null : matchAt(OTHER_ROOT, text, at);
       if (other) fail(`unknown member ${other[1]}: a path begins with params, result or error. Put a word that contains : or = in quotes`);
       if (!atom && ":=".includes(text[at])) fail(`expected a field before '${text[at]}', without a blank between`);
-      atom ??= valueOf("", "", ":");
+      atom ??= valueAt("", "", ":");
       if (atom.field === "" && !atom.isQuoted && Object.hasOwn(signs, atom.value.toLowerCase())) atom = signs[atom.value.toLowerCase()];
     }
     tokens.push(atom);
@@ -121,7 +121,10 @@ function compileFilter(text, tables, end) {
   let depth = 0;
   const some = () => {
     const parts = [every()];
-    while (tokens[at] === "or") at++, parts.push(every());
+    while (tokens[at] === "or") {
+      at++;
+      parts.push(every());
+    }
     return parts.length > 1 ? (item) => parts.some((part) => part(item)) : parts[0];
   };
   const every = () => {
@@ -136,7 +139,7 @@ function compileFilter(text, tables, end) {
   };
   const one = () => {
     let isNegated = false;
-    while (tokens[at] === "not") at++, (isNegated = !isNegated);
+    for (; tokens[at] === "not"; at++) isNegated = !isNegated;
     const token = tokens[at++];
     let test;
     if (token === "(") {
@@ -334,7 +337,7 @@ function patternTest({ value, op }) {
   const banned = /\(\?(?:[=!]|<[=!]|>|P=|\(|#)|(?<!\\)(?:\\\\)*\\[1-9CQEG]|[*+?}]\+|\[\[:/.exec(value);
   if (banned) fail(`${banned[0]} is not supported in an exported page: use mcpspy show -q`);
   const [, flags = "", body] = /^(?:\(\?([ims]+)\))?(.*)$/su.exec(value);
-  const named = body.replaceAll("(?P<", "(?<").replace(/\\([sSzA])|\\x\{([0-9a-fA-F]+)\}/g, (all, letter, code) => (code ? `\\u{${code}}` : { s: "[\\t\\n\\f\\r ]", S: "[^\\t\\n\\f\\r ]", z: "(?![^])", A: "(?<![^])" }[letter]));
+  const named = body.replaceAll("(?P<", "(?<").replace(/\\([sSzA])|\\x\{([0-9a-fA-F]+)\}/g, (_all, letter, code) => (code ? `\\u{${code}}` : { s: "[\\t\\n\\f\\r ]", S: "[^\\t\\n\\f\\r ]", z: "(?![^])", A: "(?<![^])" }[letter]));
   let pattern;
   try {
     pattern = new RegExp(named.replace(/\\([pP])([A-Z])/g, "\\$1{$2}"), [...new Set(`u${op}${flags}`)].join(""));

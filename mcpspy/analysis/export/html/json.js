@@ -61,7 +61,7 @@ function partsOf(text, at) {
   const isObject = text[at] === "{";
   at = skipBlanks(text, at + 1);
   while (text[at] !== "}" && text[at] !== "]") {
-    let key = at;
+    const key = at;
     let keyEnd = at;
     if (isObject) {
       keyEnd = stringEnd(text, key);

@@ -21,12 +21,6 @@ function showMessage(element, row, words, close) {
   session.views(row, (found) => showViews(element, found));
 }
 
-/** Show what depends on facts of the session that arrived after the row: the time of day, and the user's cells. */
-function refreshMessage(element, row) {
-  element.querySelector(".about").textContent = factsOf(row);
-  session.views(row, (found) => showViews(element, found));
-}
-
 /** Show the user's cells, and the views of bodies, which may arrive later than the message. */
 function showViews(element, { cells, views }) {
   const named = session.facts.columns.map((name, i) => [name, cells[i]]).filter(([, cell]) => cell);

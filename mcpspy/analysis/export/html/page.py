@@ -47,7 +47,7 @@ POLICY = (
 
 def export(session: RecordedSession) -> Iterator[str]:
     """Yield the page in pieces: summary, bodies, rows, script."""
-    style, script = part("page.css"), bundle(map(part, SCRIPTS))
+    style, script = part("page.css"), exported_script()
     title = f"{sanitize(session.name) or 'session'} - {sanitize(session.header.started)}"
     meta = f'<meta http-equiv="Content-Security-Policy" content="{escape(policy_for(style, script))}">\n'
     before, after = document(style, script, title, about=target(session.header), meta=meta)
@@ -99,6 +99,10 @@ def _block(name: str, value: Any) -> str:
     """Return a value as JSON element; no text in it can end the element."""
     text = orjson.dumps(value).decode().replace("<", "\\u003c")
     return f'<script type="application/json" class="{name}">{text}</script>\n'
+
+
+def exported_script() -> str:
+    return bundle(map(part, SCRIPTS))
 
 
 def bundle(scripts: Iterable[str]) -> str:
