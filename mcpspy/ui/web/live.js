@@ -36,7 +36,9 @@ function renderLive() {
   byId("home").href = source.addressOf({ ...START, home: isList ? place.home : homeOf(key) });
   byId("find").hidden = isList ? place.home === "runs" : isReport && (view !== "stats" || isRun);
   byId("chips").hidden = isList || isReport;
-  byId("query").placeholder = isList ? "Filter: words, server:weather, errors>0, since:2h" : "Filter: tool:echo, is:error, >200ms, text:words";
+  byId("query").placeholder = isList
+    ? "Filter: words, server:weather, errors>0, since:2h"
+    : "Filter: tool:echo, is:error, >200ms, text:words";
   for (const tab of byId("tabs").children) {
     const { home, view: shown } = tab.dataset;
     tab.hidden = isList ? !home : Boolean(home) || (isRun && !VIEWS[shown].ofRuns) || (shown === "diff" && view !== "diff");
@@ -162,12 +164,21 @@ function askToken() {
       render();
     } else wrong.textContent = "The server does not accept it.";
   });
-  dialog.replaceChildren(make("h2", {}, "This browser is not signed in"), make("p", {}, "Paste the address that mcpspy web printed. Each start of mcpspy web has a new one."), form, wrong);
+  dialog.replaceChildren(
+    make("h2", {}, "This browser is not signed in"),
+    make("p", {}, "Paste the address that mcpspy web printed. Each start of mcpspy web has a new one."),
+    form,
+    wrong,
+  );
   dialog.showModal();
 }
 
 function setUpLive() {
-  for (const [home, title, key] of [["sessions", "Sessions", "1"], ["runs", "Runs", "2"]]) addTab(title, key, { home }, () => go({ home }));
+  for (const [home, title, key] of [
+    ["sessions", "Sessions", "1"],
+    ["runs", "Runs", "2"],
+  ])
+    addTab(title, key, { home }, () => go({ home }));
   byId("home").addEventListener("click", (event) => {
     if (!isPlain(event)) return;
     event.preventDefault();

@@ -99,7 +99,12 @@ class RemoteRows {
     let rows = this.chunks.get(number)?.rows ?? [];
     try {
       const answer = await fetchJson(inSession("rows", this.key), { ...this.parameters, first: number * CHUNK, count: CHUNK });
-      rows = answer.rows.map((row, i) => ({ ...rowOf(row, session.facts.lasted), cells: answer.cells[i], place: number * CHUNK + i, source: this }));
+      rows = answer.rows.map((row, i) => ({
+        ...rowOf(row, session.facts.lasted),
+        cells: answer.cells[i],
+        place: number * CHUNK + i,
+        source: this,
+      }));
       Object.assign(this, { length: answer.total, unfiltered: answer.unfiltered });
       this.keep(number, rows, version);
       this.loaded(this, answer);
@@ -123,7 +128,16 @@ class RemoteRows {
 const inSession = (path, key = place.key) => `s/${encodeURIComponent(key)}/${path}`;
 
 /** Return the members of a request of the timeline by their names. */
-const barOf = ([number, begin, end, track, tone, method, subject, status]) => ({ number, begin, end, track, tone, method, subject, status });
+const barOf = ([number, begin, end, track, tone, method, subject, status]) => ({
+  number,
+  begin,
+  end,
+  track,
+  tone,
+  method,
+  subject,
+  status,
+});
 
 const source = {
   hasStrip: false,
@@ -151,7 +165,12 @@ const source = {
     const found = await guard(() => fetchJson(inSession(`rows/${number}`)));
     const row = (members) => (members ? rowOf(members, session.facts.lasted) : undefined);
     const related = found && Object.fromEntries(Object.entries(found.related).map(([name, members]) => [name, row(members)]));
-    return found && { row: row(found.row), open: { bodies: found.bodies, along: found.along.map(row), carriers: found.carriers.map(row), related } };
+    return (
+      found && {
+        row: row(found.row),
+        open: { bodies: found.bodies, along: found.along.map(row), carriers: found.carriers.map(row), related },
+      }
+    );
   },
   async timeline(parts) {
     const [begin, end] = spanOf() ?? [];
@@ -186,7 +205,11 @@ const source = {
   keys: [
     ["i", "hold the messages that match the filter, or stop (--allow-control)", () => control.toggle()],
     ["r", "send the open request again, with changes (--allow-control)", () => control.resend()],
-    ["d", "compare: press d on one session or request, then on another", () => (place.key === null ? source.list().choose?.() : compareRow())],
+    [
+      "d",
+      "compare: press d on one session or request, then on another",
+      () => (place.key === null ? source.list().choose?.() : compareRow()),
+    ],
     ["1", "messages, or the list of sessions", () => show("messages", "sessions")],
     ["2", "statistics, or the list of runs", () => show("stats", "runs")],
     ["3", "capabilities", () => show("capabilities")],

@@ -11,7 +11,15 @@ const QUOTED = /"((?:[^"\\]|\\.)*)"/sy;
 const PATTERN = /\/((?:[^/\\]|\\.|\/(?!i?(?:[\s)|]|$)))+)\/(i?)(?=[\s)|]|$)/sy;
 const NUMBER = /^(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([^\W\d_]*|[µμ]s)$/;
 const JSON_NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
-const COMPARE = { ">": (a, b) => a > b, ">=": (a, b) => a >= b, "<": (a, b) => a < b, "<=": (a, b) => a <= b, "=": (a, b) => a === b, ":": (a, b) => a === b, "!=": (a, b) => a === b };
+const COMPARE = {
+  ">": (a, b) => a > b,
+  ">=": (a, b) => a >= b,
+  "<": (a, b) => a < b,
+  "<=": (a, b) => a <= b,
+  "=": (a, b) => a === b,
+  ":": (a, b) => a === b,
+  "!=": (a, b) => a === b,
+};
 const DEEPEST = 50; // Levels of parentheses.
 
 class FilterError extends Error {}
@@ -28,7 +36,19 @@ function matchAt(pattern, text, at) {
 /** Return the tokens of a filter: operators as text, conditions as objects with `field`, `name`, `op`, `value`, `raw`. */
 function tokensOf(text, tables) {
   const tokens = [];
-  const signs = { "-": "not", "!": "not", not: "not", "&": "and", "&&": "and", and: "and", "|": "or", "||": "or", or: "or", "(": "(", ")": ")" };
+  const signs = {
+    "-": "not",
+    "!": "not",
+    not: "not",
+    "&": "and",
+    "&&": "and",
+    and: "and",
+    "|": "or",
+    "||": "or",
+    or: "or",
+    "(": "(",
+    ")": ")",
+  };
   let at = 0;
   const skip = () => (at = matchAt(/\s*/y, text, at).index + matchAt(/\s*/y, text, at)[0].length);
   const valueAt = (field, name, op) => {
@@ -75,7 +95,9 @@ function tokensOf(text, tables) {
     const field = Object.hasOwn(tables.fields, name.toLowerCase()) ? tables.fields[name.toLowerCase()] : undefined;
     if (field === undefined) {
       if (space) return null;
-      fail(`unknown field ${name}: the fields are ${[...new Set(Object.values(tables.fields))].join(", ")}. Put a word that contains ${sign} in quotes`);
+      fail(
+        `unknown field ${name}: the fields are ${[...new Set(Object.values(tables.fields))].join(", ")}. Put a word that contains ${sign} in quotes`,
+      );
     }
     const isNumber = tables.numbers.includes(field);
     if (space && (!isNumber || sign.startsWith(":"))) return null;
@@ -152,7 +174,10 @@ function compileFilter(text, tables, end) {
     } else if (typeof token === "object") {
       test = conditionOf(token, tables, end);
       if (token.op === "!=") isNegated = !isNegated;
-    } else fail(token === ")" ? "unmatched )" : token ? `expected a condition before '${token}'` : `expected a condition after '${tokens[at - 2]}'`);
+    } else
+      fail(
+        token === ")" ? "unmatched )" : token ? `expected a condition before '${token}'` : `expected a condition after '${tokens[at - 2]}'`,
+      );
     const { reads } = test;
     return isNegated ? Object.assign((item) => !test(item), { reads }) : test;
   };
@@ -174,7 +199,13 @@ function textTest(atom) {
   noOrder(atom);
   const wanted = value.toLowerCase();
   if (isQuoted || !/[*?]/.test(wanted)) return (text) => text.toLowerCase().includes(wanted);
-  const glob = new RegExp(`^${wanted.replace(/[\\^$.+()[\]{}|/]/g, "\\$&").replace(/\*+/g, ".*").replaceAll("?", ".")}$`, "su");
+  const glob = new RegExp(
+    `^${wanted
+      .replace(/[\\^$.+()[\]{}|/]/g, "\\$&")
+      .replace(/\*+/g, ".*")
+      .replaceAll("?", ".")}$`,
+    "su",
+  );
   return (text) => text !== "" && (text.toLowerCase().includes(wanted) || glob.test(text.toLowerCase()));
 }
 
@@ -207,7 +238,9 @@ function conditionOf(atom, tables, end) {
       return idTest(atom, isAnswer);
     case "dir": {
       noOrder(atom);
-      const side = Object.keys(tables.sides).find((each) => tables.sides[each].includes(value.toLowerCase())) ?? unknown(atom, "sender", ["client", "server", "c2s", "s2c", "->", "<-"]);
+      const side =
+        Object.keys(tables.sides).find((each) => tables.sides[each].includes(value.toLowerCase())) ??
+        unknown(atom, "sender", ["client", "server", "c2s", "s2c", "->", "<-"]);
       return (item) => item.side === side;
     }
     case "kind":
@@ -225,7 +258,10 @@ function conditionOf(atom, tables, end) {
     case "text": {
       if (op !== ":") fail(`${name} needs a colon: write ${name}:${raw}`);
       const lower = value.toLowerCase();
-      const forms = new Set([lower, ...[lower, value].flatMap((each) => [JSON.stringify(each).slice(1, -1), escaped(each)]).map((each) => each.toLowerCase())]);
+      const forms = new Set([
+        lower,
+        ...[lower, value].flatMap((each) => [JSON.stringify(each).slice(1, -1), escaped(each)]).map((each) => each.toLowerCase()),
+      ]);
       return reading((item) => [...forms].some((form) => item.text.toLowerCase().includes(form)));
     }
     case "since":
@@ -250,7 +286,9 @@ function amountOf(atom, what = "a number") {
 }
 
 function factorOf(atom, unit, units) {
-  return Object.hasOwn(units, unit) ? units[unit] : fail(unit ? `${atom.name || atom.op} does not take the unit "${unit}"` : `${atom.value} needs a unit`);
+  return Object.hasOwn(units, unit)
+    ? units[unit]
+    : fail(unit ? `${atom.name || atom.op} does not take the unit "${unit}"` : `${atom.value} needs a unit`);
 }
 
 function numberTest(atom, { times, sizes }) {
@@ -285,7 +323,8 @@ function idTest(atom, isAnswer) {
   const string = JSON.stringify(value);
   if (isQuoted) return (item) => item.id === string;
   if (JSON_NUMBER.test(value)) {
-    const same = (id) => id === value || (JSON_NUMBER.test(id) && Number(id) === Number(value) && !(/^-?\d+$/.test(id) && /^-?\d+$/.test(value)));
+    const same = (id) =>
+      id === value || (JSON_NUMBER.test(id) && Number(id) === Number(value) && !(/^-?\d+$/.test(id) && /^-?\d+$/.test(value)));
     return (item) => same(item.id) || (!isExact && item.id === string);
   }
   const isLiteral = ["null", "true", "false"].includes(value);
@@ -320,7 +359,12 @@ function isTest(atom, tables) {
   const isSlow = (item) => item.latency !== null && item.latency > tables.slow;
   if (value === "slow") return isSlow;
   if (value === "problem") {
-    return (item) => tables.statuses.error.includes(item.status) || tables.statuses.noanswer.includes(item.status) || item.hasIssue || isSlow(item) || item.isFailedEvent;
+    return (item) =>
+      tables.statuses.error.includes(item.status) ||
+      tables.statuses.noanswer.includes(item.status) ||
+      item.hasIssue ||
+      isSlow(item) ||
+      item.isFailedEvent;
   }
   if (value === "issue" || value === "odd") return (item) => item.hasIssue;
   if (value === "finding") fail("findings are available only in mcpspy tui and mcpspy show --lint");
@@ -337,7 +381,11 @@ function patternTest({ value, op }) {
   const banned = /\(\?(?:[=!]|<[=!]|>|P=|\(|#)|(?<!\\)(?:\\\\)*\\[1-9CQEG]|[*+?}]\+|\[\[:/.exec(value);
   if (banned) fail(`${banned[0]} is not supported in an exported page: use mcpspy show -q`);
   const [, flags = "", body] = /^(?:\(\?([ims]+)\))?(.*)$/su.exec(value);
-  const named = body.replaceAll("(?P<", "(?<").replace(/\\([sSzA])|\\x\{([0-9a-fA-F]+)\}/g, (_all, letter, code) => (code ? `\\u{${code}}` : { s: "[\\t\\n\\f\\r ]", S: "[^\\t\\n\\f\\r ]", z: "(?![^])", A: "(?<![^])" }[letter]));
+  const named = body
+    .replaceAll("(?P<", "(?<")
+    .replace(/\\([sSzA])|\\x\{([0-9a-fA-F]+)\}/g, (_all, letter, code) =>
+      code ? `\\u{${code}}` : { s: "[\\t\\n\\f\\r ]", S: "[^\\t\\n\\f\\r ]", z: "(?![^])", A: "(?<![^])" }[letter],
+    );
   let pattern;
   try {
     pattern = new RegExp(named.replace(/\\([pP])([A-Z])/g, "\\$1{$2}"), [...new Set(`u${op}${flags}`)].join(""));
@@ -350,7 +398,9 @@ function patternTest({ value, op }) {
 /** Test the values at a path into the message itself. */
 function pathTest(atom) {
   const root = /^[a-z]+/.exec(atom.name)[0];
-  const steps = [...atom.name.slice(root.length).matchAll(new RegExp(STEP.source, "gsu"))].map(([, plain, quoted, index]) => (quoted !== undefined ? quoted.replace(/\\(["\\])/g, "$1") : (plain ?? (index ? Number(index) : null))));
+  const steps = [...atom.name.slice(root.length).matchAll(new RegExp(STEP.source, "gsu"))].map(([, plain, quoted, index]) =>
+    quoted !== undefined ? quoted.replace(/\\(["\\])/g, "$1") : (plain ?? (index ? Number(index) : null)),
+  );
   const matches = valueTest(atom);
   const step = (value, name) => {
     if (value === null || typeof value !== "object") return [];

@@ -121,9 +121,7 @@ function container(plan, named, at, end, depth, comma) {
     parts ??= partsOf(text, at);
     if (isOpen && !inner.firstChild) fill(plan, inner, parts, depth + 1);
     const count = parts.length / 4;
-    summary.textContent = isOpen
-      ? ""
-      : ` … ${plural(count, opening === "{" ? "member" : "item")}, ${size(end - at)} ${closing}${comma}`;
+    summary.textContent = isOpen ? "" : ` … ${plural(count, opening === "{" ? "member" : "item")}, ${size(end - at)} ${closing}${comma}`;
     inner.hidden = last.hidden = !isOpen;
     fold.setAttribute("aria-expanded", String(isOpen));
   };

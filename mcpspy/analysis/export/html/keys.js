@@ -90,9 +90,17 @@ function setUp() {
   setUpTheme(() => {});
   source.setUp();
   for (const [name, , tone, count] of source.chips) {
-    const chip = make(`button.chip.${tone}`, { type: "button", "aria-pressed": "false" }, make("i.dot"), name, ...(count ? [" ", make("b", {}, count.toLocaleString("en"))] : []));
+    const chip = make(
+      `button.chip.${tone}`,
+      { type: "button", "aria-pressed": "false" },
+      make("i.dot"),
+      name,
+      ...(count ? [" ", make("b", {}, count.toLocaleString("en"))] : []),
+    );
     chip.dataset.name = name;
-    chip.addEventListener("click", () => go({ show: place.show.includes(name) ? place.show.filter((each) => each !== name) : [...place.show, name] }, true));
+    chip.addEventListener("click", () =>
+      go({ show: place.show.includes(name) ? place.show.filter((each) => each !== name) : [...place.show, name] }, true),
+    );
     byId("chips").append(chip);
   }
   for (const [view, { title, key }] of Object.entries(source.tabs)) addTab(title, key, { view }, () => show(view));

@@ -48,13 +48,15 @@ class Listing {
     new ResizeObserver(() => this.measure()).observe(element);
     this.heads = new Map();
     this.own = 0; // The user's columns (docs/scripting.md), after the others.
-    byId("columns").append(...COLUMNS.map(([name, words, order]) => {
-      if (!sorts(order)) return make(`span.${name}`, {}, words);
-      const head = make(`button.${name}`, { type: "button", title: `Sort by ${words}` }, words);
-      head.addEventListener("click", () => sorted(order));
-      this.heads.set(order, head);
-      return head;
-    }));
+    byId("columns").append(
+      ...COLUMNS.map(([name, words, order]) => {
+        if (!sorts(order)) return make(`span.${name}`, {}, words);
+        const head = make(`button.${name}`, { type: "button", title: `Sort by ${words}` }, words);
+        head.addEventListener("click", () => sorted(order));
+        this.heads.set(order, head);
+        return head;
+      }),
+    );
   }
 
   /** Add the user's columns, whose cells are those of a row. */

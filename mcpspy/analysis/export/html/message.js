@@ -34,7 +34,8 @@ function showViews(element, { cells, views }) {
 function keepFocus(element, replace) {
   const label = element.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
   replace();
-  if (label && !element.contains(document.activeElement)) [...element.querySelectorAll("[aria-label]")].find((each) => each.ariaLabel === label)?.focus({ preventScroll: true });
+  if (label && !element.contains(document.activeElement))
+    [...element.querySelectorAll("[aria-label]")].find((each) => each.ariaLabel === label)?.focus({ preventScroll: true });
 }
 
 /** Return a view: a line with the place of the content, and the lines of the view. */

@@ -128,7 +128,14 @@ function timelineOf(shown, span, parts) {
     begin,
     end,
     whole,
-    tracks: [countParts(requests.filter((row) => matching.has(row)), begin, end, parts)],
+    tracks: [
+      countParts(
+        requests.filter((row) => matching.has(row)),
+        begin,
+        end,
+        parts,
+      ),
+    ],
     bars: requests.length <= BARS ? requests.map(bar) : null,
     ticks: ticksOf(others, begin, end, parts),
   };
@@ -157,7 +164,9 @@ function setUpPaper() {
 /** Return the chips that find something, each with its number of rows; *slow* is as slow as this session has it. */
 function countedChips() {
   const slow = SLOW.find((least) => file.rows.some((row) => row.latency >= least)) ?? SLOW[0];
-  const chips = CHIPS.map(([name, text, tone]) => (name === "slow" ? [`slow ≥ ${duration(slow).replace(/\.0+ /, " ")}`, `latency>=${slow}s`, tone, 0] : [name, text, tone, 0]));
+  const chips = CHIPS.map(([name, text, tone]) =>
+    name === "slow" ? [`slow ≥ ${duration(slow).replace(/\.0+ /, " ")}`, `latency>=${slow}s`, tone, 0] : [name, text, tone, 0],
+  );
   const tests = chips.map(([, text]) => compileFilter(text, file.tables, file.facts.lasted));
   for (const row of file.rows) {
     const item = itemOf(row);
@@ -179,7 +188,11 @@ const source = {
   nothing: "Nothing was recorded.",
   has: () => true,
   help: () => [
-    make("p", {}, "Click a bar of the timeline to open it; drag over the timeline to select a time range. Several chips show the rows that match any of them."),
+    make(
+      "p",
+      {},
+      "Click a bar of the timeline to open it; drag over the timeline to select a time range. Several chips show the rows that match any of them.",
+    ),
     make("p.aside", {}, `Created by mcpspy ${file.version}. The page is self-contained and makes no network requests.`),
   ],
   addressOf(at) {
@@ -218,7 +231,9 @@ const source = {
   views: (row, shows) => shows({ cells: row.cells ?? [], views: file.views }),
   warnings({ all }) {
     const left = all - file.rows.length - file.rows.filter((row) => row.answer >= 0).length;
-    return left > 0 ? [`Exported with a filter: this page omits ${left.toLocaleString("en")} of ${plural(all, "line")} of the session.`] : [];
+    return left > 0
+      ? [`Exported with a filter: this page omits ${left.toLocaleString("en")} of ${plural(all, "line")} of the session.`]
+      : [];
   },
   setUp() {
     showFacts({ ...file.facts, ...file.facts.counts });

@@ -64,7 +64,10 @@ function render(before = null) {
   if (before === null || before.key !== key || before.home !== place.home) begin();
   if (source.render(before)) return;
   if (number === null) conceal();
-  const isSame = before !== null && ["key", "q", "order", "view", "span"].every((name) => before[name] === place[name]) && before.show.join() === place.show.join();
+  const isSame =
+    before !== null &&
+    ["key", "q", "order", "view", "span"].every((name) => before[name] === place[name]) &&
+    before.show.join() === place.show.join();
   if ((view === "messages" || source.hasStrip) && (!isSame || rows === null)) filter();
   if (view === "timeline") tracks.refresh();
   else if (number !== null && number !== openRow?.number) return openNumber(number, before === null || before.key !== key);
@@ -98,7 +101,8 @@ async function loaded(from, answer) {
     listing.range = range;
     listing.measure();
   }
-  if (session.facts.state === "live" && isAtEnd && place.order === "time" && (listing.cursor < 0 || listing.cursor === rows.end)) box.scrollTop = box.scrollHeight;
+  if (session.facts.state === "live" && isAtEnd && place.order === "time" && (listing.cursor < 0 || listing.cursor === rows.end))
+    box.scrollTop = box.scrollHeight;
   rows.end = rows.length - 1;
   if (source.hasStrip) tracks.refresh();
   if (place.order !== "time" && !place.order.startsWith(answer.order)) {
@@ -110,9 +114,13 @@ async function loaded(from, answer) {
   query.setAttribute("aria-invalid", "false");
   byId("found").classList.remove("bad");
   const isFiltered = queryText() !== "" || (source.hasStrip && place.span !== "");
-  byId("found").textContent = isFiltered ? `${rows.length.toLocaleString("en")} of ${plural(rows.unfiltered, "row")}${answer.behind ? " …" : ""}` : plural(rows.length, "row");
+  byId("found").textContent = isFiltered
+    ? `${rows.length.toLocaleString("en")} of ${plural(rows.unfiltered, "row")}${answer.behind ? " …" : ""}`
+    : plural(rows.length, "row");
   byId("nothing").hidden = rows.length > 0;
-  byId("nothing").textContent = isFiltered ? "No matching rows. Words look at methods and subjects; text:WORD looks into the messages. Press Esc in the filter to clear it." : source.nothing;
+  byId("nothing").textContent = isFiltered
+    ? "No matching rows. Words look at methods and subjects; text:WORD looks into the messages. Press Esc in the filter to clear it."
+    : source.nothing;
   if (rows.wanted) {
     const number = rows.wanted;
     rows.wanted = null;
@@ -141,10 +149,26 @@ function showFacts(facts) {
   ending.className = `badge ${facts.endingTone}`;
   ending.textContent = facts.ending || facts.state || "no end recorded";
   if (!facts.ending && !facts.state) ending.title = "The session was still running, or mcpspy stopped before the server.";
-  const words = facts.requests === undefined ? plural(facts.messages, "message") : `${plural(facts.messages, "message")}, ${plural(facts.requests, "request")}`;
-  const contents = countedWords(words, [[facts.errors, "failed"], [facts.unanswered, "unanswered"], [facts.pending, "pending"], [facts.issues, "protocol issues"], [facts.injected, "injected"]]);
-  fillFacts(facts, contents, [["context", facts.context], ["directory", facts.cwd], facts.sessions ? ["sessions", source.linksTo(facts.sessions)] : ["session", facts.id]]);
-  const warnings = [...source.warnings(facts), facts.redacted !== true && "Recorded without redaction: this page contains the secrets that were sent."].filter(Boolean);
+  const words =
+    facts.requests === undefined
+      ? plural(facts.messages, "message")
+      : `${plural(facts.messages, "message")}, ${plural(facts.requests, "request")}`;
+  const contents = countedWords(words, [
+    [facts.errors, "failed"],
+    [facts.unanswered, "unanswered"],
+    [facts.pending, "pending"],
+    [facts.issues, "protocol issues"],
+    [facts.injected, "injected"],
+  ]);
+  fillFacts(facts, contents, [
+    ["context", facts.context],
+    ["directory", facts.cwd],
+    facts.sessions ? ["sessions", source.linksTo(facts.sessions)] : ["session", facts.id],
+  ]);
+  const warnings = [
+    ...source.warnings(facts),
+    facts.redacted !== true && "Recorded without redaction: this page contains the secrets that were sent.",
+  ].filter(Boolean);
   byId("warning").textContent = warnings.join(" ");
   byId("warning").hidden = !warnings.length;
 }

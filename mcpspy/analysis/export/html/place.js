@@ -12,7 +12,19 @@ const CHIPS = [
 ];
 
 /** The place with nothing chosen: its members and their values when the address does not name them. */
-const START = { home: "sessions", key: null, number: null, q: "", show: [], view: "messages", order: "time", other: "", old: "", now: "", span: "" };
+const START = {
+  home: "sessions",
+  key: null,
+  number: null,
+  q: "",
+  show: [],
+  view: "messages",
+  order: "time",
+  other: "",
+  old: "",
+  now: "",
+  span: "",
+};
 
 const NAMED = { q: "q", view: "view", order: "order", other: "with", old: "old", now: "new", span: "t" }; // Member → parameter.
 

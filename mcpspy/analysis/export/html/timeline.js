@@ -21,7 +21,10 @@ function draw(name, attributes, ...children) {
 /** The numbers of errors and of unanswered requests, each after a separator. */
 function wrong(failed, unanswered, separator) {
   const words = [failed && plural(failed, "error"), unanswered && `${unanswered.toLocaleString("en")} unanswered`];
-  return words.filter(Boolean).map((each) => separator + each).join("");
+  return words
+    .filter(Boolean)
+    .map((each) => separator + each)
+    .join("");
 }
 
 const total = (counts) => counts.reduce((all, each) => all + each, 0);
@@ -29,11 +32,25 @@ const total = (counts) => counts.reduce((all, each) => all + each, 0);
 class TimelineView {
   constructor(element, { selected, opened, moved, load }) {
     Object.assign(this, { element, selected, opened, moved, load, found: null, cursor: null, drag: null, version: 0, isCompact: false });
-    this.plots = make("div.plots", { tabIndex: 0, role: "slider", ariaLabel: "Timeline: arrows select, Enter opens, plus and minus zoom, 0 shows everything", ariaValueMin: "0" });
+    this.plots = make("div.plots", {
+      tabIndex: 0,
+      role: "slider",
+      ariaLabel: "Timeline: arrows select, Enter opens, plus and minus zoom, 0 shows everything",
+      ariaValueMin: "0",
+    });
     this.says = make("output.aside", {});
     this.hint = make("div.hint", { hidden: true });
     this.whole = button("Whole session", "0", () => moved(null));
-    this.tools = make("div.bar.tools", {}, button("Zoom in", "+", () => this.zoom(0.5)), button("Zoom out", "-", () => this.zoom(2)), button("Earlier", "[", () => this.shift(-0.5)), button("Later", "]", () => this.shift(0.5)), this.whole, this.says);
+    this.tools = make(
+      "div.bar.tools",
+      {},
+      button("Zoom in", "+", () => this.zoom(0.5)),
+      button("Zoom out", "-", () => this.zoom(2)),
+      button("Earlier", "[", () => this.shift(-0.5)),
+      button("Later", "]", () => this.shift(0.5)),
+      this.whole,
+      this.says,
+    );
     element.append(this.tools, this.plots, this.hint);
     new ResizeObserver(() => !element.hidden && this.refresh()).observe(element);
     this.plots.addEventListener("pointerdown", (event) => this.pressed(event));
@@ -106,7 +123,14 @@ class TimelineView {
     const height = foot + (ticks.length ? 8 : 0);
     const part = width / track.peak.length;
     const latencyOf = (seconds) => (seconds > 0 ? Math.min(Math.max((Math.log10(seconds) + 4) / (Math.log10(SLOWEST) + 4), 0.02), 1) : 0);
-    const columns = (values, bottom, tall) => values.map((value, i) => (value > 0 ? `M${(i * part).toFixed(1)} ${bottom}v${(-Math.max(tall(value, i) * STRIP, 2)).toFixed(1)}h${Math.max(part - 1, 1).toFixed(1)}V${bottom}z` : "")).join("");
+    const columns = (values, bottom, tall) =>
+      values
+        .map((value, i) =>
+          value > 0
+            ? `M${(i * part).toFixed(1)} ${bottom}v${(-Math.max(tall(value, i) * STRIP, 2)).toFixed(1)}h${Math.max(part - 1, 1).toFixed(1)}V${bottom}z`
+            : "",
+        )
+        .join("");
     const bad = track.failed.map((count, i) => count + track.unanswered[i]);
     const shapes = [];
     if (top > STRIP) {
@@ -117,10 +141,23 @@ class TimelineView {
         draw("path", { class: "base", d: `M0 ${STRIP + 0.5}H${width}M0 ${STRIP * 2 + 4.5}H${width}` }),
       );
     }
-    const marks = ticks.map((row) => ({ ...row, isBar: true, left: this.x(row.at) - 0.5, long: 1.5, top: foot + 1, tall: 5, words: `#${row.number} ${row.method} ${row.subject}`.trim() }));
-    const items = [...(bars ?? []).map((bar) => ({ ...bar, at: bar.begin, isBar: true, tall: BAR - 2, words: this.wordsOf(bar) })), ...marks];
+    const marks = ticks.map((row) => ({
+      ...row,
+      isBar: true,
+      left: this.x(row.at) - 0.5,
+      long: 1.5,
+      top: foot + 1,
+      tall: 5,
+      words: `#${row.number} ${row.method} ${row.subject}`.trim(),
+    }));
+    const items = [
+      ...(bars ?? []).map((bar) => ({ ...bar, at: bar.begin, isBar: true, tall: BAR - 2, words: this.wordsOf(bar) })),
+      ...marks,
+    ];
     for (const tone of TONES) {
-      const boxes = items.filter((item) => item.tone === tone).map((item) => `M${item.left.toFixed(1)} ${item.top}h${item.long.toFixed(1)}v${item.tall}h${(-item.long).toFixed(1)}z`);
+      const boxes = items
+        .filter((item) => item.tone === tone)
+        .map((item) => `M${item.left.toFixed(1)} ${item.top}h${item.long.toFixed(1)}v${item.tall}h${(-item.long).toFixed(1)}z`);
       if (boxes.length) shapes.push(draw("path", { class: `tone-${tone}`, d: boxes.join("") }));
     }
     if (bars === null) {
@@ -134,7 +171,12 @@ class TimelineView {
     const cursor = draw("rect", { class: "cursor", width: 0, height: 0 });
     const chart = draw("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, ...shapes, cursor);
     const about = `concurrency, peak ${Math.max(...track.peak, 0)} · latency, slowest ${duration(Math.max(...track.slowest, 0))}${wrong(total(track.failed), total(track.unanswered), " · ")}`;
-    const figure = make("figure.track", {}, make("figcaption", {}, name ? make("b", {}, ...visible(name)) : "", make("span.aside", {}, about)), chart);
+    const figure = make(
+      "figure.track",
+      {},
+      make("figcaption", {}, name ? make("b", {}, ...visible(name)) : "", make("span.aside", {}, about)),
+      chart,
+    );
     figure.dataset.track = number;
     return figure;
   }
@@ -155,7 +197,9 @@ class TimelineView {
   }
 
   wordsOf({ number, begin, end, method, subject, status }) {
-    return [`#${number} ${method} ${subject}`.trim(), `${moment(begin)} s`, duration(Math.max(end - begin, 0)), status].filter(Boolean).join(", ");
+    return [`#${number} ${method} ${subject}`.trim(), `${moment(begin)} s`, duration(Math.max(end - begin, 0)), status]
+      .filter(Boolean)
+      .join(", ");
   }
 
   axis() {
@@ -180,16 +224,25 @@ class TimelineView {
   mark() {
     const { cursor, items, isCompact } = this;
     const x = cursor && this.x(cursor.at);
-    const item = cursor && (items.find((each) => each.number === cursor.number) ?? items.find((each) => !each.isBar && each.left <= x && x < each.left + each.long));
+    const item =
+      cursor &&
+      (items.find((each) => each.number === cursor.number) ??
+        items.find((each) => !each.isBar && each.left <= x && x < each.left + each.long));
     this.cursor = item ?? (isCompact ? cursor : null);
     const here = item ?? (this.cursor && { track: 0, left: x, long: 0, top: 2, tall: 99 }); // Messages that are not drawn one by one.
     for (const figure of this.plots.querySelectorAll("figure")) {
       const isHere = here && Number(figure.dataset.track) === here.track;
-      const shape = isHere ? { x: here.left - 1.5, y: here.top - 1.5, width: here.long + 3, height: here.tall + 3 } : { width: 0, height: 0 };
+      const shape = isHere
+        ? { x: here.left - 1.5, y: here.top - 1.5, width: here.long + 3, height: here.tall + 3 }
+        : { width: 0, height: 0 };
       for (const [name, value] of Object.entries(shape)) figure.querySelector(".cursor").setAttribute(name, String(value));
     }
     this.says.textContent = item ? item.words : this.summary;
-    Object.assign(this.plots, { ariaValueMax: String(Math.max(items.length - 1, 0)), ariaValueNow: String(Math.max(items.indexOf(item), 0)), ariaValueText: this.says.textContent });
+    Object.assign(this.plots, {
+      ariaValueMax: String(Math.max(items.length - 1, 0)),
+      ariaValueNow: String(Math.max(items.indexOf(item), 0)),
+      ariaValueText: this.says.textContent,
+    });
   }
 
   move(by) {
