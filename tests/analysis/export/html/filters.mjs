@@ -1,6 +1,6 @@
 // Evaluate filters with the scripts of an exported page. The first line of stdin is {scripts, pages: [{session, bodies}]};
 // each other one a list of filters, or a number of parts of a timeline. For it, stdout gets a line with the numbers of
-// the rows, or the error, for each page and filter; or with the timeline of each page.
+// the rows, or the error, for each page and filter; or with the timeline of each page, and its rows.
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
@@ -20,7 +20,10 @@ function opened({ scripts, pages }) {
 }
 
 function found(page, filters) {
-  if (typeof filters === "number") return page.timelineOf(page.file.rows.filter(page.isUsual), null, filters);
+  if (typeof filters === "number") {
+    const rows = page.file.rows.filter(page.isUsual);
+    return { ...page.timelineOf(rows, null, filters), rows: rows.map((row) => [row.number, row.kind]) };
+  }
   return filters.map((filter) => {
     try {
       const test = page.compileFilter(filter, page.file.tables, page.file.facts.lasted);

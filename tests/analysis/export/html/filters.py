@@ -69,7 +69,7 @@ class Pages:
         return found
 
     def timelines(self, parts: int) -> list[dict[str, Any]]:
-        """Return the timeline of each page, in a number of parts."""
+        """Return the timeline of each page in a number of parts, and its rows without a filter: number and kind."""
         self._send(parts)
         assert self._node.stdout is not None
         found: list[dict[str, Any]] = json.loads(self._node.stdout.readline())

@@ -1,4 +1,4 @@
-"""The timeline of the exported page: the same counts and bars as the server of the live page has."""
+"""The rows and the timeline of the exported page: those that the server of the live page has."""
 
 from __future__ import annotations
 
@@ -28,12 +28,25 @@ def exported() -> list[dict[str, Any]]:
         return pages.timelines(PARTS)
 
 
+def view_of(number: int) -> FilteredView:
+    view = FilteredView(model_of(ENDED[number]))
+    view.advance(lambda: True)
+    return view
+
+
+@pytest.mark.parametrize("number", range(len(ENDED)), ids=[path.stem for path in ENDED])
+def test_the_page_lists_the_rows_of_the_live_page(exported: list[dict[str, Any]], number: int) -> None:
+    listed = [
+        row for row, kind in exported[number]["rows"] if kind != "http"
+    ]  # Failed heads are only in the page.
+
+    assert listed == [row + 1 for row in view_of(number).rows]
+
+
 def served(number: int, page: dict[str, Any]) -> dict[str, Any]:
     """Return the same window of a session as the server sends it."""
-    model = model_of(ENDED[number])
-    timeline, view = TimelineModel(model), FilteredView(model)
+    timeline, view = TimelineModel(model_of(ENDED[number])), view_of(number)
     timeline.advance(lambda: True)
-    view.advance(lambda: True)
     return timeline.window(view.rows, page["begin"], page["end"], PARTS, page["whole"])
 
 
