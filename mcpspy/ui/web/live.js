@@ -138,7 +138,7 @@ async function showReport() {
 
 /** Choose a row for a comparison, or compare the chosen one with this. */
 function compareRow() {
-  const row = rows?.at(listing.cursor);
+  const row = listing.current;
   if (!row || row.exchange === null) return announce("select a request");
   if (chosenRow === null || chosenRow === row.number) {
     chosenRow = chosenRow === null ? row.number : null;

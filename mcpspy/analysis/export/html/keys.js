@@ -43,12 +43,11 @@ function pressed(event) {
   const inList = target === byId("rows") || target === document.body || source.list?.().element.contains(target);
   const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: listing.inView, PageUp: -listing.inView, Home: -Infinity, End: Infinity };
   const act = KEYS.find(([name, , does]) => does && name === key)?.[2];
-  const row = place.key === null ? null : listing.rows.at(listing.cursor);
   if (key === "Escape") {
     if (place.view !== "messages") show("messages");
     else if (openRow) close();
     else source.leave?.();
-  } else if (key === "Enter" && inList && row && listing.cursor >= 0) openAt(row);
+  } else if (key === "Enter" && place.key !== null && inList && listing.current) openAt(listing.current);
   else if (inList && key in moves) move(moves[key]);
   else if (act) act();
   else return;
@@ -119,9 +118,7 @@ function setUp() {
     const number = Number(event.target.closest("a[data-number]")?.dataset.number);
     if (!number || !isPlain(event)) return;
     event.preventDefault();
-    if (place.view === "messages") rows.wanted = number;
     go({ view: "messages", number, other: "", old: "", now: "" });
-    rows?.refresh();
   });
   document.addEventListener("keydown", pressed);
   addEventListener("popstate", () => {

@@ -69,7 +69,7 @@ class Listing {
 
   /** Replace the rows; keep the position of the reader. */
   show(rows, words, range) {
-    const row = this.cursor < 0 ? undefined : this.rows.at(this.cursor);
+    const row = this.current;
     [this.rows, this.words, this.range] = [rows, words, range];
     this.cursor = row ? rows.indexOf(row) : -1;
     this.measure();
@@ -116,6 +116,11 @@ class Listing {
     const from = this.cursor < 0 ? (by > 0 ? -1 : this.rows.length) : this.cursor;
     const place = Math.min(Math.max(from + by, 0), this.rows.length - 1);
     this.chosen(this.rows.at(place), place);
+  }
+
+  /** The current row; undefined if there is none, or if it is not loaded. */
+  get current() {
+    return this.cursor < 0 ? undefined : this.rows.at(this.cursor);
   }
 
   get inView() {

@@ -124,8 +124,7 @@ async function loaded(from, answer) {
   if (rows.wanted) {
     const number = rows.wanted;
     rows.wanted = null;
-    const at = await source.placeIn(rows, number);
-    if (from === rows) listing.go(at ?? -1);
+    await goToPlace(number);
   }
 }
 
@@ -185,6 +184,13 @@ async function chooseNumber(number) {
   if (at !== null) choose(rows.at(at), at);
 }
 
+/** Make the row of a message the current one: a link or the history named it. `other` is the place without such a row. */
+async function goToPlace(number, other = -1) {
+  const from = rows;
+  const at = await source.placeIn(from, number);
+  if (from === rows) listing.go(at ?? other);
+}
+
 /** Open a row by its number; go to its place first. */
 async function openNumber(number, isFirst = false) {
   const { key } = place;
@@ -196,10 +202,9 @@ async function openNumber(number, isFirst = false) {
   document.body.classList.add("reading");
   showRow(found);
   if (hits.length && hits[0].getBoundingClientRect().top > byId("detail").getBoundingClientRect().bottom) nextHit(1);
-  if (!wasClosed) return;
-  listing.measure();
-  if (listing.cursor < 0 && rows?.length) rows.wanted = number; // A link named it: the list goes there.
-  listing.reveal();
+  if (wasClosed) listing.measure();
+  if (listing.rows === rows && listing.current?.number !== number) goToPlace(number, listing.cursor);
+  else listing.reveal();
 }
 
 function showRow({ row, open }) {
