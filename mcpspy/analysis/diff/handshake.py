@@ -20,6 +20,7 @@ from mcpspy.core.protocol.message import Failure, Result
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.protocol.spec import MODERN
 from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.outcome import describe
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
@@ -81,8 +82,7 @@ def _errors(old: SessionSteps, new: SessionSteps) -> dict[str, Any]:
 def _ended(steps: SessionSteps) -> str:
     if _last_answered(steps) is not None:
         return "ok"
-    last = steps.introductions[-1][0]
-    return last.answer.description if isinstance(last.answer, Failure) else last.state
+    return describe(steps.introductions[-1][0])[0]
 
 
 def _client(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:

@@ -9,6 +9,7 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.stats import Durations, MessageGroup, merged
 from mcpspy.analysis.stats.group import BY_SUBJECT
 from mcpspy.core.session.exchange import State
+from mcpspy.core.session.outcome import OUTCOMES
 from mcpspy.ui.report.stats_format import method, subject
 from mcpspy.ui.text.numbers import BarStyle, span
 from mcpspy.ui.text.width import cells, cut
@@ -69,7 +70,9 @@ COLUMNS = (
     _Column("open", lambda row: _number(row.group.pending), always=False),
     _Column("input", _state(State.INPUT_REQUIRED), always=False),
     _Column("canc", _state(State.CANCELLED, State.LATE_OK), always=False),
-    _Column("drop", _state(State.DROPPED, State.ABANDONED), always=False),
+    _Column(
+        "drop", _state(*(state for state, judged in OUTCOMES.items() if judged.is_withheld)), always=False
+    ),
     _Column("unkn", _state(State.UNKNOWN), always=False),
     _Column("p50", _time(lambda times: times.p50)),
     _Column("p95", _time(lambda times: times.p95)),
