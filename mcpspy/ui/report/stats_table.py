@@ -17,6 +17,7 @@ from mcpspy.analysis.stats.group import BY_SUBJECT, GroupKind
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
+from mcpspy.core.session.outcome import OUTCOMES
 from mcpspy.io.recording.scan import LineBlock
 from mcpspy.ui.text.numbers import BarStyle, share, span
 from mcpspy.ui.text.terminal import scanned
@@ -151,7 +152,9 @@ COLUMNS = (
     _Column("open", lambda row: _number(row.group.pending), always=False),
     _Column("input", _state(State.INPUT_REQUIRED), always=False),
     _Column("canc", _state(State.CANCELLED, State.LATE_OK), always=False),
-    _Column("drop", _state(State.DROPPED, State.ABANDONED), always=False),
+    _Column(
+        "drop", _state(*(state for state, judged in OUTCOMES.items() if judged.is_withheld)), always=False
+    ),
     _Column("unkn", _state(State.UNKNOWN), always=False),
     _Column("p50", _time(lambda times: times.p50)),
     _Column("p95", _time(lambda times: times.p95)),
