@@ -41,7 +41,7 @@ from mcpspy.core.session.exchange import (
     event_of,
     transition,
 )
-from mcpspy.core.session.http_exchanges import HttpExchange, HttpExchanges
+from mcpspy.core.session.http_exchanges import HttpExchanges, RecordedHttpExchange
 from mcpspy.core.session.outcome import cancelled_by, never_completed
 from mcpspy.core.session.request_table import Key, RequestTable, id_key, id_of_part, question
 from mcpspy.core.session.rule_notes import RULE, not_forwarded, words
@@ -75,7 +75,7 @@ class CorrelatedEntry(Struct, Generic[P], gc=False):
     """The reason for the state of the request, if it is new (`Exchange.why`); of a note without a request, what it did."""
     task: TaskChange[P] | None = None
     """Its effect on the task of a call: of the request, or of the call that the request polls."""
-    http: HttpExchange | None = None
+    http: RecordedHttpExchange | None = None
     """The HTTP exchange that a note begins or ends, or whose allowed refusal has this error as its text."""
 
 

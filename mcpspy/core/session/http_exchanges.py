@@ -31,7 +31,7 @@ _ENDED_BY = {
 """Side that hung up → the end of a stream in words."""
 
 
-class HttpExchange(Struct, gc=False):
+class RecordedHttpExchange(Struct, gc=False):
     """One HTTP exchange whose response has begun."""
 
     number: int
@@ -112,10 +112,10 @@ class HttpExchanges:
     """The exchanges that are in progress, and all GET streams."""
 
     def __init__(self, *, forgets: bool = False) -> None:
-        self.open: dict[int, HttpExchange] = {}
-        self.listening: dict[int, HttpExchange] = {}
+        self.open: dict[int, RecordedHttpExchange] = {}
+        self.listening: dict[int, RecordedHttpExchange] = {}
         """Those of `open` that are GET streams, whose events are counted."""
-        self.gets: dict[int, HttpExchange] = {}
+        self.gets: dict[int, RecordedHttpExchange] = {}
         """All GETs for a stream, without those that belong to an earlier one."""
         self.latest: dict[str, int] = {}
         """Key → number of the latest of them."""
@@ -124,7 +124,7 @@ class HttpExchanges:
         self.totals = GetTotals()
         self._forgets = forgets
 
-    def begin(self, note: Note) -> HttpExchange | None:
+    def begin(self, note: Note) -> RecordedHttpExchange | None:
         """Take the head of a response, the note `http`."""
         fields, number = note.fields, note.fields.get("http")
         if not isinstance(number, int):
@@ -137,7 +137,7 @@ class HttpExchanges:
         refused = status is None or status >= 300
         opens = request.get("accept", "") if refused else response.get("content-type", "")
         stream, path = fields.get("stream"), str(fields.get("path")).partition("?")[0]
-        exchange = self.open[number] = HttpExchange(
+        exchange = self.open[number] = RecordedHttpExchange(
             number,
             method,
             path if stream in (None, str(number)) else f"{stream} {path}",
@@ -159,7 +159,7 @@ class HttpExchanges:
                 del self.gets[next(iter(self.gets))]
         return exchange
 
-    def end(self, note: Note) -> HttpExchange | None:
+    def end(self, note: Note) -> RecordedHttpExchange | None:
         """Take the end of an exchange, the note `http-end`."""
         number, hung_up, body = (note.fields.get(name) for name in ("http", "hung_up", "body"))
         exchange = self.open.pop(number, None) if isinstance(number, int) else None
@@ -179,7 +179,7 @@ class HttpExchanges:
             exchange.events += 1
             self.totals.events += 1
 
-    def add_answer(self, frame: Frame, *, settles: bool) -> HttpExchange | None:
+    def add_answer(self, frame: Frame, *, settles: bool) -> RecordedHttpExchange | None:
         """Take an error in the body of a refusal. Return the exchange if it is one that the specification allows.
 
         A message that settles a request is shown with it.
@@ -195,7 +195,7 @@ class HttpExchanges:
         if (exchange := self.open.get(number)) is not None and exchange.is_refused:
             exchange.words = refusal_words(body) or exchange.words
 
-    def _end_get(self, exchange: HttpExchange) -> None:
+    def _end_get(self, exchange: RecordedHttpExchange) -> None:
         """Add a stream without an event to the one before it."""
         if not exchange.is_refused:
             self.totals.longest = max(self.totals.longest, exchange.took or 0.0)
@@ -213,11 +213,11 @@ class HttpExchanges:
             self.folded.append(exchange.number)
 
 
-def _kind(exchange: HttpExchange) -> tuple[bool, int | None]:
+def _kind(exchange: RecordedHttpExchange) -> tuple[bool, int | None]:
     return exchange.is_refused, exchange.status if exchange.is_refused else None
 
 
-def http_exchange(head: Note, end: Note | None = None) -> HttpExchange | None:
+def http_exchange(head: Note, end: Note | None = None) -> RecordedHttpExchange | None:
     """Return an exchange from its notes alone."""
     exchanges = HttpExchanges()
     exchange = exchanges.begin(head)

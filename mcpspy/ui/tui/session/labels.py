@@ -269,7 +269,7 @@ def _header_lines(change: Change) -> list[Piece]:
         return [("damaged line in the recording", TITLE), (sanitize(what.why), rows.ISSUE), ("", None)]
     row_text = rows.row(change)
     if isinstance(what, Note):
-        status = [(row_text.status, row_text.tone)] if what.kind == "http" else []
+        status = [(row_text.status or row_text.subject, row_text.tone)] if what.kind == "http" else []
         title = f"event: {row_text.method}"
         return [(title, TITLE), (f"at {row_text.time} s", rows.QUIET), *status, ("", None)]
     way = "client → server" if what.side == CLIENT else "server → client"
