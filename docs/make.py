@@ -27,13 +27,13 @@ from mcpspy.core.redact.formats import generated, read_formats
 from mcpspy.ui.cli.main import ABOUT, COMMANDS, EXIT_CODES, described, module_of
 from mcpspy.ui.cli.options import describe
 from mcpspy.ui.cli.parser import HelpFormatter
-from mcpspy.ui.report.lint_docs import page as rules
 
 DOCS = Path(__file__).resolve().parent
 
 sys.path.insert(0, str(DOCS.parent))
 from docs.api_reference import with_reference  # noqa: E402 - It is in this folder.
 from docs.lint_coverage import page as coverage  # noqa: E402 - It is in this folder.
+from docs.lint_rules import page as rules  # noqa: E402 - It is in this folder.
 
 FORMATS = DOCS.parent / "mcpspy" / "core" / "redact" / "formats.toml"
 

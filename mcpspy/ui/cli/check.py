@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.contract import Contract, TermResult, check, read_call_limit
+from mcpspy.analysis.contract import Contract, TermResult, check, read_call_limit, term_lines
 from mcpspy.core.rules.model import seconds
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import recordings
 from mcpspy.ui.cli.options import FOLDER, Argument, Option, Repeated, Switch, formats, reading
-from mcpspy.ui.report.contract_text import term_lines
 from mcpspy.ui.text.terminal import Output, warn_incomplete
 
 EPILOG = """\

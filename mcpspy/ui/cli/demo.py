@@ -9,7 +9,7 @@ import shutil
 import sys
 
 from mcpspy.errors import CannotStart
-from mcpspy.io.hosts.resolve import command_line
+from mcpspy.io.hosts.configuration import command_line
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.main import main as mcpspy

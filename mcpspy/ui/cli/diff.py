@@ -22,7 +22,7 @@ from mcpspy.analysis.diff import (
     slower,
     unlisted,
 )
-from mcpspy.analysis.diff.options import LISTED, IgnoreSuggestion, ignore_suggestion
+from mcpspy.analysis.diff.model import LISTED, IgnoreSuggestion, ignore_suggestion
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
@@ -162,7 +162,7 @@ def report(
         else None
     )
     if is_text_printed(args):
-        from mcpspy.ui.report.diff_text import terminal, ways_to_ignore
+        from mcpspy.ui.report.diff import terminal, ways_to_ignore
 
         output = Output()
         for line, tone in terminal(difference, width=output.width, fail_on=fail_on):
@@ -196,7 +196,7 @@ def _rendered(
     ways: IgnoreSuggestion | None,
 ) -> bytes:
     if form == "json":
-        from mcpspy.ui.report.diff_json import document
+        from mcpspy.ui.report.diff import document
 
         return document(difference, titles, fail_on=fail_on, ways=ways)
     if form == "junit":
@@ -204,7 +204,7 @@ def _rendered(
 
         text = diff_junit(difference, titles, fail_on=fail_on)
     else:
-        from mcpspy.ui.report.diff_markdown import markdown
+        from mcpspy.ui.report.diff import markdown
 
         text = markdown(difference, titles, fail_on=fail_on, ways=ways)
     return text.encode("utf-8", "backslashreplace")

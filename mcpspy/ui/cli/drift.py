@@ -67,7 +67,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _print(args: argparse.Namespace, executor: Executor | None) -> int:
     from mcpspy.ui.cli.query import connected
-    from mcpspy.ui.report import drift as report
+    from mcpspy.ui.report import drift as drift_report
 
     with ProgressBar("sessions") as progress:
         connection = connected("drift", args.lake, adding=(executor, adding_shown(progress)))
@@ -86,17 +86,17 @@ def _print(args: argparse.Namespace, executor: Executor | None) -> int:
     }
     found = drift(listed, calls, partial(_compared, executor))
     if args.format == "json":
-        sys.stdout.buffer.write(dumps(report.document(args.server, found, sessions)).encode() + b"\n")
+        sys.stdout.buffer.write(dumps(drift_report.document(args.server, found, sessions)).encode() + b"\n")
     elif args.format == "markdown":
-        for line in report.markdown(args.server, found, sessions):
+        for line in drift_report.markdown(args.server, found, sessions):
             sys.stdout.buffer.write(f"{line}\n".encode())
     elif args.format == "html":
-        from mcpspy.ui.report.drift_html import page
+        from mcpspy.ui.report.drift import page
 
         sys.stdout.buffer.write(page(args.server, found, sessions))
     else:
         output = Output()
-        for line, tone in report.text(args.server, found, sessions, output.width):
+        for line, tone in drift_report.text(args.server, found, sessions, output.width):
             output.line(line, tone)
     return FINDINGS if any(each.severity is ChangeSeverity.BREAKING for each in found) else 0
 

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from mcpspy.analysis.export import FORMATS, ExportFormat, RecordedSession, of_suffix
-from mcpspy.analysis.export.base import UserViews
-from mcpspy.analysis.export.streamed import StreamedSession
+from mcpspy.analysis.export.base import StreamedSession, UserViews
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Entry, read_entry
 from mcpspy.core.sanitize import sanitize

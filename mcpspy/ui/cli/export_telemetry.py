@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mcpspy.analysis.export import RecordedSession
 from mcpspy.analysis.export.otlp import spans_of
-from mcpspy.analysis.export.otlp.spans import SessionSpans, resource
+from mcpspy.analysis.export.otlp_spans import SessionSpans, resource
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.network.listener import stop_on_signals
@@ -22,7 +22,7 @@ from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.tail import new_sessions
 from mcpspy.io.settings import config_file, state_folder
-from mcpspy.io.telemetry.cursors import CursorFolder
+from mcpspy.io.telemetry.exporter import CursorFolder
 from mcpspy.io.telemetry.options import TelemetryOptions, read_options, read_settings
 from mcpspy.ui.cli.arguments import filled, read_headers_of, recordings
 
@@ -106,7 +106,7 @@ def read_telemetry(args: argparse.Namespace) -> TelemetryOptions:
 def _follow_in_background(args: argparse.Namespace) -> int:
     """Be the exporter of this user, which follows the sessions that proxies register."""
     folder = Path(state_folder("telemetry"))
-    from mcpspy.io.telemetry.background import lock_background, registered
+    from mcpspy.io.telemetry.exporter import lock_background, registered
 
     log = partial(_log, folder / "log")
     while (lock := _written(lambda: lock_background(folder))) is not None:

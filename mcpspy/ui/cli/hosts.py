@@ -15,8 +15,8 @@ from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.hosts import HOSTS, Host
+from mcpspy.io.hosts.configuration import ConfigTarget, target
 from mcpspy.io.hosts.last_session import LastSession, SessionOutcome, SessionsByName
-from mcpspy.io.hosts.resolve import ConfigTarget, target
 from mcpspy.io.recording.redaction import RedactionOptions, display_rules
 from mcpspy.ui.cli.options import Option, Switch, formats
 from mcpspy.ui.text.terminal import Output, columns

@@ -24,18 +24,24 @@ from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import query_of, recordings
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, Argument, Option, Repeated, Switch, read_unsafe_regex
 from mcpspy.ui.cli.workers import file_size, results, workers
-from mcpspy.ui.lint_settings import LintSettings, self_test, user_rules
-from mcpspy.ui.report.lint_baseline import Baseline
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, LintScan
-from mcpspy.ui.report.lint_text import (
+from mcpspy.ui.report.lint import (
     MOST,
     TONES,
+    Baseline,
     explanation,
     finding_lines,
     hint_lines,
     more_lines,
     statistics_lines,
     verdict,
+)
+from mcpspy.ui.report.lint_scan import (
+    RULES_BY_CODE,
+    LintedRecording,
+    LintScan,
+    LintSettings,
+    self_test,
+    user_rules,
 )
 from mcpspy.ui.text.terminal import Output, ProgressBar, warn_incomplete
 
@@ -290,7 +296,7 @@ def _write(
     form: str, linted: list[LintedRecording], baseline: Baseline | None, statistics: Counter[str] | None
 ) -> None:
     from mcpspy.ui.report.junit import lint_junit
-    from mcpspy.ui.report.lint_json import document, github, sarif
+    from mcpspy.ui.report.lint import document, github, sarif
 
     if form == "github":
         text = "".join(line + "\n" for recording in linted for line in github(recording))

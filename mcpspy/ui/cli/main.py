@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> int:
         if (missing := missing_package(error)) is not None:
             sys.stderr.write(f"mcpspy: {missing}\n")
             return missing.exit_code
-        from mcpspy.ui.bug import keep_traceback, summary_of
+        from mcpspy.ui.text.terminal import keep_traceback, summary_of
 
         sys.stderr.write(f"mcpspy: a bug in mcpspy: {summary_of(error)} ({keep_traceback()})\n")
         return BUG

@@ -18,9 +18,8 @@ from mcpspy.core.hostconfig.layout import ConfigSyntax
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.extras import install_command
-from mcpspy.io.hosts.resolve import ConfigTarget, command_line, find
+from mcpspy.io.hosts.configuration import ConfigTarget, command_line, find
 from mcpspy.io.hosts.table import HOSTS
-from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli.arguments import listen_address, variable_of
 from mcpspy.ui.cli.options import FOLDER, Argument, Option, Repeated, Switch
 from mcpspy.ui.cli.wrap import show_diff
@@ -93,7 +92,10 @@ def main(args: argparse.Namespace) -> int:
             shown = "the value of " + args.token_env if args.token_env else token
 
             def started(bound: int) -> None:
-                say(f"serving {where}:{bound}/mcp, with the header Authorization: Bearer {shown}")
+                # Not `say`, which would redact the token: no one else knows it.
+                line = f"serving {where}:{bound}/mcp, with the header Authorization: Bearer {shown}"
+                sys.stderr.write(f"mcpspy: {line}\n")
+                sys.stderr.flush()
 
             asyncio.run(serve_http(server, host, port, token, started))
     finally:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from mcpspy.analysis.lake.filter import LakeFilter, lake_filters
-from mcpspy.analysis.lake.queries import QUERIES
-from mcpspy.analysis.lake.schema import PARTITIONS, TABLES
+from mcpspy.analysis.lake.schema import PARTITIONS, QUERIES, TABLES
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.extras import require
@@ -172,7 +171,7 @@ def _bounded(value: Any) -> Any:
 
 
 def _csv(names: list[str], found: Iterable[Sequence[Any]]) -> Iterator[bytes]:
-    from mcpspy.analysis.export.csv import cell
+    from mcpspy.analysis.export.exchange_lines import cell
 
     for row in (names, *found):
         line = io.StringIO()

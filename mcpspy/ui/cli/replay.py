@@ -51,7 +51,7 @@ from mcpspy.ui.cli.options import (
 )
 from mcpspy.ui.cli.replay_load import FORMATS, LOAD, LoadTest, read_load
 from mcpspy.ui.model.filter_items import exchange_item
-from mcpspy.ui.report import load_text
+from mcpspy.ui.report import load as load_report
 from mcpspy.ui.text.terminal import Output, StatusLine
 
 if TYPE_CHECKING:
@@ -355,7 +355,7 @@ def _report(
         warn(f"{len(different)} of {len(results)} runs are different")
         if is_text_printed(args):
             output = Output()
-            for line in load_text.lines(latencies):
+            for line in load_report.lines(latencies):
                 output.line(line)
     if played.path is not None and not args.update and title is None:
         warn(f"recorded to {played.path}")

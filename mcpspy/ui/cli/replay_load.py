@@ -15,7 +15,7 @@ from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli.diff import STDOUT, write_report
 from mcpspy.ui.cli.options import Option, duration, finite, integer, reading
-from mcpspy.ui.report import load_text
+from mcpspy.ui.report import load as load_report
 from mcpspy.ui.text.terminal import Output, StatusLine
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class LoadTest:
         path = STDOUT if args.output is None else args.output
         if args.format == "text" or path != STDOUT:
             output = Output()
-            for line in load_text.lines(result):
+            for line in load_report.lines(result):
                 output.line(line)
         if args.format != "text":
             write_report(path, self._document(args.format))
@@ -142,15 +142,15 @@ class LoadTest:
         if self._gate is None:
             return FINDINGS if result.different else 0
         met = self._gate.met(result)
-        terms = ", ".join(load_text.measured(term, result) for term in met or self._gate.terms)
+        terms = ", ".join(load_report.measured(term, result) for term in met or self._gate.terms)
         say(f"--fail-if: {'met' if met else 'not met'}: {terms}")
         return FINDINGS if met else 0
 
     def _document(self, form: str) -> bytes:
         if form == "csv":
-            return load_text.histogram_csv(self.result)
+            return load_report.histogram_csv(self.result)
         if form == "html":
-            from mcpspy.ui.report.load_html import page
+            from mcpspy.ui.report.load import page
 
             return page(self.result, redacted_text(self._title), self._gate)
-        return load_text.document(self.result, self._gate)
+        return load_report.document(self.result, self._gate)

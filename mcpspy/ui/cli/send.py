@@ -14,9 +14,15 @@ import orjson
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
-from mcpspy.io.control.client import ControlClient
-from mcpspy.io.control.discovery import LiveSession, find, missing, sessions
-from mcpspy.io.control.protocol import CommandRefused, dumped
+from mcpspy.io.control.client import (
+    CommandRefused,
+    ControlClient,
+    LiveSession,
+    dumped,
+    find_session,
+    live_sessions,
+    missing_session,
+)
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.catalog import find as find_recording
 from mcpspy.io.recording.reader import Recording, RecordingState
@@ -152,9 +158,9 @@ def _open_socket(name: str, folder: str | None) -> str:
     A name or an id is that of a session in the folder; a file may be anywhere.
     """
     if os.sep in name or name.endswith(".jsonl"):
-        return find(name)
+        return find_session(name)
     looked_at = sessions_folder(folder)
-    live = sessions()[::-1]
+    live = live_sessions()[::-1]
     here = [each for each in live if each.is_in(looked_at)]
     for session in here:
         if name in ("last", session.hello["session"], session.hello["name"]):
@@ -167,7 +173,9 @@ def _open_socket(name: str, folder: str | None) -> str:
         return matching[0].path
     named = [each for each in live if each not in here and each.is_called(name)]
     if name == "last" or named:
-        raise missing(looked_at, named, f"send: no live session {'' if name == 'last' else name}".rstrip())
+        raise missing_session(
+            looked_at, named, f"send: no live session {'' if name == 'last' else name}".rstrip()
+        )
     state = Recording(find_recording(name, folder)).state
     if state is RecordingState.LIVE:
         raise CannotStart(
@@ -179,7 +187,7 @@ def _open_socket(name: str, folder: str | None) -> str:
 
 
 def _list(folder: str | None, *, as_json: bool) -> None:
-    looked_at, live = sessions_folder(folder), sessions()
+    looked_at, live = sessions_folder(folder), live_sessions()
     here = [each for each in live if each.is_in(looked_at)]
     if here or as_json:
         _print_sessions(here, as_json=as_json)
@@ -188,7 +196,7 @@ def _list(folder: str | None, *, as_json: bool) -> None:
     if len(here) < len(live):
         elsewhere = [each for each in live if each not in here]
         subject = f"send: {len(here)} live {'session' if len(here) == 1 else 'sessions'}"
-        sys.stderr.write(sanitize(f"mcpspy: {missing(looked_at, elsewhere, subject)}") + "\n")
+        sys.stderr.write(sanitize(f"mcpspy: {missing_session(looked_at, elsewhere, subject)}") + "\n")
 
 
 def _print_sessions(found: list[LiveSession], *, as_json: bool) -> None:

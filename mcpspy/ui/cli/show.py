@@ -256,8 +256,7 @@ class _SessionPrinter:
         self._printed = 0
         self._live: LiveLinter | None = None
         if args.lint:
-            from mcpspy.ui.lint_settings import LintSettings
-            from mcpspy.ui.report.lint_scan import LiveLinter
+            from mcpspy.ui.report.lint_scan import LintSettings, LiveLinter
 
             rules, _ = LintSettings().of(recording.header.name or recording.path.stem)
             self._live = LiveLinter(recording.header, rules)
@@ -281,6 +280,7 @@ class _SessionPrinter:
             or args.verbose
             or any(word in (args.filter or "") for word in ("http", "note", "sse")),
             is_filtered=self._query is not None,
+            follows=self.follows,
             extension=args.extension,
         )
 
@@ -359,7 +359,8 @@ class _SessionPrinter:
         changes = self._session.changes
         while self._printed < len(changes) - 1:
             change = changes[self._printed]
-            if change.status in MAY_CHANGE:
+            # A stream may be opened again until the end.
+            if change.status in MAY_CHANGE or (change.http is not None and change.http.is_get):
                 return
             self.formatter.line(change)
             self._printed += 1

@@ -26,8 +26,7 @@ from mcpspy.ui.cli.options import (
     read_unsafe_regex,
 )
 from mcpspy.ui.cli.workers import file_size, results, workers
-from mcpspy.ui.report.stats_format import CountedSession, count_session
-from mcpspy.ui.report.stats_table import SORTS, TableStyle
+from mcpspy.ui.report.stats_table import SORTS, CountedSession, TableStyle, count_session
 from mcpspy.ui.text.numbers import GLYPHS, BarStyle
 from mcpspy.ui.text.terminal import Output, warn_incomplete
 
@@ -95,7 +94,7 @@ def _print(args: argparse.Namespace) -> int:
 
 def _print_counted(args: argparse.Namespace, counted: Iterator[CountedSession], count: int) -> int:
     if args.format == "json":
-        from mcpspy.ui.report.stats_json import document
+        from mcpspy.ui.report.stats import document
 
         for each in counted:
             sys.stdout.buffer.write(document(each))
@@ -104,11 +103,11 @@ def _print_counted(args: argparse.Namespace, counted: Iterator[CountedSession], 
     output = Output()
     style = TableStyle(output.width or WIDTH, BarStyle(plain=not _can_print(GLYPHS)), args.sort, args.top)
     if count == 1:
-        from mcpspy.ui.report.stats_text import terminal
+        from mcpspy.ui.report.stats import terminal
 
         lines = terminal(next(counted), style)
     else:
-        from mcpspy.ui.report.stats_compare import comparison
+        from mcpspy.ui.report.stats_table import comparison
 
         lines = comparison(list(counted), style)
     for line, tone in lines:

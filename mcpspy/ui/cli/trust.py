@@ -23,7 +23,7 @@ from mcpspy.io.lockfile import ServerIdentity, read_text, updated
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.options import COMMAND, FOLDER, Argument, Option, Switch, duration
-from mcpspy.ui.report import diff_text
+from mcpspy.ui.report import diff as diff_report
 from mcpspy.ui.report.lint_scan import visible
 from mcpspy.ui.text.terminal import Output
 
@@ -114,10 +114,10 @@ def _print(difference: SessionDiff, findings: list[Finding], programs: list[str]
     for line in programs:
         output.line(sanitize(line), rows.QUIET)
     for case in difference.changed:
-        output.line(diff_text.about(case))
+        output.line(diff_report.about(case))
         for change in case.changes:
             output.line(
-                f"  {diff_text.change_heading(change)}",
+                f"  {diff_report.change_heading(change)}",
                 rows.BAD if change.severity is ChangeSeverity.BREAKING else None,
             )
     for finding in findings:
@@ -135,7 +135,7 @@ def _write_report(args: argparse.Namespace, difference: SessionDiff, programs: l
 
         text = diff_junit(difference, (args.lock, name), fail_on=ChangeSeverity.NOTE, notes=programs)
     elif args.format == "sarif":
-        from mcpspy.ui.report.lint_json import trust_sarif
+        from mcpspy.ui.report.lint import trust_sarif
 
         text = trust_sarif(difference, programs, args.lock)
     else:

@@ -18,7 +18,7 @@ from mcpspy.core.hostconfig.shapes import DEVCONTAINER
 from mcpspy.core.hostconfig.wrap import WrapTarget
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.hosts.resolve import (
+from mcpspy.io.hosts.configuration import (
     ConfigTarget,
     command_line,
     find,
