@@ -1,4 +1,4 @@
-"""`mcpspy http`: a recording proxy for MCP servers that speak HTTP; `mcpspy exec`: a program with its own proxy."""
+"""`mcpspy http`: a recording proxy for HTTP; `mcpspy exec`: a program with its own one."""
 
 from __future__ import annotations
 

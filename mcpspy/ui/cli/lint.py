@@ -74,8 +74,7 @@ recording; 3 file not readable, or a worker was killed
 _FORMATS = ["text", "json", "sarif", "junit", "github"]
 
 OPTIONS = (
-    Argument("sessions", "SESSION", "sessions to check, - for stdin (default: last)", nargs="*",
-        excludes=("--lake",), hint="use --where to select sessions"),
+    Argument("sessions", "SESSION", "sessions to check, - for stdin (default: last)", nargs="*"),
     Repeated("--select", "CODES", "run only these rules: ENV, LIFE3, SEC201, ALL (default: ALL)"),
     Repeated("--ignore", "CODES", "skip these rules; the longer of two matching codes wins"),
     Option("--host", "HOSTS",
@@ -91,7 +90,8 @@ OPTIONS = (
     Option("--config", "FILE",
         "settings file (default: the project's mcpspy.toml or pyproject.toml, else the user's)"),
     Repeated("--rules-file", "FILE", "also run the rules of this Python file, which is executed"),
-    Option("--lake", "LAKE", "check the sessions of this lake"),
+    Option("--lake", "LAKE", "check the sessions of this lake", excludes=("SESSION",),
+        hint="use --where to select sessions"),
     Option("--where", "SQL",
         "of the lake, check those for which this condition on its table sessions is true",
         requires="--lake LAKE"),

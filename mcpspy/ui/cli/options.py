@@ -1,7 +1,7 @@
 """The table of options: names, help, values, where the values go, and which options fit together.
 
 A command puts its `OPTIONS` together from single options and from the groups here. argparse interprets them for every
-command except `run`, which every host starts once per server: it has a small parser of its own, for the same table.
+command except `run`, which every host starts once per server: it has its own small parser, for the same table.
 `parents=` of argparse would put shared options before a command's own, and change the order of the help.
 
 Imports next to nothing, because `mcpspy run` reads its options before it starts the server.
@@ -79,17 +79,17 @@ class Option:
         self.nargs = nargs
         self.is_required = is_required
         self.requires = requires
-        """What must be given too: `--http`, `--format html`, `--rate or --repeat`, or an action."""
+        """The options of which one must be given too: `--http`, `--format html`, `--rate or --repeat`, or an action."""
         self.excludes = excludes
-        """What must not be given too."""
+        """Options, as in `requires`, that must not be given too."""
         self.hint = hint
         """The next step after an error about `requires` or `excludes`."""
         self.old = old
         """The old name: it works for one more release, and help and completion do not show it."""
         self.attribute = dest or flags.rpartition(" ")[2].lstrip("-").replace("-", "_")
         """Name in the namespace of argparse."""
-        self.has_other_name = dest != ""
-        """True if another option sets the same attribute, and has its default."""
+        self.is_alias = bool(dest and not about)
+        """True if it sets the attribute of another option, which has the default."""
         self.one_of = one_of
         """Name of a group of options, of which one can be given, and if they are required one must be given."""
         self.action = action
@@ -111,7 +111,9 @@ class Option:
         try:
             return text if self.read is None else self.read(text)
         except (UsageError, ValueError) as error:
-            raise UsageError(f"{text}: {error.args[0]}", getattr(error, "hint", "")) from None
+            problem = str(error.args[0])
+            begins = "" if problem.startswith(f"{text}: ") else f"{text}: "
+            raise UsageError(begins + problem, getattr(error, "hint", "")) from None
 
     def put(self, target: object, value: Any) -> None:
         """Set the attributes of a target, or add to them if they are lists or dictionaries."""
@@ -170,7 +172,7 @@ class Switch(Option):
     def settings(self) -> dict[str, Any]:
         return {
             "action": "store_const",
-            "const": self.sets if self.has_other_name else True,
+            "const": self.sets if self.is_alias else True,
             "default": False,
         }
 
@@ -203,7 +205,7 @@ def _add(parser: argparse._ActionsContainer, option: Option) -> None:
     if isinstance(option, Argument):
         parser.add_argument(option.flags, **settings)
         return
-    if option.has_other_name:
+    if option.is_alias:
         settings["default"] = SUPPRESS
     parser.add_argument(*option.flags.split(), dest=option.attribute, **settings)
     if option.old:
@@ -228,7 +230,7 @@ def check(options: Options, values: Mapping[str, Any]) -> None:
         if (name := option.name) not in values:
             continue
         if option.requires and not any(_is_given(each, values) for each in option.requires.split(" or ")):
-            shown = f"{name} {values[name]}" if option.choices else name
+            shown = f"{name} {values[name]}" if option.choices and option.default else name
             raise UsageError(f"{shown} requires {option.requires}", option.hint)
         for other in option.excludes:
             if _is_given(other, values):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -27,11 +28,14 @@ def by_run(*arguments: str) -> InterceptionOptions:
 
 
 @pytest.mark.parametrize("parse", [by_argparse, by_run])
-def test_argparse_and_run_read_them_alike(parse: Callable[..., InterceptionOptions]) -> None:
-    given = ["--rules", "a", "--rule", "x => drop", "--rules", "b", "--call-timeout", "30", "--slow", "500ms"]
-    found = parse(*given, "--hold-timeout", "2min")
+def test_argparse_and_run_read_them_alike(parse: Callable[..., InterceptionOptions], tmp_path: Path) -> None:
+    files = [str(tmp_path / name) for name in ("a.toml", "b.toml")]
+    for file in files:
+        Path(file).write_text("", encoding="utf-8")
+    given = ["--rules", files[0], "--rule", "x => drop", "--rules", files[1]]
+    found = parse(*given, "--call-timeout", "30", "--slow", "500ms", "--hold-timeout", "2min")
 
-    assert (found.files, found.flags) == (["a", "b"], ["x => drop"])
+    assert (found.files, found.flags) == (files, ["x => drop"])
     assert (found.call_timeout, found.slow, found.hold_timeout) == (30, 0.5, 120)
 
 
