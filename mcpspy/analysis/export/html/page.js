@@ -210,6 +210,7 @@ async function openNumber(number, isFirst = false) {
 function showRow({ row, open }) {
   openRow = row;
   session.open = open;
+  tracks.select(row);
   showMessage(byId("detail"), row, wordsToMark(place.q), close);
   markHits(wordsToMark(place.q));
 }
@@ -236,6 +237,8 @@ async function seek(step) {
   const found = await source.seek(rows, listing.cursor < 0 && step < 0 ? rows.length : listing.cursor, step);
   if (!found) return;
   if (found.place === null) return announce("no more errors");
+  const row = rows.at(found.place);
+  if (row) return choose(row, found.place);
   listing.go(found.place);
   if (openRow) openNumber(found.number);
 }
