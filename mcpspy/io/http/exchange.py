@@ -23,7 +23,6 @@ from mcpspy.core.protocol.http_headers import (
     response_headers,
 )
 from mcpspy.core.protocol.message import Request, read_frame
-from mcpspy.core.protocol.oauth_flows import FORM_LIMIT
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
@@ -322,10 +321,9 @@ class HttpExchange:
             stream = EventStream(self._context, self._interception, self._head, response, self._intercept)
             await stream.forward(self._intercepted)
             return b""
-        is_step = not kind and self._context.oauth.step(self._head.target) is not None
+        self._record.begin_unrecorded()
         while (piece := await response.body.next()) is not None:
-            if is_step:
-                self._record.answer += piece[: FORM_LIMIT - len(self._record.answer)]
+            self._record.take_unrecorded(piece)
             if response.body.is_complete:
                 return piece
             await self._write(piece)

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.core.protocol.http_headers import recorded_headers
-from mcpspy.core.protocol.oauth_flows import OAuthRequest
+from mcpspy.core.protocol.oauth_flows import FORM_LIMIT, OAuthRequest
+from mcpspy.core.protocol.refusal import RefusalBody, is_refusal, oauth_error
 from mcpspy.core.recording.encode import CLIENT, JsonText, json_object
 from mcpspy.core.recording.encode_body import LAST_CHUNK, REST, body_line
+from mcpspy.io.http.context import ENCODING
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
@@ -47,8 +49,10 @@ class ExchangeRecord:
         """The message of the request while it arrives."""
         self.form = b""
         """The beginning of the body of a request that is a step of OAuth."""
-        self.answer = b""
-        """The beginning of the response to such a request."""
+        self._answer: bytes | None = None
+        """The beginning of the response to such a request, while it arrives."""
+        self._refusal: RefusalBody | None = None
+        """The body of a response of the endpoint that is not a message, while it arrives."""
         self.facts: dict[str, Any] = {}
         """Facts of the response, for the note of its OAuth step."""
         self.half_closed: float | None = None
@@ -81,7 +85,10 @@ class ExchangeRecord:
         if request.recorded is None:
             request.recorded = json_object(recorded_headers(request.headers.items()))
         if response is not None and response.recorded is None:
-            response.recorded = json_object(recorded_headers(response.headers))
+            is_odd = request.method == "OPTIONS" or is_refusal(
+                request.method, response.status, response.content_type
+            )
+            response.recorded = json_object(recorded_headers(response.headers, is_refusal=is_odd))
         head, oauth = self._head, self._context.oauth
         fields: dict[str, Value] = {
             **head.fields,
@@ -96,6 +103,22 @@ class ExchangeRecord:
         self._lines.append(self._context.note_line("http", {**fields, **self._client()}))
         self.has_head = True
         self._response, self._status = response, status
+
+    def begin_unrecorded(self) -> None:
+        """Begin the body of a response that is not recorded as messages."""
+        response, method = self._response, self._request.head.method
+        if not self._head.is_mcp:
+            if self._context.oauth.step(self._head.target) is not None:
+                self._answer = b""
+        elif response is not None and is_refusal(method, response.status, response.content_type):
+            self._refusal = RefusalBody(response.named.get(ENCODING))
+
+    def take_unrecorded(self, piece: bytes) -> None:
+        """Take a piece of such a body: what is of interest in it is its beginning."""
+        if self._refusal is not None:
+            self._refusal.feed(piece)
+        elif self._answer is not None:
+            self._answer += piece[: FORM_LIMIT - len(self._answer)]
 
     def add(self, kind: str, fields: Mapping[str, Value]) -> None:
         """Add a note of this exchange."""
@@ -133,6 +156,8 @@ class ExchangeRecord:
         fields: dict[str, Value] = {"hung_up": hung_up}
         if self.half_closed is not None:
             fields = {"hung_up": hung_up or CLIENT, "half_closed": round(self.half_closed, 6)}
+        if self._refusal is not None:
+            fields |= self._refusal.fields()
         self.add("http-end", {**fields, **self._client()})
         self._is_over = True
         await self.flush()
@@ -153,8 +178,10 @@ class ExchangeRecord:
             is_mcp=head.is_mcp,
             peer=self._request.peer,
             location=None if self._response is None else self._response.named.get("location"),
-            response=self.answer,
+            response=self._answer or b"",
         )
+        if self._answer is not None and (self._status or 0) >= 400:
+            self.facts = {**self.facts, **oauth_error(self._answer)}
         fields = None if self._status is None else oauth.step_fields(request, self._status, self.facts)
         if fields is not None:
             self.add("oauth", fields)

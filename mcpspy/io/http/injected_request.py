@@ -7,14 +7,15 @@ forwarded to a stream on which the client listens, if there is one.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from mcpspy.core.compression import BodyDecoder
-from mcpspy.core.intercept.actions import Dropped, Forward, Inject, Step, Substitute
+from mcpspy.core.intercept import actions
 from mcpspy.core.intercept.http import SseUnit, SseUnits, headers_for_injected
 from mcpspy.core.protocol import mcp_headers
-from mcpspy.core.protocol.http_headers import EVENTS, recorded_headers, request_headers
+from mcpspy.core.protocol.http_headers import EVENTS, JSON, recorded_headers, request_headers
 from mcpspy.core.protocol.mcp_headers import LIST
+from mcpspy.core.protocol.refusal import RefusalBody, is_refusal
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import MCPSPY, SERVER
 from mcpspy.core.recording.encode_body import REST, SseEncoder
@@ -43,6 +44,8 @@ class InjectedRequest:
         self._request_id: str | None = None
         self._is_stream = False
         self._is_over = False
+        self._refusal: RefusalBody | None = None
+        """The body of the response, if it is not a message."""
         self._held: dict[int, bytes] = {}
         """Messages that arrived with the response and are not forwarded yet, by ticket."""
         self.lists_tools = False
@@ -52,24 +55,32 @@ class InjectedRequest:
         """The fields of this exchange's entries in the recording."""
         return {"stream": self.stream, "http": self._number}
 
-    def deliver(self, step: Step) -> None:
+    def deliver(self, step: actions.ExchangeStep) -> None:
         """Send the injected message, or forward a message that arrived with the response."""
-        if isinstance(step, Inject):
-            self._request_id = step.id
-            self._interception.spawn(self._run(step.data))
-            return
-        if isinstance(step, Forward | Substitute | Dropped):
-            was_held = self._held.pop(step.ticket, None) is not None
-            if was_held and self._is_stream and not isinstance(step, Dropped):
-                client = self._interception.routes.to_client(self._route.stream)
-                if client is not None:
-                    client.deliver(Inject(SERVER, step.data, None, self._route.stream))
+        match step:
+            case actions.Inject():
+                self._request_id = step.id
+                self._interception.spawn(self._run(step.data))
+                return
+            case actions.Forward() | actions.Substitute():
+                if self._held.pop(step.ticket, None) is not None and self._is_stream:
+                    client = self._interception.routes.to_client(self._route.stream)
+                    if client is not None:
+                        client.deliver(actions.Inject(SERVER, step.data, None, self._route.stream))
+            case actions.Dropped():
+                self._held.pop(step.ticket, None)
+            case actions.Disconnect():  # No client is connected here, and no message that waits is forwarded.
+                self._held.clear()
+            case actions.AbortUpstream() | actions.HeadDecided():  # The viewer still waits for the response.
+                pass
+            case _:
+                assert_never(step)
         self._leave()
 
     def release_all(self) -> None:
         """Forward all held messages unchanged."""
         for ticket, data in sorted(self._held.items()):
-            self.deliver(Forward(SERVER, data, self, ticket))
+            self.deliver(actions.Forward(SERVER, data, self, ticket))
 
     def _leave(self) -> None:
         """Remove the exchange once the response has ended and none of its messages is held."""
@@ -93,7 +104,11 @@ class InjectedRequest:
                 self._report_failure(f"the server cannot be reached: {error}")
                 return
             try:
-                await self._record_head(headers, response.status, recorded_headers(response.headers))
+                is_odd = is_refusal("POST", response.status, response.content_type)
+                recorded = recorded_headers(response.headers, is_refusal=is_odd)
+                await self._record_head(headers, response.status, recorded)
+                if is_odd and response.content_type not in (JSON, EVENTS):
+                    self._refusal = RefusalBody(response.header("content-encoding"))
                 await self._receive(response)
                 if response.status != 202:  # A no-op if the request was answered.
                     self._report_failure(f"no response, only HTTP {response.status}")
@@ -108,7 +123,8 @@ class InjectedRequest:
         finally:
             self._is_over = True
             self._leave()
-            await context.note("http-end", {**self.fields, "hung_up": hung_up, "by": MCPSPY})
+            words = {} if self._refusal is None else self._refusal.fields()
+            await context.note("http-end", {**self.fields, "hung_up": hung_up, "by": MCPSPY, **words})
 
     async def _receive(self, response: UpstreamResponse) -> None:
         self._is_stream = response.content_type == EVENTS
@@ -123,6 +139,8 @@ class InjectedRequest:
         body = CappedBody(SERVER, self.fields, encoding, limit)
         async for chunk in response.body.chunks():
             await in_turns(body.feed(chunk))
+            if self._refusal is not None:
+                self._refusal.feed(chunk)
             if body.is_over:
                 now = self._interception.now()
                 await self._interception.record_lines(body.close(now, lacks=REST))

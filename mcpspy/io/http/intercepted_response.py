@@ -114,7 +114,7 @@ class InterceptedResponse:
         message, event, raw = unit.message, unit.event, unit.raw
         if message is not None and is_message(message):
             assert event is not None
-            named = {"event": event.event, "id": event.id, "retry": event.retry}
+            named = {"event": event.event, "id": event.id, "retry": event.retry, "event_end": event.new_end}
             fields = self._exchange.fields | {key: value for key, value in named.items() if value is not None}
             await self._exchange.take(SERVER, raw, message, event, fields)
             return False

@@ -13,8 +13,8 @@ from mcpspy.analysis.drift import CallOutcomes, ToolDefinition, drift
 from mcpspy.analysis.export.base import dumps
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.ui.cli.options import describe_format
-from mcpspy.ui.cli.workers import adding_shown, describe_workers
+from mcpspy.ui.cli.options import Argument, Option, formats
+from mcpspy.ui.cli.workers import adding_shown, workers
 from mcpspy.ui.text.terminal import Output, ProgressBar
 
 if TYPE_CHECKING:
@@ -50,15 +50,12 @@ SELECT session, target, count(*), count(*) FILTER (status IN ('error', 'tool err
 FROM exchanges WHERE server = ? AND method = 'tools/call' AND target IS NOT NULL GROUP BY ALL"""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("lake", metavar="LAKE", help="a lake, or a folder of recordings")
-    parser.add_argument("--server", metavar="NAME", required=True, help="name of the server")
-    describe_format(
-        parser,
-        "json: one object; markdown: for a pull request; html: one page",
-        choices=("json", "markdown", "html"),
-    )
-    describe_workers(parser)
+OPTIONS = (
+    Argument("lake", "LAKE", "a lake, or a folder of recordings"),
+    Option("--server", "NAME", "name of the server", is_required=True),
+    *formats("json: one object; markdown: for a pull request; html: one page", "json", "markdown", "html"),
+    *workers(),
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:

@@ -92,9 +92,8 @@ def read_telemetry(args: argparse.Namespace) -> TelemetryOptions:
         signals = None if args.signals is None else args.signals.split(",")
         headers = read_headers_of(args.header, args.header_env)
         return read_options(args.endpoint, args.protocol, headers, args.cacert, signals)
-    for option in ("--protocol", "--header", "--header-env", "--cacert", "--signals"):
-        if getattr(args, option[2:].replace("-", "_")) not in (None, []):
-            raise UsageError(f"{option} requires --endpoint URL")
+    if args.signals is not None:
+        raise UsageError("--signals requires --endpoint URL")
     options = read_settings(partial(filled, "telemetry.headers"), args.config)
     if options is None:
         raise UsageError(

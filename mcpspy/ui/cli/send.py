@@ -28,7 +28,7 @@ from mcpspy.io.recording.catalog import find as find_recording
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.arguments import read_parameters
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format, time_limit
+from mcpspy.ui.cli.options import FOLDER, Argument, Option, Switch, duration, formats
 from mcpspy.ui.model.body import pretty
 from mcpspy.ui.text.terminal import Output, columns
 
@@ -60,25 +60,25 @@ OPENING = 2.0
 """Seconds after the start of a session in which its control socket may not be open yet."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="SESSION", nargs="?", help="the live session")
-    parser.add_argument("method", metavar="METHOD", nargs="?", help="tools/list, tools/call, ping, …")
-    parser.add_argument("params", metavar="PARAMS", nargs="*", help="parameters of the method")
-    parser.add_argument(
-        "--to", choices=("server", "client"), default="server", help="recipient (default: server)"
-    )
-    describe(parser, {"--notify": (None, "send a notification instead of a request")})
-    wait = "time to wait for the response: 30, 500ms, 5min (default: 30); a late response is recorded"
-    parser.add_argument("--timeout", metavar="TIME", type=time_limit, default=TIMEOUT, help=wait)
-    describe(parser, {"--stream": ("N", "HTTP: stream number, as printed by `mcpspy show`")})
-    describe_format(parser, "json: the whole response on one line")
-    describe(parser, {"--list": (None, "list the live sessions of the folder and exit"), **FOLDER})
+OPTIONS = (
+    Argument("session", "SESSION", "the live session", nargs="?", excludes=("--list",),
+        hint="use mcpspy send --list"),
+    Argument("method", "METHOD", "tools/list, tools/call, ping, …", nargs="?"),
+    Argument("params", "PARAMS", "parameters of the method", nargs="*"),
+    Option("--to", None, "recipient (default: server)", choices=("server", "client"), default="server"),
+    Switch("--notify", "send a notification instead of a request"),
+    Option("--timeout", "TIME",
+        "time to wait for the response: 30, 500ms, 5min (default: 30); a late response is recorded",
+        read=duration, default=TIMEOUT),
+    Option("--stream", "N", "HTTP: stream number, as printed by `mcpspy show`"),
+    *formats("json: the whole response on one line"),
+    Switch("--list", "list the live sessions of the folder and exit"),
+    FOLDER,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
     if args.list:
-        if args.session is not None:
-            raise UsageError("send: --list takes no SESSION", "use mcpspy send --list")
         _list(args.dir, as_json=args.format == "json")
         return 0
     if args.session is None or args.method is None:

@@ -16,7 +16,7 @@ from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.runs import RUN, FollowedRun, Runs, find_run
 from mcpspy.io.settings import flag, sessions_folder, table
 from mcpspy.ui.cli.arguments import is_folder, sessions_of_host
-from mcpspy.ui.cli.options import FOLDER, SSH, UNSAFE_REGEX, VIEW_SCRIPT, describe
+from mcpspy.ui.cli.options import FOLDER, SSH, UNSAFE_REGEX, VIEW_SCRIPT, Argument, Switch
 
 EPILOG = """\
 examples:
@@ -42,18 +42,15 @@ HUNG_UP = 129
 """Exit code after the terminal was closed, as after SIGHUP."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "session",
-        metavar="SESSION",
-        nargs="*",
-        help="session to open; several are merged by time",
-    )
-    own = {
-        "--ascii": (None, "draw ASCII only, as in locales without UTF-8"),
-        "--no-cache": (None, "neither read nor write the index of a large session in its folder"),
-    }
-    describe(parser, {**own, **VIEW_SCRIPT, **FOLDER, **SSH, **UNSAFE_REGEX}, repeated=VIEW_SCRIPT)
+OPTIONS = (
+    Argument("session", "SESSION", "session to open; several are merged by time", nargs="*"),
+    Switch("--ascii", "draw ASCII only, as in locales without UTF-8"),
+    Switch("--no-cache", "neither read nor write the index of a large session in its folder"),
+    VIEW_SCRIPT,
+    FOLDER,
+    SSH,
+    UNSAFE_REGEX,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:

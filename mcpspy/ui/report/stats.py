@@ -81,6 +81,8 @@ def _facts(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
         if (total := stats.groups.total(side)).count:
             yield _fact("requests" if side == CLIENT else "", f"{arrow(side)} {states(total)}")
     yield _fact("initialize", _handshake(stats))
+    if streams := stats.http_exchanges.totals.describe():
+        yield _fact("GET streams", streams)
     flight = stats.flight
     if flight.peak:
         bar = bars.bar(flight.served / stats.last_at if stats.last_at else 0, BAR)
@@ -212,6 +214,7 @@ def members(counted: CountedSession) -> dict[str, Any]:
     stats, flight = counted.stats, counted.stats.flight
     header, note, first = stats.header, stats.exit, stats.handshakes.first
     assert header is not None
+    streams = stats.http_exchanges.totals
     profile = flight.profile(PROFILE_COLUMNS)
     return {
         "id": header.id,
@@ -236,6 +239,13 @@ def members(counted: CountedSession) -> dict[str, Any]:
         "damaged": stats.damaged,
         "lost": stats.lost,
         "notes": dict(stats.notes),
+        "get_streams": {
+            "count": streams.streams,
+            "events": streams.events,
+            "longest": _seconds(streams.longest),
+            "empty": streams.empty,
+            "refused": streams.refused,
+        },
         "handshakes": stats.handshakes.count,
         "initialize": first
         and {

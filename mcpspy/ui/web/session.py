@@ -291,9 +291,10 @@ class WebSession:
         return islice(self.model.notifications_of(request, request + 1, until), ALONG)
 
     def _carriers(self, row: int, number: int | None) -> list[int]:
-        """Return the note with the HTTP headers of a message."""
-        head = None if number is None else self.model.index.heads.get(number)
-        return [] if head is None else [head]
+        """Return the notes with the HTTP headers of a message, and with the text of a refusal."""
+        index = self.model.index
+        found = () if number is None else (index.heads.get(number), index.refusals.get(number))
+        return [row for row in found if row is not None]
 
 
 def is_pending(cells: Iterable[Piece]) -> bool:

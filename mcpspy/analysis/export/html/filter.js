@@ -417,7 +417,10 @@ function itemOf(row) {
     isBatch: row.batch,
     code: row.code,
     get text() {
-      if (isNote && row.kind !== "stderr") return `${row.subject} ${row.status}`;
+      const words = `${row.subject} ${row.status}`;
+      if (row.kind === "http") return [words, JSON.parse(session.body(row.body)).body ?? ""].join("\n").trimEnd();
+      if (isNote && row.kind !== "stderr") return words;
+      if (row.kind === "request" && row.answer < 0 && row.tone === "bad") return `${session.body(row.body)}\n${row.status}`;
       return row.answer >= 0 ? `${session.body(row.body)}\n${session.body(row.answer)}` : session.body(row.body);
     },
     message(member) {

@@ -187,7 +187,7 @@ def row_members(
     return [
         change.number + 1,
         round(what.at, 6),
-        _kind(what),
+        _kind(change),
         "" if isinstance(what, Note | Damaged) else what.side,
         row.method or "(response)",
         row.subject or ("" if row.method else f"id {row.id}"),
@@ -236,8 +236,11 @@ def _is_in_request_row(change: Change) -> bool:
     return change.exchange is not None and change.what is change.exchange.answer
 
 
-def _kind(what: object) -> str:
+def _kind(change: Change) -> str:
+    what, http = change.what, change.http
     if isinstance(what, Note):
+        if http is not None and http.is_get and what.kind == "http" and not http.is_folded:
+            return "note"
         return "http" if what.kind in CARRIERS else "stderr" if what.kind == "stderr" else "note"
     return _KINDS[type(what)]
 

@@ -1,4 +1,4 @@
-"""Several batches at once: recorded in order, then sent in order to each receiver."""
+"""The outbox: all of it is recorded, and then sent in order to each receiver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpspy.io.stdio import interception
-from mcpspy.io.stdio.interception import ActionBatch, execute
+from mcpspy.io.stdio.interception import Outbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,17 +33,17 @@ class Log:
 def test_all_is_recorded_before_anything_is_sent(flat: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interception, "JOIN_LIMIT", flat)
     log = Log()
-    first, second = ActionBatch([b"1", b"\n"]), ActionBatch([b"2\n"])
-    first.sent += [(log.server, b"a"), (log.client, b"b")]
-    second.sent += [(log.server, b"c")]
-    execute([first, second], log)  # type: ignore[arg-type]
+    outbox = Outbox()
+    outbox.entries += [b"1", b"\n", b"2\n"]
+    outbox.sent += [(log.server, b"a"), (log.client, b"b"), (log.server, b"c")]
+    outbox.send(log)  # type: ignore[arg-type]
     to_server = [("server", b"ac")] if flat else [("server", b"a"), ("server", b"c")]
     assert log.got == [("recorded", b"1\n2\n"), *to_server, ("client", b"b")]
 
 
 def test_without_entries_nothing_is_written() -> None:
     log = Log()
-    only = ActionBatch()
+    only = Outbox()
     only.sent.append((log.client, b"x"))
-    execute([only], log)  # type: ignore[arg-type]
+    only.send(log)  # type: ignore[arg-type]
     assert log.got == [("client", b"x")]
