@@ -89,7 +89,7 @@ class WebServer:
         self._runs = RecentRuns()
         self._open: OrderedDict[str, WebSession] = OrderedDict()
         self._is_ending = False
-        self._page, self._policy = page.document()
+        self._page, self._policy = page.page()
 
     def application(self) -> web.Application:
         application = web.Application(middlewares=[self._access.check, self._errors])
