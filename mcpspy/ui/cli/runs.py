@@ -14,8 +14,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.runs import recorded_runs
 from mcpspy.ui.cli.options import FOLDER, formats
-from mcpspy.ui.report import listed_session
-from mcpspy.ui.report.listed_session import ListedSession
+from mcpspy.ui.report.listed_session import ListedSession, run_members
 from mcpspy.ui.text.terminal import Output, columns
 
 EPILOG = """\
@@ -55,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
     """List the runs, the newest last: next to the prompt."""
     catalog = Catalog(args.dir)
     found = [
-        listed_session.run_members(each, lambda summary, name: ListedSession(summary, catalog).count(name))
+        run_members(each, lambda summary, name: ListedSession(summary, catalog).count(name))
         for each in recorded_runs(args.dir)
     ]
     if args.format == "json":

@@ -185,7 +185,7 @@ TONES = {
     ChangeSeverity.DIFFERENT: rows.OPEN,
     ChangeSeverity.NOTE: rows.QUIET,
 }
-_MARKS = {OLD: rows.BAD, NEW: rows.OK, SAME: rows.QUIET}
+MARKS = {OLD: rows.BAD, NEW: rows.OK, SAME: rows.QUIET}
 
 KINDS = max(map(len, ChangeKind))
 
@@ -220,7 +220,7 @@ def _change_lines(
             return
     yield head, None
     for mark, line in body(change, room):
-        yield f"    {mark} {line}", _MARKS[mark]
+        yield f"    {mark} {line}", MARKS[mark]
 
 
 def document(
