@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
-from mcpspy.analysis.diff.options import DiffOptions
 from prometheus_client.parser import text_string_to_metric_families
 
 import mcpspy
 from mcpspy.analysis import rows
 from mcpspy.analysis.contract import Contract, check
-from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity
+from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffOptions
 from mcpspy.analysis.diff.results import ComparisonContext, compare_steps
 from mcpspy.analysis.diff.steps import SessionSteps
 from mcpspy.analysis.explain import Explainer
