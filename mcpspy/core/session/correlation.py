@@ -143,6 +143,9 @@ class Correlation(Peers, ABC, Generic[P]):
     follows_progress = True
     """True if progress notifications are related to their requests. They never change a state."""
 
+    follows_posts = True
+    """True if the HTTP exchange of each message is followed, and not only GETs and refusals."""
+
     def __init__(
         self,
         header: Header | None = None,
@@ -160,7 +163,7 @@ class Correlation(Peers, ABC, Generic[P]):
         self.last_at = 0.0
         """Time of the last entry, in seconds since the start."""
         self._pairing = RequestTable[P](forgets=forgets, recall=recall, is_merged=sessions > 1)
-        self.http_exchanges = HttpExchanges(forgets=forgets)
+        self.http_exchanges = HttpExchanges(forgets=forgets, follows_all=self.follows_posts)
         self._running = sessions
         self.held: dict[int, int] = {}
         """Ticket of a held message → its row."""
