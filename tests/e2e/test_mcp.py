@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcpspy.analysis.context import count_tokens, estimated_tokens, features
 from mcpspy.analysis.lint import Severity
-from mcpspy.analysis.tokens import count_tokens, estimated_tokens, features
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.session.exchange import State
 from mcpspy.io.recording.reader import Recording

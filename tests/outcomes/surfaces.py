@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -21,11 +22,14 @@ from prometheus_client.parser import text_string_to_metric_families
 import mcpspy
 from mcpspy.analysis import rows
 from mcpspy.analysis.contract import Contract, check
+from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffOptions
+from mcpspy.analysis.diff.results import ComparisonContext, compare_steps
+from mcpspy.analysis.diff.steps import SessionSteps
 from mcpspy.analysis.explain import Explainer
+from mcpspy.analysis.export import FORMATS
 from mcpspy.analysis.export.base import RecordedSession
-from mcpspy.analysis.export.formats import FORMATS
-from mcpspy.analysis.export.otlp.live import SessionTelemetry
-from mcpspy.analysis.export.otlp.spans import KIND_CLIENT, SpanContext, SpanData
+from mcpspy.analysis.export.otlp import SessionTelemetry
+from mcpspy.analysis.export.otlp_spans import KIND_CLIENT, SpanContext, SpanData
 from mcpspy.analysis.lake.schema import TABLES, StoredRecording
 from mcpspy.analysis.lake.tables import SessionTables
 from mcpspy.analysis.lint import EntryPosition
@@ -37,8 +41,9 @@ from mcpspy.core.query.item import FilterItem
 from mcpspy.core.query.parser import Query, QueryError, parse
 from mcpspy.core.query.sessions import parse_sessions
 from mcpspy.core.recording.decode import read_entry
+from mcpspy.core.session import outcome
 from mcpspy.core.session.columns import RowKind
-from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.index_state import dump, restore
 from mcpspy.core.session.outcome import SessionCounts
@@ -46,19 +51,19 @@ from mcpspy.core.session.session import Session
 from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.io.recording.catalog import Catalog, sessions_of
 from mcpspy.io.recording.reader import Recording, Summary
+from mcpspy.io.recording.runs import read_time
 from mcpspy.io.recording.session_counts import count
 from mcpspy.ui.agent.queries import FindArguments, ListArguments, find, list_sessions
 from mcpspy.ui.agent.reports import StatsArguments, stats
 from mcpspy.ui.agent.sessions import SessionStore
 from mcpspy.ui.cli.main import main
 from mcpspy.ui.model.filter_items import ChangeItem, exchange_item
-from mcpspy.ui.model.merged_loader import MergedLoader
 from mcpspy.ui.model.row_filter import FilteredView, ViewOptions
-from mcpspy.ui.model.session_loader import SessionLoader
+from mcpspy.ui.model.session_loader import MergedLoader, SessionLoader
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.model.statistics import StatsModel
 from mcpspy.ui.model.timeline import TimelineModel
-from mcpspy.ui.report.listed_session import ListedSession, read_time
+from mcpspy.ui.report.listed_session import ListedSession
 from mcpspy.ui.tui.panels import timeline as timeline_panel
 from mcpspy.ui.tui.session.labels import sentence, title
 from mcpspy.ui.tui.sessions.session_list import session_row
@@ -631,7 +636,7 @@ def tui_tracks(recorded: RecordedCase) -> Reading:
 
 class Page(NamedTuple):
     facts: dict[str, Any]
-    rows: list[list[Any]]
+    rows: list[dict[str, Any]]
     timeline: dict[str, Any]
 
 
@@ -655,19 +660,9 @@ def web_facts(recorded: RecordedCase) -> Reading:
     )
 
 
-@cache
-def members() -> list[str]:
-    """Return the names of the members of a row of the page, in their order."""
-    text = (filters.PARTS / "units.js").read_text(encoding="utf-8")
-    return re.findall(r'"(\w+)"', text[text.index("const MEMBERS = [") : text.index("];")])
-
-
-def of_page_rows(found: list[list[Any]]) -> Reading:
+def of_page_rows(found: list[dict[str, Any]]) -> Reading:
     key = Keys()
-    rows_by_name = (dict(zip(members(), row, strict=False)) for row in found)
-    requests = sorted(
-        (row for row in rows_by_name if row["kind"] == "request"), key=lambda row: row["number"]
-    )
+    requests = sorted((row for row in found if row["kind"] == "request"), key=lambda row: row["number"])
     named = [(key(row["side"], row["id"]), row) for row in requests]
     return Reading(
         bad={name: row["tone"] == rows.BAD for name, row in named},
@@ -992,9 +987,14 @@ def export_har(recorded: RecordedCase) -> Reading:
     return Reading(words="\n".join(json.dumps(each, ensure_ascii=False) for each in entries))
 
 
+def exported_rows(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of an exported page by the names of their members."""
+    return [dict(zip(data["members"], row, strict=True)) for row in data["rows"]]
+
+
 def export_html(recorded: RecordedCase) -> Reading:
     data = recorded.page["data"]
-    reading = of_page_rows(data["rows"])
+    reading = of_page_rows(exported_rows(data))
     counts = data["facts"]["counts"]
     reading.counts = {
         name: counts[name] for name in ("errors", "unanswered", "issues", "injected") if name in counts
@@ -1005,9 +1005,9 @@ def export_html(recorded: RecordedCase) -> Reading:
 def export_html_filter(recorded: RecordedCase) -> Reading:
     """Read the filter of the exported page, which is JavaScript."""
     data, found = recorded.page["data"], recorded.page["found"]
-    rows_by_name, key = (dict(zip(members(), row, strict=False)) for row in data["rows"]), Keys()
+    key = Keys()
     requests = sorted(
-        (row for row in rows_by_name if row["kind"] == "request"), key=lambda row: row["number"]
+        (row for row in exported_rows(data) if row["kind"] == "request"), key=lambda row: row["number"]
     )
     keys = {row["number"]: key(row["side"], row["id"]) for row in requests}
 
@@ -1030,6 +1030,34 @@ def export_mermaid(recorded: RecordedCase) -> Reading:
     """Read the arrows of failures, which end with a cross."""
     text = re.sub(r"#(\d+);", lambda found: chr(int(found[1])), recorded.export("mermaid"))
     return Reading(failures="\n".join(line for line in text.splitlines() if "--x" in line))
+
+
+def diff(recorded: RecordedCase) -> Reading:
+    """Compare each request with the same one that succeeded: an error is its outcome.
+
+    A request that continues another one is not a step of its own; one that mcpspy kept back, or that is open, has no
+    result either.
+    """
+    bad = {}
+    kinds = {each.key: each.kind for each in recorded.case.operations}
+    exchanges: dict[int | None, Exchange] = {each.number: each for each in recorded.session.exchanges}
+    for step in SessionSteps(recorded.session).steps:
+        exchange = exchanges[step.position.exchange]
+        key = recorded.keys.get(exchange.number, "")
+        if (
+            exchange.continued_by is not None
+            or outcome.of(step.state).is_withheld
+            or kinds.get(key) in (None, OPEN)
+        ):
+            continue
+        good = copy(step)
+        good.state, good.error, good.results = State.OK, None, [b"{}"]
+        changes = [*compare_steps(good, step, ComparisonContext(DiffOptions()), is_exact=True)]
+        bad[key] = any(
+            change.kind is ChangeKind.ERROR and change.severity is ChangeSeverity.BREAKING
+            for change in changes
+        )
+    return Reading(bad=bad, is_partial=True)
 
 
 # The API and the tools of agents.
@@ -1158,6 +1186,7 @@ SURFACES = {
     "html": Surface(export_html, False),
     "html: filter": Surface(export_html_filter, False),
     "markdown": Surface(export_markdown),
+    "diff": Surface(diff),
     "mermaid": Surface(export_mermaid),
     "api": Surface(api, False),
     "api: filter": Surface(api_filter, False),

@@ -1,4 +1,8 @@
-"""Compare the outcomes of two steps with the same request: results, errors and progress."""
+"""Compare the outcomes of two steps with the same request, and the handshakes of two sessions.
+
+Without a handshake, `server/discover` is compared. A client may probe for the revision, so a refused or missing probe
+is not a difference (2026-07-28, basic/versioning).
+"""
 
 from __future__ import annotations
 
@@ -9,38 +13,47 @@ from msgspec import UNSET
 
 from mcpspy.analysis.diff.json_diff import ValueChange, deltas, fingerprint
 from mcpspy.analysis.diff.listings import by_name, compare_listed
-from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffChange
-from mcpspy.analysis.diff.normalize import NOTED, OF_MODERN, settled_error, settled_params, settled_result
-from mcpspy.analysis.diff.options import Comparable, DiffOptions, cut, is_cut
-from mcpspy.analysis.diff.steps import RequestStep, StandaloneMessage
+from mcpspy.analysis.diff.model import (
+    ChangeKind,
+    ChangePosition,
+    ChangeSeverity,
+    Comparable,
+    ComparedCase,
+    DiffChange,
+    DiffOptions,
+    cut,
+    is_cut,
+)
+from mcpspy.analysis.diff.steps import RequestStep, SessionSteps, StandaloneMessage
+from mcpspy.analysis.diff.volatile import NOTED, OF_MODERN, settled_error, settled_params, settled_result
 from mcpspy.core.jsontools import Pointer, pointer_text
 from mcpspy.core.protocol.listing import EVERY_LISTING, LISTINGS
-from mcpspy.core.protocol.message import Notification, loads
-from mcpspy.core.session.exchange import State
-from mcpspy.core.session.outcome import FAILED, OUTCOMES
+from mcpspy.core.protocol.message import Failure, Notification, Result, loads
+from mcpspy.core.protocol.peers import Peer
+from mcpspy.core.protocol.spec import MODERN
+from mcpspy.core.session.exchange import TRANSITIONS, Event, Exchange, State
+from mcpspy.core.session.outcome import FAILED, OK, OUTCOMES, TOOL_ERRORS, describe
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 SUMMARY = 200
 
-_SUCCEEDED = frozenset((State.OK, State.CLOSED, State.INPUT_REQUIRED))
-_FAILED = FAILED | {
+_SUCCEEDED = frozenset(state for state, outcome in OUTCOMES.items() if outcome.tone == OK)
+_FAILED = frozenset(
     state
     for state, outcome in OUTCOMES.items()
-    if outcome.unanswered or outcome.is_withheld or state is State.PENDING
-}
+    if outcome.failed or outcome.unanswered or outcome.is_withheld
+)
+"""The states of a request whose sender got no usable outcome."""
 
 NAMED = {method: (listing.member, listing.key) for method, listing in EVERY_LISTING.items()}
 """Method → the unordered list in its result, and the member that identifies an item."""
 
-_LATE = tuple(state for state, outcome in OUTCOMES.items() if outcome.is_late)
+_AT_END = {state: after[Event.END] for state, after in TRANSITIONS.items() if Event.END in after}
+"""The states of a live session: they differ from their values only by the time at which it was read."""
 
-_SAME = {
-    State.PENDING: State.UNANSWERED,
-    State.NOT_CONTINUED: State.INPUT_REQUIRED,
-    **dict.fromkeys(_LATE, State.CANCELLED),
-}
-"""States that differ only by the time at which the session was read, or by a race."""
+_CANCELLED = {State.CANCELLED, *(state for state, outcome in OUTCOMES.items() if outcome.is_late)}
+"""States that differ by a race: whether a response arrives after a cancellation, and which one, is chance."""
 
 _NOT_FOUND = frozenset((-32002, -32602))
 """Error codes for a missing resource: until 2025-11-25, and since 2026-07-28."""
@@ -76,11 +89,12 @@ def compare_steps(
     """Yield the differences of two steps, except latency."""
     if not is_exact:
         yield from compare_params(ChangeKind.REQUEST, DIFFERENT, old, new, context)
-    before, now = _SAME.get(old.state, old.state), _SAME.get(new.state, new.state)
-    if before is not now and State.UNKNOWN not in (before, now):
+    before, now = _AT_END.get(old.state, old.state), _AT_END.get(new.state, new.state)
+    if before is now and before not in _CANCELLED:
+        if is_exact:
+            yield from _responses(old, new, context)
+    elif State.UNKNOWN not in (before, now) and not (before in _CANCELLED and now in _CANCELLED):
         yield from _outcome(old, new, before, now, is_exact=is_exact)
-    elif is_exact and before is now is not State.CANCELLED:  # A response after a cancellation is chance.
-        yield from _responses(old, new, context)
     if is_exact:
         yield from _progress(old, new, context)
 
@@ -138,13 +152,14 @@ def _response(step: RequestStep, *, is_error: bool) -> Any:
 
 def ended(step: RequestStep) -> str:
     """Return the outcome in a few words; may contain a peer's text."""
+    late = "late " if OUTCOMES[step.state].is_late else ""
     if step.error is not None:
-        return _first_line(step.error_description)
-    if step.state is State.TOOL_ERROR and isinstance(result := step.result, dict):
+        return late + _first_line(step.error_description)
+    if step.state in TOOL_ERRORS and isinstance(result := step.result, dict):
         content = result.get("content")
         first = content[0] if isinstance(content, list) and content else None
         if isinstance(first, dict) and isinstance(text := first.get("text"), str):
-            return f"tool error: {_first_line(text)}"
+            return f"{late}tool error: {_first_line(text)}"
     return str(step.state)
 
 
@@ -165,7 +180,7 @@ def _responses(old: RequestStep, new: RequestStep, context: ComparisonContext) -
         for judged in compare_listed(listing, items, others, tolerance=context.options.tolerance):
             found = ValueChange(("result", listing.member, *judged.tokens), judged.old, judged.new)
             yield _value_change(ChangeKind.INTERFACE, judged.severity, found, judged.why)
-    kind = ChangeKind.RESULT if old.error is None and old.state is not State.TOOL_ERROR else ChangeKind.ERROR
+    kind = ChangeKind.ERROR if old.state in FAILED else ChangeKind.RESULT
     for found in context.differences(one, two, patterns):
         if _is_of_era(found.tokens, found.old, found.new, context):
             continue
@@ -208,7 +223,7 @@ def _progress(old: RequestStep, new: RequestStep, context: ComparisonContext) ->
     patterns = context.patterns(new)
     one, two = (cut({"progress": _notified(step, context)}, patterns) for step in (old, new))
     # The progress before a cancellation is chance.
-    by_chance = old.state in (State.CANCELLED, *_LATE)
+    by_chance = old.state in _CANCELLED
     for found in context.differences(one, two, patterns):
         yield _value_change(ChangeKind.PROGRESS, NOTE if by_chance else DIFFERENT, found)
 
@@ -224,3 +239,140 @@ def _notified(step: RequestStep, context: ComparisonContext) -> list[Any]:
             whole = {"params": {key: value for key, value in params.items() if key != "progressToken"}}
         notified.append({"method": message.method, **whole})
     return sorted(notified, key=fingerprint) if step.is_subscription else notified
+
+
+_OF_LEGACY = frozenset(("tasks", "logging"))
+"""Capabilities that 2026-07-28 defines differently, or as an extension."""
+
+
+def handshake(old: SessionSteps, new: SessionSteps) -> ComparedCase | None:
+    before, now = _last_answered(old), _last_answered(new)
+    if before is None and now is None and not (old.session.revision or new.session.revision):
+        return None
+    changes = [*_handshake_outcome(old, new), *_client(old, new), *_server(old, new)]
+    if before is not None and now is not None:
+        is_across = is_across_handshake(old, new)
+        changes += _results(_result(before), _result(now), is_across=is_across)
+    positions = _position(old, before), _position(new, now)
+    return ComparedCase(method="handshake", old=positions[0], new=positions[1], changes=tuple(changes))
+
+
+def is_across_handshake(old: SessionSteps, new: SessionSteps) -> bool:
+    """Return whether one session has a handshake and the other is of a revision without one."""
+    return ((old.session.revision or "") >= MODERN) != ((new.session.revision or "") >= MODERN)
+
+
+def _last_answered(steps: SessionSteps) -> Exchange | None:
+    answered = [found for found, _ in steps.introductions if isinstance(found.answer, Result)]
+    return answered[-1] if answered else None
+
+
+def _result(exchange: Exchange) -> dict[str, Any]:
+    result = exchange.answer.result if isinstance(exchange.answer, Result) else None
+    return result if isinstance(result, dict) else {}
+
+
+def _position(steps: SessionSteps, exchange: Exchange | None) -> ChangePosition | None:
+    places = [place for found, place in steps.introductions if exchange is None or found is exchange]
+    return places[-1] if places else None
+
+
+def _handshake_outcome(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
+    if old.introductions and new.introductions:
+        was, is_now = _last_answered(old) is not None, _last_answered(new) is not None
+        if was != is_now:
+            kind = ChangeKind.RECOVERED if is_now else ChangeKind.ERROR
+            severity = DIFFERENT if is_now else BREAKING
+            why = f"{_ended(old)} → {_ended(new)}"
+            yield DiffChange(kind=kind, severity=severity, why=why, **_errors(old, new))
+
+
+def _errors(old: SessionSteps, new: SessionSteps) -> dict[str, Any]:
+    errors = {}
+    for side, steps in (("old", old), ("new", new)):
+        last = steps.introductions[-1][0].answer
+        if isinstance(last, Failure) and _last_answered(steps) is None:
+            errors[side] = last.error
+    return {**errors, "pointer": "/error"} if errors else {}
+
+
+def _ended(steps: SessionSteps) -> str:
+    if _last_answered(steps) is not None:
+        return "ok"
+    return describe(steps.introductions[-1][0])[0]
+
+
+def _client(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
+    one, two = old.session, new.session
+    if one.client != two.client:
+        yield _note("/params/clientInfo", _peer_fields(one.client), _peer_fields(two.client))
+    for found in deltas(one.client_capabilities, two.client_capabilities):
+        yield _note("/params/capabilities" + pointer_text(found.tokens), found.old, found.new)
+
+
+def _server(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:
+    one, two = old.session.server, new.session.server
+    if one is not None and two is not None and one != two:
+        severity = NOTE if one.name == two.name else DIFFERENT
+        for member in ("name", "version"):
+            before, now = getattr(one, member), getattr(two, member)
+            if before != now:
+                level = severity if member == "name" else NOTE
+                yield _change(level, f"/result/serverInfo/{member}", before, now)
+    was, is_now = old.session.revision, new.session.revision
+    if was != is_now and was is not None and is_now is not None:
+        is_same_request = _requested_revision(old) == _requested_revision(new) is not None
+        yield _change(DIFFERENT if is_same_request else NOTE, "/result/protocolVersion", was, is_now)
+
+
+def _requested_revision(steps: SessionSteps) -> str | None:
+    for exchange, _ in reversed(steps.introductions):
+        if exchange.request.method == "initialize" and isinstance(params := exchange.request.params, dict):
+            version = params.get("protocolVersion")
+            return version if isinstance(version, str) else None
+    return None
+
+
+def _results(old: dict[str, Any], new: dict[str, Any], *, is_across: bool) -> Iterator[DiffChange]:
+    for found in deltas(settled_result(old), settled_result(new)):
+        first, *rest = found.tokens or ("",)
+        pointer = "/result" + pointer_text(found.tokens)
+        if first == "capabilities":
+            # Subscriptions work differently since 2026-07-28.
+            is_revision_specific = is_across and (len(rest) > 1 or not _OF_LEGACY.isdisjoint(rest))
+            yield _capability(pointer, found.old, found.new, rest, is_revision_specific=is_revision_specific)
+        elif first == "serverInfo" and (is_across or found.tokens[1:] in (("name",), ("version",))):
+            continue  # Reported already; since 2026-07-28 it is in `_meta`.
+        elif first == "supportedVersions" and not is_across:
+            yield _change(BREAKING if found.new is UNSET else NOTE, pointer, found.old, found.new)
+        elif first not in ("protocolVersion", "supportedVersions", "ttlMs", "cacheScope"):
+            yield _note(pointer, found.old, found.new)
+
+
+def _capability(
+    pointer: str, old: Any, new: Any, rest: list[str], *, is_revision_specific: bool
+) -> DiffChange:
+    """Return the change of a capability, or of a part of one; `false` is equal to missing."""
+    name = ".".join(rest)
+    if rest[:1] in (["experimental"], ["extensions"]) or is_revision_specific:
+        return _note(pointer, old, new)
+    if new is UNSET or new is False:
+        if old is False or old is UNSET:
+            return _note(pointer, old, new)
+        return _change(BREAKING, pointer, old, new, f"lost the capability {name}")
+    if old is UNSET or old is False:
+        return _change(NOTE, pointer, old, new, f"gained the capability {name}")
+    return _change(DIFFERENT, pointer, old, new)
+
+
+def _peer_fields(peer: Peer | None) -> Any:
+    return UNSET if peer is None else peer._asdict()
+
+
+def _note(pointer: str, old: Any, new: Any) -> DiffChange:
+    return _change(NOTE, pointer, old, new)
+
+
+def _change(severity: ChangeSeverity, pointer: str, old: Any, new: Any, why: str = "") -> DiffChange:
+    kind = ChangeKind.HANDSHAKE
+    return DiffChange(kind=kind, severity=severity, pointer=pointer, old=old, new=new, why=why)

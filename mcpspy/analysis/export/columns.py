@@ -33,6 +33,8 @@ class SessionColumns:
         self._clock = WallClock(header.started)
         self._peers: dict[str | None, Peers] = {}
         self._labels: dict[str, str] = {}
+        self._moved: dict[str, str] = {}
+        """Stream of a request that was sent again after a redirect → the stream of the first time."""
         self.clients: dict[Peer, None] = {}
         """The clients, each once."""
         self._servers: dict[Peer, None] = {}
@@ -48,6 +50,9 @@ class SessionColumns:
             peers = self._peers[what.frame.stream] = Peers()
         if isinstance(what, Request):
             peers.add_request(what)
+            if exchange is not None and what is not exchange.request and what.frame.stream is not None:
+                first = exchange.request.frame.stream
+                self._moved.setdefault(what.frame.stream, first or what.frame.stream)
         elif exchange is not None:
             peers.add_response(what, exchange.request.method)
         if peers.client is not None:
@@ -65,7 +70,7 @@ class SessionColumns:
         peers = self._peers.get(stream)
         if peers is None or peers.client is None:
             return stream
-        name = peers.client.name
+        name, stream = peers.client.name, self._moved.get(stream, stream)
         # Until 2025-11-25 a stream is a session; later, each POST is a stream and names its client.
         first = stream if peers.is_modern else self._labels.setdefault(name, stream)
         return name if first == stream else f"{name} #{stream}"
@@ -134,19 +139,14 @@ def _literal(text: str | None) -> Any:
     return None if text is None else fragment(text.encode("utf-8", "surrogatepass")) or text
 
 
-def error(answer: Result | Failure | None, state: State | None = None) -> dict[str, Any]:
-    """Return the code, name and message of a JSON-RPC error, or the text of a tool error; empty for a success.
-
-    `state` is the outcome that the response reports, if it is that of a task.
-    """
+def error(answer: Result | Failure | None) -> dict[str, Any]:
+    """Return the code, name and message of a JSON-RPC error, or the text of a tool error; empty without a response."""
     if isinstance(answer, Failure):
         return {
             "code": _literal(answer.code_text),
             "error": {"name": error_name(answer.code), "message": answer.text},
         }
-    if answer is None or not (answer.is_tool_error or state is State.TOOL_ERROR):
-        return {}
-    return {"error": {"name": str(State.TOOL_ERROR), "message": answer.text}}
+    return {} if answer is None else {"error": {"name": str(State.TOOL_ERROR), "message": answer.text}}
 
 
 def outcome(exchange: Exchange) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def outcome(exchange: Exchange) -> dict[str, Any]:
         "exchange": exchange.number,
         "status": str(exchange.state),
         "latency_ms": milliseconds(exchange.latency),
-        **error(judge.reported_by(exchange), exchange.state),
+        **error(judge.error_of(exchange)),
         "request_bytes": len(exchange.request.data),
         "response_bytes": None if answer is None else len(answer.data),
         **({"progress_count": len(exchange.progress)} if exchange.progress else {}),

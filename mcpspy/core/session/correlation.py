@@ -143,6 +143,9 @@ class Correlation(Peers, ABC, Generic[P]):
     follows_progress = True
     """True if progress notifications are related to their requests. They never change a state."""
 
+    follows_posts = True
+    """True if the HTTP exchange of each message is followed, and not only GETs and refusals."""
+
     def __init__(
         self,
         header: Header | None = None,
@@ -160,7 +163,7 @@ class Correlation(Peers, ABC, Generic[P]):
         self.last_at = 0.0
         """Time of the last entry, in seconds since the start."""
         self._pairing = RequestTable[P](forgets=forgets, recall=recall, is_merged=sessions > 1)
-        self.http_exchanges = HttpExchanges(forgets=forgets)
+        self.http_exchanges = HttpExchanges(forgets=forgets, follows_all=self.follows_posts)
         self._running = sessions
         self.held: dict[int, int] = {}
         """Ticket of a held message → its row."""
@@ -412,21 +415,26 @@ class Correlation(Peers, ABC, Generic[P]):
         return TaskProgressed(message, call, task=self._take_report(call, report, message))
 
     def _note(self, note: Note) -> CorrelatedEntry[P]:
-        fields = note.fields
+        fields, kind = note.fields, note.kind
+        if kind == "http":
+            self._pairing.http(fields.get("http"), fields.get("status"), fields)
+            return CorrelatedEntry(note, http=self.http_exchanges.begin(note))
+        if kind == "http-end":
+            return self._end_http(note)
         if note.is_end:
             self._running -= 1
             if self._running <= 0:
                 self.exit = note
                 self.end()
-        elif note.kind == "exit":
+        elif kind == "exit":
             self._exited = note
-        elif note.kind == "lost":
+        elif kind == "lost":
             stream = fields.get("stream")
             self._lost(self._pairing.lose(stream if isinstance(stream, str) else None))
-        elif note.kind == OVERSIZED and "pipe" not in fields:
+        elif kind == OVERSIZED and "pipe" not in fields:
             side, stream = str(fields.get("from")), fields.get("stream")
             self._lost(self._pairing.lose_message(side, stream, fields.get("http")))
-        elif note.kind == RULE:
+        elif kind == RULE:
             self._take_hold(note)
             if fields.get("action") == "disconnect" and isinstance(number := fields.get("http"), int):
                 self._pairing.disconnected[number] = words(fields)
@@ -434,13 +442,8 @@ class Correlation(Peers, ABC, Generic[P]):
                 request = self._noted_request(fields)
                 if request is not None and transition(request, event):
                     return CorrelatedEntry(note, request)
-        elif note.kind == "http":
-            self._pairing.http(fields.get("http"), fields.get("status"), fields)
-            return CorrelatedEntry(note, http=self.http_exchanges.begin(note))
-        elif note.kind == "sse" and self.http_exchanges.listening:
+        elif kind == "sse" and self.http_exchanges.listening:
             self.http_exchanges.add_event(fields.get("http"))
-        elif note.kind == "http-end":
-            return self._end_http(note)
         return CorrelatedEntry(note)
 
     def _end_http(self, note: Note) -> CorrelatedEntry[P]:

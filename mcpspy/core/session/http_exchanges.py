@@ -111,7 +111,8 @@ class GetTotals(Struct):
 class HttpExchanges:
     """The exchanges that are in progress, and all GET streams."""
 
-    def __init__(self, *, forgets: bool = False) -> None:
+    def __init__(self, *, forgets: bool = False, follows_all: bool = True) -> None:
+        """Follow no exchange yet. `follows_all`: also the ordinary ones, a POST with a status of success."""
         self.open: dict[int, RecordedHttpExchange] = {}
         self.listening: dict[int, RecordedHttpExchange] = {}
         """Those of `open` that are GET streams, whose events are counted."""
@@ -123,6 +124,7 @@ class HttpExchanges:
         """Numbers of GETs that belong to an earlier one, in the order in which they ended."""
         self.totals = GetTotals()
         self._forgets = forgets
+        self._follows_all = follows_all
 
     def begin(self, note: Note) -> RecordedHttpExchange | None:
         """Take the head of a response, the note `http`."""
@@ -130,6 +132,12 @@ class HttpExchanges:
         if not isinstance(number, int):
             return None
         method, status, asked_at = str(fields.get("method")), fields.get("status"), fields.get("asked_at")
+        if method == "POST" and isinstance(status, int) and status < 300 and "error" not in fields:
+            if not self._follows_all:
+                return None
+            at = asked_at if isinstance(asked_at, int | float) else note.at
+            ordinary = self.open[number] = RecordedHttpExchange(number, method, "", at, status, is_get=False)
+            return ordinary
         request, response = (
             value if isinstance(value := fields.get(name), dict) else {} for name in ("request", "response")
         )
@@ -165,10 +173,11 @@ class HttpExchanges:
 
     def end(self, note: Note) -> RecordedHttpExchange | None:
         """Take the end of an exchange, the note `http-end`."""
-        number, hung_up, body = (note.fields.get(name) for name in ("http", "hung_up", "body"))
+        number = note.fields.get("http")
         exchange = self.open.pop(number, None) if isinstance(number, int) else None
         if exchange is None:
             return None
+        hung_up, body = note.fields.get("hung_up"), note.fields.get("body")
         exchange.ended_at, exchange.hung_up = note.at, hung_up if isinstance(hung_up, str) else None
         if isinstance(body, str):
             exchange.words = refusal_words(body) or exchange.words

@@ -53,7 +53,7 @@ class StoredTables(Struct, forbid_unknown_fields=True):
     posted: list[tuple[int, Key | None]]
     refused: dict[int, int]
     redirects: dict[int, str]
-    accepted: dict[int, str]
+    accepted: dict[int, tuple[int, str]]
     checksums: dict[int, tuple[int, int]]
     moved: list[tuple[Moved, tuple[Key, float]]]
     disconnected: dict[int, str]

@@ -158,17 +158,18 @@ class Session(Correlation[Exchange]):
             what, exchange, flaw = correlated.what, correlated.request, correlated.flaw
             if exchange is not None:
                 _take(exchange, correlated)
+            if isinstance(what, Message):
+                if (task := correlated.task) is not None:
+                    _take_task(task, what)
+                    if task.call is exchange and isinstance(correlated, RequestAnswered):
+                        exchange.is_task = True
+                self._changed(what, exchange, flaw)
+                continue
             if isinstance(what, Note) and has_effect(what.kind, what.fields):
                 self._note_effect(what.fields)
-            if (task := correlated.task) is not None and isinstance(what, Message):
-                _take_task(task, what)
-                if task.call is exchange and isinstance(correlated, RequestAnswered):
-                    exchange.is_task = True
             effect = correlated.why if exchange is None else None
-            if isinstance(correlated, ResponseMissing):
-                exchange = None
-            flaw = flaw if isinstance(what, Message) else None
-            self._changed(what, exchange, flaw, effect, correlated.http)
+            shown = None if isinstance(correlated, ResponseMissing) else exchange
+            self._changed(what, shown, None, effect, correlated.http)
         return self.changes[before:]
 
     def add_all(self, entries: Iterable[Entry]) -> Session:
@@ -235,9 +236,6 @@ _RESPONSES = (Result, Failure)
 
 def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
     what, flaw = correlated.what, correlated.flaw
-    if isinstance(correlated, RequestRepeated):
-        exchange.redirect = ", ".join(filter(None, (exchange.redirect, exchange.why)))
-        exchange.why = ""
     if correlated.why is not None:
         exchange.why = correlated.why
     if isinstance(correlated, RequestAnswered):
@@ -248,6 +246,9 @@ def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
             exchange.flaws.append(flaw)
         if (earlier := correlated.continues) is not None:
             exchange.continues, earlier.continued_by = earlier, exchange
+    elif isinstance(correlated, RequestRepeated):
+        exchange.redirect = ", ".join(filter(None, (exchange.redirect, exchange.why)))
+        exchange.why = ""
     elif isinstance(correlated, RequestProgressed) and isinstance(what, Notification):
         exchange.progress.append(what)
     elif (

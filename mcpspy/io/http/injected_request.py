@@ -7,10 +7,10 @@ forwarded to a stream on which the client listens, if there is one.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from mcpspy.core.compression import BodyDecoder
-from mcpspy.core.intercept.actions import Dropped, Forward, Inject, Step, Substitute
+from mcpspy.core.intercept import actions
 from mcpspy.core.intercept.http import SseUnit, SseUnits, headers_for_injected
 from mcpspy.core.protocol import mcp_headers
 from mcpspy.core.protocol.http_headers import EVENTS, JSON, recorded_headers, request_headers
@@ -55,24 +55,32 @@ class InjectedRequest:
         """The fields of this exchange's entries in the recording."""
         return {"stream": self.stream, "http": self._number}
 
-    def deliver(self, step: Step) -> None:
+    def deliver(self, step: actions.ExchangeStep) -> None:
         """Send the injected message, or forward a message that arrived with the response."""
-        if isinstance(step, Inject):
-            self._request_id = step.id
-            self._interception.spawn(self._run(step.data))
-            return
-        if isinstance(step, Forward | Substitute | Dropped):
-            was_held = self._held.pop(step.ticket, None) is not None
-            if was_held and self._is_stream and not isinstance(step, Dropped):
-                client = self._interception.routes.to_client(self._route.stream)
-                if client is not None:
-                    client.deliver(Inject(SERVER, step.data, None, self._route.stream))
+        match step:
+            case actions.Inject():
+                self._request_id = step.id
+                self._interception.spawn(self._run(step.data))
+                return
+            case actions.Forward() | actions.Substitute():
+                if self._held.pop(step.ticket, None) is not None and self._is_stream:
+                    client = self._interception.routes.to_client(self._route.stream)
+                    if client is not None:
+                        client.deliver(actions.Inject(SERVER, step.data, None, self._route.stream))
+            case actions.Dropped():
+                self._held.pop(step.ticket, None)
+            case actions.Disconnect():  # No client is connected here, and no message that waits is forwarded.
+                self._held.clear()
+            case actions.AbortUpstream() | actions.HeadDecided():  # The viewer still waits for the response.
+                pass
+            case _:
+                assert_never(step)
         self._leave()
 
     def release_all(self) -> None:
         """Forward all held messages unchanged."""
         for ticket, data in sorted(self._held.items()):
-            self.deliver(Forward(SERVER, data, self, ticket))
+            self.deliver(actions.Forward(SERVER, data, self, ticket))
 
     def _leave(self) -> None:
         """Remove the exchange once the response has ended and none of its messages is held."""

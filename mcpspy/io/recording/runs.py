@@ -57,7 +57,7 @@ class Runs:
 
     def _member(self, summary: Summary) -> RunMember | None:
         header, path = summary.header, summary.path
-        if (began := _time(header.started)) is None:
+        if (began := read_time(header.started)) is None:
             return None
         if header.parent is not None:
             return RunMember(path.name, began, began + summary.last, (_host(header.parent),))
@@ -147,12 +147,12 @@ class _Evidence:
 
 
 def _host(process: ProcessFields) -> HostProcess:
-    started = None if process.started is None else _time(process.started)
+    started = None if process.started is None else read_time(process.started)
     return HostProcess(process.pid, process.program, started)
 
 
-def _time(text: str) -> float | None:
-    """Return the seconds since the epoch; None for text that is not a time."""
+def read_time(text: str) -> float | None:
+    """Return the seconds since the epoch; None for text that is not a time. Without a zone, it is local."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):

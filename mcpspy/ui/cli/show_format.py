@@ -18,6 +18,7 @@ from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.redact.placeholder import PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
+from mcpspy.core.session.outcome import is_error_response
 from mcpspy.core.session.session import Change, Session
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.show_layout import Widths, heads, message_line, needs, note_line, widths
@@ -170,7 +171,7 @@ class TextFormatter:
         self._print_finding(finding, f" ({about.method} at {about.time})")
 
     def _print_finding(self, finding: Finding, about: str = "") -> None:
-        from mcpspy.ui.report.lint_text import brief
+        from mcpspy.ui.report.lint import brief
 
         text, tone = brief(finding)
         self._output.line(f"{'':8}  {text}{about}", tone)
@@ -374,7 +375,8 @@ class JsonFormatter:
         # An unsolicited, second or late response: its own outcome.
         for name in ("code", "error"):
             found.pop(name, None)
-        found |= {"status": None if change.status is None else str(change.status), **columns.error(what)}
+        status = None if change.status is None else str(change.status)
+        found |= {"status": status, **columns.error(what if is_error_response(what) else None)}
         if exchange is not None:
             found["latency_ms"] = columns.milliseconds(exchange.latency_at(what.at))
         return found

@@ -109,7 +109,7 @@ def trust_differences(note: Note) -> list[tuple[str, str | None]]:
     # Not at the top: few sessions have such a note.
     from mcpspy.analysis.diff import ChangeSeverity
     from mcpspy.analysis.trust import noted
-    from mcpspy.ui.report.diff_text import terminal
+    from mcpspy.ui.report.diff import terminal
 
     return [
         (sanitize(line), tone) for line, tone in terminal(noted(note.fields), fail_on=ChangeSeverity.NOTE)

@@ -22,7 +22,7 @@ from mcpspy.core.session.rule_notes import RULE
 from mcpspy.ui.model.filter_items import RowItem
 from mcpspy.ui.model.notes import OAUTH, FlowRows
 from mcpspy.ui.model.session_model import SessionModel
-from mcpspy.ui.text.time_format import Cycle
+from mcpspy.ui.text.numbers import Cycle
 
 PORTION = 512
 """Rows filtered between two checks of the clock; a tenth of that if message text has to be read."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.diff.handshake import handshake, is_across_handshake
 from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity
+from mcpspy.analysis.diff.results import handshake, is_across_handshake
 from mcpspy.analysis.diff.steps import SessionSteps
 from mcpspy.core.session.session import Session
 
@@ -112,7 +112,7 @@ def test_a_handshake_that_fails_is_breaking(record: Make) -> None:
     assert handshake_changes(record, initialize(RESULT), initialize(None))[0] == (
         "",
         BREAKING,
-        "ok → no answer",
+        "ok → no answer to initialize",
     )
     case = handshake(SessionSteps(record(initialize(None))), SessionSteps(record(initialize(RESULT))))
     assert case is not None

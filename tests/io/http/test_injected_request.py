@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from multidict import CIMultiDict
 
-from mcpspy.core.intercept.actions import Forward, Inject
+from mcpspy.core.intercept.actions import Disconnect, Forward, Inject
 from mcpspy.core.protocol.http_headers import Headers
 from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.io.http.injected_request import InjectedRequest
@@ -17,7 +17,7 @@ from mcpspy.io.http.routes import Route, RouteTable
 from mcpspy.io.http.upstream_connection import UpstreamError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Iterable
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -83,6 +83,7 @@ class Interception:
         self.exchanges: set[object] = set()
         self.taken: list[tuple[bytes, dict[str, Any]]] = []
         self.lines: list[bytes] = []
+        self.is_holding = False
         self.tools = ToolParamHeaders()
         self.routes = RouteTable()
 
@@ -99,9 +100,11 @@ class Interception:
         self.failures.append((id, why))
 
     async def take(
-        self, _route: object, _side: str, data: bytes, fields: dict[str, Any], _keep: object
+        self, _route: object, _side: str, data: bytes, fields: dict[str, Any], keep: Callable[[int], None]
     ) -> None:
         self.taken.append((data, fields))
+        if self.is_holding:
+            keep(len(self.taken))
 
     async def record_lines(self, lines: Iterable[bytes]) -> None:
         self.lines += lines
@@ -140,6 +143,21 @@ async def test_messages_with_the_response_are_dropped_without_an_open_stream() -
     injected.deliver(Forward("server", b"{}", injected, 1))
     injected.release_all()
     assert not injected.is_answered_here
+
+
+async def test_an_exchange_that_a_rule_disconnects_keeps_no_message() -> None:
+    interception = Interception()
+    injected = InjectedRequest(
+        Proxy(Response("text/event-stream", b'data: {"jsonrpc":"2.0","method":"a"}\n\n')),  # type: ignore[arg-type]
+        interception,  # type: ignore[arg-type]
+        Route("3", "/mcp", CIMultiDict(), "http://here", True),
+    )
+    interception.is_holding = True
+    injected.deliver(Inject("client", MODERN, None, None, '"m-1"'))
+    await asyncio.gather(*interception.tasks)
+    assert interception.exchanges == {injected}
+    injected.deliver(Disconnect(injected))
+    assert not interception.exchanges
 
 
 async def injected_into(response: Response) -> tuple[Proxy, Interception]:

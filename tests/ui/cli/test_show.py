@@ -523,8 +523,7 @@ def test_a_get_stream_is_one_line_with_its_repetitions(
 
 def test_http_exchanges_have_their_durations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", http_recording(tmp_path, STREAMS), "--http"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    ended = [line for line in lines if " http-end " in line]
+    ended = [line for line in capsys.readouterr().out.splitlines() if " http-end " in line]
     assert ended[0].endswith(
         "http-end  GET stream: 3 events in 12m00s, ended by the server; reopened 7 times, each empty"
     )

@@ -6,10 +6,8 @@ import json
 
 from mcpspy.analysis.stats import StatsCollector
 from mcpspy.core.recording.decode import read_header
-from mcpspy.ui.report.stats_format import CountedSession
-from mcpspy.ui.report.stats_json import document
-from mcpspy.ui.report.stats_table import TableStyle
-from mcpspy.ui.report.stats_text import BOUNDS, terminal
+from mcpspy.ui.report.stats import BOUNDS, document, terminal
+from mcpspy.ui.report.stats_table import CountedSession, TableStyle
 from mcpspy.ui.text.numbers import BarStyle
 from tests.analysis.stats.talking import Talk
 from tests.core.session.test_http_exchanges import STREAMS, end, head

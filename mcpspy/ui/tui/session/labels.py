@@ -25,7 +25,7 @@ from mcpspy.ui.model.row_filter import KINDS_OF_PROBLEMS, STDERR, FilteredView, 
 from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.model.session_model import RowFinding, SessionModel
 from mcpspy.ui.text.width import cut, steady
-from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.base import CLIPBOARD, SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
 
 BETWEEN = " · "
@@ -239,9 +239,6 @@ class StatusBar(SplitLine):
 TITLE = "title"
 REASON = 240
 """Maximum columns of a tool error's text above a message."""
-
-CLIPBOARD = 256_000
-"""Maximum bytes to copy, which terminals are known to accept: tmux took 500 kB but not 900."""
 
 SEVERITY_ROLES = {"error": rows.BAD, "warning": rows.OPEN, "info": rows.QUIET}
 _KINDS = {
