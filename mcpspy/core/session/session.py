@@ -163,7 +163,7 @@ class Session(Correlation[Exchange]):
                     _take_task(task, what)
                     if task.call is exchange and isinstance(correlated, RequestAnswered):
                         exchange.is_task = True
-                self._changed(what, exchange, flaw)
+                self._changed(what, exchange, flaw, None, correlated.http)
                 continue
             if isinstance(what, Note) and has_effect(what.kind, what.fields):
                 self._note_effect(what.fields)
