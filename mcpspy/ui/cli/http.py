@@ -24,8 +24,8 @@ from mcpspy.ui.cli.options import (
     Repeated,
     Switch,
     check_interception,
-    recorded,
 )
+from mcpspy.ui.cli.parser import recorded
 
 if TYPE_CHECKING:
     from mcpspy.io.http.proxy import HttpOptions

@@ -42,7 +42,6 @@ exit codes: 0; 2 usage error; 3 cannot listen, or prometheus-client is not insta
 DEFAULT = "127.0.0.1:9464"
 """The usual address of OpenTelemetry's exporters for Prometheus."""
 
-
 OPTIONS = (
     Option("--listen", "HOST:PORT", f"address to listen on (default: {DEFAULT})"),
     Switch("--i-know", "--listen: also on an address that other machines reach"),

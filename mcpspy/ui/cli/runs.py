@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from datetime import datetime
 from typing import Any
-
-import orjson
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
@@ -15,7 +12,7 @@ from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.runs import recorded_runs
 from mcpspy.ui.cli.options import FOLDER, formats
 from mcpspy.ui.report.listed_session import ListedSession, run_members
-from mcpspy.ui.text.terminal import Output, columns
+from mcpspy.ui.text.terminal import Output, columns, print_json
 
 EPILOG = """\
 examples:
@@ -59,7 +56,7 @@ def main(args: argparse.Namespace) -> int:
     ]
     if args.format == "json":
         for run in found:
-            sys.stdout.buffer.write(orjson.dumps(run, option=orjson.OPT_APPEND_NEWLINE))
+            print_json(run)
         return 0
     output = Output()
     if not found:

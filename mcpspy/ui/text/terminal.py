@@ -70,9 +70,6 @@ class Output:
             return text
         return text.translate(_PLAIN).encode(self._encoding, "backslashreplace").decode(self._encoding)
 
-    def flush(self) -> None:
-        sys.stdout.flush()
-
 
 def _codes(style: str) -> str:
     """Return the parameters of SGR for a tone or for colours."""
@@ -114,6 +111,19 @@ def warn_incomplete(path: object, torn: int) -> None:
     """Report an incomplete last line of a recording on stderr, if it has any bytes."""
     if torn:
         sys.stderr.write(sanitize(f"mcpspy: {path}: incomplete last line skipped ({torn} bytes)") + "\n")
+
+
+def print_json(value: object) -> None:
+    """Print a value as a line of JSON."""
+    import orjson
+
+    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def print_report(text: str) -> None:
+    """Print a report for other programs, byte for byte also on a terminal."""
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+    sys.stdout.buffer.flush()
 
 
 def columns(row: Sequence[str], widths: Sequence[int]) -> str:

@@ -21,13 +21,8 @@ from mcpspy.ui.cli.options import (
     Repeated,
     Switch,
     check,
-    describe,
-    fill,
-    given,
-    integer,
-    speed,
-    without,
 )
+from mcpspy.ui.cli.parser import describe, fill, given, integer, speed, without
 
 TABLE = (
     Switch("--all", "every one", excludes=("--filter", "--format csv", "SESSION")),

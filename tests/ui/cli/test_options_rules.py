@@ -11,7 +11,8 @@ import pytest
 from mcpspy.errors import UsageError
 from mcpspy.io.intercept.interception import InterceptionOptions
 from mcpspy.io.stdio.base import RunOptions
-from mcpspy.ui.cli.options import RULES, check_interception, describe, fill
+from mcpspy.ui.cli.options import RULES, check_interception
+from mcpspy.ui.cli.parser import describe, fill
 from mcpspy.ui.cli.run import parse
 
 
