@@ -115,7 +115,7 @@ async function loaded(from, answer) {
   byId("found").classList.remove("bad");
   const isFiltered = queryText() !== "" || (source.hasStrip && place.span !== "");
   byId("found").textContent = isFiltered
-    ? `${rows.length.toLocaleString("en")} of ${plural(rows.unfiltered, "row")}${answer.behind ? " …" : ""}`
+    ? `${commas(rows.length)} of ${plural(rows.unfiltered, "row")}${answer.behind ? " …" : ""}`
     : plural(rows.length, "row");
   byId("nothing").hidden = rows.length > 0;
   byId("nothing").textContent = isFiltered
