@@ -93,6 +93,11 @@ class HttpRequest:
         return self._connection.peer
 
     @property
+    def local_host(self) -> str:
+        """Return the address of this machine to which the client has connected."""
+        return str(self._connection.transport.get_extra_info("sockname")[0])
+
+    @property
     def has_body(self) -> bool:
         """Return whether the request has a body, which may be empty only if it has no length."""
         return self.head.is_chunked or self.head.length > 0
