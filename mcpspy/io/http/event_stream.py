@@ -7,14 +7,13 @@ inside the callback for which it arrived.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
-from mcpspy.core.compression import BodyDecoder
 from mcpspy.core.recording.capped_body import CappedStream
 from mcpspy.core.recording.encode import SERVER
 from mcpspy.core.recording.encode_body import SseEncoder
 from mcpspy.io.http.context import ENCODING, JOIN_LIMIT, SESSION
+from mcpspy.io.network.outgoing import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +67,7 @@ class EventStream:
                 await self._intercepted.events(
                     self._response,
                     self._request,
-                    BodyDecoder(self._encoding),
+                    self._decoded,
                     may_name_endpoint=self._may_name_endpoint,
                 )
         finally:
@@ -126,9 +125,7 @@ class EventStream:
     async def _record(self, chunk: bytes) -> SseEvent | None:
         """Record the events that end in a chunk. Return the first one."""
         first: SseEvent | None = None
-        for number, data in enumerate(self._decoded.steps(chunk)):
-            if number:
-                await asyncio.sleep(0)
+        async for data in Turns(self._decoded.steps(chunk)):
             events, lines = self._encoder.feed(self._context.recorder.now(), data)
             if lines:
                 await self._context.record(lines, sum(map(len, lines)))

@@ -9,19 +9,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, assert_never
 
-from mcpspy.core.compression import BodyDecoder
 from mcpspy.core.intercept import actions
 from mcpspy.core.intercept.http import SseUnit, SseUnits, headers_for_injected
 from mcpspy.core.protocol import mcp_headers
 from mcpspy.core.protocol.http_headers import EVENTS, JSON, recorded_headers, request_headers
 from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.protocol.refusal import RefusalBody, is_refusal
-from mcpspy.core.recording.capped_body import CappedBody
+from mcpspy.core.recording.capped_body import CappedBody, CappedStream
 from mcpspy.core.recording.encode import MCPSPY, SERVER
 from mcpspy.core.recording.encode_body import REST, SseEncoder
 from mcpspy.io.http.upstream_connection import UpstreamError
 from mcpspy.io.intercept.interception import is_message
-from mcpspy.io.network.outgoing import in_turns
+from mcpspy.io.network.outgoing import Turns, in_turns
 
 if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
@@ -130,11 +129,15 @@ class InjectedRequest:
         self._is_stream = response.content_type == EVENTS
         encoding, limit = response.header("content-encoding"), self._context.max_body
         if self._is_stream:
-            events, decoder = SseUnits(limit), BodyDecoder(encoding)
+            events, decoded = SseUnits(limit), CappedStream(SERVER, self.fields, encoding, limit)
             async for chunk in response.body.chunks():
-                for data in decoder.steps(chunk):
+                async for data in Turns(decoded.steps(chunk)):
                     for unit in events.feed(data):
                         await self._take_unit(unit)
+                if decoded.is_over:
+                    await self._interception.record_lines(decoded.close(self._interception.now()))
+                    self._report_failure("the events of the response are compressed as those of an attack")
+                    return
             return
         body = CappedBody(SERVER, self.fields, encoding, limit)
         async for chunk in response.body.chunks():

@@ -23,9 +23,8 @@ from mcpspy.io.http.upstream_connection import UpstreamError
 from mcpspy.io.intercept.interception import is_message
 
 if TYPE_CHECKING:
-    from mcpspy.core.compression import BodyDecoder
     from mcpspy.core.framing import Pieces, SseEvent
-    from mcpspy.core.recording.capped_body import CappedBody
+    from mcpspy.core.recording.capped_body import CappedBody, CappedStream
     from mcpspy.core.recording.encode import JsonText, Value
     from mcpspy.io.http.context import ExchangeContext, ExchangeHead
     from mcpspy.io.http.interception import HttpInterception
@@ -269,12 +268,12 @@ class InterceptedExchange:
         self,
         response: UpstreamResponse,
         proxied: HttpRequest,
-        decoder: BodyDecoder,
+        decoded: CappedStream,
         *,
         may_name_endpoint: bool,
     ) -> None:
         """Forward events in order. Raises ClientAnswered, ClientDisconnected, or the error that ended the stream."""
-        events = self._response.read_events(response, decoder, may_name_endpoint=may_name_endpoint)
+        events = self._response.read_events(response, decoded, may_name_endpoint=may_name_endpoint)
         reading = asyncio.ensure_future(events)
         end: StreamEnd | None = None
         try:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
-from mcpspy.core.compression import BodyDecoder
 from mcpspy.core.framing import collect
 from mcpspy.core.intercept.http import SseUnit, SseUnits
 from mcpspy.core.protocol.http_headers import EVENTS
-from mcpspy.core.recording.capped_body import CappedBody
+from mcpspy.core.recording.capped_body import CappedBody, CappedStream
 from mcpspy.core.recording.encode import SERVER
 from mcpspy.core.recording.encode_body import REST, SseEncoder
 from mcpspy.io.http.upstream_connection import UpstreamError
 from mcpspy.io.intercept.interception import is_message
-from mcpspy.io.network.outgoing import in_turns
+from mcpspy.io.network.outgoing import Turns, in_turns
 
 if TYPE_CHECKING:
     from mcpspy.core.framing import Pieces, SseEvent
@@ -87,23 +86,29 @@ class InterceptedResponse:
         await self._interception.record_lines(body.close(self._interception.now(), lacks=lacks))
 
     async def read_events(
-        self, response: UpstreamResponse, decoder: BodyDecoder, *, may_name_endpoint: bool
+        self, response: UpstreamResponse, decoded: CappedStream, *, may_name_endpoint: bool
     ) -> Exception | None:
-        """Read events no faster than they are forwarded. Return the error that ended the stream."""
+        """Read events no faster than they are forwarded. Return the error that ended the stream.
+
+        A compressed stream ends where it is no longer decoded: no message is forwarded without a decision.
+        """
         events = SseUnits(self._context.max_body)
         error: Exception | None = None
         try:
             async for chunk in response.body.chunks():
-                for data in decoder.steps(chunk):
+                async for data in Turns(decoded.steps(chunk)):
                     for unit in events.feed(data):
                         may_name_endpoint = await self._take_unit(unit, may_name_endpoint=may_name_endpoint)
                     await self._exchange.wait_until_forwarded()
+                if decoded.is_over:
+                    raise UpstreamError("its compressed events are those of an attack")
         except Exception as broken:  # Raised by the exchange that forwards the stream, or by `drain_events`.
             error = broken
         finally:
             torn = events.close()
             if torn is not None and torn.event is not None:
                 await self._record_event(torn.event)
+            await self._interception.record_lines(decoded.close(self._interception.now()))
         if torn is not None:
             self._exchange.enqueue(RawBytes(torn.raw))
         self._exchange.enqueue(StreamEnd(error))
@@ -137,7 +142,8 @@ class InterceptedResponse:
             return
         encoding = response.header("content-encoding")
         if response.content_type == EVENTS:
-            events = self.read_events(response, BodyDecoder(encoding), may_name_endpoint=False)
+            decoded = CappedStream(SERVER, self._exchange.fields, encoding, self._context.max_body)
+            events = self.read_events(response, decoded, may_name_endpoint=False)
             await self.drain_events(asyncio.ensure_future(events), response)
         else:
             body = CappedBody(SERVER, self._exchange.fields, encoding, self._context.max_body)

@@ -93,6 +93,11 @@ class HttpRequest:
         return self._connection.peer
 
     @property
+    def local_host(self) -> str:
+        """Return the address of this machine to which the client has connected."""
+        return str(self._connection.transport.get_extra_info("sockname")[0])
+
+    @property
     def has_body(self) -> bool:
         """Return whether the request has a body, which may be empty only if it has no length."""
         return self.head.is_chunked or self.head.length > 0
@@ -385,6 +390,9 @@ class DownstreamConnection(asyncio.Protocol):
         if method == "CONNECT":
             self._refuse(405, "CONNECT is for forward proxies")
             return
+        if self._parser.get_http_version() == "0.9":  # To llhttp, LF ends a target, and a header follows.
+            self._refuse(400, "the request line has no version")
+            return
         if len(headers.getall("Host", ())) > 1:
             self._refuse(400, "there is more than one Host")
             return
@@ -434,8 +442,8 @@ class DownstreamConnection(asyncio.Protocol):
             response = await handler(request)
             if response is not None:
                 request.start(response.status, response.headers.items(), response.body)
-        except ConnectionError:  # The client hung up.
-            self.transport.abort()
+        except ConnectionError:  # The client hung up, or its request is refused.
+            (self.transport.close if self._is_refusing else self.transport.abort)()
         except Exception as error:
             say(f"a bug in mcpspy: {type(error).__name__}: {str(error)!a}")
             if request.has_started:
@@ -474,15 +482,19 @@ class DownstreamConnection(asyncio.Protocol):
     def _refuse(self, status: int, why: str) -> None:
         """Refuse a request that cannot be read, and those after it."""
         self._is_refusing = True
-        for request in self._requests:
+        requests = self._requests
+        if requests and (len(requests) > 1 or requests[0] is not self._receiving or requests[0].has_started):
+            self.transport.abort()  # A response to this one would be taken for that of an earlier request.
+        else:
+            self._send_refusal(status, why)
+        for request in requests:
             request.body.end(ConnectionResetError(why))
         if self._is_due:
             self._start()
-        elif self._requests:
-            self._requests[0].body.flush()
-        if self._requests:  # A response to this one would be taken for that of an earlier request.
-            self.transport.abort()
-            return
+        elif requests:
+            requests[0].body.flush()
+
+    def _send_refusal(self, status: int, why: str) -> None:
         body = f"{status} {_REASONS[status]}: {why}\n".encode()
         head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
         head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
