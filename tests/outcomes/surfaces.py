@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
-from mcpspy.analysis.diff.options import DiffOptions
 from prometheus_client.parser import text_string_to_metric_families
 
 import mcpspy
 from mcpspy.analysis import rows
 from mcpspy.analysis.contract import Contract, check
-from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity
+from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffOptions
 from mcpspy.analysis.diff.results import ComparisonContext, compare_steps
 from mcpspy.analysis.diff.steps import SessionSteps
 from mcpspy.analysis.explain import Explainer
@@ -51,8 +50,7 @@ from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.core.session.session import Session
 from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.io.recording.catalog import Catalog, sessions_of
-from mcpspy.io.recording.reader import Recording, Summary
-from mcpspy.io.recording.runs import read_time
+from mcpspy.io.recording.reader import Recording, Summary, read_time
 from mcpspy.io.recording.session_counts import count
 from mcpspy.ui.agent.queries import FindArguments, ListArguments, find, list_sessions
 from mcpspy.ui.agent.reports import StatsArguments, stats

@@ -15,7 +15,7 @@ from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.catalog import Catalog, sessions_of
-from mcpspy.io.recording.runs import read_time
+from mcpspy.io.recording.reader import read_time
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.options import FOLDER, Option, Switch, formats, integer, suggested_folder
 from mcpspy.ui.report.listed_session import FAILED, ListedSession, read_sessions_filter
