@@ -50,8 +50,7 @@ from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.core.session.session import Session
 from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.io.recording.catalog import Catalog, sessions_of
-from mcpspy.io.recording.reader import Recording, Summary
-from mcpspy.io.recording.runs import read_time
+from mcpspy.io.recording.reader import Recording, Summary, read_time
 from mcpspy.io.recording.session_counts import count
 from mcpspy.ui.agent.queries import FindArguments, ListArguments, find, list_sessions
 from mcpspy.ui.agent.reports import StatsArguments, stats

@@ -12,7 +12,7 @@ from mcpspy.analysis import rows
 from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.catalog import Catalog, sessions_of
-from mcpspy.io.recording.runs import read_time
+from mcpspy.io.recording.reader import read_time
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.arguments import filter_errors
 from mcpspy.ui.cli.options import FOLDER, Option, Switch, formats

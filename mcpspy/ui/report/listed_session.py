@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
-from mcpspy.io.recording.reader import RecordingState, Summary
-from mcpspy.io.recording.runs import RecordedRun, read_time
+from mcpspy.io.recording.reader import RecordingState, Summary, read_time
 from mcpspy.io.recording.session_counts import is_too_large
 
 if TYPE_CHECKING:
     from mcpspy.core.query.sessions import SessionItem, SessionQuery
+    from mcpspy.io.recording.runs import RecordedRun
 
 
 FAILED = "failed"
