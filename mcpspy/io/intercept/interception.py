@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from time import monotonic
 
+from mcpspy.core.framing import is_message as is_message
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.scripts import ScriptOptions
@@ -368,12 +369,6 @@ class SessionInterception:
     def _give_up(self, error: Exception) -> None:
         """Discard the interceptor because of a bug. Release all messages."""
         raise NotImplementedError
-
-
-def is_message(data: bytes, blanks: bytes | None = None) -> bool:
-    """Return whether the outer brackets are those of a JSON object or array. `blanks` may surround them."""
-    data = data.strip(blanks)
-    return data[:1] + data[-1:] in (b"{}", b"[]")
 
 
 def frames(recorder: Recorder, since: float) -> Iterator[Frame]:

@@ -1,0 +1,168 @@
+"""The entries of one HTTP exchange in the recording.
+
+Lines are collected, and written in one write before anything that they describe is sent. A short exchange takes two
+writes: the request, and the response with its notes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mcpspy.core.exchange.commands import Record
+from mcpspy.core.protocol.http_headers import recorded_headers
+from mcpspy.core.protocol.oauth_flows import OAuthRequest
+from mcpspy.core.recording.encode import CLIENT, JsonText, json_object, note
+from mcpspy.core.recording.encode_body import body_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mcpspy.core.exchange.heads import PreparedRequest, PreparedResponse
+    from mcpspy.core.exchange.machine import Scope
+    from mcpspy.core.protocol.http_headers import Headers
+    from mcpspy.core.recording.encode import Value
+
+_NOTHING = JsonText(b"{}")
+
+
+class ExchangeRecord:
+    """The entries of one exchange. The methods that return a `Record` also write what was added before."""
+
+    __slots__ = (
+        "_client", "_lines", "_response", "_scope", "_status", "answer", "by", "facts", "fields", "form",
+        "half_closed", "has_head", "json", "started_at"
+    )  # fmt: skip
+
+    def __init__(
+        self, scope: Scope, stream: str, number: int, now: float, client: object, by: str = ""
+    ) -> None:
+        """Prepare the entries. `client` is its address; `by` is MCPSPY in an exchange without one."""
+        self._scope = scope
+        self.fields: dict[str, Value] = {"stream": stream, "http": number}
+        """The fields of this exchange's entries."""
+        self.json = JsonText(b'{"stream":"%b","http":%d}' % (stream.encode(), number))
+        self.started_at = now
+        self.by = by
+        self._client = client
+        self._lines: list[bytes | bytearray] = []
+        """Lines that are not written yet."""
+        self.form = b""
+        """The beginning of the body of a request that is a step of OAuth."""
+        self.answer = b""
+        """The beginning of the response to such a request."""
+        self.facts: dict[str, Any] = {}
+        """Facts of the response, for the note of its OAuth step."""
+        self.half_closed: float | None = None
+        """The time at which the client closed its sending side, if it did that before the response."""
+        self.has_head = False
+        self._response: PreparedResponse | None = None
+        self._status: int | None = None
+
+    def add_message(self, now: float, side: str, body: bytes) -> None:
+        """Add a message that is a whole body. Ignores an empty one."""
+        if body:
+            self._lines.append(body_line(now, side, self.json, body))
+
+    def add_head(
+        self,
+        now: float,
+        request: PreparedRequest,
+        status: int | None,
+        response: PreparedResponse | None = None,
+        *,
+        is_mcp: bool,
+        **more: Value,
+    ) -> None:
+        """Add the note with both heads."""
+        oauth = self._scope.oauth
+        noted = request.noted
+        if not is_mcp:
+            noted = json_object({"method": request.head.method, "path": oauth.recorded(request.target)})[1:-1]
+        self._lines.append(
+            b'{"t":%.6f,"note":"http",%b,%b,"status":%b,"asked_at":%.6f,"request":%b,"response":%b%b}\n' % (
+                now, self.json[1:-1], noted, b"null" if status is None else b"%d" % status, self.started_at,
+                request.recorded, _NOTHING if response is None else response.recorded, self._found(is_mcp, more),
+            )
+        )  # fmt: skip
+        self.has_head = True
+        self._response, self._status = response, status
+
+    def add_injected_head(
+        self, now: float, target: str, headers: Headers, status: int | None, response: JsonText, **more: Value
+    ) -> None:
+        """Add the note with both heads of a request that a viewer sent."""
+        fields: dict[str, Value] = {
+            "method": "POST",
+            "path": target,
+            "status": status,
+            "asked_at": round(self.started_at, 6),
+            "request": recorded_headers(headers),
+            "response": response,
+            "by": self.by,
+            **more,
+        }
+        self.add(now, "http", fields)
+        self.has_head = True
+
+    def add(self, now: float, kind: str, fields: dict[str, Value]) -> None:
+        """Add a note of this exchange."""
+        self._lines.append(note(now, kind, {**self.fields, **fields}))
+
+    def add_lines(self, lines: Iterable[bytes | bytearray]) -> None:
+        self._lines += lines
+
+    def written(self) -> list[Record]:
+        """Return the lines that were added."""
+        if not self._lines:
+            return []
+        lines, self._lines = self._lines, []
+        return [Record(b"".join(lines), sum(map(len, lines)))]
+
+    def body(self, lines: Iterable[bytes | bytearray], size: int) -> list[Record]:
+        """Return the lines that were added, and those of a body of `size` bytes, which are not joined."""
+        return [*self.written(), Record(lines, size)]
+
+    def end(self, now: float, request: PreparedRequest, hung_up: str | None, *, is_mcp: bool) -> list[Record]:
+        """Return the end of the exchange, and what is missing before it."""
+        if not self.has_head:
+            self.add_head(now, request, None, is_mcp=is_mcp)
+        oauth = self._scope.oauth
+        if not (is_mcp and oauth.is_between_flows and self._status != 401):
+            self._add_oauth_step(now, request, is_mcp=is_mcp)
+        half = b""
+        if self.half_closed is not None:
+            hung_up = hung_up or CLIENT
+            half = b',"half_closed":%.6f' % self.half_closed
+        ended = b"null" if hung_up is None else b'"%b"' % hung_up.encode()
+        self._lines.append(
+            b'{"t":%.6f,"note":"http-end",%b,"hung_up":%b%b%b}\n'
+            % (now, self.json[1:-1], ended, half, self._found(is_mcp, {}))
+        )
+        return self.written()
+
+    def end_injected(self, now: float, hung_up: str | None) -> list[Record]:
+        """Return the end of an exchange without a client."""
+        self.add(now, "http-end", {"hung_up": hung_up, "by": self.by})
+        return self.written()
+
+    def _found(self, is_mcp: bool, more: dict[str, Value]) -> bytes:
+        """Return more fields, with the process of the client in the first note after it was found."""
+        found = self._scope.client_process(self._client, str(self.fields["stream"])) if is_mcp else None
+        if found is not None:
+            more = {**more, "client": found}
+        return b"," + json_object(more)[1:-1] if more else b""
+
+    def _add_oauth_step(self, now: float, request: PreparedRequest, *, is_mcp: bool) -> None:
+        oauth, response = self._scope.oauth, self._response
+        asked = OAuthRequest(
+            request.target,
+            request.head.headers,
+            self.form,
+            is_mcp=is_mcp,
+            peer=self._client,
+            location=None if response is None else response.head.named.get("location"),
+            response=self.answer,
+        )
+        fields = None if self._status is None else oauth.step_fields(asked, self._status, self.facts)
+        if fields is not None:
+            self.add(now, "oauth", fields)
