@@ -54,10 +54,14 @@ coverage: setup
 # The fast checks come first.
 check: setup lint types test site wheel
 
-lint: $(INSTALLED)
+# JavaScript: each file, and the script of each page as a whole, in which every name must be declared and used.
+BIOME ?= .peers/node_modules/.bin/biome
+lint: $(INSTALLED) peers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
+	$(BIN)/python -m tests.page_scripts build/pages
+	$(BIOME) ci --error-on-warnings
 
 # The module that imports the MCP SDK is also checked in the environment that has it, which lacks types of others.
 types: $(INSTALLED) peers

@@ -32,8 +32,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[0] = str(ROOT)
 
 from bench.measure import machine, mcpspy_command  # noqa: E402 - the line above must come first.
-from mcpspy.analysis.export.otlp.live import LogData, SessionTelemetry  # noqa: E402
-from mcpspy.analysis.export.otlp.spans import SpanData  # noqa: E402
+from mcpspy.analysis.export.otlp import LogData, SessionTelemetry  # noqa: E402
+from mcpspy.analysis.export.otlp_spans import SpanData  # noqa: E402
 from mcpspy.io.recording.reader import Recording  # noqa: E402
 
 SERVER = """\

@@ -1,4 +1,4 @@
-"""Calibrate the estimate of tokens (mcpspy/analysis/tokens.py).
+"""Calibrate the estimate of tokens (mcpspy/analysis/context.py).
 
     .venv/bin/python bench/tokens.py                    # print the weights for tests/analysis/tokens.csv, and the errors
     .venv/bin/python bench/tokens.py RECORDING...       # print rows for tokens.csv: definitions and results
@@ -18,8 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from mcpspy.analysis.context import definition, result_text
-from mcpspy.analysis.tokens import TextFeatures, features
+from mcpspy.analysis.context import TextFeatures, definition, features, result_text
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.session.session import Session
 from mcpspy.io.recording.reader import Recording

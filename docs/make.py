@@ -15,7 +15,6 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 from argparse_manpage.manpage import Manpage  # type: ignore[import-untyped]  # It has no types.
@@ -25,15 +24,16 @@ from mcpspy import __version__
 from mcpspy.analysis.lake.schema import TABLES
 from mcpspy.core.query.syntax import SYNTAX
 from mcpspy.core.redact.formats import generated, read_formats
-from mcpspy.ui.cli.main import ABOUT, COMMANDS, EXIT_CODES, described
+from mcpspy.ui.cli.main import ABOUT, COMMANDS, EXIT_CODES, described, module_of
+from mcpspy.ui.cli.options import describe
 from mcpspy.ui.cli.parser import HelpFormatter
-from mcpspy.ui.report.lint_docs import page as rules
 
 DOCS = Path(__file__).resolve().parent
 
 sys.path.insert(0, str(DOCS.parent))
 from docs.api_reference import with_reference  # noqa: E402 - It is in this folder.
 from docs.lint_coverage import page as coverage  # noqa: E402 - It is in this folder.
+from docs.lint_rules import page as rules  # noqa: E402 - It is in this folder.
 
 FORMATS = DOCS.parent / "mcpspy" / "core" / "redact" / "formats.toml"
 
@@ -52,10 +52,10 @@ SYNTAX_END = "<!-- end of syntax -->"
 
 def parser(name: str) -> argparse.ArgumentParser:
     """Return the parser of a command."""
-    module = import_module(COMMANDS[name][0])
+    module = module_of(name)
     made = argparse.ArgumentParser(**described(name, module))
     made.formatter_class = partial(HelpFormatter, width=WIDTH)
-    module.configure(made)
+    describe(made, module.OPTIONS)
     return made
 
 
@@ -101,11 +101,11 @@ def manual() -> str:
     )
     parser_of_all.formatter_class = partial(argparse.HelpFormatter, width=WIDTH)
     commands = parser_of_all.add_subparsers(metavar="COMMAND", title="commands")
-    for name, (path, text) in COMMANDS.items():
-        module = import_module(path)
+    for name, (_, text) in COMMANDS.items():
+        module = module_of(name)
         command = commands.add_parser(name, help=text, **described(name, module))
         command.formatter_class = partial(HelpFormatter, width=WIDTH)
-        module.configure(command)
+        describe(command, module.OPTIONS)
     page = Manpage(
         parser_of_all,
         _data={
@@ -116,8 +116,8 @@ def manual() -> str:
             "date": " ",
         },
     )
-    for name, (path, _) in COMMANDS.items():
-        page.add_section(f"mcpspy {name}", ">", roff(import_module(path).EPILOG))
+    for name in COMMANDS:
+        page.add_section(f"mcpspy {name}", ">", roff(module_of(name).EPILOG))
     return re.sub("(?m)^'", r"\\&'", str(page))  # A line that begins with these would be a roff command.
 
 

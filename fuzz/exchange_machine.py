@@ -32,6 +32,7 @@ MESSAGES = (
     b"no message",
     b"",
 )
+ROUTE: Any = None
 STATUSES = (200, 202, 404, 307)
 
 
@@ -139,9 +140,9 @@ class Observed:
 
     @property
     def has_end(self) -> bool:
-        ends = sum(entry.get("note") == "http-end" for entry in self.entries)
+        ends: int = sum(entry.get("note") == "http-end" for entry in self.entries)
         assert ends <= 1
-        return ends == 1
+        return bool(ends)
 
 
 def machine(data: bytes) -> None:
@@ -195,7 +196,7 @@ def _event(number: int, numbers: Iterator[int]) -> c.Event:
         case 10:
             return c.Answer(message) if choice & 1 else c.Insert(message)
         case 11:
-            return actions.HeadDecided([("X", "1")], None)
+            return actions.HeadDecided([("X", "1")], ROUTE)
         case 12:
             return c.ServerGone("reset", bool(choice & 1), "rest of body")
         case 13:
@@ -203,6 +204,6 @@ def _event(number: int, numbers: Iterator[int]) -> c.Event:
         case 14:
             return c.ClientGone("client" if choice & 1 else "mcpspy") if is_last else c.Waited()
         case 15:
-            return actions.Disconnect(None) if is_last else actions.AbortUpstream(None)
+            return actions.Disconnect(None) if is_last else actions.AbortUpstream(ROUTE)
         case _:
             return c.Injected(message, '"m-1"')

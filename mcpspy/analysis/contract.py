@@ -17,6 +17,7 @@ from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
 from mcpspy.core.protocol.message import Failure
 from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session, is_injected
@@ -164,3 +165,24 @@ def _issues(session: Session) -> Iterator[Evidence]:
 
 def _counted(number: int, noun: str) -> str:
     return counted(number, noun) if number else f"no {noun}s"
+
+
+SHOWN_EVIDENCE = 10
+"""Messages that are printed per term."""
+
+
+def term_lines(results: Sequence[TermResult]) -> list[tuple[str, str]]:
+    """Return the lines of a session's report, each with its tone."""
+    lines = []
+    for result in results:
+        mark, tone = ("ok", rows.OK) if result.is_met else ("FAILED", rows.BAD)
+        lines.append((f"  {mark:6}  {sanitize(result.term)}: {sanitize(result.found)}", tone))
+        if result.is_met:
+            continue
+        shown = [
+            f"{rows.moment(one.at):>9}  {sanitize(one.text)}" for one in result.evidence[:SHOWN_EVIDENCE]
+        ]
+        if (more := len(result.evidence) - SHOWN_EVIDENCE) > 0:
+            shown.append(f"{'':9}  and {more} more")
+        lines += [(f"          {line}", rows.QUIET) for line in shown]
+    return lines

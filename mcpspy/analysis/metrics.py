@@ -16,8 +16,8 @@ from prometheus_client import (
     generate_latest,
 )
 
-from mcpspy.analysis.export.otlp.live import BUCKETS, OTHER, LimitedNames
-from mcpspy.analysis.export.otlp.spans import EXIT_CODE, error_attributes
+from mcpspy.analysis.export.otlp import BUCKETS, OTHER, LimitedNames
+from mcpspy.analysis.export.otlp_spans import EXIT_CODE, error_attributes
 from mcpspy.core.protocol.message import Failure, Message, Notification, Request, Result
 from mcpspy.core.protocol.spec import METHODS, other
 from mcpspy.core.recording.decode import Entry, Header, Note

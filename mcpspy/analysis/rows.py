@@ -23,6 +23,7 @@ from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
 from mcpspy.core.session import outcome as judge
 from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.http_exchanges import HttpExchange
 from mcpspy.core.session.rule_notes import RULE, TRUST, about, words
 from mcpspy.core.session.session import Change
 
@@ -53,7 +54,7 @@ def row(change: Change) -> Row:
     """Return the row of one change, with the exchange's current state."""
     what, exchange = change.what, change.exchange
     if isinstance(what, Note):
-        return _note_row(what, change.effect)
+        return _note_row(what, change.effect, change.http)
     if isinstance(what, Damaged):
         text = sanitize_bytes(what.data[:200])
         return Row("", NO_DIRECTION, "(damaged line)", text, "", "", "", sanitize(what.why), ISSUE)
@@ -229,6 +230,8 @@ def _status(change: Change) -> tuple[str, str]:
     if isinstance(what, Notification):
         return "", QUIET
     if status is None:
+        if change.http is not None and isinstance(what, Failure):
+            return what.description, QUIET
         if exchange is not None and isinstance(what, Result) and what is exchange.answer:
             return "a task", OPEN
         if exchange is not None and isinstance(what, Request) and what is not exchange.request:
@@ -249,16 +252,20 @@ def _rule(rule: object) -> str:
     return f"{rule.get('rule')}: {rule.get('when') or '(all)'} =>{probability} {rule.get('action')}"
 
 
-def _note_row(note: Note, effect: str | None) -> Row:
-    describe = _NOTES.get(note.kind)
+def _note_row(note: Note, effect: str | None, http: HttpExchange | None) -> Row:
+    describe, latency = _NOTES.get(note.kind), ""
     if note.kind == "http-end" and effect is not None:  # A rule ended it.
         subject, status, tone = f"HTTP exchange {note.fields.get('http')} ended: {effect}", "", ISSUE
+    elif http is not None:
+        subject, status, tone = _get(note, http) if http.is_get else _exchange(note, http)
+        took = http.took if note.kind == "http-end" or http.is_get else max(note.at - http.asked_at, 0.0)
+        latency = "" if took is None else duration(took)
     elif describe is not None:
         subject, status, tone = describe(note)
     else:
         subject, status, tone = ", ".join(f"{key} {value}" for key, value in note.fields.items()), "", QUIET
     kind, subject, status = map(sanitize, (note.kind, subject, status))
-    return Row(moment(note.at), NO_DIRECTION, kind, subject, "", "", "", status, tone)
+    return Row(moment(note.at), NO_DIRECTION, kind, subject, "", latency, "", status, tone)
 
 
 NoteText = tuple[str, str, str]
@@ -296,6 +303,21 @@ def _http(note: Note) -> NoteText:
     return f"{fields.get('method')} {fields.get('path')}", status, tone
 
 
+def _exchange(note: Note, http: HttpExchange) -> NoteText:
+    """Return the text of the head or the end of an exchange, with the text of a refusal that no request shows."""
+    subject, status, tone = _NOTES[note.kind](note)
+    if http.words and not http.is_told and note.kind == "http" and "error" not in note.fields:
+        status = f"{status}: {http.words}"
+    return subject, status, QUIET if http.is_harmless and tone == BAD and note.kind == "http" else tone
+
+
+def _get(note: Note, http: HttpExchange) -> NoteText:
+    """Return the text of a GET stream: all of it in the row of its head."""
+    subject = _NOTES[note.kind](note)[0]
+    tone = BAD if not http.is_harmless else ISSUE if http.hung_up == SERVER else QUIET
+    return subject, http.describe(), tone
+
+
 def _http_end(note: Note) -> NoteText:
     side = note.fields.get("hung_up")
     subject = f"HTTP exchange {note.fields.get('http')} ended" + _HUNG_UP.get(str(side), "")
@@ -307,7 +329,9 @@ def _oauth(note: Note) -> NoteText:
     chain = fields.get("chain")
     steps = " → ".join(map(str, chain)) if isinstance(chain, list) else fields.get("step")
     is_refused = isinstance(status, int) and status >= 400
-    outcome = f"HTTP {status}" + (f"; {fields['hint']}" if "hint" in fields else "")
+    error = ": ".join(str(fields[name]) for name in ("error", "error_description") if fields.get(name))
+    outcome = f"HTTP {status}" + (f": {error}" if error else "")
+    outcome += f"; {fields['hint']}" if "hint" in fields else ""
     joined = f" with {', '.join(map(str, joins))}" if isinstance(joins := fields.get("joins"), list) else ""
     return f"OAuth {fields.get('flow')}{joined}: {steps}", outcome, BAD if is_refused else QUIET
 

@@ -122,7 +122,7 @@ def collect(pieces: Pieces, data: bytes | bytearray) -> None:
 class SseEvent:
     """Fields of one server-sent event (HTML Living Standard, 9.2.6)."""
 
-    __slots__ = ("data", "event", "id", "lacks", "oversized", "retry")
+    __slots__ = ("data", "event", "id", "lacks", "new_end", "oversized", "retry")
 
     def __init__(self) -> None:
         self.event: str | None = None
@@ -136,6 +136,8 @@ class SseEvent:
         """The missing end, if the stream ended first; empty if the event is complete."""
         self.oversized: OversizedData | None = None
         """Size and digest of data beyond the limit, which replace it."""
+        self.new_end: str | None = None
+        """The ends of its last line and of its blank line, if they are not those of the event before (two LF at first)."""
 
     def set(self, name: bytes, value: bytes) -> None:
         """Set a field other than `data`. Ignores unknown names and invalid values."""
@@ -182,7 +184,10 @@ class SseFramer:
     No more than `limit` bytes of an event are kept (0: no limit); the data of a larger one is counted and hashed.
     """
 
-    __slots__ = ("_after_cr", "_begun", "_current", "_held", "_is_data", "_limit", "_line")
+    __slots__ = (
+        *("_after_cr", "_begun", "_current", "_end", "_held"),
+        *("_is_data", "_limit", "_line", "_line_end"),
+    )
 
     def __init__(self, limit: int = 0) -> None:
         self._limit = limit
@@ -194,6 +199,10 @@ class SseFramer:
         """Bytes of the current event that have arrived."""
         self._is_data = False
         """True inside an oversized line of data, whose name is no longer kept."""
+        self._end = b"\n\n"
+        """The ends of the last line and of the blank line of the latest event."""
+        self._line_end = b""
+        """The end of the latest line."""
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """Return the events that ended in this chunk."""
@@ -201,7 +210,7 @@ class SseFramer:
             # The CR already ended its line; this LF belongs to it.
             self._after_cr = False
             if data.startswith(b"\n"):
-                data = data[1:]
+                data, self._line_end = data[1:], b"\r\n"
         if not self._held and self._begun and (event := self._whole_event(data)) is not None:
             return [event]
         events: list[SseEvent] = []
@@ -211,7 +220,11 @@ class SseFramer:
             if not line.endswith((b"\n", b"\r")):
                 collect(self._line, line)
                 break
-            self._end_line(line.rstrip(b"\r\n"), events)
+            rest = line.rstrip(b"\r\n")
+            before, self._line_end = self._line_end, line[len(rest) :]
+            if line == b"\r" and before == b"\r\n" and not self._line:  # Its LF has not arrived.
+                self._line_end = before
+            self._end_line(rest, events, before + self._line_end)
         if self._limit and self._held > self._limit:
             self._shrink()
         return events
@@ -239,7 +252,14 @@ class SseFramer:
                 event.data = [value]
             else:
                 return None
-        return event if event.data else None
+        if not event.data:
+            return None
+        self._set_end(event, end + end)
+        return event
+
+    def _set_end(self, event: SseEvent, end: bytes) -> None:
+        if end != self._end:
+            self._end, event.new_end = end, end.decode()
 
     @property
     def is_oversized(self) -> bool:
@@ -301,7 +321,7 @@ class SseFramer:
         event.lacks = lacks
         return event if _has_fields(event) else None
 
-    def _end_line(self, rest: bytes, events: list[SseEvent]) -> None:
+    def _end_line(self, rest: bytes, events: list[SseEvent], end: bytes = b"") -> None:
         pieces, self._line = self._line, []
         if rest:
             pieces.append(rest)
@@ -319,6 +339,7 @@ class SseFramer:
             if self.is_oversized:
                 self._shrink()
             if _has_fields(self._current):
+                self._set_end(self._current, end)
                 events.append(self._current)
                 self._current = SseEvent()
             self._held = 0

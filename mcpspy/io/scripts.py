@@ -43,9 +43,8 @@ class ScriptOptions:
         self.files: list[str] = []
         self.values: dict[str, str] = {}
         """The values of --script-option, for the hook `configure`."""
-        self.timeout = TIMEOUT
-        self.hook_timeouts: dict[str, float] = {}
-        """Time limits of single hooks, instead of `timeout`."""
+        self.timeouts: dict[str, float] = {}
+        """Time limits of hooks by their names; the empty name has that of all others, if it is not TIMEOUT."""
         self.is_reloaded = False
 
     @property
@@ -100,8 +99,8 @@ class ScriptProcess:
             "token": token,
             "scripts": list(zip(options.names, map(script_path, options.files), strict=True)),
             "options": options.values,
-            "timeout": options.timeout,
-            "timeouts": options.hook_timeouts,
+            "timeout": options.timeouts.get("", TIMEOUT),
+            "timeouts": options.timeouts,
             "reload": options.is_reloaded,
             "exit_timeout": EXIT_TIMEOUT,
         }

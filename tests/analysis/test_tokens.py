@@ -17,9 +17,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.analysis import tokens
-from mcpspy.analysis.context import definition
-from mcpspy.analysis.tokens import TextFeatures, count_tokens, estimated_tokens, features, tokenizer
+from mcpspy.analysis import context
+from mcpspy.analysis.context import (
+    TextFeatures,
+    count_tokens,
+    definition,
+    estimated_tokens,
+    features,
+    tokenizer,
+)
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 ENCODINGS = ("o200k", "cl100k")
@@ -108,7 +114,7 @@ def test_the_counts_in_the_table_are_those_of_the_tokenizer_of_the_extra() -> No
 
 
 def test_without_the_extra_a_count_is_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "_o200k", lambda: None)
+    monkeypatch.setattr(context, "_o200k", lambda: None)
 
     assert tokenizer() == "estimate"
     assert count_tokens("The weather in Paris") == estimated_tokens(features("The weather in Paris"))

@@ -8,8 +8,7 @@ import select
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.errors import McpspyError
-from mcpspy.io.control.client import AsyncControlClient
-from mcpspy.io.control.discovery import find
+from mcpspy.io.control.client import AsyncControlClient, find_session
 from tests.e2e.conftest import SECONDS, Read
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ async def reached(peers: Peers, viewer: str) -> AsyncControlClient:
     async with asyncio.timeout(SECONDS):
         while True:
             try:
-                return await AsyncControlClient.open(find(peers.folder / "r" / "r.jsonl"), viewer)
+                return await AsyncControlClient.open(find_session(peers.folder / "r" / "r.jsonl"), viewer)
             except McpspyError:
                 await asyncio.to_thread(select.select, [], [], [], 0.01)
 

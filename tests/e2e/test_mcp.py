@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcpspy.analysis.context import count_tokens, estimated_tokens, features
 from mcpspy.analysis.lint import Severity
-from mcpspy.analysis.tokens import count_tokens, estimated_tokens, features
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.session.exchange import State
 from mcpspy.io.recording.reader import Recording
@@ -88,8 +88,8 @@ async def test_the_clients_of_the_sdks_use_it_and_lint_finds_no_error(
 
 
 @asynccontextmanager
-async def serving(folder: Path) -> AsyncIterator[str]:
-    """Start `mcpspy mcp --http`, with the token `correct`, and yield its URL."""
+async def serving(folder: Path, *options: str) -> AsyncIterator[tuple[str, str]]:
+    """Start `mcpspy mcp --http`. Yield its URL, and what it prints as the value of the header Authorization."""
     process = await asyncio.create_subprocess_exec(
         *(
             PYTHON,
@@ -98,10 +98,9 @@ async def serving(folder: Path) -> AsyncIterator[str]:
             "mcp",
             "--http",
             "0",
-            "--token-env",
-            "TOKEN",
             "--dir",
             str(ROOT / "recordings"),
+            *options,
         ),
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), "TOKEN": "correct"},
@@ -111,9 +110,10 @@ async def serving(folder: Path) -> AsyncIterator[str]:
     try:
         assert process.stderr is not None
         line = (await process.stderr.readline()).decode()
-        (url,) = re.findall(r"serving (http://127\.0\.0\.1:\d+/mcp), ", line)
-        assert "correct" not in line
-        yield url
+        (printed,) = re.findall(
+            r"serving (http://127\.0\.0\.1:\d+/mcp), with the header Authorization: (.+)", line
+        )
+        yield printed
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         await process.communicate()
@@ -144,7 +144,8 @@ asyncio.run(main(sys.argv[1]))
 async def test_over_http_the_token_host_and_origin_are_checked_and_both_eras_are_served(
     tmp_path: Path,
 ) -> None:
-    async with asyncio.timeout(90), serving(tmp_path) as url:
+    async with asyncio.timeout(90), serving(tmp_path, "--token-env", "TOKEN") as (url, shown):
+        assert shown == "Bearer the value of TOKEN"
         refused = [
             await status(url),
             await status(url, Authorization="Bearer wrong"),
@@ -347,3 +348,10 @@ async def test_a_scripted_agent_finds_every_seeded_fault_in_two_calls_and_4000_t
     for _, answers in found:
         forms = zip(*((text, json.dumps(structured)) for text, structured in answers), strict=True)
         assert max(sum(map(count_tokens, texts)) for texts in forms) <= 4_000
+
+
+async def test_over_http_the_token_that_mcpspy_generates_is_printed_and_accepted(tmp_path: Path) -> None:
+    async with asyncio.timeout(90), serving(tmp_path) as (url, header):
+        assert re.fullmatch(r"Bearer [\w-]{32}", header)
+        assert await status(url, Authorization=header) not in (401, 403, 421)
+        assert await status(url, Authorization=header[:-1]) == 401

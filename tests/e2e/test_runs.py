@@ -77,6 +77,6 @@ async def test_sessions_of_two_agents_are_two_runs_on_stdio_and_http(
         for run in (await web.get("runs"))["runs"]:
             rows = await web.get(f"s/run:{run['id']}/rows", q="method:tools/list", count=500)
             names = {session["name"] for session in run["sessions"]}
-            assert {row[18].split("/")[0] for row in rows["rows"]} == names  # The stream of a row.
+            assert {row["stream"].split("/")[0] for row in rows["rows"]} == names
             window = await web.get(f"s/run:{run['id']}/timeline", parts=50)
             assert [sum(track["began"]) > 0 for track in window["tracks"]] == [True] * len(names)

@@ -674,6 +674,35 @@ def _http_500(tape: Tape) -> None:
     tape.causes.add("http-error")
 
 
+@scene(HTTP, "a refusal has the text of its body")
+def _http_502(tape: Tape) -> None:
+    number, _ = posted(tape, "r502", 502, content_type="text/html", server="nginx")
+    tape.end(body="<html><head><title>502 Bad Gateway</title></head><h1>502 Bad Gateway</h1>", size=73)
+    tape.expect(number, "refused", None, "refused", "HTTP 502: 502 Bad Gateway")
+    tape.causes.add("http-error")
+
+
+@scene(HTTP, "a server that offers no GET stream fails nothing")
+def _no_stream(tape: Tape) -> None:
+    for message in ({"code": -32000, "message": "Method not allowed."}, None):
+        tape.post()
+        tape.head(405, method="GET", allow="POST", content_type="application/json")
+        if message is not None:
+            tape.say("server", {"jsonrpc": "2.0", "id": None, "error": message}, **tape.carrier)
+        tape.end()
+
+
+@scene(HTTP, "a GET stream that is opened again fails nothing")
+def _stream(tape: Tape) -> None:
+    for count in (2, 0, 0):
+        tape.post()
+        tape.head(200, method="GET", content_type="text/event-stream")
+        for _ in range(count):
+            tape.notify("server", "notifications/tools/list_changed")
+        tape.wait(1.0)
+        tape.end(None if count else "client")
+
+
 @scene(HTTP, "an error status with a JSON-RPC error is that error, once")
 def _http_400(tape: Tape) -> None:
     number, begin = posted(tape, "j400", 400, content_type="application/json")

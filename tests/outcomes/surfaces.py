@@ -22,10 +22,10 @@ import mcpspy
 from mcpspy.analysis import rows
 from mcpspy.analysis.contract import Contract, check
 from mcpspy.analysis.explain import Explainer
+from mcpspy.analysis.export import FORMATS
 from mcpspy.analysis.export.base import RecordedSession
-from mcpspy.analysis.export.formats import FORMATS
-from mcpspy.analysis.export.otlp.live import SessionTelemetry
-from mcpspy.analysis.export.otlp.spans import KIND_CLIENT, SpanContext, SpanData
+from mcpspy.analysis.export.otlp import SessionTelemetry
+from mcpspy.analysis.export.otlp_spans import KIND_CLIENT, SpanContext, SpanData
 from mcpspy.analysis.lake.schema import TABLES, StoredRecording
 from mcpspy.analysis.lake.tables import SessionTables
 from mcpspy.analysis.lint import EntryPosition
@@ -52,9 +52,8 @@ from mcpspy.ui.agent.reports import StatsArguments, stats
 from mcpspy.ui.agent.sessions import SessionStore
 from mcpspy.ui.cli.main import main
 from mcpspy.ui.model.filter_items import ChangeItem, exchange_item
-from mcpspy.ui.model.merged_loader import MergedLoader
 from mcpspy.ui.model.row_filter import FilteredView, ViewOptions
-from mcpspy.ui.model.session_loader import SessionLoader
+from mcpspy.ui.model.session_loader import MergedLoader, SessionLoader
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.model.statistics import StatsModel
 from mcpspy.ui.model.timeline import TimelineModel
@@ -631,7 +630,7 @@ def tui_tracks(recorded: RecordedCase) -> Reading:
 
 class Page(NamedTuple):
     facts: dict[str, Any]
-    rows: list[list[Any]]
+    rows: list[dict[str, Any]]
     timeline: dict[str, Any]
 
 
@@ -655,19 +654,9 @@ def web_facts(recorded: RecordedCase) -> Reading:
     )
 
 
-@cache
-def members() -> list[str]:
-    """Return the names of the members of a row of the page, in their order."""
-    text = (filters.PARTS / "units.js").read_text(encoding="utf-8")
-    return re.findall(r'"(\w+)"', text[text.index("const MEMBERS = [") : text.index("];")])
-
-
-def of_page_rows(found: list[list[Any]]) -> Reading:
+def of_page_rows(found: list[dict[str, Any]]) -> Reading:
     key = Keys()
-    rows_by_name = (dict(zip(members(), row, strict=False)) for row in found)
-    requests = sorted(
-        (row for row in rows_by_name if row["kind"] == "request"), key=lambda row: row["number"]
-    )
+    requests = sorted((row for row in found if row["kind"] == "request"), key=lambda row: row["number"])
     named = [(key(row["side"], row["id"]), row) for row in requests]
     return Reading(
         bad={name: row["tone"] == rows.BAD for name, row in named},
@@ -992,9 +981,14 @@ def export_har(recorded: RecordedCase) -> Reading:
     return Reading(words="\n".join(json.dumps(each, ensure_ascii=False) for each in entries))
 
 
+def exported_rows(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of an exported page by the names of their members."""
+    return [dict(zip(data["members"], row, strict=True)) for row in data["rows"]]
+
+
 def export_html(recorded: RecordedCase) -> Reading:
     data = recorded.page["data"]
-    reading = of_page_rows(data["rows"])
+    reading = of_page_rows(exported_rows(data))
     counts = data["facts"]["counts"]
     reading.counts = {
         name: counts[name] for name in ("errors", "unanswered", "issues", "injected") if name in counts
@@ -1005,9 +999,9 @@ def export_html(recorded: RecordedCase) -> Reading:
 def export_html_filter(recorded: RecordedCase) -> Reading:
     """Read the filter of the exported page, which is JavaScript."""
     data, found = recorded.page["data"], recorded.page["found"]
-    rows_by_name, key = (dict(zip(members(), row, strict=False)) for row in data["rows"]), Keys()
+    key = Keys()
     requests = sorted(
-        (row for row in rows_by_name if row["kind"] == "request"), key=lambda row: row["number"]
+        (row for row in exported_rows(data) if row["kind"] == "request"), key=lambda row: row["number"]
     )
     keys = {row["number"]: key(row["side"], row["id"]) for row in requests}
 

@@ -235,9 +235,9 @@ class Tape:
             response=headers,
         )
 
-    def end(self, hung_up: str | None = None) -> None:
+    def end(self, hung_up: str | None = None, **fields: Any) -> None:
         """End the HTTP exchange."""
-        self.note("http-end", **self.carrier, hung_up=hung_up)
+        self.note("http-end", **self.carrier, hung_up=hung_up, **fields)
 
     def _head(self, side: str, head: dict[str, Any]) -> dict[str, Any]:
         return {**self.carrier, **head} if self.transport == "http" and self._http else head

@@ -217,7 +217,7 @@ def test_the_chip_of_errors_shows_errors_alone() -> None:
         for script in SCRIPTS
     }
     found = {name: chip for name, chip in chips.items() if chip}
-    assert found.keys() == {"place.js", "page.js"}
+    assert found.keys() == {"place.js"}
     assert found["place.js"] == ['"is:error"']
 
 

@@ -13,9 +13,13 @@ from mcpspy.analysis.diff.model import (
     ChangeSeverity,
     ComparedCase,
     DiffChange,
+    DiffOptions,
+    Ignored,
+    LatencyLimit,
     SessionDiff,
+    ignored,
+    slower,
 )
-from mcpspy.analysis.diff.options import DiffOptions, Ignored, LatencyLimit, ignored, slower
 
 __all__ = [
     "ChangeKind",

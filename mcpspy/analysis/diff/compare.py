@@ -14,18 +14,25 @@ from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import UNSET, structs
 
-from mcpspy.analysis.diff.handshake import handshake, is_across_handshake
 from mcpspy.analysis.diff.json_diff import fingerprint, increasing
 from mcpspy.analysis.diff.model import (
+    LISTED,
     ChangeKind,
     ChangePosition,
     ChangeSeverity,
     ComparedCase,
     DiffChange,
+    DiffOptions,
     SessionDiff,
+    is_cut,
 )
-from mcpspy.analysis.diff.options import LISTED, DiffOptions, is_cut
-from mcpspy.analysis.diff.results import ComparisonContext, compare_params, compare_steps
+from mcpspy.analysis.diff.results import (
+    ComparisonContext,
+    compare_params,
+    compare_steps,
+    handshake,
+    is_across_handshake,
+)
 from mcpspy.analysis.diff.steps import RequestStep, SessionSteps, StandaloneMessage, step_of
 from mcpspy.core.jsontools import pointer
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, is_known

@@ -1,7 +1,12 @@
-"""Values that change from run to run: times, ids, process ids, ports, temporary paths.
+"""Values that change from run to run: protocol values, times, ids, ports, temporary paths.
 
-Dates are in ISO 8601, RFC 3339, HTTP, RFC 5322 and common local forms. Two values are equal if their marks are:
-both have the same kind of value in the same place. A number is a process id or a port only by its name.
+Of the protocol's values, request ids, progress tokens, session and subscription ids are removed. Of cursors, task ids
+and opaque states only the presence is compared. The protocol's own `_meta`, and members required by a revision, are
+removed.
+
+Other values are tolerated only on request. Dates are in ISO 8601, RFC 3339, HTTP, RFC 5322 and common local forms. Two
+values are equal if their marks are: both have the same kind of value in the same place. A number is a process id or a
+port only by its name.
 """
 
 from __future__ import annotations
@@ -11,6 +16,65 @@ from enum import Enum
 from typing import Any
 
 from mcpspy.core.jsontools import is_number
+from mcpspy.core.protocol.spec import META
+
+MARK = "…"
+"""Replaces a value that only its sender understands."""
+
+_HANDLED = frozenset(("_meta", "requestState", "inputResponses"))
+
+_MARKED = frozenset(
+    "cursor nextCursor taskId requestState requestId progressToken elicitationId subscriptionId".split()
+)
+
+_OF_TASKS = frozenset(("taskId", "createdAt", "lastUpdatedAt"))
+"""Members of an object with a `taskId` (2025-11-25 and the extension of 2026-07-28)."""
+
+NOTED = frozenset(("_meta", "ttlMs", "cacheScope"))
+"""Members of a result whose changes are notes: server metadata and caching hints."""
+
+OF_MODERN = frozenset(("ttlMs", "cacheScope"))
+
+
+def settled_params(params: Any) -> Any:
+    """Return normalized params of a request or notification. Missing params are equal to empty ones."""
+    if params is None:
+        return {}
+    if not isinstance(params, dict):
+        return params
+    kept = {key: value for key, value in _marked(params).items() if key not in _HANDLED}
+    if kept.get("arguments") == {}:
+        del kept["arguments"]
+    return kept
+
+
+def settled_result(result: Any) -> Any:
+    if not isinstance(result, dict):
+        return result
+    kept = _marked(result)
+    if kept.get("resultType") == "complete":
+        del kept["resultType"]
+    if isinstance(task := kept.get("task"), dict):
+        kept["task"] = _marked(task)
+    if isinstance(meta := kept.get("_meta"), dict):
+        kept["_meta"] = {key: value for key, value in meta.items() if not key.startswith(META)}
+        if not kept["_meta"]:
+            del kept["_meta"]
+    return kept
+
+
+def settled_error(error: Any) -> Any:
+    if not isinstance(error, dict) or not isinstance(data := error.get("data"), dict):
+        return error
+    if not isinstance(listed := data.get("elicitations"), list):
+        return error
+    marked = [_marked(item) if isinstance(item, dict) else item for item in listed]
+    return {**error, "data": {**data, "elicitations": marked}}
+
+
+def _marked(value: dict[str, Any]) -> dict[str, Any]:
+    marked = _MARKED | _OF_TASKS if "taskId" in value else _MARKED
+    return {key: MARK if key in marked else item for key, item in value.items()}
 
 
 class Tolerance(Enum):
@@ -23,7 +87,7 @@ class Tolerance(Enum):
     """All of this module."""
 
 
-_TIME = r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d|:60)?(?:[.,]\d{1,9})?(?:\s?[AaPp]\.?[Mm]\.?\b)?"
+_CLOCK = r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d|:60)?(?:[.,]\d{1,9})?(?:\s?[AaPp]\.?[Mm]\.?\b)?"
 _ZONE = r"(?:\s?(?:Z|UTC|GMT)?(?:[+-]\d\d:?\d\d)?(?:\s?\([\w \x2d+:]{2,40}\))?)"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
@@ -32,7 +96,7 @@ _LOCAL = r"(?:0?[1-9]|[12]\d|3[01])[./](?:0?[1-9]|[12]\d|3[01])[./]\d{4}"
 _WORDED = rf"(?:{_DAY},?\s)?(?:\d{{1,2}}[\s-]{_MONTH}[\s-]\d{{4}}|{_MONTH}\s\d{{1,2}}(?:,?\s\d{{4}})?)"
 
 _DATE = re.compile(
-    rf"(?<![\w.])(?:(?:{_NUMBERED}|{_LOCAL}|{_WORDED})(?:(?:T|,?\s(?:at\s)?){_TIME}(?:\s\d{{4}})?)?|{_TIME}){_ZONE}(?![\w])"
+    rf"(?<![\w.])(?:(?:{_NUMBERED}|{_LOCAL}|{_WORDED})(?:(?:T|,?\s(?:at\s)?){_CLOCK}(?:\s\d{{4}})?)?|{_CLOCK}){_ZONE}(?![\w])"
 )
 
 _HAS_DIGITS = re.compile(r"\d[:./ -]|[a-z] \d")

@@ -33,6 +33,8 @@ class SessionColumns:
         self._clock = WallClock(header.started)
         self._peers: dict[str | None, Peers] = {}
         self._labels: dict[str, str] = {}
+        self._moved: dict[str, str] = {}
+        """Stream of a request that was sent again after a redirect → the stream of the first time."""
         self.clients: dict[Peer, None] = {}
         """The clients, each once."""
         self._servers: dict[Peer, None] = {}
@@ -48,6 +50,9 @@ class SessionColumns:
             peers = self._peers[what.frame.stream] = Peers()
         if isinstance(what, Request):
             peers.add_request(what)
+            if exchange is not None and what is not exchange.request and what.frame.stream is not None:
+                first = exchange.request.frame.stream
+                self._moved.setdefault(what.frame.stream, first or what.frame.stream)
         elif exchange is not None:
             peers.add_response(what, exchange.request.method)
         if peers.client is not None:
@@ -65,7 +70,7 @@ class SessionColumns:
         peers = self._peers.get(stream)
         if peers is None or peers.client is None:
             return stream
-        name = peers.client.name
+        name, stream = peers.client.name, self._moved.get(stream, stream)
         # Until 2025-11-25 a stream is a session; later, each POST is a stream and names its client.
         first = stream if peers.is_modern else self._labels.setdefault(name, stream)
         return name if first == stream else f"{name} #{stream}"

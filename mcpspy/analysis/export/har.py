@@ -135,6 +135,9 @@ def _http_entry(header: Header, clock: WallClock, number: int, transfer: HttpTra
     responses = transfer.fields("response")
     is_stream = responses.get("content-type", "").startswith(EVENTS)
     body = b"".join(map(_event if is_stream else _bytes, transfer.responses))
+    end = transfer.end.fields if transfer.end is not None else {}
+    if isinstance(refusal := end.get("body"), str) and not body:
+        body = refusal.encode("utf-8", "replace")
     request = entry_request(
         str(head.get("method", "POST")),
         _http_url(header, head.get("path")),

@@ -1,4 +1,4 @@
-"""The tables of the lake and their columns: names, types and meanings.
+"""The tables of the lake and their columns, and saved queries about them in DuckDB's SQL.
 
 docs/lake.md is the specification. A new column is the last of its table and raises `VERSION`. A lake keeps its version.
 """
@@ -6,6 +6,8 @@ docs/lake.md is the specification. A new column is the last of its table and rai
 from __future__ import annotations
 
 from typing import Any, NamedTuple
+
+from mcpspy.core.session.outcome import FAILED
 
 VERSION = 3
 """Version of the tables. A lake with a higher one is refused."""
@@ -179,3 +181,66 @@ DETAILS = tuple(table for table in TABLES if table != "sessions")
 def columns_of(table: str, version: int) -> tuple[LakeColumn, ...]:
     """Return the columns of a table in a lake of this version."""
     return tuple(column for column in TABLES[table] if version >= ADDED.get(column.name, (1, ""))[0])
+
+
+class SavedQuery(NamedTuple):
+    about: str
+    sql: str
+
+
+_FAILED = f"NOT {UNCOUNTED} AND status IN (" + ", ".join(sorted(f"'{state}'" for state in FAILED)) + ")"
+_CALLS = "method = 'tools/call' AND NOT injected AND continues IS NULL"
+
+QUERIES = {
+    "top-tools": SavedQuery(
+        "the most called tools, with errors and latency",
+        f"""SELECT server, target AS tool, count(*) AS calls, count(*) FILTER ({_FAILED}) AS errors,
+  round(median(latency_ms), 1) AS p50_ms, round(quantile_cont(latency_ms, 0.95), 1) AS p95_ms,
+  sum(response_bytes)::BIGINT AS response_bytes
+FROM exchanges WHERE {_CALLS}
+GROUP BY ALL ORDER BY calls DESC, server, tool LIMIT 50""",
+    ),
+    "slowest": SavedQuery(
+        "the slowest requests",
+        """SELECT latency_ms, time, server, method, target, status, session, n
+FROM exchanges WHERE latency_ms IS NOT NULL ORDER BY latency_ms DESC, session, n LIMIT 50""",
+    ),
+    "errors": SavedQuery(
+        "errors by server, tool and text",
+        f"""SELECT count(*) AS errors, server, method, target, status, code, left(error, 120) AS error,
+  max(time) AS latest
+FROM exchanges WHERE {_FAILED}
+GROUP BY ALL ORDER BY errors DESC, server, method, target, code, error LIMIT 50""",
+    ),
+    "drift": SavedQuery(
+        "the definitions of each tool by time (mcpspy drift compares them)",
+        """SELECT server, name AS tool, digest[:12] AS definition, min(time) AS first, max(time) AS latest,
+  count(DISTINCT session) AS sessions, max(bytes) AS bytes, max(tokens) AS tokens
+FROM tools WHERE digest IS NOT NULL
+GROUP BY ALL ORDER BY server, tool, first, definition""",
+    ),
+    "unused-tools": SavedQuery(
+        "tools that were listed and never called, the largest first",
+        f"""SELECT server, name AS tool, count(DISTINCT session) AS sessions, max(tokens) AS tokens
+FROM tools WHERE digest IS NOT NULL
+  AND (server, name) NOT IN (SELECT (server, target) FROM exchanges WHERE target IS NOT NULL AND {_CALLS})
+GROUP BY ALL ORDER BY tokens DESC, server, tool""",
+    ),
+    "context": SavedQuery(
+        "tokens of the tool definitions of each server, in its latest session with a list",
+        """SELECT server, max_by(tools, started) AS tools, max_by(tokens, started) AS tokens,
+  max_by(bytes, started) AS bytes, count(*) AS sessions
+FROM (SELECT t.server, t.session, s.started, count(*) AS tools, sum(t.tokens)::BIGINT AS tokens,
+    sum(t.bytes)::BIGINT AS bytes
+  FROM (FROM tools SELECT * QUALIFY row_number() OVER (PARTITION BY session, name ORDER BY time DESC, n DESC) = 1) t
+  JOIN sessions s USING (session) WHERE t.digest IS NOT NULL GROUP BY ALL)
+GROUP BY server ORDER BY tokens DESC, server""",
+    ),
+    "agents": SavedQuery(
+        "clients: their sessions, servers, calls and errors",
+        f"""SELECT client, count(DISTINCT session) AS sessions, count(DISTINCT server) AS servers,
+  count(*) FILTER ({_CALLS}) AS calls, count(*) FILTER ({_FAILED}) AS errors, min(time) AS first, max(time) AS latest
+FROM exchanges WHERE side = 'client' AND NOT injected
+GROUP BY ALL ORDER BY calls DESC, client""",
+    ),
+}

@@ -14,7 +14,7 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.context import compact, definition, size_of
 from mcpspy.analysis.export.base import WallClock, dumps, exchange_flaws
 from mcpspy.analysis.export.columns import SessionColumns, milliseconds
-from mcpspy.analysis.export.otlp.spans import trace_context
+from mcpspy.analysis.export.otlp_spans import trace_context
 from mcpspy.analysis.lake.schema import DETAILS, UNKNOWN, Row, StoredRecording
 from mcpspy.analysis.lint import Finding
 from mcpspy.core.jsontools import canonical_bytes

@@ -7,7 +7,7 @@ Omitted parts are valid: members of a line, the handshake, HTTP headers.
     > {"id":2,"method":"ping"} the client; `jsonrpc` is added, and in 2026-07-28 `_meta`
     < {"id":2,"result":{}}     the server; in 2026-07-28 `resultType` is added
     ~ {"id":7,"method":"ping"} the server, over HTTP on the GET stream; over HTTP+SSE (`sse`) so is `<`
-    << DEBUG: hello            exactly these bytes; \\x0d at the end is a CR LF, \\x04 no line ending
+    << DEBUG: hello            exactly these bytes; \\x0d at the end is a CR LF, \\x04 no line ending, or blank line
     = 200 {…} {…}              status, and changes to the headers of request and response
     * exit {"code":0}          a note
     + 0.1                      the following lines are 0.1 seconds apart (default: 2)
@@ -20,6 +20,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from mcpspy.core.framing import BLANK_LINE
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
 from mcpspy.core.recording.decode import Entry, Frame, Header, Note
 
@@ -173,7 +174,7 @@ class _EntryBuilder:
             self._posted = posted if isinstance(posted, dict) else None
         elif not self._has_head:
             yield from self._headed("")
-        yield Frame(self._at, side, data, "1", self._http)
+        yield Frame(self._at, side, data, "1", self._http, eol=eol, lacks=None if eol else BLANK_LINE)
 
     def _headed(self, rest: str) -> Iterator[Entry]:
         self._has_head = True

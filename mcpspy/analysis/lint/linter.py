@@ -23,6 +23,7 @@ from mcpspy.analysis.lint.state import (
     PendingRequest,
 )
 from mcpspy.analysis.lint.updates import add_page, add_to_post, update_state
+from mcpspy.core.framing import BLANK_LINE
 from mcpspy.core.protocol.listing import EVERY_LISTING
 from mcpspy.core.protocol.message import (
     AnyMessage,
@@ -290,6 +291,7 @@ class Linter:
             malformed.hung_up = hung_up
             if (
                 malformed.cut is not None
+                or malformed.message.frame.lacks == BLANK_LINE
                 or post.category(is_sse=conversation.is_sse) not in ANSWERED
                 or post.is_json
             ):

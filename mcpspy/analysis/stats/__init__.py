@@ -1,8 +1,14 @@
 """Counts, latency, sizes, concurrency in one pass."""
 
 from mcpspy.analysis.stats.collector import StatsCollector
-from mcpspy.analysis.stats.group import ChainCounts, MessageGroup, merged
-from mcpspy.analysis.stats.quantiles import Distribution, Durations, RunningUnion
+from mcpspy.analysis.stats.group import (
+    ChainCounts,
+    Distribution,
+    Durations,
+    MessageGroup,
+    RunningUnion,
+    merged,
+)
 
 __all__ = [
     "ChainCounts",

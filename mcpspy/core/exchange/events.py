@@ -164,7 +164,7 @@ class DecidedEvents:
         message, event, raw = unit.message, unit.event, unit.raw
         if message is not None and is_message(message):
             assert event is not None
-            named = {"event": event.event, "id": event.id, "retry": event.retry}
+            named = {"event": event.event, "id": event.id, "retry": event.retry, "event_end": event.new_end}
             fields = self._fields | {key: value for key, value in named.items() if value is not None}
             self._may_name_endpoint = False
             yield Decide(SERVER, message, raw, event, fields)

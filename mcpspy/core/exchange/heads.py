@@ -15,6 +15,7 @@ from mcpspy.core.protocol import mcp_headers
 from mcpspy.core.protocol.http_headers import Headers, recorded_headers, request_headers
 from mcpspy.core.protocol.http_headers import response_headers as headers_for_client
 from mcpspy.core.protocol.mcp_headers import LIST
+from mcpspy.core.protocol.refusal import is_refusal
 from mcpspy.core.recording.encode import json_object
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class PreparedResponse:
     """What is made once of a response's head, for the requests with one head."""
 
     __slots__ = (
-        "encoding", "has_length", "head", "headers", "is_ordinary", "kind", "recorded", "session", "whole"
+        "encoding", "has_length", "head", "headers", "is_ordinary", "is_refusal", "kind", "recorded", "session", "whole"
     )  # fmt: skip
 
     def __init__(self, scope: Scope, request: PreparedRequest, head: ResponseHead) -> None:
@@ -151,7 +152,11 @@ class PreparedResponse:
         """The media type that may contain messages, if the request is one of MCP."""
         self.encoding = head.named.get(ENCODING)
         self.session = head.named.get("mcp-session-id")
-        self.recorded = json_object(recorded_headers(head.headers))
+        method = request.head.method
+        self.is_refusal = is_refusal(method, head.status, head.content_type)
+        """True if the response of an endpoint is an error, or of a type that no message has."""
+        is_odd = self.is_refusal or method == "OPTIONS"
+        self.recorded = json_object(recorded_headers(head.headers, is_refusal=is_odd))
         self.is_ordinary = not any(name in head.named for name in ("location", "www-authenticate"))
         """False if the headers lead somewhere, or ask for authorization."""
         headers = headers_for_client(head.headers, scope.upstream, request.public_origin)

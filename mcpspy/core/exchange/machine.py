@@ -452,11 +452,11 @@ class HttpExchange:
         commands: list[c.Command] = []
         kind = response.kind if self.is_mcp else ""
         is_short = kind == JSON and is_last and response.encoding is None and len(data) <= self._short
-        if policy.is_on and not self.is_intercepted and kind in (EVENTS, JSON):
-            # A long body or a stream is decided on before it has arrived.
-            if not is_short or (policy.decides_responses and policy.decides(SERVER, data)):
-                self.is_intercepted = True
-                commands.append(c.Intercept())
+        is_message = policy.is_on and not self.is_intercepted and kind in (EVENTS, JSON)
+        # A long body or a stream is decided on before it has arrived.
+        if is_message and (not is_short or (policy.decides_responses and policy.decides(SERVER, data))):
+            self.is_intercepted = True
+            commands.append(c.Intercept())
         if kind and response.encoding is not None:
             commands.append(c.Report("encoding", response.encoding))
         if head.content_type == EVENTS and not self.is_mcp:
@@ -556,6 +556,7 @@ class HttpExchange:
                     commands.append(c.OpenStream(is_inspected=False))
         else:
             self._move(Input.BODY)
+            self.record.begin_unrecorded(response, request.target, is_mcp=self.is_mcp)
         self._unsent = self._begun(headers)
         if self.state is State.SIFTING:
             self._work = self._sift(data, is_last)
@@ -588,11 +589,11 @@ class HttpExchange:
 
     def _pass(self, data: bytes, is_last: bool) -> Output:
         """Forward a part of a message, or of a body that is not recorded."""
-        body, target = self._body, self.prepared.target
+        body = self._body
         if body is not None:
             yield from in_turns(body.feed(data))
-        elif not self.is_mcp and self._scope.oauth.step(target) is not None:
-            self.record.answer += data[: FORM_LIMIT - len(self.record.answer)]
+        else:
+            self.record.take_unrecorded(data)
         if not is_last:
             yield from self._send(data)
             return
@@ -623,6 +624,8 @@ class HttpExchange:
         body, headers = b"".join(pieces), self._headers
         if size > METADATA_LIMIT:
             self._move(Input.BODY)
+            assert self._response is not None
+            self.record.begin_unrecorded(self._response, self.prepared.target, is_mcp=self.is_mcp)
             self._unsent = self._begun(headers)
             yield from self._pass(body, is_last)
             return
@@ -861,7 +864,13 @@ class HttpExchange:
         return c.Leave(is_settled)
 
     def _disconnect(self, _: actions.Disconnect) -> list[c.Command]:
-        return self._lose(MCPSPY, "", c.HangUp(at_once=True)) if self._has_client else NOTHING
+        if self._has_client:
+            return self._lose(MCPSPY, "", c.HangUp(at_once=True))
+        self._kept = {}  # No client is connected here, and no message that waits is forwarded.
+        if not self._has_ended:
+            return NOTHING
+        self._move(Input.END)
+        return [self._leave()]
 
     # The ends.
 
@@ -1019,6 +1028,8 @@ class HttpExchange:
             self._events = DecidedEvents(fields, response.encoding, limit, may_name_endpoint=False)
         else:
             self._body = CappedBody(SERVER, fields, response.encoding, limit)
+            if not self._has_client and response.head.content_type != JSON:
+                record.begin_unrecorded(response, self.prepared.target, is_mcp=True)
         return commands + self._run(self._drain(data, is_last))
 
     def _drain(self, data: bytes, is_last: bool) -> Output:
@@ -1030,6 +1041,7 @@ class HttpExchange:
                 yield from events.close(self._now)
         elif body is not None:
             yield from in_turns(body.feed(data))
+            self.record.take_unrecorded(data)
             if body.is_over:
                 yield from self._body_record(REST)
                 yield from self._fail("the response is larger than --max-body")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from mcpspy.core.exchange.commands import Record
 from mcpspy.core.protocol.http_headers import recorded_headers
-from mcpspy.core.protocol.oauth_flows import OAuthRequest
+from mcpspy.core.protocol.oauth_flows import FORM_LIMIT, OAuthRequest
+from mcpspy.core.protocol.refusal import RefusalBody, oauth_error
 from mcpspy.core.recording.encode import CLIENT, JsonText, json_object, note
 from mcpspy.core.recording.encode_body import body_line
 
@@ -29,7 +30,7 @@ class ExchangeRecord:
     """The entries of one exchange. The methods that return a `Record` also write what was added before."""
 
     __slots__ = (
-        "_client", "_lines", "_response", "_scope", "_status", "answer", "by", "facts", "fields", "form",
+        "_answer", "_client", "_lines", "_refusal", "_response", "_scope", "_status", "by", "facts", "fields", "form",
         "half_closed", "has_head", "json", "started_at"
     )  # fmt: skip
 
@@ -48,8 +49,10 @@ class ExchangeRecord:
         """Lines that are not written yet."""
         self.form = b""
         """The beginning of the body of a request that is a step of OAuth."""
-        self.answer = b""
-        """The beginning of the response to such a request."""
+        self._answer: bytes | None = None
+        """The beginning of the response to such a request, while it arrives."""
+        self._refusal: RefusalBody | None = None
+        """The body of a response of the endpoint that is not a message, while it arrives."""
         self.facts: dict[str, Any] = {}
         """Facts of the response, for the note of its OAuth step."""
         self.half_closed: float | None = None
@@ -104,6 +107,24 @@ class ExchangeRecord:
         self.add(now, "http", fields)
         self.has_head = True
 
+    def begin_unrecorded(self, response: PreparedResponse, target: str, *, is_mcp: bool) -> None:
+        """Begin the body of a response that is not recorded as messages."""
+        if not is_mcp:
+            if self._scope.oauth.step(target) is not None:
+                self._answer = b""
+        elif response.is_refusal:
+            self._refusal = RefusalBody(response.encoding)
+
+    def take_unrecorded(self, piece: bytes) -> None:
+        """Take a piece of such a body: what is of interest in it is its beginning."""
+        if self._refusal is not None:
+            self._refusal.feed(piece)
+        elif self._answer is not None:
+            self._answer += piece[: FORM_LIMIT - len(self._answer)]
+
+    def _refused(self) -> dict[str, Value]:
+        return {} if self._refusal is None else self._refusal.fields()
+
     def add(self, now: float, kind: str, fields: dict[str, Value]) -> None:
         """Add a note of this exchange."""
         self._lines.append(note(now, kind, {**self.fields, **fields}))
@@ -136,13 +157,13 @@ class ExchangeRecord:
         ended = b"null" if hung_up is None else b'"%b"' % hung_up.encode()
         self._lines.append(
             b'{"t":%.6f,"note":"http-end",%b,"hung_up":%b%b%b}\n'
-            % (now, self.json[1:-1], ended, half, self._found(is_mcp, {}))
+            % (now, self.json[1:-1], ended, half, self._found(is_mcp, self._refused()))
         )
         return self.written()
 
     def end_injected(self, now: float, hung_up: str | None) -> list[Record]:
         """Return the end of an exchange without a client."""
-        self.add(now, "http-end", {"hung_up": hung_up, "by": self.by})
+        self.add(now, "http-end", {"hung_up": hung_up, "by": self.by, **self._refused()})
         return self.written()
 
     def _found(self, is_mcp: bool, more: dict[str, Value]) -> bytes:
@@ -161,8 +182,10 @@ class ExchangeRecord:
             is_mcp=is_mcp,
             peer=self._client,
             location=None if response is None else response.head.named.get("location"),
-            response=self.answer,
+            response=self._answer or b"",
         )
+        if self._answer is not None and (self._status or 0) >= 400:
+            self.facts = {**self.facts, **oauth_error(self._answer)}
         fields = None if self._status is None else oauth.step_fields(asked, self._status, self.facts)
         if fields is not None:
             self.add(now, "oauth", fields)

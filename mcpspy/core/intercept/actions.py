@@ -1,13 +1,16 @@
 """Actions that the I/O side carries out for the Interceptor, and their notes (docs/format.md).
 
-`exchange` is opaque here: the HTTP exchange that carried a message, passed to `Interceptor.process` and returned in
-each action about that message.
+`io.intercept.executor` carries them out. `exchange` is the HTTP exchange that carried a message, passed to
+`Interceptor.process` and returned in each action about that message; None on stdio and for injected messages.
 """
 
 from __future__ import annotations
 
 from binascii import b2a_base64
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Fields: TypeAlias = dict[str, Any]
 
@@ -15,12 +18,31 @@ KIND = "rule"
 """Kind of these notes, for the effects of both rules and viewers."""
 
 
+class StepReceiver(Protocol):
+    """An HTTP exchange that executes the steps about its messages. The engine only compares exchanges with `is`."""
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The fields of its entries in the recording."""
+
+    @property
+    def stream(self) -> str:
+        """The session to which it belongs."""
+
+    @property
+    def is_answered_here(self) -> bool:
+        """Return whether its client waits here for its response."""
+
+    def deliver(self, step: ExchangeStep) -> None:
+        """Execute a step, in order. Never waits."""
+
+
 class Forward(NamedTuple):
     """Forward the message unchanged."""
 
     side: str
     data: bytes
-    exchange: object
+    exchange: StepReceiver | None
     ticket: int
 
 
@@ -29,7 +51,7 @@ class Substitute(NamedTuple):
 
     side: str
     data: bytes
-    exchange: object
+    exchange: StepReceiver | None
     ticket: int
     raw: bool = False
     """True to send no line end (an incomplete line)."""
@@ -40,7 +62,7 @@ class Inject(NamedTuple):
 
     side: str
     data: bytes
-    exchange: object = None
+    exchange: StepReceiver | None = None
     """Exchange of the request that the frame responds to; None for an injected message."""
     stream: str | None = None
     """HTTP stream of the frame; None if the command named none."""
@@ -51,32 +73,32 @@ class Inject(NamedTuple):
 class AddNote(NamedTuple):
     kind: str
     fields: Fields
-    exchange: object = None
+    exchange: StepReceiver | None = None
 
 
 class Dropped(NamedTuple):
     side: str
-    exchange: object
+    exchange: StepReceiver | None
     ticket: int
 
 
 class Disconnect(NamedTuple):
     """Close both pipes of the host (stdio), or the connection of the exchange (HTTP)."""
 
-    exchange: object
+    exchange: StepReceiver | None
 
 
 class AbortUpstream(NamedTuple):
     """Close the HTTP request to the server after the client got its response (cancellation in 2026-07-28)."""
 
-    exchange: object
+    exchange: StepReceiver
 
 
 class HeadDecided(NamedTuple):
     """Continue with these headers of an HTTP head."""
 
     headers: list[tuple[str, str]]
-    exchange: object
+    exchange: StepReceiver
 
 
 class Notify(NamedTuple):
@@ -85,9 +107,10 @@ class Notify(NamedTuple):
     event: Fields
 
 
-Step: TypeAlias = (
-    Forward | Substitute | Inject | AddNote | Dropped | Disconnect | AbortUpstream | HeadDecided | Notify
-)
+ExchangeStep: TypeAlias = Forward | Substitute | Inject | Dropped | Disconnect | AbortUpstream | HeadDecided
+"""The steps that an HTTP exchange executes itself."""
+
+Step: TypeAlias = ExchangeStep | AddNote | Notify
 
 
 class Decision(NamedTuple):
@@ -117,7 +140,7 @@ class CommandError(Exception):
     """A rejected command, with a reason of one line; the command has had no effect."""
 
 
-def rule_note(action: str, fields: Fields, exchange: object = None) -> AddNote:
+def rule_note(action: str, fields: Fields, exchange: StepReceiver | None = None) -> AddNote:
     """Return the note of an effect, without its empty fields."""
     return AddNote(
         KIND, {"action": action, **{k: v for k, v in fields.items() if v is not None and v != ""}}, exchange

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from mcpspy.core.intercept.actions import AddNote, Fields, HeadDecided, Step, rule_note
+from mcpspy.core.intercept.actions import AddNote, Fields, HeadDecided, Step, StepReceiver, rule_note
 from mcpspy.core.intercept.commands import ScriptDecision
 from mcpspy.core.protocol.http_headers import FIXED, Headers
 from mcpspy.core.protocol.spec import CLIENT
@@ -21,7 +21,7 @@ class HttpHead(Struct, eq=False):
     ticket: int
     at: float
     side: str
-    exchange: object
+    exchange: StepReceiver
     method: str
     path: str
     headers: Headers

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from mcpspy.core.intercept.actions import AddNote, Fields, Notify, Step, rule_note, text_field
+from mcpspy.core.intercept.actions import AddNote, Fields, Notify, Step, StepReceiver, rule_note, text_field
 from mcpspy.core.intercept.requests import AwaitedRequest, about
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result
 from mcpspy.core.query.item import MessageItem
@@ -65,7 +65,7 @@ class InFlightMessage(Struct, eq=False):
     side: str
     data: bytes
     stream: str | None
-    exchange: object
+    exchange: StepReceiver | None
     parts: list[MessagePart]
     edited: bytes | None = None
     """Replacement from a viewer."""

@@ -21,6 +21,7 @@ from mcpspy.core.intercept.actions import (
     Forward,
     Inject,
     Step,
+    StepReceiver,
     Substitute,
     rule_note,
 )
@@ -162,7 +163,13 @@ class Interceptor:
         return check is not None and check.passes(side, data)
 
     def process(
-        self, at: float, side: str, data: bytes, *, stream: str | None = None, exchange: object = None
+        self,
+        at: float,
+        side: str,
+        data: bytes,
+        *,
+        stream: str | None = None,
+        exchange: StepReceiver | None = None,
     ) -> Decision:
         """Return the decision about a received message; `data` has no line end."""
         self._ticket += 1
@@ -234,7 +241,7 @@ class Interceptor:
         injected = self._injected.remove(id)
         return [] if injected is None else [injected.answer(at, {"error": why})]
 
-    def exchange_ended(self, at: float, exchange: object) -> list[Step]:
+    def exchange_ended(self, at: float, exchange: StepReceiver) -> list[Step]:
         """Return the actions for the end of an HTTP exchange, whose held messages can no longer be forwarded."""
         steps: list[Step] = []
         for flight in [flight for flight in self._buffer if flight.exchange is exchange]:
@@ -292,7 +299,7 @@ class Interceptor:
             "injected": [injected.viewer_fields for injected in self._injected.waiting],
         }
 
-    def _decide(self, message: AnyMessage, exchange: object, steps: list[Step]) -> MessagePart:
+    def _decide(self, message: AnyMessage, exchange: StepReceiver | None, steps: list[Step]) -> MessagePart:
         """Return a message with the decision about it; append other actions to `steps`."""
         side, stream, request = message.side, message.frame.stream, None
         if isinstance(message, Result | Failure):

@@ -13,7 +13,16 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 
-from mcpspy.core.intercept.actions import AbortUpstream, CommandReply, Fields, Inject, Notify, Step, rule_note
+from mcpspy.core.intercept.actions import (
+    AbortUpstream,
+    CommandReply,
+    Fields,
+    Inject,
+    Notify,
+    Step,
+    StepReceiver,
+    rule_note,
+)
 from mcpspy.core.intercept.commands import SendCommand
 from mcpspy.core.jsontools import json_parts, with_member
 from mcpspy.core.protocol.message import (
@@ -53,7 +62,7 @@ class AwaitedRequest:
         "at data id is_abandoned is_answered is_forwarded is_modern exchange method side stream subject token".split()
     )
 
-    def __init__(self, request: Request, exchange: object, *, keep: bool) -> None:
+    def __init__(self, request: Request, exchange: StepReceiver | None, *, keep: bool) -> None:
         self.at = request.at
         self.side = request.side
         self.stream = request.frame.stream
@@ -206,7 +215,7 @@ class Watchdog:
         self._keep = keep
         self._pending = PendingRequests()
 
-    def track(self, message: Request, exchange: object, *, waits: bool = True) -> AwaitedRequest:
+    def track(self, message: Request, exchange: StepReceiver | None, *, waits: bool = True) -> AwaitedRequest:
         """Return the entry of a request; the request is pending from now on unless `waits` is false."""
         request = AwaitedRequest(message, exchange, keep=self._keep)
         if waits:
@@ -252,7 +261,7 @@ class Watchdog:
         self.stop(request)
         self._pending.abandon(request)
 
-    def exchange_ended(self, exchange: object) -> None:
+    def exchange_ended(self, exchange: StepReceiver) -> None:
         for request in {*self.timeouts, *self.slow}:
             if request.exchange is exchange:
                 self.stop(request)

@@ -13,7 +13,15 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from mcpspy.core.intercept.actions import AddNote, Fields, Notify, Step, rule_note, text_field
+from mcpspy.core.intercept.actions import (
+    AddNote,
+    Fields,
+    Notify,
+    Step,
+    StepReceiver,
+    rule_note,
+    text_field,
+)
 from mcpspy.core.intercept.commands import DecideCommand, ScriptDecision
 from mcpspy.core.intercept.heads import HttpHead
 from mcpspy.core.intercept.held import InFlightMessage, MessagePart
@@ -35,7 +43,7 @@ GRACE = 0.5
 
 Waiter: TypeAlias = InFlightMessage | HttpHead
 
-Lane: TypeAlias = tuple[str, object]
+Lane: TypeAlias = tuple[str, StepReceiver | None]
 """Side and HTTP exchange."""
 
 

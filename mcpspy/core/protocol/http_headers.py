@@ -32,7 +32,14 @@ RECORDED = frozenset(
     """accept allow content-encoding content-length content-type host last-event-id location origin retry-after
     user-agent www-authenticate""".split()
 )
-"""Headers that are recorded, like all headers that start with `mcp-`."""
+"""Headers that are recorded, like all headers that start with one of `RECORDED_PREFIXES`."""
+
+RECORDED_PREFIXES = ("mcp-", "access-control-")
+
+OF_REFUSAL = frozenset("server via cf-mitigated".split())
+"""Headers that are recorded of a refusal: they show whether the server or a proxy in front of it has refused."""
+
+OF_REFUSAL_PREFIXES = ("x-ratelimit-", "ratelimit")
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """The name of a header (RFC 9110, 5.6.2: token)."""
@@ -195,7 +202,7 @@ def names_only(url: str) -> str:
     return _QUERY_VALUE.sub(rf"\1{REDACTED}", url)
 
 
-def recorded_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+def recorded_headers(headers: Iterable[tuple[str, str]], *, is_refusal: bool = False) -> dict[str, str]:
     """Return the headers that are recorded, with lower-case names and redacted secrets."""
     recorded: dict[str, str] = {}
     for name, value in headers:
@@ -204,7 +211,11 @@ def recorded_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
             recorded[lower] = REDACTED
         elif lower == "location":
             recorded[lower] = names_only(value)
-        elif lower in RECORDED or lower.startswith("mcp-"):
+        elif (
+            lower in RECORDED
+            or lower.startswith(RECORDED_PREFIXES)
+            or (is_refusal and (lower in OF_REFUSAL or lower.startswith(OF_REFUSAL_PREFIXES)))
+        ):
             recorded[lower] = f"{recorded[lower]}, {value}" if lower in recorded else value
     return recorded
 

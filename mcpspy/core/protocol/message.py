@@ -12,7 +12,7 @@ import re
 from typing import Any, TypeAlias
 
 import orjson
-from msgspec import DecodeError, Raw, Struct, field
+from msgspec import DecodeError, Raw, Struct, field, structs
 from msgspec.json import Decoder
 
 from mcpspy.core.jsontools import json_parts, members_of, without_deep
@@ -174,9 +174,15 @@ class Failure(Message, frozen=True, kw_only=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The message; or the error, if it is not an object. Either is JSON text if it is not a string."""
+        """The message; or the error, if it is not an object. Either is JSON text if it is not a string.
+
+        A string is an error of OAuth (RFC 6749, 5.2), whose description is beside it.
+        """
         raw = meta_raw(self.raw_error, "message") if bytes(self.raw_error)[:1] == b"{" else self.raw_error
         value = loads(raw)
+        if isinstance(value, str) and raw is self.raw_error:
+            description = loads(meta_raw(Raw(self.data), "error_description"))
+            return f"{value}: {description}" if isinstance(description, str) else value
         return value if isinstance(value, str) else "" if value is None else text(raw) or ""
 
     @property
@@ -217,18 +223,8 @@ def read_frame(frame: Frame) -> list[AnyMessage]:
 
     A response whose line, event or body was never completed is malformed: no parser of a peer has dispatched it.
     """
-    messages = _read_whole(frame)
-    if frame.eol:
-        return messages
-    return [
-        Malformed(frame=frame, data=each.data, index=each.index, why=NEVER_COMPLETED)
-        if isinstance(each, Result | Failure)
-        else each
-        for each in messages
-    ]
-
-
-def _read_whole(frame: Frame) -> list[AnyMessage]:
+    if not frame.eol:
+        return [_incomplete(frame, each) for each in read_frame(structs.replace(frame, eol="\n"))]
     data = frame.data
     flaws: tuple[str, ...] = ()
     if not data.isascii():
@@ -252,6 +248,13 @@ def _read_whole(frame: Frame) -> list[AnyMessage]:
         return [_read(frame, frame.data, _envelope(data), flaws, None)]
     except (DecodeError, ValueError):
         return _read_loosely(frame, data, flaws)
+
+
+def _incomplete(frame: Frame, message: AnyMessage) -> AnyMessage:
+    """Return a message of a frame whose end never arrived."""
+    if isinstance(message, Result | Failure):
+        return Malformed(frame=frame, data=message.data, index=message.index, why=NEVER_COMPLETED)
+    return structs.replace(message, frame=frame)
 
 
 def _items(data: bytes) -> list[bytes]:

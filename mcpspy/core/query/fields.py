@@ -23,6 +23,9 @@ from mcpspy.core.session.outcome import ATOMS, states_of
 SLOW = 1.0
 """Seconds above which a response is slow."""
 
+ERRORS = "is:error or is:unanswered or note:exit is:problem"
+"""The filter of the rows to which the key for the next error goes."""
+
 STATUSES: dict[str, frozenset[str]] = {
     atom: frozenset(state.value for state in states_of(atom)) for atom in ATOMS
 }

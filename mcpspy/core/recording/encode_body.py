@@ -96,7 +96,7 @@ class SseEncoder:
         """Return the events that end in `data`, and the buffers to append for them."""
         was_holding = self._framer.is_holding
         events = self.events(data)
-        if self._framer.is_holding:
+        if self._framer.is_holding or any(event.new_end is not None for event in events):
             self._shape = None
         elif len(events) == 1 and not was_holding:
             self._learn_shape(data, events[0])
@@ -131,12 +131,12 @@ class SseEncoder:
 
     def fields(self, event: SseEvent) -> dict[str, Value]:
         """Return the fields of an event in the recording, without its data."""
-        named = {"event": event.event, "id": event.id, "retry": event.retry}
+        named = {"event": event.event, "id": event.id, "retry": event.retry, "event_end": event.new_end}
         return self._fields | {k: v for k, v in named.items() if v is not None}
 
     def _json_fields(self, event: SseEvent) -> JsonText:
         """Return the fields of an event as JSON, which are nearly always those of the event before it."""
-        if event.id is not None or event.retry is not None:
+        if event.id is not None or event.retry is not None or event.new_end is not None:
             return json_object(self.fields(event))
         known = self._known.get(event.event)
         if known is None:

@@ -100,7 +100,7 @@ class _Outcomes:
         self.held_seconds: dict[int, float | None] = {}
         """Row of a request → seconds for which mcpspy held it; None: mcpspy sent or answered it."""
         self.why: dict[int, str] = {}
-        """Row of a request → the reason for its state."""
+        """Row of a request → the reason for its state; of the head of an HTTP exchange, the text of a refusal."""
         self.redirects: dict[int, str] = {}
         """Row of a request → the redirect after which it was sent again."""
         self.polls: dict[int, int] = {}
@@ -146,6 +146,8 @@ class Columns(_Outcomes):
         self.continued_by: dict[int, int] = {}
         self.heads: dict[int, int] = {}
         """Number of an HTTP exchange → row of the note with its headers."""
+        self.refusals: dict[int, int] = {}
+        """Number of an HTTP exchange → row of the note with the text of a refusal."""
         self._count = 0
         self._room = 0
         self._pair = array("I")

@@ -41,6 +41,7 @@ from mcpspy.core.session.exchange import (
     event_of,
     transition,
 )
+from mcpspy.core.session.http_exchanges import HttpExchange, HttpExchanges
 from mcpspy.core.session.outcome import cancelled_by, never_completed
 from mcpspy.core.session.request_table import Key, RequestTable, id_key, id_of_part, question
 from mcpspy.core.session.rule_notes import RULE, not_forwarded, words
@@ -74,6 +75,8 @@ class CorrelatedEntry(Struct, Generic[P], gc=False):
     """The reason for the state of the request, if it is new (`Exchange.why`); of a note without a request, what it did."""
     task: TaskChange[P] | None = None
     """Its effect on the task of a call: of the request, or of the call that the request polls."""
+    http: HttpExchange | None = None
+    """The HTTP exchange that a note begins or ends, or whose allowed refusal has this error as its text."""
 
 
 class RequestOpened(CorrelatedEntry[P], Generic[P], gc=False):
@@ -157,6 +160,7 @@ class Correlation(Peers, ABC, Generic[P]):
         self.last_at = 0.0
         """Time of the last entry, in seconds since the start."""
         self._pairing = RequestTable[P](forgets=forgets, recall=recall, is_merged=sessions > 1)
+        self.http_exchanges = HttpExchanges(forgets=forgets)
         self._running = sessions
         self.held: dict[int, int] = {}
         """Ticket of a held message → its row."""
@@ -221,6 +225,8 @@ class Correlation(Peers, ABC, Generic[P]):
         """Yield the changes of an entry: one, or one for each message of a batch. Use each before the next."""
         if isinstance(entry, Frame):
             self.last_at = entry.at
+            if self.http_exchanges.listening:
+                self.http_exchanges.add_event(entry.http)
             again = self._pairing.is_repeated(entry)
             for message in read_frame(entry):
                 yield RepeatedEvent(message, flaw=REPEATED_EVENT) if again else self._change_of(message)
@@ -234,7 +240,11 @@ class Correlation(Peers, ABC, Generic[P]):
         if isinstance(message, Request):
             return self._open_request(message)
         if isinstance(message, Malformed):
-            return CorrelatedEntry(message) if message.frame.eol else self._tear(message)
+            if not message.frame.eol:
+                return self._tear(message)
+            if message.frame.http is not None and message.frame.side == SERVER:
+                self.http_exchanges.add_body(message.frame.http, message.data)
+            return CorrelatedEntry(message)
         change = (
             self._relate_notification(message)
             if isinstance(message, Notification)
@@ -280,6 +290,10 @@ class Correlation(Peers, ABC, Generic[P]):
         if event is Event.TASK and report is None:
             event = Event.RESULT
         request, flaw = self._pairing.answer(frame, message.id, event)
+        if event is Event.FAILURE and self.http_exchanges.open:
+            refusal = self.http_exchanges.add_answer(frame, settles=request is not None)
+            if refusal is not None and request is None:
+                return CorrelatedEntry(message, http=refusal)
         if request is None:
             return UnsolicitedResponse(message, *self._pairing.explain_unsolicited(frame, message.id))
         method = self._method_of(request)
@@ -398,21 +412,26 @@ class Correlation(Peers, ABC, Generic[P]):
         return TaskProgressed(message, call, task=self._take_report(call, report, message))
 
     def _note(self, note: Note) -> CorrelatedEntry[P]:
-        fields = note.fields
+        fields, kind = note.fields, note.kind
+        if kind == "http":
+            self._pairing.http(fields.get("http"), fields.get("status"), fields)
+            return CorrelatedEntry(note, http=self.http_exchanges.begin(note))
+        if kind == "http-end":
+            return self._end_http(note)
         if note.is_end:
             self._running -= 1
             if self._running <= 0:
                 self.exit = note
                 self.end()
-        elif note.kind == "exit":
+        elif kind == "exit":
             self._exited = note
-        elif note.kind == "lost":
+        elif kind == "lost":
             stream = fields.get("stream")
             self._lost(self._pairing.lose(stream if isinstance(stream, str) else None))
-        elif note.kind == OVERSIZED and "pipe" not in fields:
+        elif kind == OVERSIZED and "pipe" not in fields:
             side, stream = str(fields.get("from")), fields.get("stream")
             self._lost(self._pairing.lose_message(side, stream, fields.get("http")))
-        elif note.kind == RULE:
+        elif kind == RULE:
             self._take_hold(note)
             if fields.get("action") == "disconnect" and isinstance(number := fields.get("http"), int):
                 self._pairing.disconnected[number] = words(fields)
@@ -420,21 +439,24 @@ class Correlation(Peers, ABC, Generic[P]):
                 request = self._noted_request(fields)
                 if request is not None and transition(request, event):
                     return CorrelatedEntry(note, request)
-        elif note.kind == "http":
-            self._pairing.http(fields.get("http"), fields.get("status"), fields)
-        elif note.kind == "http-end":
-            return self._end_http(note)
+        elif kind == "sse" and self.http_exchanges.listening:
+            self.http_exchanges.add_event(fields.get("http"))
         return CorrelatedEntry(note)
 
     def _end_http(self, note: Note) -> CorrelatedEntry[P]:
         number, hung_up = note.fields.get("http"), note.fields.get("hung_up")
+        exchange = self.http_exchanges.end(note)
         request, why = self._pairing.http_end(number, hung_up, note.at)
         did = self._pairing.disconnected.pop(number, None) if isinstance(number, int) else None
         if request is None:
-            return CorrelatedEntry(note, why=did)
+            return CorrelatedEntry(note, why=did, http=exchange)
+        if exchange is not None and why is not None and why.startswith("HTTP "):
+            exchange.is_told = True
+            why = f"{why}: {exchange.words}" if exchange.words else why
         if request.state is State.PENDING:
-            return ResponseMissing(note, request, why=why)
-        return HttpExchangeEnded(note, request, why=why or self._why_cancelled(request, CLIENT, note.at))
+            return ResponseMissing(note, request, why=why, http=exchange)
+        why = why or self._why_cancelled(request, CLIENT, note.at)
+        return HttpExchangeEnded(note, request, why=why, http=exchange)
 
     def _why_cancelled(self, request: P, side: str, at: float) -> str | None:
         """Return by whom a request was cancelled, and after how long; None for a subscription, which is closed."""
@@ -504,6 +526,7 @@ class Correlation(Peers, ABC, Generic[P]):
         may_ask = self.is_agreed and self.client is not None and not pairing.moved
         may_answer = self.server is not None
         take_request, take_result = self._plain_request, self._plain_result
+        listening = self.http_exchanges.listening
         head, end = None, len(lines)
         while place < end:
             start, _, payload = lines[place].partition(PAYLOAD)
@@ -526,6 +549,8 @@ class Correlation(Peers, ABC, Generic[P]):
                     or not self._plain_notification(now, method, data)
                 ):
                     break
+                if listening and now.http in listening:
+                    self.http_exchanges.add_event(now.http)
                 place, head = place + 1, now
                 continue
             if number <= 0:  # 0 may have been `-0`, which is another id.
@@ -546,6 +571,8 @@ class Correlation(Peers, ABC, Generic[P]):
                 del open_requests[key]
                 if answered is not None:
                     answered[key] = request
+                if listening and now.http in listening:
+                    self.http_exchanges.add_event(now.http)
                 is_error = result.is_error
                 request.state = _TOOL_ERROR if is_error else _OK
                 take_result(now, request, data, is_error)
@@ -575,6 +602,8 @@ class Correlation(Peers, ABC, Generic[P]):
                 if now.http is not None and side == CLIENT:
                     posted[now.http] = None if now.http in posted else key
                     checksums[now.http] = len(data), crc32(data)
+                elif listening and now.http in listening:
+                    self.http_exchanges.add_event(now.http)
             place, head = place + 1, now
         if head is not None:
             self.last_at = head.t

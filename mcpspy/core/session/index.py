@@ -46,6 +46,7 @@ from mcpspy.core.session.correlation import (
     TaskProgressed,
 )
 from mcpspy.core.session.exchange import SUBSCRIBE, State, outcome_of
+from mcpspy.core.session.http_exchanges import HttpExchange
 from mcpspy.core.session.outcome import FAILED, SessionCounts
 from mcpspy.core.session.request_table import Key, id_key
 from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, RULE, has_effect, words
@@ -257,7 +258,9 @@ class Index(Columns, Correlation[Slot]):
 
     def _add_response(self, row: int, change: CorrelatedEntry[Slot], message: Result | Failure) -> None:
         slot, outcome = change.request, outcome_of(message)
+        is_allowed = change.http is not None
         is_error = outcome in FAILED and row not in self.injected and (slot is None or slot.is_counted)
+        is_error &= not is_allowed
         if is_error:
             self._mark_failed(row)
         if isinstance(message, Failure) and message.code is not None:
@@ -267,7 +270,7 @@ class Index(Columns, Correlation[Slot]):
         if isinstance(change, RequestAnswered) and slot is not None:
             self._pair[slot.row] = row + 1
             self._settle(slot.row, slot.state)
-        elif slot is not None or outcome in FAILED:
+        elif slot is not None or (outcome in FAILED and not is_allowed):
             self.outcomes[row] = outcome
             self.errors += is_error
         if change.task is not None:
@@ -333,6 +336,8 @@ class Index(Columns, Correlation[Slot]):
             self._note_effect(row, fields)
         elif note.kind == "http" and isinstance(http, int):
             self.heads[http] = row
+        elif note.kind == "http-end" and change.http is not None:
+            self._keep_refusal(change.http, row if "body" in fields else None)
         if slot is None:
             if change.why is not None:
                 self.effects[row] = change.why
@@ -342,6 +347,19 @@ class Index(Columns, Correlation[Slot]):
         if not isinstance(change, ResponseMissing):
             self._pair[row] = slot.row + 1
             self._settle(slot.row, slot.state)
+
+    def _keep_refusal(self, exchange: HttpExchange, row: int | None) -> None:
+        """Remember the row with the text of a refusal, and the text if no request shows it."""
+        if row is not None:
+            self.refusals[exchange.number] = row
+        head = self.heads.get(exchange.number)
+        if head is not None and exchange.words and not exchange.is_told:
+            self.why[head] = exchange.words
+
+    def is_get_stream(self, row: int) -> bool:
+        """Return whether a row of a note is that of a GET stream, with all of it."""
+        number = self._http[row]
+        return number in self.http_exchanges.gets and self.heads.get(number) == row
 
     def _crashed(self, at: float, *exit_row: int) -> None:
         """Remember the end of a server that failed or was killed, and what it wrote just before."""

@@ -17,6 +17,7 @@ from msgspec import Struct
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.exchange import State
+from mcpspy.core.session.http_exchanges import GetTotals, HttpExchange, HttpExchanges
 from mcpspy.core.session.index import Index, Slot
 from mcpspy.core.session.request_table import Key, Moved, Question, TaskKey
 
@@ -52,13 +53,24 @@ class StoredTables(Struct, forbid_unknown_fields=True):
     posted: list[tuple[int, Key | None]]
     refused: dict[int, int]
     redirects: dict[int, str]
-    accepted: dict[int, str]
+    accepted: dict[int, tuple[int, str]]
     checksums: dict[int, tuple[int, int]]
     moved: list[tuple[Moved, tuple[Key, float]]]
     disconnected: dict[int, str]
     tasks: list[tuple[TaskKey, int, str | None]]
     seen_events: list[tuple[str | None, str]]
     highest: list[tuple[tuple[str | None, str], int]]
+
+
+class StoredExchanges(Struct, forbid_unknown_fields=True):
+    """The attributes of `HttpExchanges`."""
+
+    exchanges: list[HttpExchange]
+    open: list[int]
+    gets: list[int]
+    latest: dict[str, int]
+    folded: list[int]
+    totals: GetTotals
 
 
 class StoredIndex(Struct, forbid_unknown_fields=True):
@@ -89,6 +101,7 @@ class StoredIndex(Struct, forbid_unknown_fields=True):
     continues: dict[int, int]
     continued_by: dict[int, int]
     heads: dict[int, int]
+    refusals: dict[int, int]
     _batch: dict[int, int]
     client: Peer | None
     server: Peer | None
@@ -118,6 +131,7 @@ class _State(Struct, forbid_unknown_fields=True):
     lengths: list[tuple[str, str, int]]
     """Name, type and length of each array."""
     index: StoredIndex
+    http: StoredExchanges
     tables: StoredTables | None
 
 
@@ -133,6 +147,7 @@ def dump(index: Index) -> list[bytes | memoryview]:
         _ORDER,
         [(name, values.format, len(values)) for name, values in arrays],
         StoredIndex(**{name: getattr(index, name) for name in StoredIndex.__struct_fields__}),
+        _stored_exchanges(index.http_exchanges),
         stored_tables(index) if index.exit is None else None,
     )
     try:
@@ -168,10 +183,29 @@ def restore(index: Index, data: bytes, begin: int = 0) -> None:
         setattr(index, name, values)
     for name, values in tables.items():
         setattr(index._pairing, name, values)
+    _restore_exchanges(index.http_exchanges, state.http)
     index._handshakes = Counter(index._handshakes)
     index._text_numbers = {text: number for number, text in enumerate(index.texts)}
     index._count = index._room = len(index.at)
     index._recalled = 0
+
+
+def _stored_exchanges(http: HttpExchanges) -> StoredExchanges:
+    every = list((http.open | http.gets).values())
+    return StoredExchanges(every, list(http.open), list(http.gets), http.latest, http.folded, http.totals)
+
+
+def _restore_exchanges(http: HttpExchanges, stored: StoredExchanges) -> None:
+    every = {exchange.number: exchange for exchange in stored.exchanges}
+    try:
+        http.open = {number: every[number] for number in stored.open}
+        http.gets = {number: every[number] for number in stored.gets}
+    except KeyError as error:
+        raise ValueError(f"the HTTP exchange {error} is missing") from None
+    http.listening = {
+        number: each for number, each in http.open.items() if each.is_get and not each.is_refused
+    }
+    http.latest, http.folded, http.totals = stored.latest, stored.folded, stored.totals
 
 
 def stored_tables(index: Index) -> StoredTables:

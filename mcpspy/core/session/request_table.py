@@ -16,6 +16,7 @@ from zlib import crc32
 
 from msgspec import Raw
 
+from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.protocol.message import loads, meta_raw, text
 from mcpspy.core.protocol.spec import CLIENT, other
 from mcpspy.core.recording.decode import Frame
@@ -84,8 +85,8 @@ class RequestTable(Generic[P]):
         self._refused: dict[int, int] = {}
         self._redirects: dict[int, str] = {}
         """HTTP exchange with a redirect → its status and target."""
-        self._accepted: dict[int, str] = {}
-        """HTTP exchange with a status of success → why its request has no response, if it ends so."""
+        self._accepted: dict[int, tuple[int, str]] = {}
+        """HTTP exchange with a status of success → the status, and the content type of the response."""
         self.checksums: dict[int, tuple[int, int]] = {}
         """HTTP exchange → size and checksum of the request that opened it."""
         self.moved: dict[Moved, tuple[Key, float]] = {}
@@ -323,12 +324,11 @@ class RequestTable(Generic[P]):
             self._redirects[number] = _target(status, fields)
         else:
             head = fields.get("response")
-            kind = str(head.get("content-type", "")) if isinstance(head, dict) else ""
-            is_stream = kind.startswith("text/event-stream")
-            self._accepted[number] = STREAM_ENDED if is_stream else f"HTTP {status} without a message"
+            kind = head.get("content-type") if isinstance(head, dict) else None
+            self._accepted[number] = status, kind if isinstance(kind, str) else ""
 
     def is_event_stream(self, number: int | None) -> bool:
-        return number is not None and self._accepted.get(number) == STREAM_ENDED
+        return number in self._accepted and self._accepted[number][1].startswith(EVENTS)
 
     def http_end(self, number: object, hung_up: object, at: float = 0.0) -> tuple[P | None, str | None]:
         """Settle the request of an HTTP exchange if its end is the outcome; return it, and the reason, if it is new.
@@ -340,8 +340,8 @@ class RequestTable(Generic[P]):
             self._over.append(number)
         if not isinstance(number, int):
             return None, None
-        checksum, accepted = self.checksums.pop(number, (0, 0)), self._accepted.pop(number, None)
-        redirect = self._redirects.pop(number, None)
+        checksum, accepted = self.checksums.pop(number, None), self._accepted.pop(number, None)
+        redirect = self._redirects.pop(number, None) if accepted is None else None
         key = self._posted.get(number)
         waiting = self._open.get(key) if key is not None else None
         if key is None or not waiting:
@@ -354,17 +354,19 @@ class RequestTable(Generic[P]):
         elif hung_up == CLIENT and request.is_modern:
             transition(request, Event.CLOSE if request.is_subscription else Event.CANCEL)
             return request, None
-        elif redirect is not None:
+        elif redirect is not None and checksum is not None:
             if transition(request, Event.REDIRECT):
                 self.unusual.setdefault(key, key[2])
                 self._forget_moved(at)
                 self.moved[self._session_of(key[0]), key[1], key[2], checksum[0], checksum[1]] = key, at
                 return request, redirect
         elif request.state is State.PENDING and not request.is_subscription:
-            why = accepted if hung_up is None else f"the {hung_up} disconnected"
-            if hung_up == "mcpspy":
-                why = None
-            return (request, why) if why is not None else (None, None)
+            if hung_up is not None:
+                return (None, None) if hung_up == "mcpspy" else (request, f"the {hung_up} disconnected")
+            if accepted is not None:
+                status, kind = accepted
+                is_stream = kind.startswith(EVENTS)
+                return request, STREAM_ENDED if is_stream else f"HTTP {status} without a message"
         return None, None
 
     def _forget_moved(self, at: float) -> None:

@@ -33,6 +33,7 @@ from mcpspy.core.session.correlation import (
     ResponseMissing,
 )
 from mcpspy.core.session.exchange import Exchange, State, outcome_of
+from mcpspy.core.session.http_exchanges import HttpExchange
 from mcpspy.core.session.outcome import FAILED, UNANSWERED, SessionCounts, filter_status
 from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, RULE, has_effect, words
 from mcpspy.core.session.tasks import TaskChange
@@ -49,6 +50,8 @@ class Change(Struct, frozen=True, gc=False):
     """Its protocol issue in this session: `unsolicited response` …"""
     effect: str | None = None
     """Actions of rules and viewers on it, in words. Known once the notes after it were read."""
+    http: HttpExchange | None = None
+    """The HTTP exchange that a note begins or ends, or whose allowed refusal has this error as its text."""
 
     @property
     def opened(self) -> Exchange | None:
@@ -74,6 +77,8 @@ class Change(Struct, frozen=True, gc=False):
         if not isinstance(what, Result | Failure) or self.flaw == REPEATED_EVENT:
             return None
         if exchange is None:
+            if self.http is not None:
+                return None
             return outcome if (outcome := outcome_of(what)) in FAILED else None
         if exchange.poll_of is not None and what is exchange.poll_of.final:
             return exchange.poll_of.state
@@ -153,16 +158,18 @@ class Session(Correlation[Exchange]):
             what, exchange, flaw = correlated.what, correlated.request, correlated.flaw
             if exchange is not None:
                 _take(exchange, correlated)
+            if isinstance(what, Message):
+                if (task := correlated.task) is not None:
+                    _take_task(task, what)
+                    if task.call is exchange and isinstance(correlated, RequestAnswered):
+                        exchange.is_task = True
+                self._changed(what, exchange, flaw)
+                continue
             if isinstance(what, Note) and has_effect(what.kind, what.fields):
                 self._note_effect(what.fields)
-            if (task := correlated.task) is not None and isinstance(what, Message):
-                _take_task(task, what)
-                if task.call is exchange and isinstance(correlated, RequestAnswered):
-                    exchange.is_task = True
             effect = correlated.why if exchange is None else None
-            if isinstance(correlated, ResponseMissing):
-                exchange = None
-            self._changed(what, exchange, flaw if isinstance(what, Message) else None, effect)
+            shown = None if isinstance(correlated, ResponseMissing) else exchange
+            self._changed(what, shown, None, effect, correlated.http)
         return self.changes[before:]
 
     def add_all(self, entries: Iterable[Entry]) -> Session:
@@ -197,8 +204,9 @@ class Session(Correlation[Exchange]):
         exchange: Exchange | None = None,
         flaw: str | None = None,
         effect: str | None = None,
+        http: HttpExchange | None = None,
     ) -> Change:
-        change = Change(len(self.changes), what, exchange, flaw, effect)
+        change = Change(len(self.changes), what, exchange, flaw, effect, http)
         self.changes.append(change)
         return change
 
@@ -228,9 +236,6 @@ _RESPONSES = (Result, Failure)
 
 def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
     what, flaw = correlated.what, correlated.flaw
-    if isinstance(correlated, RequestRepeated):
-        exchange.redirect = ", ".join(filter(None, (exchange.redirect, exchange.why)))
-        exchange.why = ""
     if correlated.why is not None:
         exchange.why = correlated.why
     if isinstance(correlated, RequestAnswered):
@@ -241,6 +246,9 @@ def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
             exchange.flaws.append(flaw)
         if (earlier := correlated.continues) is not None:
             exchange.continues, earlier.continued_by = earlier, exchange
+    elif isinstance(correlated, RequestRepeated):
+        exchange.redirect = ", ".join(filter(None, (exchange.redirect, exchange.why)))
+        exchange.why = ""
     elif isinstance(correlated, RequestProgressed) and isinstance(what, Notification):
         exchange.progress.append(what)
     elif (

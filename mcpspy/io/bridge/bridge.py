@@ -57,7 +57,7 @@ class BridgeOptions(RecordingTarget):
         super().__init__()
         self.address = address
         self.name = name
-        self.interception = InterceptionOptions()
+        self.interception = InterceptionOptions(self.redaction.unsafe_regex)
         self.oauth: OAuthOptions | None = OAuthOptions()
         """None if the server's demand to sign in is only reported."""
 

@@ -12,31 +12,22 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mcpspy.core.intercept.actions import (
-    AddNote,
-    CommandError,
-    Dropped,
-    Forward,
-    Inject,
-    Notify,
-    Step,
-    Substitute,
-)
+from mcpspy.core.intercept.actions import CommandError
 from mcpspy.core.protocol.spec import CLIENT, SERVER
-from mcpspy.core.recording.encode import MCPSPY, frame_prefix, note, splice
+from mcpspy.core.recording.encode import MCPSPY, frame_prefix, splice
 from mcpspy.io.control.server_asyncio import AsyncioServer
 from mcpspy.io.intercept.asyncio_interception import AsyncioInterception
 from mcpspy.io.intercept.interception import is_message
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
+    from mcpspy.core.intercept.actions import Disconnect, Dropped, Forward, Inject, Step, Substitute
     from mcpspy.core.intercept.interceptor import Interceptor
     from mcpspy.core.recording.encode import Value
     from mcpspy.io.client.http_exchange import ClientExchange
+    from mcpspy.io.intercept.executor import Effect, Lines
     from mcpspy.io.intercept.interception import InterceptionOptions
     from mcpspy.io.recording.recorder import Recorder
-
-Lines = list[bytes | bytearray]
 
 
 class _Received(NamedTuple):
@@ -111,27 +102,30 @@ class BridgeInterception(AsyncioInterception):
         original: bytes | None = None,
     ) -> None:
         """Record a message with these fields, and decide on it. `original` is recorded in its place."""
-        at, ticket, steps = self.now(), 0, None
+        at, decision = self.now(), None
         stream = fields.get("stream")
         if self._interceptor is not None and self.is_on and is_message(data):
             try:
                 decision = self._interceptor.process(
                     at, side, data, stream=None if stream is None else str(stream)
                 )
-                ticket, steps = decision.ticket, decision.steps
+                lines, effects = self._planned(at, decision.steps)
                 if decision.to_mcpspy:
                     fields = {**fields, "to": MCPSPY}
             except Exception as error:
+                decision = None
                 self._give_up(error)
-        self._recorder.write(_frame(at, side, data if original is None else original, fields))
+        entry = _frame(at, side, data if original is None else original, fields)
         received = _Received(side, data, exchange)
-        if steps is None:
-            self._forward(received, data)
+        if decision is None:
+            self._recorder.write(entry)
+            self._send(received, data)
             return
-        self._received[ticket] = received
-        self._carry_out(at, steps)
-        if self._interceptor is not None and not decision.is_held:
-            self._received.pop(ticket, None)
+        self._recorder.write([*entry, *lines])
+        self._received[decision.ticket] = received
+        self._execute(effects)
+        if not decision.is_held:
+            self._received.pop(decision.ticket, None)
         self._settle()
 
     def failed(self, id: str, why: str) -> bool:  # noqa: A002
@@ -167,36 +161,31 @@ class BridgeInterception(AsyncioInterception):
             raise CommandError("the session has not started: try again after the handshake")
 
     def _carry_out(self, at: float, steps: Iterable[Step]) -> None:
-        lines: Lines = []
-        actions: list[tuple[Step, ClientExchange | None]] = []
-        for step in steps:
-            exchange = None
-            if isinstance(step, AddNote):
-                lines.append(note(at, step.kind, step.fields))
-                continue
-            if isinstance(step, Inject):
-                exchange = self._exchange_for(step.data) if step.side == CLIENT else None
-                stream: dict[str, Value] = {} if step.stream is None else {"stream": step.stream}
-                fields = stream if exchange is None else exchange.fields
-                lines += _frame(at, step.side, step.data, {**fields, "by": MCPSPY})
-            actions.append((step, exchange))
+        lines, effects = self._planned(at, steps)
         if lines:
             self._recorder.write(lines)
-        for step, exchange in actions:
-            self._execute(step, exchange)
+        self._execute(effects)
 
-    def _execute(self, step: Step, exchange: ClientExchange | None) -> None:
-        match step:
-            case Forward(ticket=ticket, data=data) | Substitute(ticket=ticket, data=data):
-                self._forward(self._received.pop(ticket), data)
-            case Inject(side=side, data=data):
-                self._forward(_Received(side, data, exchange), data)
-            case Dropped(ticket=ticket):
-                self._received.pop(ticket, None)
-            case Notify(viewer=viewer, event=event):
-                self.tell(viewer, event)
+    def forward(self, step: Forward | Substitute) -> None:
+        self._send(self._received.pop(step.ticket), step.data)
 
-    def _forward(self, received: _Received, data: bytes) -> None:
+    substitute = forward
+
+    def drop(self, step: Dropped) -> None:
+        del self._received[step.ticket]
+
+    def disconnect(self, step: Disconnect) -> None:
+        raise AssertionError("only rules disconnect, and a bridge has none")
+
+    def injection(self, at: float, step: Inject) -> tuple[Lines, Effect]:
+        exchange = self._exchange_for(step.data) if step.side == CLIENT else None
+        stream: dict[str, Value] = {} if step.stream is None else {"stream": step.stream}
+        fields = stream if exchange is None else exchange.fields
+        injected = _Received(step.side, step.data, exchange)
+        entry = _frame(at, step.side, step.data, {**fields, "by": MCPSPY})
+        return entry, lambda: self._send(injected, step.data)
+
+    def _send(self, received: _Received, data: bytes) -> None:
         if received.side == SERVER:
             self._to_host(data)
             return
@@ -217,7 +206,7 @@ class BridgeInterception(AsyncioInterception):
     def _release_all(self) -> None:
         received, self._received = self._received, {}
         for each in received.values():
-            self._forward(each, each.data)
+            self._send(each, each.data)
 
     def _give_up(self, error: Exception) -> None:
         self._discard(error)

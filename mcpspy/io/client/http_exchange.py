@@ -14,6 +14,7 @@ import aiohttp
 from yarl import URL
 
 from mcpspy.core.protocol.http_headers import EVENTS, JSON, recorded_headers
+from mcpspy.core.protocol.refusal import RefusalBody, is_refusal
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import CLIENT, SERVER
@@ -84,6 +85,8 @@ class ClientExchange:
         self._request_headers: dict[str, str] = {}
         self._is_over = False
         self._response: aiohttp.ClientResponse | None = None
+        self._refusal: RefusalBody | None = None
+        """The body, if it is not a message."""
 
     @property
     def response(self) -> aiohttp.ClientResponse:
@@ -120,7 +123,10 @@ class ClientExchange:
         self._response = response
         self.status = response.status
         self._request_headers = recorded_headers(response.request_info.headers.items())
-        self._record_head(recorded_headers(response.headers.items()), None)
+        is_odd = is_refusal(method, response.status, response.content_type)
+        self._record_head(recorded_headers(response.headers.items(), is_refusal=is_odd), None)
+        if is_odd and response.content_type not in (JSON, EVENTS):
+            self._refusal = RefusalBody(None)  # aiohttp decodes it.
         return response
 
     async def events(self) -> AsyncIterator[ResponsePart]:
@@ -149,7 +155,8 @@ class ClientExchange:
             self._response.close()
         else:
             self._response.release()
-        self._note("http-end", {**self.fields, "hung_up": hung_up})
+        words = {} if self._refusal is None else self._refusal.fields()
+        self._note("http-end", {**self.fields, "hung_up": hung_up, **words})
 
     async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncIterator[ResponsePart]:
         encoder = SseEncoder(SERVER, self.fields, self._max_body)
@@ -188,6 +195,8 @@ class ClientExchange:
         try:
             async for chunk in response.content.iter_any():
                 await in_turns(body.feed(chunk))
+                if self._refusal is not None:
+                    self._refusal.feed(chunk)
                 if body.is_over:
                     raise BodyTooLarge(self._max_body)
             is_torn, data = False, body.data()

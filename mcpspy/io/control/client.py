@@ -1,22 +1,86 @@
-"""Clients for the control socket of a live session: one blocking, one asynchronous.
+"""The client side of the control protocol: commands and their errors, two clients, live sessions.
 
-Both match responses to commands and queue events.
+One client is blocking, one asynchronous. Both match responses to commands and queue events. Live sessions are found by
+id or by recording; the files of dead ones are removed. Specification: docs/control.md.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
+import socket
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from mcpspy.core.framing import LineFramer
-from mcpspy.errors import CannotStart
-from mcpspy.io.control import protocol
-from mcpspy.io.control.protocol import accepted, connected, dumped, ended, greeted, read, unanswered
-from mcpspy.io.control.server import MAX_LINE
+from mcpspy.core.protocol.message import loads
+from mcpspy.core.rules.edit import to_json
+from mcpspy.errors import CannotStart, McpspyError
+from mcpspy.io.control.server import MAX_LINE, VERSION
+from mcpspy.io.control.socket import PORT, SOCKET, check_private, connect, socket_folders
+from mcpspy.io.recording.reader import read_header_of
+
+GREETING_TIMEOUT = 2.0
+"""Seconds to wait for the greeting. A suspended process never sends it."""
+
+RESPONSE_TIMEOUT = 10.0
+"""Seconds to wait for a response. A session does not wait for the peers to which a command sends a message."""
+
+
+class CommandRefused(McpspyError):  # noqa: N818 - an outcome, not an error.
+    """The session has refused a command. The text is the reason."""
+
+
+def dumped(value: Any) -> bytes:
+    return to_json(value) + b"\n"
+
+
+def accepted(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a response. Raise CommandRefused."""
+    if not answer.get("ok"):
+        raise CommandRefused(str(answer.get("error", "refused")))
+    return {key: value for key, value in answer.items() if key not in ("n", "ok")}
+
+
+def connected(path: str) -> socket.socket:
+    """Return a socket that is connected to a session. Raise CannotStart."""
+    try:
+        return connect(path, GREETING_TIMEOUT)
+    except FileNotFoundError:
+        raise CannotStart("the session has ended", "mcpspy send --list shows the live sessions") from None
+
+
+def greeted(line: bytes | None, path: str) -> dict[str, Any]:
+    """Return the greeting of a session. Raise CannotStart if it is missing or invalid."""
+    hello = {} if line is None else read(line)
+    if not isinstance(version := hello.get("mcpspy"), int):
+        raise CannotStart(f"{path}: no valid greeting from the session", "is its mcpspy suspended?")
+    if version > VERSION:
+        raise CannotStart("the session belongs to a newer mcpspy", "upgrade mcpspy and try again")
+    return hello
+
+
+def read(line: bytes) -> dict[str, Any]:
+    """Return a response or an event. Raise CannotStart if it is neither."""
+    message = loads(line)
+    if not isinstance(message, dict):
+        raise CannotStart("the peer is not an mcpspy session")
+    return message
+
+
+def unanswered() -> CannotStart:
+    return CannotStart(f"the session did not respond in {RESPONSE_TIMEOUT:g} s", "is its mcpspy suspended?")
+
+
+def ended(error: OSError | None) -> CannotStart:
+    return CannotStart(
+        "the session has ended" + (f": {error.strerror or error}" if error is not None else "")
+    )
 
 
 class ControlClient:
@@ -30,7 +94,7 @@ class ControlClient:
         self._events: deque[dict[str, Any]] = deque()
         self._socket = connected(path)
         try:
-            self.hello = greeted(self._line(time.monotonic() + protocol.GREETING_TIMEOUT), path)
+            self.hello = greeted(self._line(time.monotonic() + GREETING_TIMEOUT), path)
             if viewer is not None:
                 self.order("hello", viewer=viewer)
         except BaseException:
@@ -51,11 +115,11 @@ class ControlClient:
         """Send a command and return the response. Raise CommandRefused, or CannotStart if there is no response."""
         self._numbers += 1
         try:
-            self._socket.settimeout(protocol.RESPONSE_TIMEOUT)
+            self._socket.settimeout(RESPONSE_TIMEOUT)
             self._socket.sendall(dumped({"n": self._numbers, "order": order, **fields}))
         except OSError as error:
             raise ended(error) from None
-        deadline = time.monotonic() + protocol.RESPONSE_TIMEOUT
+        deadline = time.monotonic() + RESPONSE_TIMEOUT
         while True:
             line = self._line(deadline)
             if line is None:
@@ -129,7 +193,7 @@ class AsyncControlClient:
         line = b""
         try:
             with suppress(TimeoutError):
-                async with asyncio.timeout(protocol.GREETING_TIMEOUT):
+                async with asyncio.timeout(GREETING_TIMEOUT):
                     line = await reader.readline()
             client = cls(reader, writer, greeted(line or None, path))
         except BaseException:
@@ -152,7 +216,7 @@ class AsyncControlClient:
         self._writer.write(dumped({"n": self._numbers, "order": order, **fields}))
         number = self._numbers
         try:
-            async with asyncio.timeout(protocol.RESPONSE_TIMEOUT):
+            async with asyncio.timeout(RESPONSE_TIMEOUT):
                 return accepted(await answer)
         except TimeoutError:
             raise unanswered() from None
@@ -190,3 +254,87 @@ class AsyncControlClient:
         for pending in self._pending.values():
             if not pending.done():
                 pending.set_exception(ended(None))
+
+
+MOST_FOLDERS = 3
+"""Maximum number of other folders that an error names."""
+
+
+class LiveSession(NamedTuple):
+    """A live session and its greeting."""
+
+    path: str
+    """Path of the control socket."""
+    hello: dict[str, Any]
+
+    @property
+    def folder(self) -> str:
+        """Return the folder of its recording, or, if it records nothing, the folder it would record to."""
+        # An older mcpspy sends no folder.
+        return str(self.hello.get("folder") or os.path.dirname(self.hello.get("file") or ""))
+
+    def is_in(self, folder: str) -> bool:
+        return bool(self.folder) and os.path.realpath(self.folder) == os.path.realpath(folder)
+
+    def is_called(self, name: str) -> bool:
+        """Return True for `last`, its name, its id, or the beginning of its id."""
+        session = str(self.hello["session"])
+        return name in ("last", session, self.hello["name"]) or (len(name) >= 2 and session.startswith(name))
+
+
+def find_session(which: str | os.PathLike[str]) -> str:
+    """Return the control socket of a session, given its id or its recording. Raises UsageError or CannotStart."""
+    name = os.fspath(which)
+    is_file = os.sep in name or name.endswith(".jsonl")
+    session = read_header_of(Path(name)).id if is_file else name
+    for folder in socket_folders():
+        for ending in (SOCKET, PORT):
+            path = os.path.join(folder, session + ending)
+            if os.path.exists(path):
+                return path
+    raise CannotStart(f"{name}: not a live session", "mcpspy send --list shows the live sessions")
+
+
+def live_sessions() -> list[LiveSession]:
+    """Return the live sessions of this user, the newest last. Remove the files of dead ones."""
+    found = []
+    for path in _socket_files():
+        try:
+            with ControlClient(path) as client:
+                found.append(LiveSession(path, client.hello))
+        except (OSError, McpspyError):  # The session is dead, has just ended, or is suspended.
+            continue
+    return found
+
+
+def missing_session(
+    folder: str, found: Sequence[LiveSession], subject: str = "no live session"
+) -> CannotStart:
+    """Return the error for a folder without the session that was asked for, given those of other folders."""
+    message = f"{subject} in {folder}"
+    if not found:
+        return CannotStart(message, "start one with mcpspy run -- COMMAND")
+    others = list(dict.fromkeys(session.folder for session in found))
+    place = "another folder" if len(others) == 1 else f"{len(others)} other folders"
+    several = "session" if len(found) == 1 else "sessions"
+    more = " …" if len(others) > MOST_FOLDERS else ""
+    options = " or ".join(f"--dir {shlex.quote(other)}" for other in others[:MOST_FOLDERS])
+    return CannotStart(f"{message}; {len(found)} live {several} in {place}: use {options}{more}")
+
+
+def _socket_files() -> list[str]:
+    """Return the control sockets, the newest last, from folders to which only this user can write."""
+    found = []
+    for folder in socket_folders():
+        try:
+            check_private(folder)
+            entries = list(os.scandir(folder))
+        except (OSError, CannotStart):  # The folder does not exist, or is not private.
+            continue
+        for entry in entries:
+            if entry.name.endswith((SOCKET, PORT)):
+                try:
+                    found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
+                except OSError:  # The session has just ended.
+                    continue
+    return [path for _, path in sorted(found)]

@@ -15,11 +15,9 @@ from pathlib import Path
 
 from mcpspy.core.protocol.http_headers import Upstream
 from mcpspy.errors import CannotStart
-from mcpspy.io.forward.addon import InterceptionAddon
 from mcpspy.io.forward.ca import CertificateAuthority, authority, system_authorities
 from mcpspy.io.forward.endpoints import EndpointRegistry
-from mcpspy.io.forward.hosts import HostSet
-from mcpspy.io.forward.mitmproxy import MitmproxyEngine
+from mcpspy.io.forward.mitmproxy import HostSet, InterceptionAddon, MitmproxyEngine
 from mcpspy.io.http import proxy
 from mcpspy.io.network.listener import listening, origin, stop_on_signals
 from mcpspy.io.recording.recorder import say

@@ -13,7 +13,7 @@ from mcpspy.core.exchange import commands as c
 from mcpspy.core.exchange.heads import PreparedRequest, RequestHead
 from mcpspy.core.exchange.machine import HttpExchange
 from mcpspy.core.exchange.states import State
-from mcpspy.core.intercept.actions import AddNote, Forward, Inject, Notify, Step
+from mcpspy.core.intercept.actions import ExchangeStep, Forward, Inject
 from mcpspy.core.intercept.heads import HttpHead
 from mcpspy.core.protocol.http_headers import JSON
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
@@ -126,7 +126,7 @@ class ProxiedExchange:
         """Return whether its client waits here for its response."""
         return self.machine.is_answered_here
 
-    def deliver(self, step: Step) -> None:
+    def deliver(self, step: ExchangeStep) -> None:
         """Execute a step, in order. Never waits."""
         event: c.Event
         if isinstance(step, Inject):
@@ -134,8 +134,6 @@ class ProxiedExchange:
                 event = c.Injected(step.data, step.id)
             else:
                 event = c.Answer(step.data) if step.exchange is self else c.Insert(step.data)
-        elif isinstance(step, AddNote | Notify):
-            return
         else:
             event = step
         self._steps.append(event)
@@ -215,10 +213,10 @@ class ProxiedExchange:
         assert connection is not None
         # A request that a server did not begin to answer, because it closed an idle connection, is sent again only if
         # its method is idempotent (RFC 9110, 9.2.2).
-        if asked is not None and connection.is_stale and asked.method in IDEMPOTENT and asked.is_last:
-            if not asked.body:
-                self._connect(asked)
-                return
+        may_repeat = asked is not None and asked.method in IDEMPOTENT and asked.is_last and not asked.body
+        if asked is not None and may_repeat and connection.is_stale:
+            self._connect(asked)
+            return
         self._take(c.ServerGone(str(error), lacks=connection.lacks))
 
     def _connect(self, asked: c.Ask) -> None:
@@ -343,7 +341,7 @@ class ProxiedExchange:
                 request.connection.respond(request, Response(status, body, JSON if body else None))
                 self._say_hint()
                 if self.machine.state is not State.OVER:
-                    interception.keep(self)
+                    interception.keep_exchange(self)
             case c.HangUp(at_once) if request is not None and not self._is_cut:
                 self._is_cut = True
                 transport = request.connection.transport
@@ -356,11 +354,11 @@ class ProxiedExchange:
             case c.Intercept():
                 interception.add_exchange(self)
                 if request is None:
-                    interception.keep(self)
+                    interception.keep_exchange(self)
             case c.Leave(is_settled):
                 (interception.remove_delivered if is_settled else interception.remove_exchange)(self)
                 if self.machine.state is State.OVER:
-                    interception.drop(self)
+                    interception.drop_exchange(self)
             case c.OpenStream(True):
                 interception.routes.remove_uninspected(self)
                 interception.routes.open_stream(self)
@@ -513,7 +511,7 @@ class ProxiedExchange:
             return
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
-        self._interception.drop(self)
+        self._interception.drop_exchange(self)
         self._forget_head()
         if self._is_gone and self._request is not None:
             connection = self._request.connection

@@ -8,26 +8,18 @@ that reaches a side.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
-from mcpspy.core.intercept.actions import (
-    AddNote,
-    CommandError,
-    Decision,
-    Forward,
-    HeadDecided,
-    Inject,
-    Notify,
-    Step,
-)
+from mcpspy.core.intercept.actions import CommandError, Decision, Forward, HeadDecided
 from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.core.protocol.message import Result, read_frame
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
-from mcpspy.core.recording.encode import MCPSPY, frame_prefix, note, splice
+from mcpspy.core.recording.encode import MCPSPY, frame_prefix, splice
 from mcpspy.io.control.server_asyncio import AsyncioServer
 from mcpspy.io.http.routes import ExchangeRoute, Route, RouteTable
 from mcpspy.io.intercept.asyncio_interception import AsyncioInterception
@@ -35,20 +27,16 @@ from mcpspy.io.intercept.interception import is_message
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
+    from mcpspy.core.intercept import actions
     from mcpspy.core.intercept.heads import HttpHead
     from mcpspy.core.intercept.interceptor import Interceptor
     from mcpspy.core.intercept.trust_guard import TrustGuard
     from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Value
     from mcpspy.io.http.context import ExchangeContext
+    from mcpspy.io.intercept.executor import Effect, Lines
     from mcpspy.io.intercept.interception import InterceptionOptions
     from mcpspy.io.recording.recorder import Recorder
-
-Lines: TypeAlias = list[bytes | bytearray]
-"""Pieces of recording lines."""
-
-Actions: TypeAlias = list[tuple[ExchangeRoute | None, Step]]
-"""Steps, each with the exchange that executes it once it is recorded."""
 
 
 class PendingHead:
@@ -64,9 +52,9 @@ class PendingHead:
         self._headers = headers
         self._decided = decided
 
-    def deliver(self, step: Step) -> None:
-        if isinstance(step, HeadDecided):
-            self._decided(step)
+    def deliver(self, step: actions.ExchangeStep) -> None:
+        assert isinstance(step, HeadDecided)
+        self._decided(step)
 
     def release_all(self) -> None:
         self.deliver(HeadDecided(self._headers, self))
@@ -174,21 +162,21 @@ class HttpInterception(AsyncioInterception):
         if exchange.lists_tools and side == SERVER:
             self.learn_tools(data)
         at = self.now()
-        decision, lines, actions = self._decide(at, exchange, side, data)
+        decision, lines, effects = self._decide(at, exchange, side, data)
         on_ticket(decision.ticket)
         if decision.to_mcpspy:
             fields = {**fields, "to": MCPSPY}
         size = len(data) + sum(map(len, lines))
         entry = [*splice(frame_prefix(side, fields) % at, [data], body=True), *lines]
         if not self._context.record_at_once(entry, size):
-            return self._take_later(entry, size, actions)
-        self._execute(actions)
+            return self._take_later(entry, size, effects)
+        self._execute(effects)
         self._settle()
         return None
 
-    async def _take_later(self, entry: Lines, size: int, actions: Actions) -> None:
+    async def _take_later(self, entry: Lines, size: int, effects: list[Effect]) -> None:
         await self._context.record(entry, size)
-        self._execute(actions)
+        self._execute(effects)
         self._settle()
 
     def changes_heads(self, side: str) -> bool:
@@ -279,81 +267,66 @@ class HttpInterception(AsyncioInterception):
         self.session = recorder.id or self.session
         self._control = AsyncioServer.open(self, say)
 
-    def keep(self, exchange: UnattendedExchange) -> None:
+    def keep_exchange(self, exchange: UnattendedExchange) -> None:
         """Keep an exchange for which no client waits, at most until the end."""
         self._unattended.add(exchange)
 
-    def drop(self, exchange: UnattendedExchange) -> None:
+    def drop_exchange(self, exchange: UnattendedExchange) -> None:
         """Forget an exchange that has ended."""
         self._unattended.discard(exchange)
 
-    def _carry_out(self, at: float, steps: list[Step]) -> None:
+    def _carry_out(self, at: float, steps: list[actions.Step]) -> None:
         if not steps:
             return
-        lines, actions = self._plan(at, steps)
+        lines, effects = self._planned(at, steps)
         # Without a task if nothing waits for its turn to be recorded.
         if not self._critical_tasks and (
             not lines or self._context.record_at_once(lines, sum(map(len, lines)))
         ):
-            self._execute(actions)
+            self._execute(effects)
         else:
-            task = asyncio.ensure_future(self._take_later(lines, sum(map(len, lines)), actions))
+            task = asyncio.ensure_future(self._take_later(lines, sum(map(len, lines)), effects))
             self._critical_tasks.add(task)
             task.add_done_callback(self._critical_tasks.discard)
 
     def _decide(
         self, at: float, exchange: ExchangeRoute, side: str, data: bytes
-    ) -> tuple[Decision, Lines, Actions]:
-        """Return the decision on a message, the lines to record after it, and the actions that follow."""
+    ) -> tuple[Decision, Lines, list[Effect]]:
+        """Return the decision on a message, the lines to record after it, and the effects that follow."""
         if self._interceptor is not None:
             try:
                 decision = self._interceptor.process(
                     at, side, _without_line_end(data), stream=exchange.stream, exchange=exchange
                 )
-                return decision, *self._plan(at, decision.steps)
+                return decision, *self._planned(at, decision.steps)
             except Exception as error:
                 self._give_up(error)
         self._next_free_ticket -= 1
         step = Forward(side, data, exchange, self._next_free_ticket)
-        return Decision(self._next_free_ticket, False, [step], False), [], [(exchange, step)]
+        return Decision(step.ticket, False, [step], False), [], [partial(exchange.deliver, step)]
 
-    def _plan(self, at: float, steps: Iterable[Step]) -> tuple[Lines, Actions]:
-        """Return the lines to record for these steps, and the actions that follow."""
-        lines: Lines = []
-        actions: Actions = []
-        for step in steps:
-            if isinstance(step, AddNote):
-                lines.append(_note(at, step, step.exchange))
-                continue
-            exchange: ExchangeRoute | None = None
-            if isinstance(step, Inject):
-                exchange = self._injection_route(step)
-                if exchange is None:  # The receiver has disconnected.
-                    if step.id is not None:
-                        self.failed(step.id, "the receiver has disconnected")
-                    continue
-                prefix = frame_prefix(step.side, {**exchange.fields, "by": MCPSPY})
-                lines += splice(prefix % at, [step.data], body=True)
-            elif not isinstance(step, Notify):
-                exchange = step.exchange  # type: ignore[assignment]  # Always an ExchangeRoute.
-            actions.append((exchange, step))
-        return lines, actions
+    def forward(self, step: Forward | actions.Substitute | actions.Dropped | actions.Disconnect) -> None:
+        """Let the exchange of a message execute the step. It keeps the message until then."""
+        if step.exchange is not None:
+            step.exchange.deliver(step)
 
-    def _execute(self, actions: Actions) -> None:
-        for exchange, step in actions:
-            if isinstance(step, Notify):
-                self.tell(step.viewer, step.event)
-            elif exchange is not None:
-                exchange.deliver(step)
+    substitute = drop = disconnect = forward
 
-    def _injection_route(self, step: Inject) -> ExchangeRoute | None:
+    def injection(self, at: float, step: actions.Inject) -> tuple[Lines, Effect] | None:
+        exchange = self._injection_route(step)
+        if exchange is None:
+            return None
+        prefix = frame_prefix(step.side, {**exchange.fields, "by": MCPSPY})
+        return list(splice(prefix % at, [step.data], body=True)), partial(exchange.deliver, step)
+
+    def _injection_route(self, step: actions.Inject) -> actions.StepReceiver | None:
         """Return the exchange that sends an injected message."""
         if step.side == CLIENT:
             route = self.routes.to_server(step.stream)
             return None if route is None else self._inject(self._context, self, route)
-        exchange: Any = step.exchange
+        exchange = step.exchange
         if exchange is not None and exchange.is_answered_here:
-            return exchange  # type: ignore[no-any-return]
+            return exchange
         return self.routes.to_client(step.stream if exchange is None else exchange.stream)
 
     def _switch(self, *, is_wanted: bool) -> bool:
@@ -375,8 +348,3 @@ class HttpInterception(AsyncioInterception):
 
 def _without_line_end(data: bytes) -> bytes:
     return data.removesuffix(b"\n").removesuffix(b"\r")
-
-
-def _note(at: float, step: AddNote, exchange: Any) -> bytes:
-    http = {} if exchange is None else {"http": exchange.fields.get("http")}
-    return note(at, step.kind, http | step.fields)

@@ -71,7 +71,7 @@ class HttpOptions(RecordingTarget):
         self.keep_resource = False
         """True if the metadata's `resource` stays the server's own URL."""
         self.max_body = MAX_BODY
-        self.interception = InterceptionOptions()
+        self.interception = InterceptionOptions(self.redaction.unsafe_regex)
 
 
 class HttpProxy(Generic[Context_co]):

@@ -6,11 +6,9 @@ To the server: the client's last POST. To the client: an open stream.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    from mcpspy.core.intercept.actions import Step
-    from mcpspy.core.recording.encode import Value
+from mcpspy.core.intercept.actions import StepReceiver
 
 MAX_REMEMBERED = 1024
 """Number of sessions whose last POST is remembered."""
@@ -29,27 +27,12 @@ class Route(NamedTuple):
     """True if the session has more than this POST."""
 
 
-class ExchangeRoute(Protocol):
+class ExchangeRoute(StepReceiver, Protocol):
     """An exchange that executes the decisions on its messages."""
-
-    @property
-    def fields(self) -> dict[str, Value]:
-        """The fields of its entries in the recording."""
-
-    @property
-    def is_answered_here(self) -> bool:
-        """Return whether its client waits here for its response."""
-
-    @property
-    def stream(self) -> str:
-        """The session to which it belongs."""
 
     @property
     def lists_tools(self) -> bool:
         """Return whether its response is a list of tools (2026-07-28)."""
-
-    def deliver(self, step: Step) -> None:
-        """Execute a step, in order. Never waits."""
 
     def release_all(self) -> None:
         """Forward all held messages unchanged."""

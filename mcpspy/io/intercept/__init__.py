@@ -1,1 +1,1 @@
-"""Interception of a session on any transport; `io.stdio`, `io.http` and `io.bridge` execute its steps."""
+"""Interception of a session on any transport. A transport, such as `io.stdio`, carries its messages."""

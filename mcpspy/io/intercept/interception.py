@@ -18,7 +18,7 @@ from mcpspy.io.settings import UnsafeRegex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from mcpspy.core.intercept.actions import Step
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mcpspy.core.intercept.trust_guard import TrustGuard
     from mcpspy.core.recording.decode import Frame
     from mcpspy.core.rules.model import Rules
+    from mcpspy.io.intercept.executor import Carrier, Effect, Plan
     from mcpspy.io.recording.recorder import Recorder
     from mcpspy.io.scripts import ScriptProcess
 
@@ -49,14 +50,15 @@ MAX_WAITING = 1000, 8 << 20
 class InterceptionOptions:
     """The interception options of `run`, `http` and `bridge`."""
 
-    def __init__(self) -> None:
+    def __init__(self, unsafe_regex: UnsafeRegex | None = None) -> None:
+        """`unsafe_regex` is the decision that redaction has too: it warns about a pattern once."""
         self.files: list[str] = []
         self.flags: list[str] = []
         """Rules as written on the command line."""
         self.call_timeout: float | None = None
         self.slow: float | None = None
         self.hold_timeout = HOLD_TIMEOUT
-        self.unsafe_regex = UnsafeRegex()
+        self.unsafe_regex = UnsafeRegex() if unsafe_regex is None else unsafe_regex
         self.scripts = ScriptOptions()
         self.trust: str | None = None
         """The lockfile."""
@@ -137,7 +139,7 @@ class InterceptionOptions:
 
 
 class SessionInterception:
-    """The interception engine of one session and its viewers. A subclass executes the steps.
+    """The interception engine of one session and its viewers. A subclass is the `Carrier` of the messages.
 
     Only `order` raises.
     """
@@ -282,6 +284,30 @@ class SessionInterception:
                 self._carry_out(at, decide(self._interceptor, at))
             except Exception as error:
                 self._give_up(error)
+
+    def _planned(self: Carrier, at: float, steps: Iterable[Step]) -> Plan:
+        """Return what these steps record, and their effects."""
+        from mcpspy.io.intercept.executor import plan
+
+        return plan(self, at, steps)
+
+    def _execute(self, effects: Iterable[Effect]) -> None:
+        """Call the effects of steps that are recorded."""
+        try:
+            for effect in effects:
+                effect()
+        except Exception as error:
+            self._give_up(error)
+
+    def undeliverable(self, at: float, id: str) -> list[Step]:  # noqa: A002
+        """Return the steps that report to its viewer that an injected request has no receiver."""
+        if self._interceptor is None:
+            return []
+        return self._interceptor.injection_failed(at, id, "its receiver has disconnected")
+
+    def notify(self, viewer: str | None, event: dict[str, Any]) -> None:
+        """Send an event to a viewer, or to all (None)."""
+        self.tell(viewer, event)
 
     def _check_scripts(self, scripts: ScriptQueue) -> None:
         """Handle a script process that has not answered in time, or has ended before it connected."""

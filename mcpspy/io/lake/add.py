@@ -26,7 +26,7 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.lake.executors import mapped
 from mcpspy.io.lake.files import Lake, partition
-from mcpspy.io.recording.cache_file import FileStamp, replace_own
+from mcpspy.io.recording.cache import FileStamp, replace_own
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions, prepared, redactor
@@ -213,7 +213,7 @@ def convert(conversion: _Conversion) -> int:
     # With the lint rules 150 ms, if there is anything new.
     from mcpspy.analysis.export.base import WallClock
     from mcpspy.analysis.lake.tables import SessionTables
-    from mcpspy.io.lake.recordings import writing
+    from mcpspy.io.lake.files import writing
 
     lake, stored = Lake(conversion.lake, conversion.version), conversion.stored
     with no_collection():
@@ -230,7 +230,7 @@ def convert(conversion: _Conversion) -> int:
 def _read(conversion: _Conversion, copy: BinaryIO | None) -> tuple[Session, list[Finding]]:
     """Return the redacted session of a recording, and what lint finds in it; write its lines to `copy`."""
     from mcpspy.analysis.lint import EntryPosition, Linter
-    from mcpspy.io.lake.recordings import first_line
+    from mcpspy.io.lake.files import first_line
 
     scan = RecordingScan(conversion.path)
     redacting = redactor(conversion.redaction, lambda _: None, key=conversion.placeholder_key)

@@ -11,9 +11,8 @@ from urllib.parse import unquote, urlsplit
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.extras import require
-from mcpspy.io.lake.files import Lake
+from mcpspy.io.lake.files import Lake, content, name_of
 from mcpspy.io.lake.query import LakeConnection
-from mcpspy.io.lake.recordings import content, name_of
 from mcpspy.io.recording.piped import temporary_folder
 
 _SESSIONS = "SELECT session, id, name, day::VARCHAR, uri FROM sessions ORDER BY started DESC, session"

@@ -2,6 +2,9 @@
 
 A name always refers to a complete file. Other engines skip names that begin with an underscore. Only one process
 changes a lake at a time (`storage`).
+
+Beside the tables are the recordings, `recordings/day=2026-11-23/SESSION.jsonl.zst`: one of each session, redacted like
+the tables. `fetch` reads them as `lake:SESSION`.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 import msgspec
@@ -19,9 +22,12 @@ import orjson
 from msgspec import Struct
 
 from mcpspy.analysis.lake.schema import BYTES, TEXTS, TIME, UNKNOWN, VERSION, Row, columns_of
+from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.lake.storage import TEMPORARY, StoredFile, storage_of
+from mcpspy.io.recording.redaction import redacted_header
+from mcpspy.io.recording.scan import opened
 
 MARKER = "_mcpspy-lake.json"
 JOURNAL = "_compaction.json"
@@ -241,3 +247,43 @@ def partition(day: str, server: str) -> str:
             break
         encoded = encoded_next
     return f"day={day}/server={encoded or UNKNOWN}"
+
+
+RECORDINGS = "recordings"
+"""The folder of the lake."""
+
+
+@contextmanager
+def writing(lake: Lake, day: str, key: str) -> Iterator[BinaryIO]:
+    """Return a context manager: a file for the lines of a recording, which is in the lake at its end."""
+    import pyarrow as pa
+
+    with (
+        lake.storage.writing(name_of(day, key)) as path,
+        pa.OSFile(str(path), "wb") as file,
+        pa.CompressedOutputStream(file, "zstd") as lines,
+    ):
+        yield lines
+
+
+def first_line(path: Path, redacting: Redactor | None) -> bytes:
+    """Return the header line of a recording, redacted. Raise UsageError or CannotStart."""
+    with opened(path) as file:
+        line = file.readline()
+    return line if redacting is None else redacted_header(line, redacting)
+
+
+def recordings(lake: Lake) -> list[StoredFile]:
+    return lake.storage.list(RECORDINGS)
+
+
+def content(lake: Lake, name: str) -> Any:
+    """Return a stream of the lines of a recording. Raise OSError if it is missing; reading does if it is damaged."""
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(pa.BufferReader(lake.storage.read(name)), "zstd")
+
+
+def name_of(day: str, key: str) -> str:
+    """Return the name of a session's recording in the lake."""
+    return f"{RECORDINGS}/day={day}/{key}.jsonl.zst"

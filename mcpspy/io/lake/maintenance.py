@@ -15,13 +15,15 @@ from mcpspy.errors import CannotStart
 from mcpspy.io.lake.files import (
     COMPACTED,
     JOURNAL,
+    RECORDINGS,
     ROWS,
     CompactionJournal,
     Lake,
     arrow_schema,
+    content,
     parquet_writer,
+    recordings,
 )
-from mcpspy.io.lake.recordings import RECORDINGS, content, recordings
 from mcpspy.io.lake.storage import TEMPORARY, StoredFile
 
 CHUNK = 1 << 20

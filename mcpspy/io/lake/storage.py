@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.extras import require
-from mcpspy.io.recording.cache_file import replace_own
+from mcpspy.io.recording.cache import replace_own
 from mcpspy.io.settings import config_file
 
 if sys.platform != "win32":

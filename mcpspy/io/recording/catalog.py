@@ -25,8 +25,8 @@ from msgspec import Raw, Struct
 from mcpspy import __version__
 from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.recording import index_cache
-from mcpspy.io.recording.cache_file import RECENT, FileStamp, read_own, replace_own
+from mcpspy.io.recording import cache
+from mcpspy.io.recording.cache import RECENT, FileStamp, read_own, replace_own
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary, read_header_of, summarize
 from mcpspy.io.recording.scan import no_collection
 from mcpspy.io.recording.session_counts import count
@@ -196,7 +196,7 @@ class Catalog:
         self._saved, self._is_outdated, self._spent = {known.name for known in lasting}, False, 0.0
         with suppress(OSError):  # A folder that cannot be written, or a full disk.
             replace_own(self.folder / CACHE, [_encoded(lasting)])
-            index_cache.sweep(self.folder)
+            cache.sweep(self.folder)
 
     def _stamps(self) -> dict[str, FileStamp]:
         """Return the stamps of the files that may be recordings; set `trouble`."""

@@ -19,7 +19,7 @@ from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.recording.decode import Entry, Header, Note, read_entry, read_header
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.recording import index_cache
+from mcpspy.io.recording import cache
 from mcpspy.io.recording.scan import BLOCK, RecordingScan, opened, part_after
 from mcpspy.io.recording.writer import is_live
 
@@ -208,7 +208,7 @@ def delete(summary: Summary, files: list[Path] | None = None) -> None:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise CannotStart(f"cannot delete {path}: {error.strerror}") from None
-    index_cache.remove(first)
+    cache.remove(first)
     shutil.rmtree(first.parent / LAKE_CACHE, ignore_errors=True)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.errors import McpspyError
-from mcpspy.io.recording.cache_file import FileStamp
+from mcpspy.io.recording.cache import FileStamp
 from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.io.recording.scan import FileStatus, RecordingScan
 

@@ -25,7 +25,7 @@ from mcpspy import __version__
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.control.socket import SOCKET, is_same_user
-from mcpspy.io.remote.frames import (
+from mcpspy.io.remote.server import (
     CHUNK,
     HELLO,
     PROTOCOL,

@@ -2,6 +2,11 @@
 
 It writes what appears in the folder of recordings to stdout, and forwards connections to control sockets. It listens
 on nothing, and ends with its stdin.
+
+The frames between the two machines are a line of JSON, then as many bytes as its member `size`. From the machine with
+the sessions: `hello`, `file` (announced, with `live`), `data` (with `at`), `gone`, `sockets` (all of them), `synced` (the
+beginning of every file was sent), `received` and `closed` (of a connection). To it: `begin` (with `have`, the files of
+the copy), `connect`, `send` and `close`.
 """
 
 from __future__ import annotations
@@ -9,20 +14,66 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
+import orjson
+
 from mcpspy import __version__
 from mcpspy.errors import CannotStart, McpspyError
-from mcpspy.io.control import discovery
-from mcpspy.io.control.protocol import connected
+from mcpspy.io.control.client import connected, find_session
 from mcpspy.io.control.socket import PORT, SOCKET, socket_folders
 from mcpspy.io.recording.writer import is_live
-from mcpspy.io.remote.frames import CHUNK, PROTOCOL, TAIL, checksum, encoded, read_frame
 from mcpspy.io.settings import sessions_folder
+
+PROTOCOL = 1
+"""Version of the frames: both sides must have the same."""
+
+HELLO = b'{"mcpspy_remote":'
+"""The beginning of the first frame. Output of a login shell before it is skipped."""
+
+CHUNK = 1 << 17
+"""Maximum bytes of a file in one frame, so that others follow soon."""
+
+TAIL = 4096
+"""Bytes at the end of a copy by which its file is recognised after a lost connection."""
+
+LONGEST = 1 << 20
+"""Maximum bytes of a line."""
+
+
+def encoded(fields: dict[str, Any], data: bytes = b"") -> bytes:
+    """Return a frame."""
+    return orjson.dumps({**fields, "size": len(data)} if data else fields) + b"\n" + data
+
+
+async def read_frame(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes] | None:
+    """Return the next frame; None at the end. Raises CannotStart for anything else."""
+    try:
+        line = await reader.readline()
+        if not line.endswith(b"\n"):
+            return None
+        fields = orjson.loads(line)
+        size = int(fields.get("size", 0))
+        return fields, await reader.readexactly(size) if 0 < size <= LONGEST else b""
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+    except (ValueError, TypeError, AttributeError):
+        raise unknown_protocol() from None
+
+
+def unknown_protocol() -> CannotStart:
+    return CannotStart("the other side does not speak the protocol of mcpspy", "is its shell quiet?")
+
+
+def checksum(tail: bytes) -> int:
+    """Return the checksum of the end of a file, by which both sides see that they have the same one."""
+    return zlib.crc32(tail)
+
 
 POLL = 0.1
 """Seconds between two checks of live recordings."""
@@ -94,7 +145,7 @@ class RemoteServer:
     async def _connect(self, number: int, session: str) -> None:
         """Forward what a session sends, until one side closes the connection."""
         with suppress(OSError, McpspyError):
-            connection = await asyncio.to_thread(lambda: connected(discovery.find(session)))
+            connection = await asyncio.to_thread(lambda: connected(find_session(session)))
             connection.setblocking(False)
             reader, writer = await asyncio.open_connection(sock=connection)
             self._connections[number] = writer

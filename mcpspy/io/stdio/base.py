@@ -35,7 +35,7 @@ class RunOptions(RecordingTarget):
         super().__init__()
         self.command = command
         self.name: str | None = None
-        self.interception = InterceptionOptions()
+        self.interception = InterceptionOptions(self.redaction.unsafe_regex)
         self.noise = THROUGH
         """Treatment of server lines that are not JSON-RPC messages: `pass`, `drop` or `stderr`."""
         self.max_body: int | None = None

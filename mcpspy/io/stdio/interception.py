@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from mcpspy.core.intercept.actions import Inject, Step
+    from mcpspy.core.intercept import actions
     from mcpspy.core.intercept.interceptor import Interceptor
+    from mcpspy.io.intercept.executor import Effect
     from mcpspy.io.recording.recorder import Recorder
     from mcpspy.io.stdio.base import RunOptions, Taps
     from mcpspy.io.stdio.message_channel import ByteStream
@@ -38,21 +39,22 @@ MAX_BACKLOG = 64 << 20
 """Limit for unread bytes of a peer. Above it, viewers cannot send to that peer."""
 
 
-class ActionBatch:
-    """Result of a decision. It is recorded before it is executed."""
+class Outbox:
+    """Entries of a recording, with the bytes and events that may leave only after them."""
 
-    __slots__ = ("entries", "events", "is_disconnected", "released", "sent")
+    __slots__ = ("entries", "events", "sent")
 
-    def __init__(self, entries: Iterable[bytes | bytearray] = ()) -> None:
-        self.entries = list(entries)
+    def __init__(self) -> None:
+        self.entries: list[bytes | bytearray] = []
         """Pieces of recording lines."""
         self.sent: list[tuple[Callable[[bytes], None], bytes]] = []
         """Send functions and the bytes for each."""
-        self.released: list[int] = []
-        """Tickets of messages that are no longer held."""
         self.events: list[tuple[str | None, dict[str, Any]]] = []
         """Events with the viewer that receives each; None stands in for all viewers."""
-        self.is_disconnected = False
+
+    def record(self, entry: Iterable[bytes | bytearray]) -> None:
+        """Add an entry, all of it or, after an exception, nothing."""
+        self.entries += list(entry)
 
     def forward(self, channel: MessageChannel, line: bytes) -> None:
         """Forward a line of a peer. The line may be large, so it is not copied to append the LF."""
@@ -61,27 +63,17 @@ class ActionBatch:
     def bytes_for(self, channel: MessageChannel) -> int:
         return sum(len(data) for write, data in self.sent if write == channel.send)
 
-
-def unchanged(at: float, channel: MessageChannel, line: bytes) -> ActionBatch:
-    """Return the batch that forwards a line unchanged."""
-    batch = ActionBatch(channel.frame(at, line, {}))
-    batch.forward(channel, line)
-    return batch
-
-
-def execute(batches: Sequence[ActionBatch], recorder: Recorder) -> None:
-    """Record the batches, then send their data."""
-    entries: list[bytes | bytearray] = []
-    sent: dict[Callable[[bytes], None], list[bytes]] = {}
-    for batch in batches:
-        entries += batch.entries
-        for write, data in batch.sent:
+    def send(self, recorder: Recorder) -> None:
+        """Record the entries, then send the bytes."""
+        entries = self.entries
+        if entries:
+            recorder.write(b"".join(entries) if sum(map(len, entries)) < JOIN_LIMIT else entries)
+        sent: dict[Callable[[bytes], None], list[bytes]] = {}
+        for write, data in self.sent:
             sent.setdefault(write, []).append(data)
-    if entries:
-        recorder.write(b"".join(entries) if sum(map(len, entries)) < JOIN_LIMIT else entries)
-    for write, pieces in sent.items():
-        for data in (b"".join(pieces),) if sum(map(len, pieces)) < JOIN_LIMIT else pieces:
-            write(data)
+        for write, pieces in sent.items():
+            for data in (b"".join(pieces),) if sum(map(len, pieces)) < JOIN_LIMIT else pieces:
+                write(data)
 
 
 class StdioInterception(SessionInterception):
@@ -112,6 +104,7 @@ class StdioInterception(SessionInterception):
         self._held: dict[int, tuple[MessageChannel, bytes]] = {}
         """Channel and original line of each held message, in order of arrival."""
         self._is_disconnected = False
+        self._outbox = Outbox()
 
     @property
     def due_at(self) -> float | None:
@@ -134,14 +127,13 @@ class StdioInterception(SessionInterception):
         """Decide on complete lines, given without their LF, in order."""
         at = self.now()
         for start in range(0, len(lines), BATCH_SIZE):
-            batches = []
             for line in lines[start : start + BATCH_SIZE]:
                 try:
-                    batches.append(self._decide(at, channel, line))
+                    self._decide(at, channel, line)
                 except Exception as error:
-                    batches += [self._failure_batch(error), unchanged(at, channel, line)]
-            self._commit(batches)
-            self._apply_backpressure(channel, batches)
+                    self._give_up(error)
+                    self._forward_unchanged(at, channel, line)
+            self._apply_backpressure(channel, self._flush())
         self._settle()
 
     @property
@@ -155,7 +147,8 @@ class StdioInterception(SessionInterception):
     def end_side(self, channel: MessageChannel) -> None:
         """Release the held messages of a side that closed its end of the pipe."""
         self._run(lambda interceptor, at: interceptor.end(at, channel.side))
-        self._commit([self._release(lambda other: other is channel)])
+        self._release(lambda other: other is channel)
+        self._flush()
 
     def release_server(self) -> None:
         """Release the held messages of a server that has exited."""
@@ -167,11 +160,11 @@ class StdioInterception(SessionInterception):
         try:
             if not self._drops_noise(channel) or _is_message(unfinished.removesuffix(b"\r"), thoroughly=True):
                 return False
-            batch = self._without_noise(self.now(), channel, unfinished, torn=True)
         except Exception as error:
             self._give_up(error)
             return False
-        self._commit([batch])
+        self._remove_noise(self.now(), channel, unfinished, torn=True)
+        self._flush()
         return True
 
     def wake(self) -> None:
@@ -182,7 +175,8 @@ class StdioInterception(SessionInterception):
     def finish(self) -> None:
         """Release all held messages and unfinished lines if their receiver still reads."""
         self._run(lambda interceptor, at: interceptor.end(at))
-        self._commit([self._release()])
+        self._release()
+        self._flush()
         for channel in self._channels.values():
             channel.off()
         self.is_on = False
@@ -204,103 +198,95 @@ class StdioInterception(SessionInterception):
         for channel in self._channels.values():
             channel.on()
 
-    def _carry_out(self, at: float, steps: Iterable[Step]) -> None:
-        batch = ActionBatch()
-        self._plan(batch, at, steps)
-        self._commit([self._settled(batch)])
+    def _carry_out(self, at: float, steps: Iterable[actions.Step]) -> None:
+        lines, effects = self._planned(at, steps)
+        self._outbox.record(lines)
+        self._execute(effects)
+        self._flush()
 
-    def _decide(self, at: float, channel: MessageChannel, line: bytes) -> ActionBatch:
-        """Return the result for one line. Any exception is a bug and leaves the state unchanged."""
-        data = line.removesuffix(b"\r")
-        if self._is_disconnected:
-            return ActionBatch(channel.frame(at, line, {"to": MCPSPY}))
-        if len(line) > channel.limit:
-            return unchanged(at, channel, line)
+    def _decide(self, at: float, channel: MessageChannel, line: bytes) -> None:
+        """Decide on one line. An exception is a bug in the engine; nothing has happened then."""
         drops_noise = self._drops_noise(channel)
-        if not _is_message(data, thoroughly=drops_noise):
-            return self._without_noise(at, channel, line) if drops_noise else unchanged(at, channel, line)
-        if self._interceptor is None or not self.is_on:  # Only noise is filtered.
-            return unchanged(at, channel, line)
-        decision = self._interceptor.process(at, channel.side, data)
-        if decision.is_untouched:
-            return unchanged(at, channel, line)
-        batch = ActionBatch(channel.frame(at, line, {"to": MCPSPY} if decision.to_mcpspy else {}))
-        self._held[decision.ticket] = (channel, line)
-        try:
-            self._plan(batch, at, decision.steps)
-        except Exception:
-            del self._held[decision.ticket]
-            raise
+        if self._is_disconnected:
+            self._outbox.record(channel.frame(at, line, {"to": MCPSPY}))
+            return
+        if len(line) <= channel.limit:
+            data = line.removesuffix(b"\r")
+            if not _is_message(data, thoroughly=drops_noise):
+                if drops_noise:
+                    self._remove_noise(at, channel, line)
+                    return
+            elif self._interceptor is not None and self.is_on:  # Otherwise, only noise is removed.
+                decision = self._interceptor.process(at, channel.side, data)
+                if not decision.is_untouched:
+                    self._carry_out_decision(at, channel, line, decision)
+                    return
+        self._forward_unchanged(at, channel, line)
+
+    def _carry_out_decision(
+        self, at: float, channel: MessageChannel, line: bytes, decision: actions.Decision
+    ) -> None:
+        lines, effects = self._planned(at, decision.steps)
+        self._outbox.record(channel.frame(at, line, {"to": MCPSPY} if decision.to_mcpspy else {}))
+        self._outbox.record(lines)
+        self._held[decision.ticket] = channel, line
+        self._execute(effects)
         if not decision.is_held:
-            batch.released.append(decision.ticket)
-        return self._settled(batch)
+            self._held.pop(decision.ticket, None)
 
     def _drops_noise(self, channel: MessageChannel) -> bool:
         return channel.side == SERVER and self._noise != THROUGH
 
-    def _without_noise(
-        self, at: float, channel: MessageChannel, line: bytes, *, torn: bool = False
-    ) -> ActionBatch:
-        batch = ActionBatch(channel.frame(at, line, {"to": MCPSPY}, torn=torn))
-        batch.entries.append(note(at, "noise", {"did": self._noise}))
+    def _remove_noise(self, at: float, channel: MessageChannel, line: bytes, *, torn: bool = False) -> None:
+        self._outbox.record(channel.frame(at, line, {"to": MCPSPY}, torn=torn))
+        self._outbox.record([note(at, "noise", {"did": self._noise})])
         if self._noise == STDERR:
-            batch.sent.append((self._stderr.put, line + b"\n"))
-        return batch
+            self._outbox.sent.append((self._stderr.put, line + b"\n"))
 
-    def _settled(self, batch: ActionBatch) -> ActionBatch:
-        """Update the state for a batch that is executed next."""
-        for ticket in batch.released:
-            self._held.pop(ticket, None)
-        self._is_disconnected = self._is_disconnected or batch.is_disconnected
-        return batch
+    def _forward_unchanged(self, at: float, channel: MessageChannel, line: bytes) -> None:
+        self._outbox.record(channel.frame(at, line, {}))
+        self._outbox.forward(channel, line)
 
-    def _plan(self, batch: ActionBatch, at: float, steps: Iterable[Step]) -> None:
-        """Add the effects of the steps to a batch."""
-        from mcpspy.core.intercept import actions
+    def _flush(self) -> Outbox:
+        """Record and send what is in the outbox, then notify viewers."""
+        outbox, self._outbox = self._outbox, Outbox()
+        outbox.send(self._recorder)
+        for viewer, event in outbox.events:
+            self.tell(viewer, event)
+        if self._is_disconnected:
+            for channel in self._channels.values():
+                channel.stream.finish()
+        return outbox
 
-        for step in steps:
-            match step:
-                case actions.Forward(ticket=ticket):
-                    batch.forward(*self._held[ticket])
-                    batch.released.append(ticket)
-                case actions.Substitute(side=side, data=data, ticket=ticket, raw=raw):
-                    batch.sent.append((self._channels[side].send, data if raw else data + b"\n"))
-                    batch.released.append(ticket)
-                case actions.Inject():
-                    self._plan_injection(batch, at, step)
-                case actions.AddNote(kind=kind, fields=fields):
-                    batch.entries.append(note(at, kind, fields))
-                case actions.Dropped(ticket=ticket):
-                    batch.released.append(ticket)
-                case actions.Notify(viewer=viewer, event=event):
-                    batch.events.append((viewer, event))
-                case actions.Disconnect():
-                    batch.is_disconnected = True
+    # What carries the steps: bytes and events wait in the outbox until their entries are recorded.
 
-    def _plan_injection(self, batch: ActionBatch, at: float, step: Inject) -> None:
-        """Add an injected message to a batch, unless its pipe is closed."""
+    def forward(self, step: actions.Forward) -> None:
+        self._outbox.forward(*self._held.pop(step.ticket))
+
+    def substitute(self, step: actions.Substitute) -> None:
+        channel, _ = self._held.pop(step.ticket)
+        self._outbox.sent.append((channel.send, step.data if step.raw else step.data + b"\n"))
+
+    def drop(self, step: actions.Dropped) -> None:
+        del self._held[step.ticket]
+
+    def disconnect(self, step: actions.Disconnect) -> None:
+        self._is_disconnected = True
+
+    def notify(self, viewer: str | None, event: dict[str, Any]) -> None:
+        self._outbox.events.append((viewer, event))
+
+    def injection(self, at: float, step: actions.Inject) -> tuple[Iterable[bytes | bytearray], Effect] | None:
         channel = self._channels[step.side]
-        if channel.stream.is_writable:
-            batch.entries += channel.frame(at, step.data, {"by": MCPSPY})
-            batch.sent.append((channel.send, step.data + b"\n"))
-        elif step.id is not None and self._interceptor is not None:
-            self._plan(batch, at, self._interceptor.injection_failed(at, step.id, "its pipe is closed"))
+        if not channel.stream.is_writable:
+            return None
+        sent = channel.send, step.data + b"\n"
+        return channel.frame(at, step.data, {"by": MCPSPY}), lambda: self._outbox.sent.append(sent)
 
-    def _commit(self, batches: Sequence[ActionBatch]) -> None:
-        """Record and send the batches, then notify viewers."""
-        execute(batches, self._recorder)
-        for batch in batches:
-            for viewer, event in batch.events:
-                self.tell(viewer, event)
-            if batch.is_disconnected:
-                for channel in self._channels.values():
-                    channel.stream.finish()
-
-    def _apply_backpressure(self, channel: MessageChannel, batches: Sequence[ActionBatch]) -> None:
+    def _apply_backpressure(self, channel: MessageChannel, outbox: Outbox) -> None:
         """Stop reading from a peer that causes responses but does not read them."""
         (other,) = (each for each in self._channels.values() if each is not channel)
-        answered = sum(batch.bytes_for(other) for batch in batches)
-        if answered:
+        if answered := outbox.bytes_for(other):
             earlier = 0 if other.stream.backlog <= answered else other.unread_injected
             other.unread_injected = earlier + answered
             if other.unread_injected > MAX_UNREAD_INJECTED:
@@ -345,24 +331,20 @@ class StdioInterception(SessionInterception):
         if next_at is not None:
             self._alarm()
 
-    def _release(self, of: Callable[[MessageChannel], bool] = lambda _: True) -> ActionBatch:
-        """Return a batch that forwards all held messages in order."""
-        batch = ActionBatch()
-        for ticket, (channel, line) in self._held.items():
+    def _release(self, of: Callable[[MessageChannel], bool] = lambda _: True) -> None:
+        """Forward the held messages in order of arrival."""
+        held, self._held = self._held, {}
+        for ticket, (channel, line) in held.items():
             if of(channel):
-                batch.forward(channel, line)
-                batch.released.append(ticket)
-        return self._settled(batch)
+                self._outbox.forward(channel, line)
+            else:
+                self._held[ticket] = channel, line
 
     def _give_up(self, error: Exception) -> None:
-        self._commit([self._failure_batch(error)])
-
-    def _failure_batch(self, error: Exception) -> ActionBatch:
-        """Discard the interceptor after a bug. Return a batch that releases all messages."""
         self._discard(error)
-        batch = self._release()
-        batch.entries.append(note(self.now(), "error", {"text": self._failure}))
-        return batch
+        self._release()
+        self._outbox.record([note(self.now(), "error", {"text": self._failure})])
+        self._flush()
 
 
 def _is_message(line: bytes, *, thoroughly: bool) -> bool:

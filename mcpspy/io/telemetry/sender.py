@@ -16,8 +16,8 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from mcpspy import __version__
-from mcpspy.analysis.export.otlp.live import BUCKETS, HistogramData, LogData
-from mcpspy.analysis.export.otlp.spans import MAX_EVENTS, REMOTE, SpanData, Value
+from mcpspy.analysis.export.otlp import BUCKETS, HistogramData, LogData
+from mcpspy.analysis.export.otlp_spans import MAX_EVENTS, REMOTE, SpanData, Value
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.client.http_exchange import excerpt

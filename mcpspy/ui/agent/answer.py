@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from mcpspy.analysis.tokens import count_tokens
+from mcpspy.analysis.context import count_tokens
 from mcpspy.core.sanitize import sanitize
 
 BUDGET = 1500

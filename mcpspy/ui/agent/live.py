@@ -21,7 +21,7 @@ from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import read_entry
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, McpspyError, UsageError
-from mcpspy.io.hosts.resolve import command_line
+from mcpspy.io.hosts.configuration import command_line
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.tail import POLL, follow_lines
 from mcpspy.ui.agent.answer import BUDGET, AgentAnswer, AnswerBlock, block_text

@@ -34,7 +34,7 @@ from mcpspy.ui.agent.answer import (
     rendered,
 )
 from mcpspy.ui.agent.sessions import SessionStore, session_id, started_at
-from mcpspy.ui.bug import keep_traceback
+from mcpspy.ui.text.terminal import keep_traceback
 
 INSTRUCTIONS = """\
 mcpspy records the traffic between MCP hosts and servers. A session is one recording; #12 is a line of it, and \

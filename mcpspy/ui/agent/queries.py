@@ -10,10 +10,10 @@ from typing import Annotated, Any, TypeVar
 import orjson
 from msgspec import Meta, Struct
 
+from mcpspy.analysis.context import count_tokens
 from mcpspy.analysis.export.base import CARRIERS
 from mcpspy.analysis.rows import BAD, duration
 from mcpspy.analysis.rows import row as row_of
-from mcpspy.analysis.tokens import count_tokens
 from mcpspy.core.jsontools import ABSENT, Pointer, pointer, pointer_text, value_at
 from mcpspy.core.protocol.message import Failure, Message, Request, Result
 from mcpspy.core.query.lexer import QueryError

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from mcpspy.analysis.diff import ChangeSeverity, DiffOptions, compare
-from mcpspy.analysis.diff.options import ignored
+from mcpspy.analysis.diff.model import ignored
 from mcpspy.analysis.explain import CAUSES
 from mcpspy.analysis.export import FORMATS, RecordedSession
 from mcpspy.analysis.lint import Finding, Severity
@@ -22,13 +22,11 @@ from mcpspy.errors import UsageError
 from mcpspy.ui.agent.answer import BUDGET, AgentAnswer, AnswerBlock, ShownPart, block_text
 from mcpspy.ui.agent.queries import Budget, Filter, Name, Offset, kept, read_filter
 from mcpspy.ui.agent.sessions import SessionStore
-from mcpspy.ui.lint_settings import LintSettings
 from mcpspy.ui.report import explanation
-from mcpspy.ui.report.diff_text import about, body, change_heading, places
+from mcpspy.ui.report.diff import about, body, change_heading, places
 from mcpspy.ui.report.last_good import last_good, since_last_good
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, visible
-from mcpspy.ui.report.stats_format import arrow, count_session
-from mcpspy.ui.report.stats_table import methods
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings, visible
+from mcpspy.ui.report.stats_table import arrow, count_session, methods
 from mcpspy.ui.text.numbers import span
 
 MOST_LINES_OF_A_RULE = 10

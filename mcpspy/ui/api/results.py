@@ -14,8 +14,8 @@ from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.scan import RecordingScan
 from mcpspy.ui.api.session import ReadSession
 from mcpspy.ui.report.lint_scan import LintScan
-from mcpspy.ui.report.stats_format import counted_session
-from mcpspy.ui.report.stats_json import members
+from mcpspy.ui.report.stats import members
+from mcpspy.ui.report.stats_table import counted_session
 
 
 def lint(session: ReadSession) -> list[Finding]:

@@ -260,7 +260,7 @@ class ReadSession:
         >>> row["method"], row["status"], row["latency_ms"] < 1000
         ('server/discover', 'error', True)
         """
-        from mcpspy.analysis.export.csv import flat_rows
+        from mcpspy.analysis.export.exchange_lines import flat_rows
 
         return list(flat_rows(self.table))
 
@@ -270,7 +270,7 @@ class ReadSession:
             from pandas import DataFrame
         except ImportError:
             raise McpspyError("pandas is not installed", "pip install pandas, or use to_rows") from None
-        from mcpspy.analysis.export.csv import COLUMNS
+        from mcpspy.analysis.export.exchange_lines import COLUMNS
 
         return DataFrame(self.to_rows(), columns=list(COLUMNS))
 

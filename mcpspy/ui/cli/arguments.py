@@ -151,6 +151,15 @@ def listen_address(option: str, text: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def age(text: str) -> float:
+    """Return the seconds of `12h`, `30d` or `8w`; raise UsageError."""
+    from mcpspy.core.query.sessions import read_age
+
+    if seconds := read_age(text):
+        return seconds
+    raise UsageError("not an age", "use 12h, 30d or 8w")
+
+
 def read_header(option: str, text: str) -> tuple[str, str]:
     """Return name and value; raise UsageError, which names the option but not the value: it may be a secret."""
     name, colon, value = text.partition(":")
@@ -219,14 +228,14 @@ def filled(option: str, text: str) -> str:
     return _VARIABLE.sub(lambda found: os.environ[found[1]], text)
 
 
-def ignored_parameter(label: str, text: str) -> Pointer:
-    """Return a JSON pointer below /params that a mock ignores; raise UsageError, which begins with the label."""
+def ignored_parameter(text: str) -> Pointer:
+    """Return a JSON pointer below /params that a mock ignores; raise UsageError."""
     try:
         tokens = pointer(text)
     except ValueError as error:
-        raise UsageError(f"{label}: {error}", "use /params/arguments/now") from None
+        raise UsageError(str(error), "use /params/arguments/now") from None
     if tokens[0] != "params":
-        raise UsageError(f"{label}: only pointers below /params are compared", "use /params/arguments/now")
+        raise UsageError("only pointers below /params are compared", "use /params/arguments/now")
     return tokens
 
 

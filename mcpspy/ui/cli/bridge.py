@@ -5,22 +5,21 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from mcpspy.errors import CannotStart, UsageError
+from mcpspy.errors import CannotStart
 from mcpspy.ui.cli.arguments import filled, read_endpoint, read_headers_of, shown_url, variable_of
 from mcpspy.ui.cli.options import (
     CERTIFICATES,
+    MAX_BODY,
+    REDACTION,
+    SCRIPTS,
     SESSION,
     TRUST,
     VARIABLE,
-    check_rules,
-    describe,
-    describe_headers,
-    describe_redaction,
-    describe_scripts,
-    read_rules,
-    read_scripts,
-    read_size,
-    set_recording,
+    Option,
+    Switch,
+    check_interception,
+    headers,
+    recorded,
 )
 
 if TYPE_CHECKING:
@@ -49,36 +48,28 @@ exit codes: 0 stdin closed; 2 usage error; 143 ended by SIGTERM
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    upstream = {
-        "--upstream": ("URL", f"URL of the server: http:// or https://; {VARIABLE}"),
-        "--upstream-env": ("VARIABLE", "read the URL of the server from this environment variable"),
-    }
-    describe(parser.add_mutually_exclusive_group(required=True), upstream)
-    describe_headers(parser)
-    bearer = "send `Authorization: Bearer` with the value of this environment variable"
-    describe(parser, {"--bearer-env": ("VARIABLE", bearer)})
-    describe(
-        parser,
-        {
-            "--oauth-client-id": ("ID", "sign in as this client (default: register one)"),
-            "--oauth-secret-env": ("VARIABLE", "the secret of that client, in this environment variable"),
-            "--oauth-scope": ("SCOPES", "scopes to ask for (default: those that the server names)"),
-            "--no-oauth": (None, "do not sign in; report that the server requires it"),
-        },
-    )
-    describe(
-        parser,
-        {
-            "--sse": (None, "use HTTP+SSE of 2024-11-05"),
-            **SESSION,
-            "--max-body": ("SIZE", "answer a request with an error if its response is larger (default: 64M)"),
-        },
-    )
-    describe(parser, TRUST)
-    describe_scripts(parser)
-    describe_redaction(parser)
-    describe(parser, CERTIFICATES)
+_DECISIONS = (*TRUST, *SCRIPTS, *REDACTION)
+
+OPTIONS = (
+    Option("--upstream", "URL", f"URL of the server: http:// or https://; {VARIABLE}", one_of="servers",
+        is_required=True),
+    Option("--upstream-env", "VARIABLE", "read the URL of the server from this environment variable",
+        one_of="servers"),
+    *headers(),
+    Option("--bearer-env", "VARIABLE",
+        "send `Authorization: Bearer` with the value of this environment variable"),
+    Option("--oauth-client-id", "ID", "sign in as this client (default: register one)"),
+    Option("--oauth-secret-env", "VARIABLE", "the secret of that client, in this environment variable",
+        requires="--oauth-client-id", hint="name the client of the secret"),
+    Option("--oauth-scope", "SCOPES", "scopes to ask for (default: those that the server names)"),
+    Switch("--no-oauth", "do not sign in; report that the server requires it",
+        excludes=("--oauth-client-id", "--oauth-secret-env", "--oauth-scope")),
+    Switch("--sse", "use HTTP+SSE of 2024-11-05"),
+    *SESSION,
+    MAX_BODY.but(about="answer a request with an error if its response is larger (default: 64M)"),
+    *_DECISIONS,
+    *CERTIFICATES,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
@@ -88,24 +79,22 @@ def main(args: argparse.Namespace) -> int:
     else:
         url = filled("--upstream", args.upstream)
         upstream = read_endpoint("--upstream", url, args.upstream)
-    headers = read_headers_of(args.header, args.header_env, args.bearer_env)
+    sent = read_headers_of(args.header, args.header_env, args.bearer_env)
     # Not at the top: the help of this command does not wait for aiohttp.
-    from mcpspy.core.recording.encode import MAX_BODY
+    from mcpspy.core.recording import encode
     from mcpspy.io.bridge.bridge import BridgeOptions, run
     from mcpspy.io.client import ServerAddress
 
-    max_body = MAX_BODY if args.max_body is None else read_size("--max-body", args.max_body)
     is_sse = True if args.sse else None
     typed = url if args.upstream is None else shown_url(args.upstream)
-    address = ServerAddress(url, headers, args.cacert, args.insecure, is_sse, max_body, typed)
-    options = BridgeOptions(address, args.name or upstream.host)
+    max_body = args.max_body or encode.MAX_BODY
+    address = ServerAddress(url, sent, args.cacert, args.insecure, is_sse, max_body, typed)
+    options = BridgeOptions(address, upstream.host)
     options.oauth = _oauth_options(args)
-    set_recording(options, args)
-    options.interception = read_rules(args, TRUST)
+    recorded(options, args, (*SESSION, *_DECISIONS))
     options.interception.url, options.interception.name = url, options.name
     options.interception.folder = options.folder
-    read_scripts(options.interception, args)
-    check_rules(options.interception)
+    check_interception(options.interception)
     return run(options)
 
 
@@ -118,7 +107,5 @@ def _oauth_options(args: argparse.Namespace) -> OAuthOptions | None:
         return None if args.no_oauth else OAuthOptions()
     if not is_installed():
         raise CannotStart("--oauth-… needs the extra oauth", install_command("oauth"))
-    if args.oauth_secret_env is not None and args.oauth_client_id is None:
-        raise UsageError("--oauth-secret-env: missing --oauth-client-id", "name the client of the secret")
     secret = args.oauth_secret_env and variable_of("--oauth-secret-env", args.oauth_secret_env)
     return OAuthOptions(args.oauth_client_id, secret, args.oauth_scope)

@@ -10,7 +10,7 @@ import orjson
 
 if TYPE_CHECKING:
     from mcpspy.io.forward.ca import CertificateAuthority
-from mcpspy.ui.cli.options import describe, describe_format
+from mcpspy.ui.cli.options import Switch, formats
 
 EPILOG = """\
 examples:
@@ -57,14 +57,11 @@ STORES = (
 """Systems, and the commands that add the CA to the trust store and remove it."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    output = parser.add_mutually_exclusive_group()
-    describe_format(output, "json: one object")
-    paths = {
-        "--cert": (None, "print only the path of the CA certificate"),
-        "--bundle": (None, "print only the path of a file with the system's CAs and this one"),
-    }
-    describe(output, paths)
+OPTIONS = (
+    *(option.but(one_of="output") for option in formats("json: one object")),
+    Switch("--cert", "print only the path of the CA certificate", one_of="output"),
+    Switch("--bundle", "print only the path of a file with the system's CAs and this one", one_of="output"),
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:

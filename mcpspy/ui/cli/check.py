@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.contract import Contract, TermResult, check, read_call_limit
+from mcpspy.analysis.contract import Contract, TermResult, check, read_call_limit, term_lines
 from mcpspy.core.rules.model import seconds
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import recordings
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format
-from mcpspy.ui.report.contract_text import term_lines
+from mcpspy.ui.cli.options import FOLDER, Argument, Option, Repeated, Switch, formats, reading
 from mcpspy.ui.text.terminal import Output, warn_incomplete
 
 EPILOG = """\
@@ -32,22 +31,21 @@ exit codes: 0 every session meets every term; 1 a term is not met; 2 usage error
 recording; 3 file not readable
 """
 
-Value = TypeVar("Value")
+_CALLS = reading(read_call_limit, "use 20 or search=3", "invalid value")
+_TIME = reading(seconds, "use 30s, 500ms or 5min", "invalid value")
 
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="sessions to check (default: last)")
-    options = {
-        "--expect-tool": ("TOOL", "require a call of this tool; repeatable"),
-        "--forbid-tool": ("TOOL", "allow no call of this tool; repeatable"),
-        "--max-calls": ("[TOOL=]N", "allow at most N calls, of all tools or of this one; repeatable"),
-        "--max-duration": ("TIME", "allow at most this time from the start to the last message: 30s, 5min"),
-        "--no-errors": (None, "require a result without an error for each request"),
-        "--no-issues": (None, "allow no message with a protocol issue (filter is:issue)"),
-    }
-    describe(parser, options, repeated=("--expect-tool", "--forbid-tool", "--max-calls"))
-    describe_format(parser, "json: one object; junit: XML", choices=("json", "junit"))
-    describe(parser, FOLDER)
+OPTIONS = (
+    Argument("sessions", "SESSION", "sessions to check (default: last)", nargs="*"),
+    Repeated("--expect-tool", "TOOL", "require a call of this tool"),
+    Repeated("--forbid-tool", "TOOL", "allow no call of this tool"),
+    Repeated("--max-calls", "[TOOL=]N", "allow at most N calls, of all tools or of this one", read=_CALLS),
+    Option("--max-duration", "TIME", "allow at most this time from the start to the last message: 30s, 5min",
+        read=_TIME),
+    Switch("--no-errors", "require a result without an error for each request"),
+    Switch("--no-issues", "allow no message with a protocol issue (filter is:issue)"),
+    *formats("json: one object; junit: XML", "json", "junit"),
+    FOLDER,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
@@ -69,25 +67,14 @@ def _contract(args: argparse.Namespace) -> Contract:
     contract = Contract(
         expect_tools=tuple(args.expect_tool),
         forbid_tools=tuple(args.forbid_tool),
-        max_calls=tuple(
-            _read("--max-calls", text, read_call_limit, "20 or search=3") for text in args.max_calls
-        ),
-        max_duration=None
-        if args.max_duration is None
-        else _read("--max-duration", args.max_duration, seconds, "30s, 500ms or 5min"),
+        max_calls=tuple(args.max_calls),
+        max_duration=args.max_duration,
         no_errors=args.no_errors,
         no_issues=args.no_issues,
     )
     if contract == Contract():
         raise UsageError("check: nothing to check", "add --expect-tool TOOL, --no-errors or another term")
     return contract
-
-
-def _read(option: str, text: str, read: Callable[[str], Value], example: str) -> Value:
-    try:
-        return read(text)
-    except ValueError:
-        raise UsageError(sanitize(f"{option} {text}: invalid value"), f"use {example}") from None
 
 
 def _print(checked: Sequence[tuple[str, list[TermResult]]]) -> None:

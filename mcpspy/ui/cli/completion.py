@@ -17,6 +17,8 @@ import argcomplete
 from argcomplete.completers import FilesCompleter
 from argcomplete.lexers import split_line
 
+from mcpspy.ui.cli.options import Argument
+
 EPILOG = """\
 examples:
   eval "$(mcpspy completion bash)"                                    in ~/.bashrc
@@ -39,8 +41,7 @@ MOST = 50
 """Number of sessions to offer: the latest."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="shell to print the code for")
+OPTIONS = (Argument("shell", None, "shell to print the code for", choices=SHELLS),)
 
 
 def main(args: argparse.Namespace) -> int:

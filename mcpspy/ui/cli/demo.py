@@ -9,11 +9,11 @@ import shutil
 import sys
 
 from mcpspy.errors import CannotStart
-from mcpspy.io.hosts.resolve import command_line
+from mcpspy.io.hosts.configuration import command_line
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.main import main as mcpspy
-from mcpspy.ui.cli.options import FOLDER, describe, suggested_folder
+from mcpspy.ui.cli.options import FOLDER, Switch, suggested_folder
 from mcpspy.ui.demo.client import converse
 
 EPILOG = """\
@@ -29,8 +29,10 @@ NEXT = (
 )
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    describe(parser, {**FOLDER, "--plain": (None, "print the session instead of opening the terminal UI")})
+OPTIONS = (
+    FOLDER,
+    Switch("--plain", "print the session instead of opening the terminal UI"),
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:

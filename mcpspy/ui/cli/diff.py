@@ -22,14 +22,24 @@ from mcpspy.analysis.diff import (
     slower,
     unlisted,
 )
-from mcpspy.analysis.diff.options import LISTED, IgnoreSuggestion, ignore_suggestion
+from mcpspy.analysis.diff.model import LISTED, IgnoreSuggestion, ignore_suggestion
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.recording.piped import STDIN
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import session_path
-from mcpspy.ui.cli.options import FOLDER, LAKE, describe, describe_format, old_spelling
+from mcpspy.ui.cli.options import (
+    FOLDER,
+    LAKE,
+    Argument,
+    Option,
+    Options,
+    Repeated,
+    Switch,
+    formats,
+    reading,
+)
 from mcpspy.ui.text.terminal import Output, warn_incomplete
 
 EPILOG = """\
@@ -55,59 +65,54 @@ STDOUT = "-"
 FORMATS = ("json", "junit", "markdown")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("old", metavar="OLD", help="the session before the change, - for stdin")
-    parser.add_argument("new", metavar="NEW", help="the session after the change, - for stdin")
-    parser.add_argument(
-        "--only",
-        metavar="PART",
-        action="append",
-        choices=list(LISTED),
-        default=[],
-        help="compare only these listings: tools, resources or prompts; repeatable",
-    )
-    describe_comparison(parser)
-    describe(parser, {**FOLDER, **LAKE})
+_IGNORE = (
+    "values that may differ: a JSON pointer with * and **, optionally after a method and a subject, e.g."
+    " '/result/**/time' or 'tools/call clock /result/content/*/text'"
+)
+_VOLATILE = (
+    "like --dates, and also for UUIDs, hexadecimal ids, epochs, process ids, ports and temporary paths"
+    " that change in the same place"
+)
+_SLOWER = "report requests that became slower: 2x, 1.5x+20ms, 200ms (default: do not compare latency)"
+_EXAMPLE = "use '/result/**/time' or 'tools/call clock /result'"
 
 
-def describe_comparison(parser: argparse.ArgumentParser, *more: str) -> None:
-    """Add the options of a comparison; `more` are formats other than those of a diff."""
-    options = {
-        "--ignore-path": (
-            "PATTERN",
-            (
-                "values that may differ: a JSON pointer with * and **, optionally after a method and a subject, e.g."
-                " '/result/**/time' or 'tools/call clock /result/content/*/text'; repeatable"
-            ),
-        ),
-        "--dates": (None, "treat texts that differ only in dates and times as equal"),
-        "--volatile": (
-            None,
-            (
-                "like --dates, and also for UUIDs, hexadecimal ids, epochs, process ids, ports and temporary paths"
-                " that change in the same place"
-            ),
-        ),
-        "--slower-than": (
-            "LIMIT",
-            "report requests that became slower: 2x, 1.5x+20ms, 200ms (default: do not compare latency)",
-        ),
-    }
-    describe(parser, options, repeated=("--ignore-path",))
-    old_spelling(parser, "--ignore", "ignore_path", action="append")
-    parser.add_argument(
-        "--fail-on",
-        choices=[str(severity) for severity in ChangeSeverity],
-        default=str(ChangeSeverity.DIFFERENT),
-        help="exit 1 at or above this severity (default: different)",
-    )
+def comparison(*more: str) -> Options:
+    """Return the options of a comparison; `more` are formats other than those of a diff."""
     about = "junit: XML; markdown: for a pull request"
-    describe_format(
-        parser, f"{about}; {' and '.join(more)}: of a load test" if more else about, choices=(*FORMATS, *more)
+    return (
+        Repeated("--ignore-path", "PATTERN", _IGNORE, read=reading(ignored, _EXAMPLE), old="--ignore"),
+        Switch("--dates", "treat texts that differ only in dates and times as equal"),
+        Switch("--volatile", _VOLATILE),
+        Option("--slower-than", "LIMIT", _SLOWER, read=slower),
+        Option(
+            "--fail-on",
+            None,
+            "exit 1 at or above this severity (default: different)",
+            choices=[*map(str, ChangeSeverity)],
+            default=str(ChangeSeverity.DIFFERENT),
+        ),
+        *formats(f"{about}; {' and '.join(more)}: of a load test" if more else about, *FORMATS, *more),
+        Option(
+            "-o --output",
+            "FILE",
+            "write --format to this file, and print text on stdout",
+            requires="--format",
+            hint=f"use --format {', '.join(FORMATS)}",
+        ),
+        *(Option(f"--{name}", None, "") for name in FORMATS[1:]),
     )
-    describe(parser, {"-o --output": ("FILE", "write --format to this file, and print text on stdout")})
-    for name in FORMATS[1:]:
-        old_spelling(parser, f"--{name}", name)
+
+
+OPTIONS = (
+    Argument("old", "OLD", "the session before the change, - for stdin"),
+    Argument("new", "NEW", "the session after the change, - for stdin"),
+    Repeated("--only", "PART", "compare only these listings: tools, resources or prompts",
+        choices=list(LISTED)),
+    *comparison(),
+    FOLDER,
+    LAKE,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
@@ -129,24 +134,13 @@ def main(args: argparse.Namespace) -> int:
 
 
 def read_comparison(args: argparse.Namespace, only: frozenset[str] = frozenset()) -> DiffOptions:
-    """Return the options of a comparison; raise UsageError, which names the invalid one."""
-    if args.output is not None and args.format == "text":
-        raise UsageError("--output requires --format", f"use --format {', '.join(FORMATS)}")
-    patterns = []
-    for text in args.ignore_path:
-        try:
-            patterns.append(ignored(text))
-        except ValueError as error:
-            raise UsageError(
-                sanitize(f"--ignore-path {text}: {error}"),
-                "use '/result/**/time' or 'tools/call clock /result'",
-            ) from None
-    try:
-        limit = None if args.slower_than is None else slower(args.slower_than)
-    except ValueError as error:
-        raise UsageError(sanitize(f"--slower-than {args.slower_than}: {error}")) from None
+    """Return the options of a comparison."""
     return DiffOptions(
-        only=only, ignored=tuple(patterns), dates=args.dates, volatile=args.volatile, slower_than=limit
+        only=only,
+        ignored=tuple(args.ignore_path),
+        dates=args.dates,
+        volatile=args.volatile,
+        slower_than=args.slower_than,
     )
 
 
@@ -168,7 +162,7 @@ def report(
         else None
     )
     if is_text_printed(args):
-        from mcpspy.ui.report.diff_text import terminal, ways_to_ignore
+        from mcpspy.ui.report.diff import terminal, ways_to_ignore
 
         output = Output()
         for line, tone in terminal(difference, width=output.width, fail_on=fail_on):
@@ -202,7 +196,7 @@ def _rendered(
     ways: IgnoreSuggestion | None,
 ) -> bytes:
     if form == "json":
-        from mcpspy.ui.report.diff_json import document
+        from mcpspy.ui.report.diff import document
 
         return document(difference, titles, fail_on=fail_on, ways=ways)
     if form == "junit":
@@ -210,7 +204,7 @@ def _rendered(
 
         text = diff_junit(difference, titles, fail_on=fail_on)
     else:
-        from mcpspy.ui.report.diff_markdown import markdown
+        from mcpspy.ui.report.diff import markdown
 
         text = markdown(difference, titles, fail_on=fail_on, ways=ways)
     return text.encode("utf-8", "backslashreplace")

@@ -13,8 +13,8 @@ from mcpspy.analysis.drift import CallOutcomes, ToolDefinition, drift
 from mcpspy.analysis.export.base import dumps
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.ui.cli.options import describe_format
-from mcpspy.ui.cli.workers import adding_shown, describe_workers
+from mcpspy.ui.cli.options import Argument, Option, formats
+from mcpspy.ui.cli.workers import adding_shown, workers
 from mcpspy.ui.text.terminal import Output, ProgressBar
 
 if TYPE_CHECKING:
@@ -50,15 +50,12 @@ SELECT session, target, count(*), count(*) FILTER (status IN ('error', 'tool err
 FROM exchanges WHERE server = ? AND method = 'tools/call' AND target IS NOT NULL GROUP BY ALL"""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("lake", metavar="LAKE", help="a lake, or a folder of recordings")
-    parser.add_argument("--server", metavar="NAME", required=True, help="name of the server")
-    describe_format(
-        parser,
-        "json: one object; markdown: for a pull request; html: one page",
-        choices=("json", "markdown", "html"),
-    )
-    describe_workers(parser)
+OPTIONS = (
+    Argument("lake", "LAKE", "a lake, or a folder of recordings"),
+    Option("--server", "NAME", "name of the server", is_required=True),
+    *formats("json: one object; markdown: for a pull request; html: one page", "json", "markdown", "html"),
+    *workers(),
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
@@ -70,7 +67,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _print(args: argparse.Namespace, executor: Executor | None) -> int:
     from mcpspy.ui.cli.query import connected
-    from mcpspy.ui.report import drift as report
+    from mcpspy.ui.report import drift as drift_report
 
     with ProgressBar("sessions") as progress:
         connection = connected("drift", args.lake, adding=(executor, adding_shown(progress)))
@@ -89,17 +86,17 @@ def _print(args: argparse.Namespace, executor: Executor | None) -> int:
     }
     found = drift(listed, calls, partial(_compared, executor))
     if args.format == "json":
-        sys.stdout.buffer.write(dumps(report.document(args.server, found, sessions)).encode() + b"\n")
+        sys.stdout.buffer.write(dumps(drift_report.document(args.server, found, sessions)).encode() + b"\n")
     elif args.format == "markdown":
-        for line in report.markdown(args.server, found, sessions):
+        for line in drift_report.markdown(args.server, found, sessions):
             sys.stdout.buffer.write(f"{line}\n".encode())
     elif args.format == "html":
-        from mcpspy.ui.report.drift_html import page
+        from mcpspy.ui.report.drift import page
 
         sys.stdout.buffer.write(page(args.server, found, sessions))
     else:
         output = Output()
-        for line, tone in report.text(args.server, found, sessions, output.width):
+        for line, tone in drift_report.text(args.server, found, sessions, output.width):
             output.line(line, tone)
     return FINDINGS if any(each.severity is ChangeSeverity.BREAKING for each in found) else 0
 

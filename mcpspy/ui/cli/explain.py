@@ -12,7 +12,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS
 from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.lint import host_profiles
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format
+from mcpspy.ui.cli.options import FOLDER, Argument, Option, formats, integer
 from mcpspy.ui.report.explanation import explain, explanation_lines
 from mcpspy.ui.report.last_good import last_good, since_last_good
 from mcpspy.ui.text.terminal import Output
@@ -34,22 +34,19 @@ exit codes: 0 nothing wrong found; 1 causes found; 2 usage error or not a record
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "session",
-        metavar="SESSION",
-        nargs="?",
-        default="last",
-        help="session to explain, - for stdin (default: last)",
-    )
-    parser.add_argument(
-        "line", metavar="LINE", nargs="?", type=int, help="line of the file, as lint prints it"
-    )
-    hosts = f"explain with the limits of these hosts: {', '.join(NAMES)}, all, none (default: the host of the session)"
-    good = "the session that worked, or none (default: the last one of the server in the folder without an error)"
-    describe(parser, {"--host": ("HOSTS", hosts), "--last-good": ("SESSION", good)})
-    describe_format(parser, "json: one object")
-    describe(parser, FOLDER)
+OPTIONS = (
+    Argument("session", "SESSION", "session to explain, - for stdin (default: last)", nargs="?",
+        default="last"),
+    Argument("line", "LINE", "line of the file, as lint prints it", nargs="?",
+        read=integer("line number", "use 1 or more")),
+    Option("--host", "HOSTS",
+        f"explain with the limits of these hosts: {', '.join(NAMES)}, all, none (default: the host of the session)"),
+    Option("--last-good", "SESSION",
+        "the session that worked, or none (default: the last one of the server in the folder without an "
+        "error)"),
+    *formats("json: one object"),
+    FOLDER,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from mcpspy.analysis.export import FORMATS, ExportFormat, RecordedSession, of_suffix
-from mcpspy.analysis.export.base import UserViews
-from mcpspy.analysis.export.streamed import StreamedSession
+from mcpspy.analysis.export.base import StreamedSession, UserViews
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Entry, read_entry
 from mcpspy.core.sanitize import sanitize
@@ -27,9 +26,11 @@ from mcpspy.ui.cli.options import (
     CACERT,
     FOLDER,
     UNSAFE_REGEX,
-    VIEW_SCRIPT,
-    describe,
-    describe_headers,
+    Argument,
+    Option,
+    Repeated,
+    Switch,
+    headers,
     read_unsafe_regex,
 )
 from mcpspy.ui.model.filter_items import exchange_filter, exchange_matches
@@ -65,31 +66,31 @@ writable, or not sent
 STDOUT = "-"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "sessions", metavar="SESSION", nargs="*", help="sessions to export, - for stdin (default: last)"
-    )
-    parser.add_argument(
-        "--format", choices=list(FORMATS), help="output format (default: from the suffix of FILE)"
-    )
-    options = {
-        "-o --output": ("FILE", "write to this file (default: -, stdout)"),
-        "--force": (None, "overwrite FILE if it exists; recordings are never overwritten"),
-        "-q --filter": ("QUERY", "export only matching exchanges, e.g. 'tool:x >200ms'"),
-        **UNSAFE_REGEX,
-        "--script": ("FILE", "html: Python file with columns and views (docs/scripting.md); repeatable"),
-        "--endpoint": ("URL", "send spans to this OpenTelemetry collector"),
-        "--follow": (None, "send spans, metrics and logs while sessions are recorded"),
-    }
-    describe(parser, options, repeated=VIEW_SCRIPT)
-    parser.add_argument("--protocol", choices=PROTOCOLS, help="--endpoint: protocol of OTLP (default: http)")
-    describe_headers(parser, "--endpoint:")
-    more = {
-        "--signals": ("LIST", f"--follow: send only these (default: {','.join(SIGNALS)})"),
-        "--background": (None, "--follow: be the exporter that the setting `telemetry` starts, one per user"),
-        "--config": ("FILE", "--follow: settings file (default: mcpspy.toml in the user's config folder)"),
-    }
-    describe(parser, {**CACERT, **more, **FOLDER})
+_COLLECTOR = "--endpoint URL"
+
+OPTIONS = (
+    Argument("sessions", "SESSION", "sessions to export, - for stdin (default: last)", nargs="*"),
+    Option("--format", None, "output format (default: from the suffix of FILE)", choices=list(FORMATS)),
+    Option("-o --output", "FILE", "write to this file (default: -, stdout)"),
+    Switch("--force", "overwrite FILE if it exists; recordings are never overwritten",
+        requires="--output FILE"),
+    Option("-q --filter", "QUERY", "export only matching exchanges, e.g. 'tool:x >200ms'"),
+    UNSAFE_REGEX,
+    Repeated("--script", "FILE", "html: Python file with columns and views (docs/scripting.md)"),
+    Option("--endpoint", "URL", "send spans to this OpenTelemetry collector"),
+    Switch("--follow", "send spans, metrics and logs while sessions are recorded", excludes=("--filter",)),
+    Option("--protocol", None, "--endpoint: protocol of OTLP (default: http)", choices=PROTOCOLS,
+        requires=_COLLECTOR),
+    *headers(_COLLECTOR),
+    CACERT.but(requires=_COLLECTOR),
+    Option("--signals", "LIST", f"--follow: send only these (default: {','.join(SIGNALS)})",
+        requires="--follow"),
+    Switch("--background", "--follow: be the exporter that the setting `telemetry` starts, one per user",
+        requires="--follow"),
+    Option("--config", "FILE", "--follow: settings file (default: mcpspy.toml in the user's config folder)",
+        requires="--follow"),
+    FOLDER,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
@@ -141,24 +142,11 @@ def _user_views(args: argparse.Namespace) -> UserViews | None:
 def _format(args: argparse.Namespace) -> ExportFormat:
     """Return the format; raise UsageError if it is unknown, or an option does not apply to it."""
     is_file = args.output not in (None, STDOUT)
-    if args.follow and args.filter is not None:
-        raise UsageError("--follow excludes --filter")
-    follows = {"--signals": args.signals, "--config": args.config, "--background": args.background or None}
-    for option in (option for option, value in follows.items() if value is not None and not args.follow):
-        raise UsageError(f"{option} requires --follow")
     if args.endpoint is not None or args.follow:
         if args.output is not None or args.format not in (None, "otlp"):
             option = "--endpoint" if args.endpoint is not None else "--follow"
             raise UsageError(f"{option} excludes --output and any --format but otlp")
         return FORMATS["otlp"]
-    used = {
-        "--protocol": args.protocol,
-        "--header": args.header,
-        "--header-env": args.header_env,
-        "--cacert": args.cacert,
-    }
-    for option in (option for option, value in used.items() if value not in (None, [])):
-        raise UsageError(f"{option} requires --endpoint URL")
     if args.force and not is_file:
         raise UsageError("--force requires --output FILE")
     if args.format is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mcpspy.analysis.export import RecordedSession
 from mcpspy.analysis.export.otlp import spans_of
-from mcpspy.analysis.export.otlp.spans import SessionSpans, resource
+from mcpspy.analysis.export.otlp_spans import SessionSpans, resource
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.network.listener import stop_on_signals
@@ -22,7 +22,7 @@ from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.tail import new_sessions
 from mcpspy.io.settings import config_file, state_folder
-from mcpspy.io.telemetry.cursors import CursorFolder
+from mcpspy.io.telemetry.exporter import CursorFolder
 from mcpspy.io.telemetry.options import TelemetryOptions, read_options, read_settings
 from mcpspy.ui.cli.arguments import filled, read_headers_of, recordings
 
@@ -92,9 +92,8 @@ def read_telemetry(args: argparse.Namespace) -> TelemetryOptions:
         signals = None if args.signals is None else args.signals.split(",")
         headers = read_headers_of(args.header, args.header_env)
         return read_options(args.endpoint, args.protocol, headers, args.cacert, signals)
-    for option in ("--protocol", "--header", "--header-env", "--cacert", "--signals"):
-        if getattr(args, option[2:].replace("-", "_")) not in (None, []):
-            raise UsageError(f"{option} requires --endpoint URL")
+    if args.signals is not None:
+        raise UsageError("--signals requires --endpoint URL")
     options = read_settings(partial(filled, "telemetry.headers"), args.config)
     if options is None:
         raise UsageError(
@@ -107,7 +106,7 @@ def read_telemetry(args: argparse.Namespace) -> TelemetryOptions:
 def _follow_in_background(args: argparse.Namespace) -> int:
     """Be the exporter of this user, which follows the sessions that proxies register."""
     folder = Path(state_folder("telemetry"))
-    from mcpspy.io.telemetry.background import lock_background, registered
+    from mcpspy.io.telemetry.exporter import lock_background, registered
 
     log = partial(_log, folder / "log")
     while (lock := _written(lambda: lock_background(folder))) is not None:

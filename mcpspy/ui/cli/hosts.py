@@ -15,10 +15,10 @@ from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.hosts import HOSTS, Host
+from mcpspy.io.hosts.configuration import ConfigTarget, target
 from mcpspy.io.hosts.last_session import LastSession, SessionOutcome, SessionsByName
-from mcpspy.io.hosts.resolve import ConfigTarget, target
 from mcpspy.io.recording.redaction import RedactionOptions, display_rules
-from mcpspy.ui.cli.options import describe, describe_format
+from mcpspy.ui.cli.options import Option, Switch, formats
 from mcpspy.ui.text.terminal import Output, columns
 
 if TYPE_CHECKING:
@@ -38,13 +38,11 @@ or mcpspy was killed
 _TONES = {SessionOutcome.LIVE: rows.OK, SessionOutcome.FINE: None, SessionOutcome.DIED: rows.BAD}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    options = {
-        "--all": (None, "also list hosts without a configuration file, with its expected path"),
-        "--dir": ("DIR", "sessions folder for servers whose entry does not set one"),
-    }
-    describe(parser, options)
-    describe_format(parser, "json: one object per host")
+OPTIONS = (
+    Switch("--all", "also list hosts without a configuration file, with its expected path"),
+    Option("--dir", "DIR", "sessions folder for servers whose entry does not set one"),
+    *formats("json: one object per host"),
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:

@@ -1,8 +1,9 @@
-"""`mcpspy http`: a recording proxy for MCP servers that speak HTTP."""
+"""`mcpspy http`: a recording proxy for MCP servers that speak HTTP; `mcpspy exec`: a program with its own proxy."""
 
 from __future__ import annotations
 
 import argparse
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from mcpspy.core.protocol.http_headers import LOOPBACK
@@ -10,19 +11,20 @@ from mcpspy.core.redact.display import redacted_url
 from mcpspy.errors import UsageError
 from mcpspy.ui.cli.arguments import listen_address, read_endpoint
 from mcpspy.ui.cli.options import (
-    BODY,
     CERTIFICATES,
+    COMMAND,
+    MAX_BODY,
+    REDACTION,
+    RULES,
+    SCRIPTS,
     SESSION,
-    check_rules,
-    describe,
-    describe_redaction,
-    describe_rules,
-    describe_scripts,
-    old_spelling,
-    read_rules,
-    read_scripts,
-    read_size,
-    set_recording,
+    Argument,
+    Option,
+    Options,
+    Repeated,
+    Switch,
+    check_interception,
+    recorded,
 )
 
 if TYPE_CHECKING:
@@ -56,42 +58,41 @@ script not readable, or mitmproxy not installed (--forward)
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    server = parser.add_mutually_exclusive_group(required=True)
-    server.add_argument("--upstream", metavar="URL", help="URL of the server: http:// or https://")
-    server.add_argument(
-        "--forward", action="store_true", help="run a proxy for all servers (docs/forward.md)"
+def _hosts(needs: str = "") -> tuple[Option, ...]:
+    """Return the options for which hosts a forward proxy decrypts; `needs` is the option that they require."""
+    prefix = f"{needs}: " if needs else ""
+    allow = f"{prefix}decrypt only these hosts; with :PORT, only on that port"
+    return (
+        Repeated("--allow", "GLOB", allow, "allowed", requires=needs),
+        Repeated(
+            "--ignore-host",
+            "GLOB",
+            f"{prefix}never decrypt these hosts",
+            "ignored",
+            requires=needs,
+            old="--ignore",
+        ),
     )
-    listen = f"address to listen on, or unix:PATH (default: 127.0.0.1:{PORT}, with --forward 127.0.0.1:{FORWARD_PORT})"
-    describe(parser, {"--listen": ("HOST:PORT", listen)})
-    socket = "--upstream: connect to the server through this Unix socket"
-    describe(parser, {"--unix-socket": ("PATH", socket)})
-    configure_hosts(parser, "--forward: ")
-    allow_host = {"--allow-host": ("NAME", "--upstream: also accept requests whose Host is NAME; repeatable")}
-    describe(parser, allow_host, repeated=allow_host)
-    keep = "--upstream: keep the server's own URL as `resource` in its OAuth metadata"
-    describe(parser, {"--keep-resource": (None, keep)})
-    configure_traffic(parser)
-    describe_scripts(parser)
 
 
-def configure_hosts(parser: argparse.ArgumentParser, prefix: str = "") -> None:
-    """Add the options for which hosts a forward proxy decrypts."""
-    hosts = {
-        "--allow": ("GLOB", f"{prefix}decrypt only these hosts; with :PORT, only on that port; repeatable"),
-        "--ignore-host": ("GLOB", f"{prefix}never decrypt these hosts; repeatable"),
-    }
-    describe(parser, hosts, repeated=hosts)
-    old_spelling(parser, "--ignore", "ignore_host", action="append")
+_TRAFFIC = (*SESSION, MAX_BODY, *REDACTION, *RULES, *CERTIFICATES)
 
-
-def configure_traffic(parser: argparse.ArgumentParser) -> None:
-    """Add the options for recording, redaction, rules and certificates."""
-    describe(parser, SESSION)
-    describe(parser, BODY)
-    describe_redaction(parser)
-    describe_rules(parser)
-    describe(parser, CERTIFICATES)
+OPTIONS = (
+    Option("--upstream", "URL", "URL of the server: http:// or https://", one_of="servers", is_required=True),
+    Switch("--forward", "run a proxy for all servers (docs/forward.md)", one_of="servers"),
+    Option("--listen", "HOST:PORT",
+        f"address to listen on, or unix:PATH (default: 127.0.0.1:{PORT}, with --forward 127.0.0.1:{FORWARD_PORT})"),
+    Option("--unix-socket", "PATH", "--upstream: connect to the server through this Unix socket",
+        "unix_socket", requires="--upstream"),
+    *_hosts("--forward"),
+    Repeated("--allow-host", "NAME", "--upstream: also accept requests whose Host is NAME", "allowed_hosts",
+        requires="--upstream", hint="with --forward, use --allow GLOB to decrypt a host"),
+    Switch("--keep-resource", "--upstream: keep the server's own URL as `resource` in its OAuth metadata",
+        "keep_resource", requires="--upstream", hint="with --forward, no metadata is rewritten"),
+    *_TRAFFIC,
+    SCRIPTS[0].but(requires="--upstream"),
+    *SCRIPTS[1:],
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
@@ -99,18 +100,11 @@ def main(args: argparse.Namespace) -> int:
     host, port = _listen(args)
     if upstream is None:
         return _forward(args, host, port)
-    if args.allow or args.ignore_host:
-        raise UsageError(f"http: {'--allow' if args.allow else '--ignore-host'} requires --forward")
     # Not at the top: the help of this command does not wait for aiohttp.
     from mcpspy.io.http.proxy import HttpOptions, run
 
     options = HttpOptions(upstream, host, port)
-    options.allowed_hosts = args.allow_host
-    options.keep_resource = args.keep_resource
-    options.unix_socket = args.unix_socket
-    take_traffic(options, args)
-    read_scripts(options.interception, args)
-    check_rules(options.interception)
+    _take(options, args, OPTIONS, url=args.upstream, name=args.name or upstream.host)
     _warn(host, redacted_url(args.upstream))
     return run(options)
 
@@ -128,45 +122,26 @@ def _listen(args: argparse.Namespace) -> tuple[str, int]:
 
 
 def _forward(args: argparse.Namespace, host: str, port: int) -> int:
-    if args.unix_socket is not None:
-        raise UsageError("http: --unix-socket requires --upstream")
-    if args.keep_resource:
-        raise UsageError(
-            "http: --keep-resource requires --upstream", "with --forward, no metadata is rewritten"
-        )
-    if args.allow_host:
-        raise UsageError(
-            "http: --allow-host requires --upstream", "with --forward, use --allow GLOB to decrypt a host"
-        )
-    if args.script:
-        raise UsageError("http: --script requires --upstream")
     from mcpspy.io.extras import require
 
     require("mitmproxy", "http --forward", "mitm")
     from mcpspy.io.forward.proxy import ForwardOptions, run
 
     options = ForwardOptions(host, port)
-    options.allowed, options.ignored = args.allow, args.ignore_host
-    take_traffic(options, args)
+    _take(options, args, (*_hosts(), *_TRAFFIC))
     _warn(host, "any server that this proxy reaches")
     return run(options)
 
 
-def take_traffic(options: HttpOptions, args: argparse.Namespace) -> None:
-    """Set the options of `configure_traffic`. Raises UsageError."""
-    options.name = args.name
-    options.cacert, options.insecure = args.cacert, args.insecure
-    if args.max_body is not None:
-        options.max_body = read_size("--max-body", args.max_body)
-    set_recording(options, args)
-    options.interception = read_rules(args)
-    options.interception.unsafe_regex = options.redaction.unsafe_regex
+def _take(
+    options: HttpOptions, args: argparse.Namespace, table: Options, *, url: str = "", name: str = ""
+) -> None:
+    """Set the options; raise UsageError or CannotStart. `url` and `name` are those of the only server."""
+    recorded(options, args, table)
     interception = options.interception
-    interception.folder = options.folder
-    if (url := getattr(args, "upstream", None)) is not None:
-        interception.url, interception.name = url, args.name or options.upstream.host
-    interception.may_be_unknown = url is None  # A forward proxy reaches many servers.
-    check_rules(options.interception)
+    interception.folder, interception.url, interception.name = options.folder, url, name
+    interception.may_be_unknown = not url  # A forward proxy reaches many servers.
+    check_interception(interception)
 
 
 def _warn(host: str, target: str) -> None:
@@ -174,3 +149,41 @@ def _warn(host: str, target: str) -> None:
         from mcpspy.io.recording.recorder import say
 
         say(f"warning: listening on {host}: other machines can reach {target} through mcpspy")
+
+
+_EXEC_EPILOG = """\
+examples:
+  mcpspy exec -- claude
+  mcpspy exec --allow 'mcp.example.com' --record sessions/ -- python agent.py
+  mcpspy exec -- sh -c 'npx some-agent && npx another'
+
+Runs a forward proxy for this program only (see mcpspy http --forward), and configures
+the program through its environment to use and trust the proxy: HTTPS_PROXY,
+SSL_CERT_FILE, NODE_EXTRA_CA_CERTS, and the variables of other runtimes. mcpspy installs
+nothing and changes nothing outside the program. docs/exec.md lists programs that ignore
+these variables.
+
+exit codes: the program's; if a signal ended it, the same signal ends mcpspy;
+2 usage error; 3 mitmproxy not installed; 126 not executable; 127 not found
+"""
+
+
+def _exec(args: argparse.Namespace) -> int:
+    """Run the program; it ends this process with the program's exit status."""
+    if not args.command:
+        raise UsageError("exec: missing COMMAND", "use mcpspy exec -- COMMAND ARGS…")
+    from mcpspy.io.extras import require
+
+    require("mitmproxy", "exec", "mitm")
+    from mcpspy.io.forward.child import ExecOptions, run_program
+
+    options = ExecOptions(args.command)
+    _take(options, args, EXEC.OPTIONS)
+    return run_program(options)
+
+
+EXEC = SimpleNamespace(
+    EPILOG=_EXEC_EPILOG,
+    OPTIONS=(*_hosts(), *_TRAFFIC, Argument("command", COMMAND, "the program and its arguments", nargs="*")),
+    main=_exec,
+)

@@ -21,15 +21,8 @@ from mcpspy.io.importing import STDIN, check, files_to_import, header, read, wri
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions, prepared, redactor
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.cli.options import (
-    FOLDER,
-    check_redaction,
-    describe,
-    describe_redaction,
-    old_spelling,
-    read_redaction,
-)
-from mcpspy.ui.cli.workers import create_output, describe_workers, file_size, require_folder, results
+from mcpspy.ui.cli.options import FOLDER, REDACTION, Argument, Option, Switch, check_redaction, read_redaction
+from mcpspy.ui.cli.workers import create_output, file_size, require_folder, results, workers
 from mcpspy.ui.text.terminal import Output
 
 SHOWN = 8
@@ -80,25 +73,20 @@ class _SetFormat(argparse.Action):
         setattr(namespace, "source" if value in FORMATS else self.dest, value)
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="file to import, or a folder of files; - for stdin")
-    parser.add_argument(
-        "--from", metavar="NAME", dest="source", choices=FORMATS, help="format of FILE (default: detect it)"
-    )
-    options = {
-        "--session": ("ID", "import this session of the file (default: import each as a recording)"),
-        "-o --output": ("FILE", "the new recording, or a folder (default: the sessions folder)"),
-        "--name": ("NAME", "session name (default: the server's name)"),
-    }
-    describe(parser, options)
-    old_spelling(parser, "--out", "output")
-    text = "output format (default: text); json: one object"
-    choices = _OutputFormats(("text", "json"))
-    parser.add_argument("--format", action=_SetFormat, choices=choices, default="text", help=text)
-    old_spelling(parser, "--json", "format", action="store_const", const="json")
-    describe(parser, FOLDER)
-    describe_workers(parser, "of a folder: ")
-    describe_redaction(parser)
+OPTIONS = (
+    Argument("file", "FILE", "file to import, or a folder of files; - for stdin"),
+    Option("--from", "NAME", "format of FILE (default: detect it)", choices=FORMATS, dest="source"),
+    Option("--session", "ID", "import this session of the file (default: import each as a recording)"),
+    Option("-o --output", "FILE", "the new recording, or a folder (default: the sessions folder)",
+        old="--out"),
+    Option("--name", "NAME", "session name (default: the server's name)"),
+    Option("--format", None, "output format (default: text); json: one object",
+        choices=_OutputFormats(("text", "json")), default="text", action=_SetFormat),
+    Switch("--json", "", sets="json", dest="format"),
+    FOLDER,
+    *workers("of a folder: "),
+    *REDACTION,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:

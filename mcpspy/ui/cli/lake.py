@@ -12,15 +12,22 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from mcpspy.core.counted import counted
-from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.extras import require
 from mcpspy.io.lake.files import Lake
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, summarize
-from mcpspy.ui.cli.arguments import is_folder, session_path
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
-from mcpspy.ui.cli.workers import adding_shown, describe_workers
+from mcpspy.ui.cli.arguments import age, is_folder, session_path
+from mcpspy.ui.cli.options import (
+    FOLDER,
+    REDACTION,
+    Argument,
+    Option,
+    Switch,
+    formats,
+    read_redaction,
+)
+from mcpspy.ui.cli.workers import adding_shown, workers
 from mcpspy.ui.text.terminal import Output, ProgressBar
 
 if TYPE_CHECKING:
@@ -52,30 +59,27 @@ WATCH_SECONDS = 2.0
 """Time between two looks for sessions that have ended."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", metavar="ACTION", choices=ACTIONS, help=f"one of {', '.join(ACTIONS)}")
-    parser.add_argument("lake", metavar="LAKE", help="folder or URL of the lake; add creates it")
-    parser.add_argument("sessions", metavar="SESSION", nargs="*", help="add: sessions and folders to add")
-    describe_workers(parser, "add: ")
-    describe(parser, {"--watch": (None, "add: continue, and add sessions when they end, until Ctrl-C")})
-    describe(parser, {"--no-jsonl": (None, "add: keep only the tables, and not the recordings")})
-    describe(parser, {"--older-than": ("AGE", "rm: delete days that ended longer ago than this: 30d, 12w")})
-    describe_format(parser, "json: one object")
-    describe(parser, FOLDER)
-    describe_redaction(parser)
+OPTIONS = (
+    Argument("action", "ACTION", f"one of {', '.join(ACTIONS)}", choices=ACTIONS),
+    Argument("lake", "LAKE", "folder or URL of the lake; add creates it"),
+    Argument("sessions", "SESSION", "add: sessions and folders to add", nargs="*", requires="add"),
+    *workers("add: ", "add"),
+    Switch("--watch", "add: continue, and add sessions when they end, until Ctrl-C", requires="add"),
+    Switch("--no-jsonl", "add: keep only the tables, and not the recordings", requires="add"),
+    Option("--older-than", "AGE", "rm: delete days that ended longer ago than this: 30d, 12w", read=age,
+        requires="rm"),
+    *formats("json: one object"),
+    FOLDER,
+    *REDACTION,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
     action: str = args.action
-    if (action == "add") != bool(args.sessions):
-        raise UsageError(
-            "lake add: missing SESSION" if action == "add" else f"lake {action}: takes no SESSION",
-            "see mcpspy lake --help",
-        )
-    if (action == "rm") != (args.older_than is not None):
-        raise UsageError(
-            "lake rm: missing --older-than" if action == "rm" else "--older-than: only possible with rm"
-        )
+    if action == "add" and not args.sessions:
+        raise UsageError("lake add: missing SESSION", "see mcpspy lake --help")
+    if action == "rm" and args.older_than is None:
+        raise UsageError("lake rm: missing --older-than")
     require("pyarrow", "lake")
     lake = Lake.created(args.lake) if action == "add" else Lake.opened(args.lake)
     if action == "add":
@@ -175,14 +179,10 @@ def _compact(lake: Lake, _: argparse.Namespace) -> tuple[dict[str, Any], str, in
 
 
 def _remove(lake: Lake, args: argparse.Namespace) -> tuple[dict[str, Any], str, int]:
-    from mcpspy.core.query.sessions import read_age
     from mcpspy.io.lake.maintenance import remove_before
 
-    age = read_age(args.older_than)
-    if not age:
-        raise UsageError(sanitize(f"--older-than {args.older_than}: not an age"), "use 30d or 12w")
     try:
-        first = (datetime.now(UTC) - timedelta(seconds=age)).date().isoformat()
+        first = (datetime.now(UTC) - timedelta(seconds=args.older_than)).date().isoformat()
     except OverflowError:
         first = date.min.isoformat()
     days = remove_before(lake, first)

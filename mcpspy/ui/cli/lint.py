@@ -22,20 +22,26 @@ from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import query_of, recordings
-from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, read_unsafe_regex
-from mcpspy.ui.cli.workers import describe_workers, file_size, results
-from mcpspy.ui.lint_settings import LintSettings, self_test, user_rules
-from mcpspy.ui.report.lint_baseline import Baseline
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, LintScan
-from mcpspy.ui.report.lint_text import (
+from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, Argument, Option, Repeated, Switch, read_unsafe_regex
+from mcpspy.ui.cli.workers import file_size, results, workers
+from mcpspy.ui.report.lint import (
     MOST,
     TONES,
+    Baseline,
     explanation,
     finding_lines,
     hint_lines,
     more_lines,
     statistics_lines,
     verdict,
+)
+from mcpspy.ui.report.lint_scan import (
+    RULES_BY_CODE,
+    LintedRecording,
+    LintScan,
+    LintSettings,
+    self_test,
+    user_rules,
 )
 from mcpspy.ui.text.terminal import Output, ProgressBar, warn_incomplete
 
@@ -65,46 +71,39 @@ recording; 3 file not readable, or a worker was killed
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "sessions", metavar="SESSION", nargs="*", help="sessions to check, - for stdin (default: last)"
-    )
-    options = {
-        "--select": ("CODES", "run only these rules: ENV, LIFE3, SEC201, ALL (default: ALL); repeatable"),
-        "--ignore": ("CODES", "skip these rules; the longer of two matching codes wins; repeatable"),
-        "--host": (
-            "HOSTS",
-            f"check the limits of these hosts: {', '.join(NAMES)}, all, none (default: the host of the session)",
-        ),
-        "-q --filter": ("QUERY", "report only findings on matching messages, e.g. 'tool:x since:-5m'"),
-        **UNSAFE_REGEX,
-        "--baseline": ("FILE", "report only findings that are not in this file of known ones"),
-        "--update-baseline": (None, "write the findings to the file of --baseline"),
-        "--hints": (
-            None,
-            "text: below the first finding of a rule, also print why it matters and how to fix it",
-        ),
-        "--statistics": (None, "print the number of findings per rule instead of the findings"),
-        "--config": (
-            "FILE",
-            "settings file (default: the project's mcpspy.toml or pyproject.toml, else the user's)",
-        ),
-        "--rules-file": ("FILE", "also run the rules of this Python file, which is executed; repeatable"),
-        "--lake": ("LAKE", "check the sessions of this lake"),
-        "--where": ("SQL", "of the lake, check those for which this condition on its table sessions is true"),
-        "--self-test": ("FILE", "run the examples of the rules in this file, and exit 1 if one fails"),
-        "--explain": ("CODE", "print what a rule checks and why, with examples"),
-    }
-    describe(parser, options, repeated=("--select", "--ignore", "--rules-file"))
-    formats = ["text", "json", "sarif", "junit", "github"]
-    parser.add_argument("--format", choices=formats, default="text", help="output format (default: text)")
-    parser.add_argument(
-        "--fail-on",
-        choices=[str(severity) for severity in Severity],
-        help="exit 1 at or above this severity (default: error)",
-    )
-    describe(parser, {"--all": (None, f"text: print all findings, not only {MOST} per rule"), **FOLDER})
-    describe_workers(parser)
+_FORMATS = ["text", "json", "sarif", "junit", "github"]
+
+OPTIONS = (
+    Argument("sessions", "SESSION", "sessions to check, - for stdin (default: last)", nargs="*",
+        excludes=("--lake",), hint="use --where to select sessions"),
+    Repeated("--select", "CODES", "run only these rules: ENV, LIFE3, SEC201, ALL (default: ALL)"),
+    Repeated("--ignore", "CODES", "skip these rules; the longer of two matching codes wins"),
+    Option("--host", "HOSTS",
+        f"check the limits of these hosts: {', '.join(NAMES)}, all, none (default: the host of the session)"),
+    Option("-q --filter", "QUERY", "report only findings on matching messages, e.g. 'tool:x since:-5m'"),
+    UNSAFE_REGEX,
+    Option("--baseline", "FILE", "report only findings that are not in this file of known ones"),
+    Switch("--update-baseline", "write the findings to the file of --baseline", requires="--baseline FILE",
+        excludes=("--filter",), hint="the baseline contains all findings of the sessions"),
+    Switch("--hints", "text: below the first finding of a rule, also print why it matters and how to fix it"),
+    Switch("--statistics", "print the number of findings per rule instead of the findings",
+        excludes=[f"--format {form}" for form in _FORMATS[2:]], hint="use text or json"),
+    Option("--config", "FILE",
+        "settings file (default: the project's mcpspy.toml or pyproject.toml, else the user's)"),
+    Repeated("--rules-file", "FILE", "also run the rules of this Python file, which is executed"),
+    Option("--lake", "LAKE", "check the sessions of this lake"),
+    Option("--where", "SQL",
+        "of the lake, check those for which this condition on its table sessions is true",
+        requires="--lake LAKE"),
+    Option("--self-test", "FILE", "run the examples of the rules in this file, and exit 1 if one fails"),
+    Option("--explain", "CODE", "print what a rule checks and why, with examples"),
+    Option("--format", None, "output format (default: text)", choices=_FORMATS, default="text"),
+    Option("--fail-on", None, "exit 1 at or above this severity (default: error)",
+        choices=[*map(str, Severity)]),
+    Switch("--all", f"text: print all findings, not only {MOST} per rule"),
+    FOLDER,
+    *workers(),
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
@@ -114,7 +113,6 @@ def main(args: argparse.Namespace) -> int:
     RULES_BY_CODE.update((rule.code, rule) for rule in own)
     if args.explain is not None:
         return _explain(args.explain)
-    _check(args)
     report = _TextReport(args.all, args.hints) if args.format == "text" and not args.statistics else None
     checker = _Checker(args, own, report)
     baseline = Baseline(args.baseline, is_updated=args.update_baseline) if args.baseline is not None else None
@@ -227,23 +225,6 @@ def _checked_apart(args: argparse.Namespace, found: tuple[str, Path | StoredSess
         return checked._replace(findings=[*checked.findings])
 
 
-def _check(args: argparse.Namespace) -> None:
-    """Raise UsageError for options that do not fit together."""
-    if args.update_baseline and (args.baseline is None or args.filter is not None):
-        raise UsageError(
-            "lint: --update-baseline requires --baseline FILE, and excludes --filter",
-            "the baseline contains all findings of the sessions",
-        )
-    if args.where is not None and args.lake is None:
-        raise UsageError("lint: --where requires --lake LAKE")
-    if args.lake is not None and args.sessions:
-        raise UsageError("lint: --lake and SESSION exclude each other", "use --where to select sessions")
-    if args.statistics and args.format not in ("text", "json"):
-        raise UsageError(
-            f"lint: --statistics and --format {args.format} exclude each other", "use text or json"
-        )
-
-
 def _print_end(
     counts: Counter[Severity], recordings: int, baseline: Baseline | None, statistics: Counter[str] | None
 ) -> None:
@@ -315,7 +296,7 @@ def _write(
     form: str, linted: list[LintedRecording], baseline: Baseline | None, statistics: Counter[str] | None
 ) -> None:
     from mcpspy.ui.report.junit import lint_junit
-    from mcpspy.ui.report.lint_json import document, github, sarif
+    from mcpspy.ui.report.lint import document, github, sarif
 
     if form == "github":
         text = "".join(line + "\n" for recording in linted for line in github(recording))

@@ -16,7 +16,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.catalog import Catalog, sessions_of
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format, suggested_folder
+from mcpspy.ui.cli.options import FOLDER, Option, Switch, formats, integer, suggested_folder
 from mcpspy.ui.report.listed_session import FAILED, ListedSession, read_sessions_filter, read_time
 from mcpspy.ui.text.terminal import Output, columns
 from mcpspy.ui.text.width import cells
@@ -66,24 +66,17 @@ SORTS: dict[str, Callable[[ListedSession], Any]] = {
 }
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    describe(parser, FOLDER)
-    query = "list only matching sessions, e.g. 'server:weather errors>0 since:7d'"
-    describe(parser, {"-q --filter": ("QUERY", query)})
-    parser.add_argument(
-        "--sort",
-        metavar="COLUMN",
-        choices=list(SORTS),
-        default=STARTED,
-        help=f"order of the sessions: {', '.join(SORTS)} (default: {STARTED})",
-    )
-    options = {
-        "-n --limit": ("N", f"list only the last N of this order (default on a terminal: {NEWEST})"),
-        "--all": (None, "list all sessions"),
-        "--count": (None, "also print messages, errors, unanswered and pending requests, protocol issues"),
-    }
-    describe(parser, options)
-    describe_format(parser, "json: one object per session")
+OPTIONS = (
+    FOLDER,
+    Option("-q --filter", "QUERY", "list only matching sessions, e.g. 'server:weather errors>0 since:7d'"),
+    Option("--sort", "COLUMN", f"order of the sessions: {', '.join(SORTS)} (default: {STARTED})",
+        choices=list(SORTS), default=STARTED),
+    Option("-n --limit", "N", f"list only the last N of this order (default on a terminal: {NEWEST})",
+        read=integer("number of sessions", "use 1 or more"), excludes=("--all",)),
+    Switch("--all", "list all sessions"),
+    Switch("--count", "also print messages, errors, unanswered and pending requests, protocol issues"),
+    *formats("json: one object per session"),
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
@@ -130,11 +123,8 @@ def _limit(args: argparse.Namespace) -> int:
     """Return the number of sessions to list; 0 for all."""
     if args.limit is None:
         return NEWEST if sys.stdout.isatty() and args.format == "text" and not args.all else 0
-    if args.all:
-        raise UsageError("-n and --all exclude each other")
-    if not (args.limit.isascii() and args.limit.isdigit()) or int(args.limit) == 0:
-        raise UsageError(sanitize(f"-n {args.limit}: not a number of sessions"), "use 1 or more")
-    return int(args.limit)
+    limit: int = args.limit
+    return limit
 
 
 def _query(text: str) -> SessionQuery:

@@ -12,16 +12,13 @@ import os
 import sys
 from errno import EBADF
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from mcpspy import __version__
 from mcpspy.core.redact.display import redacted_text
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.ui.cli.parser import CommandParser, HelpFormatter, did_you_mean
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 BUG = 70
 """Exit code of a bug in mcpspy (EX_SOFTWARE of sysexits.h)."""
@@ -43,6 +40,7 @@ class CommandDescription(TypedDict):
     """The arguments of `argparse.ArgumentParser` for a command."""
 
     prog: str
+    usage: str | None
     description: str
     epilog: str
     formatter_class: type[argparse.HelpFormatter]
@@ -86,7 +84,7 @@ def main(arguments: list[str]) -> int:
         if (missing := missing_package(error)) is not None:
             sys.stderr.write(f"mcpspy: {missing}\n")
             return missing.exit_code
-        from mcpspy.ui.bug import keep_traceback, summary_of
+        from mcpspy.ui.text.terminal import keep_traceback, summary_of
 
         sys.stderr.write(f"mcpspy: a bug in mcpspy: {summary_of(error)} ({keep_traceback()})\n")
         return BUG
@@ -216,12 +214,21 @@ def _hint(name: str, rest: list[str]) -> str:
     return f"to record a server: mcpspy run -- {name} …" if shutil.which(name) else ""
 
 
-def parse(name: str, arguments: list[str]) -> tuple[ModuleType, argparse.Namespace]:
+def module_of(name: str) -> Any:
+    """Return the module of a command, or what has its place in a module of two commands: EPILOG, OPTIONS and main."""
+    path, _, attribute = COMMANDS[name][0].partition(":")
+    module = import_module(path)
+    return getattr(module, attribute) if attribute else module
+
+
+def parse(name: str, arguments: list[str]) -> tuple[Any, argparse.Namespace]:
     """Return the module of a command and its parsed arguments; raise UsageError."""
-    module = import_module(COMMANDS[name][0])
+    from mcpspy.ui.cli.options import COMMAND, check, describe, given
+
+    module = module_of(name)
     parser = CommandParser(**described(name, module))
-    module.configure(parser)
-    takes_command = getattr(module, "TAKES_COMMAND", False)
+    describe(parser, module.OPTIONS)
+    takes_command = any(option.name == COMMAND for option in module.OPTIONS)
     parser.lacks_dashes = takes_command and "--" not in arguments
     rest, command = _split_command(arguments) if takes_command else (arguments, None)
     # argparse accepts options between positional arguments only in this mode, which does not support `...`.
@@ -231,12 +238,18 @@ def parse(name: str, arguments: list[str]) -> tuple[ModuleType, argparse.Namespa
         if command[:1] == [""]:
             raise UsageError(f"{name}: COMMAND is empty", f"see mcpspy {name} --help")
         parsed.command = command
+    parsed.words = arguments
+    try:
+        check(module.OPTIONS, given(module.OPTIONS, parsed))
+    except UsageError as error:
+        raise UsageError(f"{name}: {error.args[0]}", error.hint) from None
     return module, parsed
 
 
-def described(name: str, module: ModuleType) -> CommandDescription:
+def described(name: str, module: Any) -> CommandDescription:
     return {
         "prog": f"mcpspy {name}",
+        "usage": getattr(module, "USAGE", None),
         "description": COMMANDS[name][1],
         "epilog": module.EPILOG,
         "formatter_class": HelpFormatter,
@@ -249,14 +262,16 @@ def parsers(typed: str | None) -> tuple[argparse.ArgumentParser, argparse.Argume
     parser = argparse.ArgumentParser(prog="mcpspy", allow_abbrev=False)
     parser.add_argument("--version", action="store_true")
     commands = parser.add_subparsers()
+    if typed in COMMANDS:
+        from mcpspy.ui.cli.options import describe
     command = None
-    for name, (path, text) in COMMANDS.items():
+    for name, (_, text) in COMMANDS.items():
         if name != typed:
             commands.add_parser(name, help=text)
             continue
-        module = import_module(path)
+        module = module_of(name)
         command = commands.add_parser(name, help=text, **described(name, module))
-        module.configure(command)
+        describe(command, module.OPTIONS)
     return parser, command
 
 
@@ -293,7 +308,7 @@ usage: mcpspy COMMAND [OPTIONS]
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("mcpspy.ui.cli.run", "wrap a stdio server and record its traffic"),
     "http": ("mcpspy.ui.cli.http", "run a recording proxy in front of an HTTP server"),
-    "exec": ("mcpspy.ui.cli.exec", "start a program and record its MCP traffic over HTTPS"),
+    "exec": ("mcpspy.ui.cli.http:EXEC", "start a program and record its MCP traffic over HTTPS"),
     "bridge": ("mcpspy.ui.cli.bridge", "connect a stdio host to an HTTP server and record"),
     "scripts": ("mcpspy.ui.cli.scripts", "list the scripts of mcpspy, or start a new one"),
     "tui": ("mcpspy.ui.cli.tui", "browse sessions in the terminal, including live ones"),
@@ -315,7 +330,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "send": ("mcpspy.ui.cli.send", "send a request into a live session"),
     "mcp": ("mcpspy.ui.cli.mcp", "serve recordings to coding agents, as an MCP server"),
     "wrap": ("mcpspy.ui.cli.wrap", "configure a host to start its servers through mcpspy"),
-    "unwrap": ("mcpspy.ui.cli.unwrap", "restore the servers in a host's configuration"),
+    "unwrap": ("mcpspy.ui.cli.wrap:UNWRAP", "restore the servers in a host's configuration"),
     "hosts": ("mcpspy.ui.cli.hosts", "list hosts, their servers, and which are wrapped"),
     "metrics": ("mcpspy.ui.cli.metrics", "serve metrics of live sessions to Prometheus"),
     "export": ("mcpspy.ui.cli.export", "export to HAR, HTML, Markdown, Mermaid, OTLP, CSV, JSONL"),

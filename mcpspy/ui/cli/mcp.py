@@ -18,11 +18,10 @@ from mcpspy.core.hostconfig.layout import ConfigSyntax
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.extras import install_command
-from mcpspy.io.hosts.resolve import ConfigTarget, command_line, find
+from mcpspy.io.hosts.configuration import ConfigTarget, command_line, find
 from mcpspy.io.hosts.table import HOSTS
-from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli.arguments import listen_address, variable_of
-from mcpspy.ui.cli.options import FOLDER, describe
+from mcpspy.ui.cli.options import FOLDER, Argument, Option, Repeated, Switch
 from mcpspy.ui.cli.wrap import show_diff
 from mcpspy.ui.text.terminal import Output
 
@@ -51,33 +50,28 @@ SDK = (2, 3)
 """Oldest version of the SDK (package `mcp`)."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", nargs="?", choices=["install"], help="enter mcpspy mcp into hosts")
-    parser.add_argument("hosts", metavar="HOST", nargs="*", help="hosts (see mcpspy hosts --all), or files")
-    options = {
-        "--http": ("[HOST:]PORT", "listen on this loopback address instead of stdio; 0: any free port"),
-        "--token-env": ("NAME", "--http: environment variable with the token (default: a random token)"),
-        "--allow-replay": ("SERVER", "allow the tool replay, to this command or URL; repeatable"),
-        "--allow-send": (
-            "SESSION",
-            "allow the tool send, into live sessions of this name, or all; repeatable",
-        ),
-        "--allow-unredacted": (None, "do not redact sessions that were recorded with --no-redact"),
-        "--remove": (None, "install: remove the entry"),
-        "--dry-run": (None, "install: print the changes as a unified diff, and do not write"),
-        **FOLDER,
-    }
-    describe(parser, options, repeated=("--allow-replay", "--allow-send"))
+_USE_INSTALL = "use mcpspy mcp install HOST"
+
+OPTIONS = (
+    Argument("action", None, "enter mcpspy mcp into hosts", nargs="?", choices=["install"]),
+    Argument("hosts", "HOST", "hosts (see mcpspy hosts --all), or files", nargs="*"),
+    Option("--http", "[HOST:]PORT", "listen on this loopback address instead of stdio; 0: any free port",
+        excludes=("install",), hint="hosts start mcpspy mcp on stdio"),
+    Option("--token-env", "NAME", "--http: environment variable with the token (default: a random token)",
+        requires="--http"),
+    Repeated("--allow-replay", "SERVER", "allow the tool replay, to this command or URL"),
+    Repeated("--allow-send", "SESSION", "allow the tool send, into live sessions of this name, or all"),
+    Switch("--allow-unredacted", "do not redact sessions that were recorded with --no-redact"),
+    Switch("--remove", "install: remove the entry", requires="install", hint=_USE_INSTALL),
+    Switch("--dry-run", "install: print the changes as a unified diff, and do not write", requires="install",
+        hint=_USE_INSTALL),
+    FOLDER,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
     if args.action is not None:
         return _install(args)
-    for option, value in (("--remove", args.remove), ("--dry-run", args.dry_run)):
-        if value:
-            raise UsageError(f"{option}: only possible with install", "use mcpspy mcp install HOST")
-    if args.token_env is not None and args.http is None:
-        raise UsageError("--token-env requires --http")
     _require_sdk()
 
     from mcpspy.ui.agent.live import AgentPermissions
@@ -98,7 +92,10 @@ def main(args: argparse.Namespace) -> int:
             shown = "the value of " + args.token_env if args.token_env else token
 
             def started(bound: int) -> None:
-                say(f"serving {where}:{bound}/mcp, with the header Authorization: Bearer {shown}")
+                # Not `say`, which would redact the token: no one else knows it.
+                line = f"serving {where}:{bound}/mcp, with the header Authorization: Bearer {shown}"
+                sys.stderr.write(f"mcpspy: {line}\n")
+                sys.stderr.flush()
 
             asyncio.run(serve_http(server, host, port, token, started))
     finally:
@@ -137,8 +134,6 @@ def _require_sdk() -> None:
 
 
 def _install(args: argparse.Namespace) -> int:
-    if args.http is not None or args.token_env is not None:
-        raise UsageError("install: hosts start mcpspy mcp on stdio", "omit --http and --token-env")
     if not args.hosts:
         raise UsageError(
             "install: missing HOST", f"use one of {', '.join(host.name for host in HOSTS)}, or a file"

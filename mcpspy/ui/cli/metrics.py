@@ -20,7 +20,7 @@ from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.tail import follow_lines, new_sessions
 from mcpspy.ui.cli.arguments import listen_address
-from mcpspy.ui.cli.options import FOLDER, describe
+from mcpspy.ui.cli.options import FOLDER, Option, Switch
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -43,12 +43,11 @@ DEFAULT = "127.0.0.1:9464"
 """The usual address of OpenTelemetry's exporters for Prometheus."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    own = {
-        "--listen": ("HOST:PORT", f"address to listen on (default: {DEFAULT})"),
-        "--i-know": (None, "--listen: also on an address that other machines reach"),
-    }
-    describe(parser, {**own, **FOLDER})
+OPTIONS = (
+    Option("--listen", "HOST:PORT", f"address to listen on (default: {DEFAULT})"),
+    Switch("--i-know", "--listen: also on an address that other machines reach"),
+    FOLDER,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:

@@ -25,16 +25,19 @@ from mcpspy.ui.cli.arguments import (
     recordings,
 )
 from mcpspy.ui.cli.options import (
+    COMMAND,
     FOLDER,
     LAKE,
     SCRIPTS,
-    check_rules,
-    describe,
-    describe_headers,
-    describe_scripts,
-    old_spelling,
-    read_scripts,
+    Argument,
+    Option,
+    Repeated,
+    Switch,
+    check_interception,
+    fill,
+    headers,
     speed,
+    without,
 )
 
 TYPE_CHECKING = False
@@ -45,8 +48,6 @@ if TYPE_CHECKING:
     from mcpspy.io.intercept.interception import InterceptionOptions
     from mcpspy.io.mock.http import Front
     from mcpspy.io.mock.upstream import RealServer
-
-TAKES_COMMAND = True
 
 EPILOG = """\
 examples:
@@ -69,61 +70,49 @@ recording; 3 file or script not readable, or port in use; 143 ended by SIGTERM (
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "recordings",
-        metavar="RECORDING",
-        nargs="+",
-        help="recordings to serve; for equal requests the last one wins",
-    )
-    http = {
-        "--http": ("PORT", "serve over HTTP on 127.0.0.1 and this port; 0 selects a free one"),
-        "--listen": ("HOST:PORT", "serve over HTTP on this address"),
-    }
-    describe(parser.add_mutually_exclusive_group(), http)
-    allow_host = {"--allow-host": ("NAME", "HTTP: also accept requests whose Host is NAME; repeatable")}
-    describe(parser, allow_host, repeated=allow_host)
-    parser.add_argument(
-        "--match",
-        choices=[str(match) for match in MatchMode],
-        default=str(MatchMode.EXACT),
-        help="exact: equal params (default); lenient: else the most similar request of the same tool or URI; nearest: or the first of several; tool: those of the tool or URI in order; method: those of the method in order",
-    )
-    ignore = {"--ignore-path": ("POINTER", "values that may differ, e.g. /params/arguments/now; repeatable")}
-    describe(parser, ignore, repeated=ignore)
-    old_spelling(parser, "--ignore", "ignore_path", action="append")
-    parser.add_argument(
-        "--on-exhausted",
-        choices=["repeat", "error"],
-        default="repeat",
-        help="response to a request sent more often than recorded: the last one again (default), or a miss",
-    )
-    parser.add_argument(
-        "--on-miss",
-        choices=["error", "method-not-found", "nearest", "forward"],
-        default="error",
-        help="response to unrecorded requests and answers of the user: error -32603 (default), error -32601, that of the most similar request, or the real server's response",
-    )
-    describe(parser, {"--upstream": ("URL", "--on-miss forward: URL of the real server")})
-    describe_headers(parser, "--upstream:")
-    record = "--on-miss forward: record the real server's session to this new file, or into this folder"
-    describe(parser, {"--record": ("PATH", record)})
-    old_spelling(parser, "--append", "record")
-    factor = "0: respond at once (default), 1: after the recorded latency, 2: after half of it"
-    parser.add_argument("--speed", metavar="N", type=speed, default=0.0, help=factor)
-    rest = {
-        "--strict": (None, "exit 1 if a request was not recorded, or a recorded request was not sent"),
-        "--merge": (None, "combine recordings of different servers into one server"),
-        **FOLDER,
-        **LAKE,
-    }
-    describe(parser, rest)
-    describe_scripts(parser)
-    parser.usage = f"{parser.prog} [options] RECORDING… [-- COMMAND …]"
+USAGE = "mcpspy mock [options] RECORDING… [-- COMMAND …]"
+
+_FORWARD = "--on-miss forward"
+
+OPTIONS = (
+    Argument("recordings", "RECORDING", "recordings to serve; for equal requests the last one wins",
+        nargs="+"),
+    Argument("command", COMMAND, "", nargs="*", requires=_FORWARD),
+    Option("--http", "PORT", "serve over HTTP on 127.0.0.1 and this port; 0 selects a free one",
+        one_of="addresses"),
+    Option("--listen", "HOST:PORT", "serve over HTTP on this address", one_of="addresses"),
+    Repeated("--allow-host", "NAME", "HTTP: also accept requests whose Host is NAME",
+        requires="--http or --listen"),
+    Option("--match", None,
+        "exact: equal params (default); lenient: else the most similar request of the same tool or URI; "
+        "nearest: or the first of several; tool: those of the tool or URI in order; method: those of the "
+        "method in order", choices=[*map(str, MatchMode)], default=str(MatchMode.EXACT)),
+    Repeated("--ignore-path", "POINTER", "values that may differ, e.g. /params/arguments/now",
+        read=ignored_parameter, old="--ignore"),
+    Option("--on-exhausted", None,
+        "response to a request sent more often than recorded: the last one again (default), or a miss",
+        choices=["repeat", "error"], default="repeat"),
+    Option("--on-miss", None,
+        "response to unrecorded requests and answers of the user: error -32603 (default), error -32601, "
+        "that of the most similar request, or the real server's response",
+        choices=["error", "method-not-found", "nearest", "forward"], default="error"),
+    Option("--upstream", "URL", f"{_FORWARD}: URL of the real server", requires=_FORWARD,
+        excludes=(COMMAND,)),
+    *headers("--upstream"),
+    Option("--record", "PATH",
+        f"{_FORWARD}: record the real server's session to this new file, or into this folder",
+        requires=_FORWARD, old="--append"),
+    Option("--speed", "N", "0: respond at once (default), 1: after the recorded latency, 2: after half of it",
+        read=speed, default=0.0),
+    Switch("--strict", "exit 1 if a request was not recorded, or a recorded request was not sent"),
+    Switch("--merge", "combine recordings of different servers into one server"),
+    FOLDER,
+    LAKE,
+    *SCRIPTS,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
-    ignored = [ignored_parameter(f"--ignore-path {text}", text) for text in args.ignore_path]
     paths: list[Path] = []
     for name in args.recordings:
         folder = recordings([name], args.dir) if is_folder(name, args.dir) else ()
@@ -132,7 +121,7 @@ def main(args: argparse.Namespace) -> int:
     scripted = _scripted(args)
     if scripted is not None and not is_http:
         _run_scripted(args, scripted, paths[0].stem)
-    served = RecordingsLoader(paths, ignored, merge=args.merge)
+    served = RecordingsLoader(paths, args.ignore_path, merge=args.merge)
     real = _real(args)
     options = MockOptions(
         match=MatchMode(args.match),
@@ -155,18 +144,9 @@ def main(args: argparse.Namespace) -> int:
 
 def _real(args: argparse.Namespace) -> RealServer | None:
     """Return the real server, None without --on-miss forward. Raises UsageError."""
-    used = {
-        "--record": args.record,
-        "--header": args.header,
-        "--header-env": args.header_env,
-        "--upstream": args.upstream,
-        "-- COMMAND": args.command,
-    }
     if args.on_miss != "forward":
-        for option in filter(used.get, used):
-            raise UsageError(f"mock: {option} requires --on-miss forward")
         return None
-    if bool(args.upstream) == bool(args.command):
+    if not (args.upstream or args.command):
         raise UsageError(
             "mock: --on-miss forward requires one server", "use --upstream URL, or -- COMMAND at the end"
         )
@@ -176,8 +156,6 @@ def _real(args: argparse.Namespace) -> RealServer | None:
     from mcpspy.io.session_name import session_name
 
     if args.command:
-        if args.header or args.header_env:
-            raise UsageError(f"mock: {'--header' if args.header else '--header-env'} requires --upstream")
         return RealServer(ServerCommand(args.command), session_name(args.command), args.record)
     upstream = read_endpoint("--upstream", args.upstream)
     headers = read_headers_of(args.header, args.header_env)
@@ -186,12 +164,13 @@ def _real(args: argparse.Namespace) -> RealServer | None:
 
 def _scripted(args: argparse.Namespace) -> InterceptionOptions | None:
     """Return the options of the scripts; None without scripts. Raises UsageError or CannotStart."""
-    from mcpspy.io.intercept.interception import InterceptionOptions
+    if not args.script:
+        return None
+    from mcpspy.io.stdio.base import RunOptions
 
-    options = InterceptionOptions()
-    read_scripts(options, args)
-    check_rules(options)
-    return options if options.scripts.files else None
+    interception = fill(RunOptions([]), args, SCRIPTS).interception
+    check_interception(interception)
+    return interception
 
 
 def _run_scripted(args: argparse.Namespace, scripted: InterceptionOptions, name: str) -> NoReturn:
@@ -199,16 +178,7 @@ def _run_scripted(args: argparse.Namespace, scripted: InterceptionOptions, name:
     from mcpspy.io.stdio.base import RunOptions
     from mcpspy.io.stdio.run import run
 
-    parser = argparse.ArgumentParser()
-    configure(parser)
-    words = [sys.executable, "-P", "-m", "mcpspy", "mock"]
-    # Of two spellings of an option, the first one.
-    for action in {action.dest: action for action in reversed(parser._actions)}.values():
-        value, flags = getattr(args, action.dest, None), action.option_strings
-        if flags and flags[0] not in SCRIPTS and value not in (None, False, action.default):
-            values = value if isinstance(value, list) else [value]
-            words += [flags[0]] if value is True else [f"{flags[0]}={each}" for each in values]
-    options = RunOptions([*words, *args.recordings, *(["--", *args.command] if args.command else [])])
+    options = RunOptions([sys.executable, "-P", "-m", "mcpspy", "mock", *without(SCRIPTS, args.words)])
     options.name, options.recording, options.interception = name, False, scripted
     run(options)
 

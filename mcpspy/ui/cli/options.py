@@ -1,137 +1,496 @@
-"""Command-line options that several commands share: names, help texts and values.
+"""The table of options: names, help, values, where the values go, and which options fit together.
 
-A table maps a flag (`-q --filter` has two) or an argument to its metavar (None for a switch) and its help. argparse's
-own `parents=` would put these options before a command's own, and change the order of the help.
+A command puts its `OPTIONS` together from single options and from the groups here. argparse interprets them for every
+command except `run`, which every host starts once per server: it has a small parser of its own, for the same table.
+`parents=` of argparse would put shared options before a command's own, and change the order of the help.
 
-Imports next to nothing: `mcpspy run` parses its options without argparse, from the same tables, before it starts the server.
+Imports next to nothing, because `mcpspy run` reads its options before it starts the server.
 """
 
 from __future__ import annotations
 
 import math
+from copy import copy
+from functools import reduce
 
 from mcpspy.errors import UsageError
-from mcpspy.io.intercept.interception import InterceptionOptions
-from mcpspy.io.recording.recorder import say
-from mcpspy.io.recording.redaction import RedactionOptions
-from mcpspy.io.scripts import TIMED_HOOKS, ScriptOptions
+from mcpspy.io.recording.recorder import RecordingTarget, say
+from mcpspy.io.scripts import TIMED_HOOKS
 from mcpspy.io.settings import UnsafeRegex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Container, Mapping
-    from typing import Any, TypeAlias
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Any, Self, TypeAlias, TypeVar
 
-    from mcpspy.io.recording.recorder import RecordingTarget
+    from mcpspy.io.intercept.interception import InterceptionOptions
+    from mcpspy.io.recording.redaction import RedactionOptions
 
-    Options: TypeAlias = Mapping[str, tuple[str | None, str]]
+    Target = TypeVar("Target")
+    Value = TypeVar("Value")
+    Recorded = TypeVar("Recorded", bound=RecordingTarget)
 
-VARIABLE = "${NAME} expands to an environment variable"
+ACTION = "ACTION"
+"""Name of the argument that selects one of several actions, such as `add` of `mcpspy lake`."""
 
-FOLDER: Options = {"--dir": ("DIR", "sessions folder (default: $MCPSPY_DIR, or the user's data folder)")}
 
-SSH: Options = {
-    "--ssh": ("HOST", "show the sessions of another machine: HOST, USER@HOST or ssh://USER@HOST:PORT"),
-}
+COMMAND = "-- COMMAND"
+"""Name of the argument that is the command line of a server, after `--`."""
 
-LAKE: Options = {"--lake": ("LAKE", "the lake of lake:SESSION (default: $MCPSPY_LAKE)")}
 
-RECORDING: Options = {
-    "--record": ("PATH", "record to this new file, or into this folder"),
-    "--no-record": (None, "do not record"),
-    **FOLDER,
-}
+class Option:
+    """An option of a command that has a value. Its subclasses are the other kinds."""
 
-SESSION: Options = {
-    "--name": ("NAME", "session name (default: the server's host)"),
-    **RECORDING,
-    "--max-size": ("SIZE", "start a new part at this size: 500k, 100M, 2G (default: never)"),
-}
+    is_repeated = False
 
-BODY: Options = {
-    "--max-body": ("SIZE", "record only size and digest of a larger decoded body or event (default: 64M)")
-}
+    def __init__(
+        self,
+        flags: str,
+        metavar: str | None,
+        about: str,
+        into: str = "",
+        read: Callable[[str], Any] | None = None,
+        *,
+        choices: Collection[str] = (),
+        default: Any = None,
+        nargs: str | None = None,
+        is_required: bool = False,
+        requires: str = "",
+        excludes: Sequence[str] = (),
+        hint: str = "",
+        old: str = "",
+        dest: str = "",
+        one_of: str = "",
+        action: type[argparse.Action] | None = None,
+    ) -> None:
+        self.flags = flags
+        """`-q --filter`, or for an argument its name in the namespace of argparse."""
+        self.metavar = metavar
+        """None: the choices."""
+        self.about = about
+        """The help; empty for an option that the help does not show."""
+        self.into = into
+        """Attributes of the settings that take the value, as paths; several are separated by blanks."""
+        self.read = read
+        """Text → value. Raises ValueError, or UsageError with a hint."""
+        self.choices = choices
+        self.default = default
+        self.nargs = nargs
+        self.is_required = is_required
+        self.requires = requires
+        """What must be given too: `--http`, `--format html`, `--rate or --repeat`, or an action."""
+        self.excludes = excludes
+        """What must not be given too."""
+        self.hint = hint
+        """The next step after an error about `requires` or `excludes`."""
+        self.old = old
+        """The old name: it works for one more release, and help and completion do not show it."""
+        self.attribute = dest or flags.rpartition(" ")[2].lstrip("-").replace("-", "_")
+        """Name in the namespace of argparse."""
+        self.has_other_name = dest != ""
+        """True if another option sets the same attribute, and has its default."""
+        self.one_of = one_of
+        """Name of a group of options, of which one can be given, and if they are required one must be given."""
+        self.action = action
+        """Action of argparse, None for the usual one."""
 
-LINE: Options = {"--max-body": ("SIZE", "record only size and digest of a larger line (default: 64M)")}
+    @property
+    def name(self) -> str:
+        """Return the name in errors."""
+        return self.flags.rpartition(" ")[2]
 
-CACERT: Options = {"--cacert": ("FILE", "also trust the CA certificates in this file")}
+    def but(self, **changes: Any) -> Self:
+        """Return this option with other attributes."""
+        changed = copy(self)
+        vars(changed).update(changes)
+        return changed
 
-CERTIFICATES: Options = {**CACERT, "--insecure": (None, "do not verify the server's certificate")}
+    def value_of(self, text: str) -> Any:
+        """Return the value of a text; raise UsageError, which begins with the text."""
+        try:
+            return text if self.read is None else self.read(text)
+        except (UsageError, ValueError) as error:
+            raise UsageError(f"{text}: {error.args[0]}", getattr(error, "hint", "")) from None
 
-TRUST: Options = {
-    "--trust": ("FILE", "compare what the server lists, and calls, with this lockfile of mcpspy trust"),
-    "--on-change": ("ACTION", "--trust: report a difference (default), hold its message, or block it"),
-    "--first-use": (None, "--trust: add a server to the lockfile with what it lists first"),
-}
+    def put(self, target: object, value: Any) -> None:
+        """Set the attributes of a target, or add to them if they are lists or dictionaries."""
+        for path in self.into.split():
+            *way, name = path.split(".")
+            holder = reduce(getattr, way, target)
+            present = getattr(holder, name)
+            if isinstance(present, list):
+                present.append(value)
+            elif isinstance(present, dict):
+                present.update([value])
+            else:
+                setattr(holder, name, value)
 
-RULES: Options = {
-    "--rules": ("FILE", "TOML file of rules that delay, drop, answer, change or hold messages; repeatable"),
-    "--rule": ("RULE", "one such rule, e.g. 'tool:echo => delay 2s'; repeatable"),
-    "--call-timeout": ("TIME", "answer a request with an error if it takes longer: 30, 500ms, 5min"),
-    "--slow": ("TIME", "mark requests in the recording that take longer"),
-    "--hold-timeout": ("TIME", "forward a held message after this time (default: 300)"),
-    **TRUST,
-}
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments of argparse's `add_argument`, except the names."""
+        found = {"metavar": self.metavar, "choices": self.choices or None, "default": self.default}
+        if self.read is not None:
+            found["type"] = self._typed
+        if self.nargs is not None:
+            found["nargs"] = self.nargs
+        if self.is_required and not self.one_of:
+            found["required"] = True
+        return found if self.action is None else {**found, "action": self.action}
 
-SCRIPTS: Options = {
-    "--script": ("FILE", "Python file with hooks that see and change messages, or builtin:NAME; repeatable"),
-    "--script-option": ("NAME=VALUE", "value for the script's hook configure(options); repeatable"),
-    "--script-timeout": ("TIME", "time limit of a hook, or HOOK=TIME for one (default: 5s); repeatable"),
-    "--reload": (None, "load a script again when its file changes"),
-}
+    def _typed(self, text: str) -> Any:
+        from argparse import ArgumentTypeError
 
-UNSAFE_REGEX: Options = {
-    "--unsafe-regex": (None, "also run regular expressions that RE2 cannot; on some texts they never end")
-}
+        try:
+            return self.value_of(text)
+        except UsageError as error:
+            raise ArgumentTypeError(str(error)) from None
 
-REDACTION: Options = {
-    "--no-redact": (None, "keep secrets in the recording; its header records this choice"),
-    "--redact-key": ("NAME", "also redact the value of this key; repeatable"),
-    "--redact-pattern": ("REGEX", "also redact text that matches, or its first group; repeatable"),
-    "--redact-pointer": (
-        "POINTER",
-        "also redact the value at this JSON pointer, e.g. /params/arguments/pin; repeatable",
-    ),
-    "--redact-env": ("NAME", "also redact the value of this environment variable; repeatable"),
-    "--redact-rules": (
-        "FILE",
-        "also redact what the rules of this file find, mcpspy's or gitleaks' TOML; repeatable",
-    ),
-    "--redact-entropy": (None, "also redact values that look random, of 20 characters or more"),
-    **UNSAFE_REGEX,
-    "--config": ("FILE", "settings file (default: mcpspy.toml in the user's config folder)"),
-}
 
-VIEW_SCRIPT: Options = {
-    "--script": ("FILE", "Python file with columns and views (docs/scripting.md); repeatable"),
-}
+class Repeated(Option):
+    """An option that can be repeated: its values are a list."""
 
-_SCRIPT_LISTS = ("--script", "--script-option", "--script-timeout")
+    is_repeated = True
 
-# Option: attribute of InterceptionOptions or RedactionOptions.
-_RULE_LISTS = {"--rules": "files", "--rule": "flags"}
-_RULE_TIMES = {"--call-timeout": "call_timeout", "--slow": "slow", "--hold-timeout": "hold_timeout"}
-_REDACTION_LISTS = {
-    "--redact-key": "keys",
-    "--redact-pattern": "patterns",
-    "--redact-pointer": "pointers",
-    "--redact-env": "env",
-    "--redact-rules": "rules",
-}
+    def settings(self) -> dict[str, Any]:
+        action = "append" if self.nargs is None else "extend"
+        return {**super().settings(), "action": action, "default": []}
+
+
+class Switch(Option):
+    """An option without a value."""
+
+    def __init__(self, flags: str, about: str, into: str = "", *, sets: Any = True, **more: Any) -> None:
+        super().__init__(flags, None, about, into, default=False, **more)
+        self.sets = sets
+        """The value of its attribute of the settings, or of that of another option."""
+
+    def put(self, target: object, value: Any) -> None:
+        super().put(target, self.sets)
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "action": "store_const",
+            "const": self.sets if self.has_other_name else True,
+            "default": False,
+        }
+
+
+class Argument(Option):
+    """An argument by its position."""
+
+    @property
+    def name(self) -> str:
+        return self.metavar or self.flags.upper()
+
+
+Options: TypeAlias = "Sequence[Option]"
+
+
+def describe(parser: argparse._ActionsContainer, options: Options) -> None:
+    """Add options to a parser of argparse, in order."""
+    groups: dict[str, argparse._ActionsContainer] = {"": parser}
+    for option in options:
+        if option.one_of not in groups:
+            groups[option.one_of] = parser.add_mutually_exclusive_group(required=option.is_required)
+        _add(groups[option.one_of], option)
+
+
+def _add(parser: argparse._ActionsContainer, option: Option) -> None:
+    from argparse import SUPPRESS
+
+    settings = option.settings()
+    settings["help"] = option.about + "; repeatable" * option.is_repeated if option.about else SUPPRESS
+    if isinstance(option, Argument):
+        parser.add_argument(option.flags, **settings)
+        return
+    if option.has_other_name:
+        settings["default"] = SUPPRESS
+    parser.add_argument(*option.flags.split(), dest=option.attribute, **settings)
+    if option.old:
+        parser.add_argument(
+            option.old, dest=option.attribute, **{**settings, "help": SUPPRESS, "default": SUPPRESS}
+        )
+
+
+def given(options: Options, args: argparse.Namespace) -> dict[str, Any]:
+    """Return the values of the options that a command line has, by the names of the options."""
+    values = {option: getattr(args, option.attribute, None) for option in options}
+    return {
+        option.name: value
+        for option, value in values.items()
+        if value not in (None, False, [], option.default)
+    }
+
+
+def check(options: Options, values: Mapping[str, Any]) -> None:
+    """Raise UsageError for values, by the names of their options, that do not fit together."""
+    for option in options:
+        if (name := option.name) not in values:
+            continue
+        if option.requires and not any(_is_given(each, values) for each in option.requires.split(" or ")):
+            shown = f"{name} {values[name]}" if option.choices else name
+            raise UsageError(f"{shown} requires {option.requires}", option.hint)
+        for other in option.excludes:
+            if _is_given(other, values):
+                raise UsageError(f"{name} and {other} exclude each other", option.hint)
+
+
+def _is_given(text: str, values: Mapping[str, Any]) -> bool:
+    """Return whether an option is given, or the action; `--lake LAKE` has any value, and `--format html` this one."""
+    name, _, value = (text, "", "") if text == COMMAND else text.partition(" ")
+    if name not in values:
+        return text == values.get(ACTION)
+    return not value or value.isupper() or values[name] == value
+
+
+def fill(target: Target, args: argparse.Namespace, options: Options) -> Target:
+    """Return the target with the values of the options that go into it."""
+    for option in filter(lambda each: each.into, options):
+        value = getattr(args, option.attribute)
+        if not option.is_repeated:
+            value = [] if value in (None, False) else [value]
+        for each in value:
+            option.put(target, each)
+    return target
+
+
+def without(options: Options, words: Sequence[str]) -> list[str]:
+    """Return the words of a command line without some options and their values, up to `--`."""
+    flags = {option.flags: option for option in options}
+    found, left = [], list(words)
+    while left and left[0] != "--":
+        word = left.pop(0)
+        flag, equals, _ = word.partition("=")
+        if flag not in flags:
+            found.append(word)
+        elif not equals and not isinstance(flags[flag], Switch):
+            del left[:1]
+    return found + left
+
+
+def integer(what: str, use: str, least: int = 1, most: float = math.inf) -> Callable[[str], int]:
+    """Return a function that reads an integer, and raises UsageError for any other text."""
+
+    def read(text: str) -> int:
+        if text.isascii() and text.isdigit() and least <= int(text) <= most:
+            return int(text)
+        raise UsageError(f"not a {what}", use)
+
+    return read
+
+
+def reading(read: Callable[[str], Value], use: str, problem: str = "") -> Callable[[str], Value]:
+    """Return a function like `read`; it raises UsageError, with a hint, where that raises ValueError."""
+
+    def read_value(text: str) -> Value:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise UsageError(problem or str(error), use) from None
+
+    return read_value
+
+
+def finite(text: str) -> float | None:
+    """Return a finite number, None for any other text."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def speed(text: str) -> float:
+    """Return a factor of the recorded speed; raise UsageError."""
+    number = finite(text)
+    if number is None or number < 0:
+        raise UsageError("not a speed", "0: no pauses, 1: as recorded, 2: twice as fast")
+    return number
+
+
+def duration(text: str) -> float:
+    """Return the seconds of `30`, `500ms` or `5min`; raise UsageError."""
+    from mcpspy.core.rules.model import seconds
+
+    try:
+        if number := seconds(text):
+            return number
+    except ValueError:
+        pass
+    raise UsageError("not a duration", "use 30, 30s, 500ms or 5min")
+
+
+def size(text: str) -> int:
+    """Return the bytes of `500k`, `100M` or `2G`; raise UsageError."""
+    small = text.lower().removesuffix("b")
+    number = small.rstrip("kmg")
+    unit = small[len(number) :]
+    if not number.isdecimal() or unit not in _UNITS or int(number) == 0:
+        raise UsageError("not a size", "use 500k, 100M or 2G")
+    return int(number) * _UNITS[unit]
+
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-def describe(parser: argparse._ActionsContainer, options: Options, *, repeated: Container[str] = ()) -> None:
-    """Add options to a parser, in order; those of `repeated` collect their values in a list."""
-    for flags, (metavar, text) in options.items():
-        if metavar is None:
-            parser.add_argument(*flags.split(), action="store_true", help=text)
-        elif flags in repeated:
-            parser.add_argument(*flags.split(), metavar=metavar, action="append", default=[], help=text)
-        else:
-            parser.add_argument(*flags.split(), metavar=metavar, help=text)
+def _path(text: str) -> str:
+    if not text:
+        raise UsageError("needs a path")
+    return text
+
+
+def _script_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UsageError("not NAME=VALUE", "use limit=5")
+    return name, value
+
+
+def _script_timeout(text: str) -> tuple[str, float]:
+    hook, equals, time = text.rpartition("=")
+    if equals and hook not in TIMED_HOOKS:
+        raise UsageError("no such hook", f"use one of {', '.join(TIMED_HOOKS)}")
+    return hook, duration(time)
+
+
+VARIABLE = "${NAME} expands to an environment variable"
+
+FOLDER = Option("--dir", "DIR", "sessions folder (default: $MCPSPY_DIR, or the user's data folder)", "folder")
+
+SSH = Option("--ssh", "HOST", "show the sessions of another machine: HOST, USER@HOST or ssh://USER@HOST:PORT")
+
+LAKE = Option("--lake", "LAKE", "the lake of lake:SESSION (default: $MCPSPY_LAKE)")
+
+NAME = Option("--name", "NAME", "session name (default: the server's host)", "name")
+
+RECORDING = (
+    Option("--record", "PATH", "record to this new file, or into this folder", "record", _path,
+        excludes=("--no-record",)),
+    Switch("--no-record", "do not record", "recording", sets=False),
+    FOLDER,
+)  # fmt: skip
+
+SESSION = (
+    NAME,
+    *RECORDING,
+    Option("--max-size", "SIZE", "start a new part at this size: 500k, 100M, 2G (default: never)", "max_size",
+        size),
+)  # fmt: skip
+
+MAX_BODY = Option(
+    "--max-body",
+    "SIZE",
+    "record only size and digest of a larger decoded body or event (default: 64M)",
+    "max_body",
+    size,
+)
+
+CACERT = Option("--cacert", "FILE", "also trust the CA certificates in this file", "cacert")
+
+CERTIFICATES = (
+    CACERT,
+    Switch("--insecure", "do not verify the server's certificate", "insecure"),
+)  # fmt: skip
+
+
+TRUST = (
+    Option("--trust", "FILE", "compare what the server lists, and calls, with this lockfile of mcpspy trust",
+        "interception.trust"),
+    Option("--on-change", "ACTION", "--trust: report a difference (default), hold its message, or block it",
+        "interception.on_change", choices=("report", "hold", "block"), requires="--trust FILE"),
+    Switch("--first-use", "--trust: add a server to the lockfile with what it lists first",
+        "interception.first_use", requires="--trust FILE"),
+)  # fmt: skip
+
+
+RULES = (
+    Repeated("--rules", "FILE", "TOML file of rules that delay, drop, answer, change or hold messages",
+        "interception.files"),
+    Repeated("--rule", "RULE", "one such rule, e.g. 'tool:echo => delay 2s'", "interception.flags"),
+    Option("--call-timeout", "TIME", "answer a request with an error if it takes longer: 30, 500ms, 5min",
+        "interception.call_timeout", duration),
+    Option("--slow", "TIME", "mark requests in the recording that take longer", "interception.slow",
+        duration),
+    Option("--hold-timeout", "TIME", "forward a held message after this time (default: 300)",
+        "interception.hold_timeout", duration),
+    *TRUST,
+)  # fmt: skip
+
+_SCRIPTS = "interception.scripts."
+
+SCRIPTS = (
+    Repeated("--script", "FILE", "Python file with hooks that see and change messages, or builtin:NAME",
+        _SCRIPTS + "files"),
+    Repeated("--script-option", "NAME=VALUE", "value for the script's hook configure(options)",
+        _SCRIPTS + "values", _script_value, requires="--script"),
+    Repeated("--script-timeout", "TIME", "time limit of a hook, or HOOK=TIME for one (default: 5s)",
+        _SCRIPTS + "timeouts", _script_timeout, requires="--script"),
+    Switch("--reload", "load a script again when its file changes", _SCRIPTS + "is_reloaded",
+        requires="--script"),
+)  # fmt: skip
+
+UNSAFE_REGEX = Switch(
+    "--unsafe-regex",
+    "also run regular expressions that RE2 cannot; on some texts they never end",
+    "redaction.unsafe_regex.is_allowed",
+)
+
+
+CONFIG = Option(
+    "--config",
+    "FILE",
+    "settings file (default: mcpspy.toml in the user's config folder)",
+    "redaction.config redaction.unsafe_regex.config",
+)
+
+ALWAYS_REDACTED = (
+    Repeated("--redact-key", "NAME", "also redact the value of this key", "redaction.keys"),
+    Repeated("--redact-pattern", "REGEX", "also redact text that matches, or its first group",
+        "redaction.patterns"),
+    Repeated("--redact-pointer", "POINTER",
+        "also redact the value at this JSON pointer, e.g. /params/arguments/pin", "redaction.pointers"),
+    Repeated("--redact-env", "NAME", "also redact the value of this environment variable", "redaction.env"),
+    Repeated("--redact-rules", "FILE",
+        "also redact what the rules of this file find, mcpspy's or gitleaks' TOML", "redaction.rules"),
+    Switch("--redact-entropy", "also redact values that look random, of 20 characters or more",
+        "redaction.entropy"),
+    UNSAFE_REGEX,
+    CONFIG,
+)  # fmt: skip
+
+REDACTION = (
+    Switch("--no-redact", "keep secrets in the recording; its header records this choice", "redaction.off"),
+    *ALWAYS_REDACTED,
+)  # fmt: skip
+
+VIEW_SCRIPT = Repeated("--script", "FILE", "Python file with columns and views (docs/scripting.md)")
+
+
+def headers(needs: str = "") -> Options:
+    """Return `--header` and `--header-env`; `needs` is the option that they require."""
+    what = (
+        f"{needs.partition(' ')[0]}: send this header with every request"
+        if needs
+        else "send this header with every request"
+    )
+    return (
+        Repeated("--header", "'NAME: VALUE'", f"{what}; {VARIABLE}", requires=needs),
+        Repeated(
+            "--header-env",
+            "NAME=VARIABLE",
+            f"{what}, with the value of an environment variable",
+            requires=needs,
+        ),
+    )
+
+
+def formats(about: str = "", *choices: str) -> Options:
+    """Return `--format`: text, or one of `choices`, by default JSON."""
+    text = "output format (default: text)" + (f"; {about}" if about else "")
+    return (
+        Option("--format", None, text, choices=("text", *(choices or ("json",))), default="text"),
+        Switch("--json", "", sets="json", dest="format"),
+    )
 
 
 def suggested_folder(args: argparse.Namespace) -> str:
@@ -141,144 +500,30 @@ def suggested_folder(args: argparse.Namespace) -> str:
     return f" --dir {shlex.quote(args.dir)}" if args.dir else ""
 
 
-def describe_headers(parser: argparse._ActionsContainer, only_with: str = "") -> None:
-    """Add `--header` and `--header-env`; `only_with` is the option that they need, with a colon."""
-    what = f"{only_with} send this header with every request".strip()
-    options: Options = {
-        "--header": ("'NAME: VALUE'", f"{what}; {VARIABLE}; repeatable"),
-        "--header-env": ("NAME=VARIABLE", f"{what}, with the value of an environment variable; repeatable"),
-    }
-    describe(parser, options, repeated=options)
-
-
-def describe_format(parser: argparse._ActionsContainer, about: str, *, choices: tuple[str, ...] = ()) -> None:
-    """Add `--format`: text, or one of `choices` (default: json)."""
-    text = f"output format (default: text); {about}"
-    parser.add_argument("--format", choices=["text", *(choices or ("json",))], default="text", help=text)
-    old_spelling(parser, "--json", "format", action="store_const", const="json")
-
-
-def old_spelling(parser: argparse._ActionsContainer, flag: str, dest: str, **action: Any) -> None:
-    """Add the old name of an option: it works for one more release, and help and completion do not show it."""
-    from argparse import SUPPRESS
-
-    parser.add_argument(flag, dest=dest, help=SUPPRESS, default=SUPPRESS, **action)
-
-
-def describe_rules(parser: argparse.ArgumentParser) -> None:
-    describe(parser, RULES, repeated=_RULE_LISTS)
-
-
-def describe_redaction(parser: argparse.ArgumentParser, *, can_be_off: bool = True) -> None:
-    options = {flag: REDACTION[flag] for flag in REDACTION if can_be_off or flag != "--no-redact"}
-    describe(parser, options, repeated=_REDACTION_LISTS)
-
-
-def set_rule_option(options: InterceptionOptions, flag: str, value: str) -> bool:
-    """Set one of `RULES` or `SCRIPTS`; return False for any other option. Raises UsageError."""
-    if flag in SCRIPTS:
-        _set_script_option(options.scripts, flag, value)
-    elif flag in _RULE_LISTS:
-        getattr(options, _RULE_LISTS[flag]).append(value)
-    elif flag in _RULE_TIMES:
-        setattr(options, _RULE_TIMES[flag], _seconds(flag, value))
-    elif flag == "--trust":
-        options.trust = value
-    elif flag == "--on-change":
-        if value not in ("report", "hold", "block"):
-            raise UsageError(f"--on-change {value}: unknown action", "use report, hold or block")
-        options.on_change = value
-    elif flag == "--first-use":
-        options.first_use = True
-    else:
-        return False
-    return True
-
-
-def _set_script_option(options: ScriptOptions, flag: str, value: str) -> None:
-    if flag == "--script":
-        options.files.append(value)
-    elif flag == "--reload":
-        options.is_reloaded = True
-    elif flag == "--script-option":
-        name, equals, text = value.partition("=")
-        if not name or not equals:
-            raise UsageError(f"{flag} {value}: not NAME=VALUE", "use limit=5")
-        options.values[name] = text
-    else:
-        hook, equals, text = value.rpartition("=")
-        if equals and hook not in TIMED_HOOKS:
-            raise UsageError(f"{flag} {value}: no such hook", f"use one of {', '.join(TIMED_HOOKS)}")
-        if equals:
-            options.hook_timeouts[hook] = _seconds(flag, text)
-        else:
-            options.timeout = _seconds(flag, text)
-
-
-def set_redaction_option(options: RedactionOptions, flag: str, value: str) -> bool:
-    """Set one of `REDACTION`; return False for any other option."""
-    if flag in _REDACTION_LISTS:
-        getattr(options, _REDACTION_LISTS[flag]).append(value)
-    elif flag == "--no-redact":
-        options.off = True
-    elif flag == "--redact-entropy":
-        options.entropy = True
-    elif flag == "--unsafe-regex":
-        options.unsafe_regex.is_allowed = True
-    elif flag == "--config":
-        options.config = options.unsafe_regex.config = value
-    else:
-        return False
-    return True
-
-
-def read_rules(args: argparse.Namespace, flags: Options = RULES) -> InterceptionOptions:
-    """Return the options of `RULES`, or of a part of them. Raises UsageError."""
-    options = InterceptionOptions()
-    for flag in flags:
-        value = _value(args, flag)
-        for each in value if isinstance(value, list) else [value]:
-            if each not in (None, False):
-                set_rule_option(options, flag, each)
-    return options
-
-
-def read_scripts(options: InterceptionOptions, args: argparse.Namespace) -> None:
-    """Set the options of `SCRIPTS`. Raises UsageError."""
-    for flag in _SCRIPT_LISTS:
-        for each in _value(args, flag):
-            _set_script_option(options.scripts, flag, each)
-    options.scripts.is_reloaded = args.reload
-
-
-def describe_scripts(parser: argparse.ArgumentParser) -> None:
-    describe(parser, SCRIPTS, repeated=_SCRIPT_LISTS)
-
-
-def check_rules(options: InterceptionOptions) -> None:
+def check_interception(options: InterceptionOptions) -> None:
     """Raise UsageError or CannotStart for rules, scripts or a lockfile that cannot be read."""
-    scripts = options.scripts
-    if not scripts.files and (scripts.values or scripts.hook_timeouts or scripts.is_reloaded):
-        raise UsageError("--script-option, --script-timeout and --reload require --script")
-    scripts.check()
+    options.scripts.check()
     if options.files or options.flags:
         options.rules()
-    if options.on_change is not None and options.trust is None:
-        raise UsageError("--on-change requires --trust FILE")
-    if options.first_use and options.trust is None:
-        raise UsageError("--first-use requires --trust FILE")
     options.guard()
 
 
-def read_redaction(args: argparse.Namespace) -> RedactionOptions:
-    options = RedactionOptions()
-    for flag, name in _REDACTION_LISTS.items():
-        setattr(options, name, _value(args, flag))
-    options.off = getattr(args, "no_redact", False)
-    options.entropy = args.redact_entropy
-    options.config = args.config
-    options.unsafe_regex = read_unsafe_regex(args)
-    return options
+def read_redaction(args: argparse.Namespace, options: Options = REDACTION) -> RedactionOptions:
+    """Return the options of `REDACTION`, or of a part of them, with warnings on stderr."""
+    redaction = fill(RecordingTarget(), args, options).redaction
+    redaction.unsafe_regex.say = say
+    return redaction
+
+
+def recorded(target: Recorded, args: argparse.Namespace, options: Options) -> Recorded:
+    """Return the target with the values of the options that go into it, among them `REDACTION`.
+
+    Raises UsageError or CannotStart.
+    """
+    fill(target, args, options)
+    target.redaction.unsafe_regex.say = say
+    check_redaction(target.redaction)
+    return target
 
 
 def read_unsafe_regex(args: argparse.Namespace) -> UnsafeRegex:
@@ -291,66 +536,3 @@ def check_redaction(options: RedactionOptions) -> None:
     from mcpspy.io.recording.redaction import redactor
 
     redactor(options, lambda _: None)
-
-
-def set_recording(target: RecordingTarget, args: argparse.Namespace) -> None:
-    """Set where to record and what to redact, by `RECORDING` and `REDACTION`. Raises UsageError or CannotStart."""
-    target.recording, target.record, target.folder = not args.no_record, args.record, args.dir
-    target.redaction = read_redaction(args)
-    check_redaction(target.redaction)
-    if getattr(args, "max_size", None) is not None:
-        target.max_size = read_size("--max-size", args.max_size)
-
-
-def read_size(flag: str, text: str) -> int:
-    """Return the bytes of `500k`, `100M` or `2G`; raise UsageError, which names the flag."""
-    small = text.lower().removesuffix("b")
-    number = small.rstrip("kmg")
-    unit = small[len(number) :]
-    if not number.isdecimal() or unit not in _UNITS or int(number) == 0:
-        raise UsageError(f"{flag} {text}: not a size", "use 500k, 100M or 2G")
-    return int(number) * _UNITS[unit]
-
-
-def speed(text: str) -> float:
-    """Return a factor of the recorded speed; raise argparse.ArgumentTypeError."""
-    number = finite(text)
-    if number is None or number < 0:
-        from argparse import ArgumentTypeError
-
-        raise ArgumentTypeError(f"{text}: not a speed (0: no pauses, 1: as recorded, 2: twice as fast)")
-    return number
-
-
-def time_limit(text: str) -> float:
-    """Return seconds; raise argparse.ArgumentTypeError."""
-    try:
-        return _seconds("", text)
-    except UsageError as error:
-        from argparse import ArgumentTypeError
-
-        raise ArgumentTypeError(str(error).lstrip()) from None
-
-
-def finite(text: str) -> float | None:
-    """Return a finite number, None for any other text."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _seconds(flag: str, value: str) -> float:
-    from mcpspy.core.rules.model import seconds
-
-    try:
-        if number := seconds(value):
-            return number
-    except ValueError:
-        pass
-    raise UsageError(f"{flag} {value}: not a duration", "use 30, 30s, 500ms or 5min")
-
-
-def _value(args: argparse.Namespace, flag: str) -> Any:
-    return getattr(args, flag[2:].replace("-", "_"))

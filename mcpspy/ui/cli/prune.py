@@ -13,14 +13,14 @@ import orjson
 
 from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
-from mcpspy.core.query.sessions import read_age
 from mcpspy.core.recording.decode import Header
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of, headers, read_header_of
 from mcpspy.io.settings import config_file, sessions_folder, table
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format, read_size
+from mcpspy.ui.cli.arguments import age
+from mcpspy.ui.cli.options import FOLDER, Option, Switch, formats, integer, size
 from mcpspy.ui.text.terminal import Output, columns
 
 EPILOG = """\
@@ -54,6 +54,9 @@ class Limits(NamedTuple):
     """Bytes of all sessions."""
 
 
+_UNLIMITED = Limits(None, None, None)
+
+
 class PrunedSession(NamedTuple):
     """A session to delete, and why."""
 
@@ -64,16 +67,23 @@ class PrunedSession(NamedTuple):
     """Bytes of its files."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    options = {
-        "--older-than": ("AGE", "delete sessions that ended longer ago than this: 12h, 30d, 8w"),
-        "--keep": ("N", "keep only the newest N sessions"),
-        "--max-size": ("SIZE", "delete the oldest sessions until the others fit: 500M, 5GB"),
-        "--dry-run": (None, "print what would be deleted, and delete nothing"),
-        "--config": ("FILE", "settings file (default: mcpspy.toml in the user's config folder)"),
-    }
-    describe(parser, {**options, **FOLDER})
-    describe_format(parser, "json: one object")
+_READERS = {
+    "older_than": age,
+    "keep": integer("number of sessions", "use 100", 0),
+    "max_size": size,
+}
+"""The limits in the settings, and the functions that read them."""
+
+
+OPTIONS = (
+    Option("--older-than", "AGE", "delete sessions that ended longer ago than this: 12h, 30d, 8w", read=age),
+    Option("--keep", "N", "keep only the newest N sessions", read=_READERS["keep"]),
+    Option("--max-size", "SIZE", "delete the oldest sessions until the others fit: 500M, 5GB", read=size),
+    Switch("--dry-run", "print what would be deleted, and delete nothing"),
+    Option("--config", "FILE", "settings file (default: mcpspy.toml in the user's config folder)"),
+    FOLDER,
+    *formats("json: one object"),
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
@@ -146,32 +156,25 @@ def _with_files(found: list[tuple[Summary, str]], folder: str | None) -> Iterato
 
 def _limits(args: argparse.Namespace) -> Limits:
     """Return the limits of the options, or else of the settings. Raise UsageError."""
-    given = {"older_than": args.older_than, "keep": args.keep, "max_size": args.max_size}
-    if any(value is not None for value in given.values()):
-        return _read(given, lambda name: f"--{name.replace('_', '-')}")
+    limits = Limits(args.older_than, args.keep, args.max_size)
+    if limits != _UNLIMITED:
+        return limits
     settings, file = table("prune", args.config), args.config or config_file()
-    if unknown := sorted(settings.keys() - given.keys()):
+    if unknown := sorted(settings.keys() - _READERS.keys()):
         raise UsageError(
-            sanitize(f"{file}: [prune] {unknown[0]}: unknown setting"), f"use {', '.join(given)}"
+            sanitize(f"{file}: [prune] {unknown[0]}: unknown setting"), f"use {', '.join(_READERS)}"
         )
-    limits = _read({name: settings.get(name) for name in given}, lambda name: f"{file}: [prune] {name}")
-    if limits == Limits(None, None, None):
+    limits = Limits(*(_setting(file, name, settings.get(name)) for name in _READERS))
+    if limits == _UNLIMITED:
         raise UsageError("prune: no limit", "use --older-than, --keep or --max-size")
     return limits
 
 
-def _read(values: dict[str, Any], label: Any) -> Limits:
-    age, keep, size = (None if value is None else str(value) for value in values.values())
-    seconds = None if age is None else read_age(age)
-    if age is not None and not seconds:
-        raise UsageError(sanitize(f"{label('older_than')} {age}: not an age"), "use 12h, 30d or 8w")
-    if keep is not None and not (keep.isascii() and keep.isdigit()):
-        raise UsageError(sanitize(f"{label('keep')} {keep}: not a number of sessions"), "use 100")
-    return Limits(
-        seconds,
-        None if keep is None else int(keep),
-        None if size is None else read_size(label("max_size"), size),
-    )
+def _setting(file: str, name: str, value: Any) -> Any:
+    try:
+        return None if value is None else _READERS[name](str(value))
+    except UsageError as error:
+        raise UsageError(sanitize(f"{file}: [prune] {name} {value}: {error.args[0]}"), error.hint) from None
 
 
 def _document(

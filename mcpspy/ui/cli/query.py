@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from mcpspy.analysis.lake.filter import LakeFilter, lake_filters
-from mcpspy.analysis.lake.queries import QUERIES
-from mcpspy.analysis.lake.schema import PARTITIONS, TABLES
+from mcpspy.analysis.lake.schema import PARTITIONS, QUERIES, TABLES
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.extras import require
 from mcpspy.io.recording.atomic import save
 from mcpspy.ui.cli.arguments import filter_errors
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format
+from mcpspy.ui.cli.options import FOLDER, Argument, Option, Switch, formats
 from mcpspy.ui.text.terminal import Output, columns
 from mcpspy.ui.text.width import cells
 
@@ -59,47 +58,36 @@ LONGEST = 60
 """Maximum columns of a cell, except in the last column."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "sql", metavar="SQL", nargs="?", help="a SELECT statement, or the name of a saved query"
-    )
-    options = {
-        "-q --filter": (
-            "QUERY",
-            "only matching rows of exchanges and messages, e.g. 'tool:x status:error'; without SQL: print them",
-        ),
-        "--lake": ("LAKE", "the lake to read (default: $MCPSPY_LAKE, or the sessions folder)"),
-        "--schema": (None, "print the tables and their columns"),
-        "--plot": (None, "draw a chart: first column x, numeric columns y; -o FILE.svg or .html"),
-        "-o --output": ("FILE", "write to this new file"),
-    }
-    describe(parser, options)
-    about = "json: one object per line; csv: RFC 4180; parquet: with --output"
-    describe_format(parser, about, choices=("json", "csv", "parquet"))
-    describe(parser, FOLDER)
+OPTIONS = (
+    Argument("sql", "SQL", "a SELECT statement, or the name of a saved query", nargs="?",
+        excludes=("--schema",)),
+    Option("-q --filter", "QUERY",
+        "only matching rows of exchanges and messages, e.g. 'tool:x status:error'; without SQL: print them",
+        excludes=("--schema",)),
+    Option("--lake", "LAKE", "the lake to read (default: $MCPSPY_LAKE, or the sessions folder)"),
+    Switch("--schema", "print the tables and their columns", excludes=("--format",),
+        hint="it is printed as text"),
+    Switch("--plot", "draw a chart: first column x, numeric columns y; -o FILE.svg or .html",
+        excludes=("--schema", "--format"), hint="use -o FILE.svg or FILE.html, or the terminal"),
+    Option("-o --output", "FILE", "write to this new file"),
+    *formats("json: one object per line; csv: RFC 4180; parquet: with --output", "json", "csv", "parquet"),
+    FOLDER,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
-    if args.schema and (args.sql, args.filter) != (None, None):
-        raise UsageError(
-            f"query: {'SQL' if args.filter is None else '--filter'} and --schema exclude each other"
-        )
     if not args.schema and args.sql is args.filter is None:
         raise UsageError("query: missing SQL or --filter", "see mcpspy query --help")
     suffix = PurePath(args.output or "").suffix
-    if args.plot and (
-        args.schema or args.format != "text" or suffix not in ((".svg", ".html") if args.output else ("",))
-    ):
+    if args.plot and suffix not in ((".svg", ".html") if args.output else ("",)):
         raise UsageError(
-            "--plot: takes no --schema and no --format", "use -o FILE.svg or FILE.html, or the terminal"
+            sanitize(f"--output {args.output}: not a file for --plot"), "use -o FILE.svg or FILE.html"
         )
     if args.plot and args.output is None:
         require("plotext", "--plot", "plot")
     if args.format == "parquet" and args.output is None:
         raise UsageError("--format parquet: missing --output", "use -o FILE")
     if args.schema:
-        if args.format != "text":
-            raise UsageError("--schema: only as text", "leave out --format")
         return _write(args, _schema())
     saved = QUERIES.get(args.sql)
     with filter_errors():
@@ -183,7 +171,7 @@ def _bounded(value: Any) -> Any:
 
 
 def _csv(names: list[str], found: Iterable[Sequence[Any]]) -> Iterator[bytes]:
-    from mcpspy.analysis.export.csv import cell
+    from mcpspy.analysis.export.exchange_lines import cell
 
     for row in (names, *found):
         line = io.StringIO()

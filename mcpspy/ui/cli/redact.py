@@ -22,8 +22,8 @@ from mcpspy.io.recording.reader import RecordingState
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import STDOUT, RedactionOptions, clean, prepared, redactor
 from mcpspy.ui.cli.arguments import is_folder
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format, describe_redaction, read_redaction
-from mcpspy.ui.cli.workers import create_output, describe_workers, file_size, require_folder, results
+from mcpspy.ui.cli.options import ALWAYS_REDACTED, FOLDER, Argument, Option, Switch, formats, read_redaction
+from mcpspy.ui.cli.workers import create_output, file_size, require_folder, results, workers
 from mcpspy.ui.text.terminal import Output, columns
 
 EPILOG = """\
@@ -45,40 +45,31 @@ skipped; 2 usage error; 3 file not readable or not writable, or a worker was kil
 _INDEX = re.compile(r"/\d+(?=/|$)")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="SESSION", help="the recording to redact, or a folder")
-    parser.add_argument("old_output", nargs="?", help=argparse.SUPPRESS)  # The old spelling of --output.
-    options = {
-        "-o --output": (
-            "FILE",
-            "write to this new file, or those of a folder to this one; -: stdout, and the report to stderr",
-        ),
-        "--check": (None, "report what would be redacted, and write nothing"),
-    }
-    describe(parser, options)
-    describe_format(parser, "json: one object")
-    describe(parser, FOLDER)
-    describe_workers(parser, "of a folder: ")
-    describe_redaction(parser, can_be_off=False)
+OPTIONS = (
+    Argument("session", "SESSION", "the recording to redact, or a folder"),
+    Argument("old_output", "OUTPUT", "", nargs="?", excludes=("--output", "--check")),
+    Option("-o --output", "FILE",
+        "write to this new file, or those of a folder to this one; -: stdout, and the report to stderr",
+        excludes=("--check",)),
+    Switch("--check", "report what would be redacted, and write nothing"),
+    *formats("json: one object"),
+    FOLDER,
+    *workers("of a folder: "),
+    *ALWAYS_REDACTED,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
     out = args.old_output if args.output is None else args.output
-    if args.output is not None and args.old_output is not None:
-        raise UsageError(
-            sanitize(f"redact: unexpected argument {args.old_output}"), "see mcpspy redact --help"
-        )
     if out is None and not args.check:
         raise UsageError("redact: missing --output or --check", "use mcpspy redact SESSION -o FILE")
-    if out is not None and args.check:
-        raise UsageError("redact: --output and --check exclude each other")
     if is_folder(args.session, args.dir):
         return _redact_folder(Path(args.session), None if out is None else Path(out), args)
     require_folder(args, args.session)
     source = str(find(args.session, args.dir))
     counts: Counter[tuple[str, str]] = Counter()
     redacting = redactor(
-        read_redaction(args),
+        read_redaction(args, ALWAYS_REDACTED),
         say,
         lambda rule, pointer: counts.update([(rule, _INDEX.sub("/*", pointer))]),
     )
@@ -101,7 +92,7 @@ class _Redacted(NamedTuple):
 
 def _redact_folder(folder: Path, out: Path | None, args: argparse.Namespace) -> int:
     """Redact the recordings of a folder that have ended; those that the other folder has already are left alone."""
-    options = prepared(read_redaction(args), say)
+    options = prepared(read_redaction(args, ALWAYS_REDACTED), say)
     found = [*reversed(sessions(str(folder), entries=False))]
     if not found:
         raise UsageError(sanitize(f"{folder}: this folder contains no recordings"), "name another folder")

@@ -24,37 +24,40 @@ from mcpspy.core.replay.carry_hints import suggestions
 from mcpspy.core.replay.plan import ClientOrder, by_client, plans
 from mcpspy.core.replay.player import TIMEOUT, PlayerOptions
 from mcpspy.core.replay.subset import as_recorded, needed, reduced
-from mcpspy.core.replay.substitution import SubstitutionRule, rule
+from mcpspy.core.replay.substitution import rule
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState, damaged_lines
 from mcpspy.io.recording.recorder import RecordingTarget, say
 from mcpspy.ui.cli.arguments import query_of, read_endpoint, read_headers_of, recording_path
-from mcpspy.ui.cli.diff import describe_comparison, is_text_printed, read_comparison, report
+from mcpspy.ui.cli.diff import comparison, is_text_printed, read_comparison, report
 from mcpspy.ui.cli.options import (
     CERTIFICATES,
+    COMMAND,
     LAKE,
     RECORDING,
-    describe,
-    describe_headers,
-    describe_redaction,
+    REDACTION,
+    Argument,
+    Option,
+    Repeated,
+    Switch,
+    duration,
+    headers,
     read_unsafe_regex,
-    set_recording,
+    reading,
+    recorded,
     speed,
-    time_limit,
 )
-from mcpspy.ui.cli.replay_load import FORMATS, LoadTest, describe_load, read_gate, read_load
+from mcpspy.ui.cli.replay_load import FORMATS, LOAD, LoadTest, read_load
 from mcpspy.ui.model.filter_items import exchange_item
-from mcpspy.ui.report import load_text
+from mcpspy.ui.report import load as load_report
 from mcpspy.ui.text.terminal import Output, StatusLine
 
 if TYPE_CHECKING:
     from mcpspy.io.client import ServerTarget
     from mcpspy.io.recording.atomic import Replacement
     from mcpspy.io.replay import LoadOptions, ReplayOptions, ReplayRun
-
-TAKES_COMMAND = True
 
 EPILOG = """\
 examples:
@@ -76,62 +79,48 @@ cannot be reached or never responds; 130 Ctrl-C, after a report on the completed
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recording", metavar="RECORDING", help="the session to replay")
-    parser.add_argument(
-        "command", metavar="-- COMMAND", nargs="*", help="the server to start, and its arguments"
-    )
-    describe(parser, {"--upstream": ("URL", "URL of a running server: http:// or https://")})
-    describe_headers(parser, "--upstream:")
-    options = {
-        "--sse": (None, "--upstream: use HTTP+SSE (default if the path ends in sse)"),
-        **CERTIFICATES,
-        "-q --filter": ("QUERY", "replay only matching requests, and the requests that they depend on"),
-        "--carry": (
-            "POINTER[=REGEX]",
-            (
-                "carry a value from a response into later requests, e.g. /result/structuredContent/session;"
-                " with REGEX, its group in a text; repeatable"
-            ),
-        ),
-        "--secret": (
-            "NAME=VARIABLE",
-            (
-                "replace a redaction placeholder by this environment variable; NAME is the placeholder's tag or"
-                " the key of the value; repeatable"
-            ),
-        ),
-    }
-    describe(parser, options, repeated=("--carry", "--secret"))
-    parser.add_argument(
-        "--concurrency",
-        choices=["recorded", "serial"],
-        default="recorded",
-        help="recorded: send concurrent requests concurrently (default); serial: one request at a time",
-    )
-    pauses = "0: no pauses (default), 1: the client's pauses, 2: half of them"
-    parser.add_argument("--speed", metavar="N", type=speed, default=0.0, help=pauses)
-    response = "time to wait for each response: 30, 500ms, 5min (default: 30)"
-    parser.add_argument("--timeout", metavar="TIME", type=time_limit, default=TIMEOUT, help=response)
-    describe_load(parser)
-    options = {
-        "--update": (None, "replace the recording with the new session; the old one becomes .bak"),
-        **RECORDING,
-        **LAKE,
-        "--force": (None, "--record: replace an existing recording; the old one becomes .bak"),
-    }
-    describe(parser, options)
-    describe_redaction(parser)
-    describe_comparison(parser, *FORMATS)
+_ALONE = "--filter --record --no-record --force --repeat --clients --rate --duration --ramp --fail-if".split()
+
+
+OPTIONS = (
+    Argument("recording", "RECORDING", "the session to replay"),
+    Argument("command", COMMAND, "the server to start, and its arguments", nargs="*",
+        excludes=("--upstream",)),
+    Option("--upstream", "URL", "URL of a running server: http:// or https://"),
+    *headers("--upstream"),
+    Switch("--sse", "--upstream: use HTTP+SSE (default if the path ends in sse)", requires="--upstream"),
+    *(option.but(requires="--upstream") for option in CERTIFICATES),
+    Option("-q --filter", "QUERY", "replay only matching requests, and the requests that they depend on"),
+    Repeated("--carry", "POINTER[=REGEX]",
+        "carry a value from a response into later requests, e.g. /result/structuredContent/session; with "
+        "REGEX, its group in a text", read=reading(rule, "use /result/content/0/text=session (\\w+)")),
+    Repeated("--secret", "NAME=VARIABLE",
+        "replace a redaction placeholder by this environment variable; NAME is the placeholder's tag or the "
+        "key of the value"),
+    Option("--concurrency", None,
+        "recorded: send concurrent requests concurrently (default); serial: one request at a time",
+        choices=["recorded", "serial"], default="recorded"),
+    Option("--speed", "N", "0: no pauses (default), 1: the client's pauses, 2: half of them", read=speed,
+        default=0.0),
+    Option("--timeout", "TIME", "time to wait for each response: 30, 500ms, 5min (default: 30)",
+        read=duration, default=TIMEOUT),
+    *LOAD,
+    Switch("--update", "replace the recording with the new session; the old one becomes .bak",
+        excludes=_ALONE),
+    *RECORDING,
+    LAKE,
+    Switch("--force", "--record: replace an existing recording; the old one becomes .bak",
+        requires="--record FILE"),
+    *REDACTION,
+    *comparison(*FORMATS),
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
-    read_comparison(args)  # Invalid options are reported before the server starts.
-    carry = tuple(map(_substitution_rule, args.carry))
+    carry = tuple(args.carry)
     secrets = dict(_secret(text) for text in args.secret)
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
-    _check(args)
-    load, condition = read_load(args), read_gate(args.fail_if)
+    load = read_load(args)
     target = _target(args)
     path = recording_path(args.recording, args.dir, args.lake)
     session = _recorded(path)
@@ -144,8 +133,7 @@ def main(args: argparse.Namespace) -> int:
     from mcpspy.io.recording.atomic import Replacement
     from mcpspy.io.replay import ReplayOptions
 
-    where = RecordingTarget()
-    set_recording(where, args)
+    where = recorded(RecordingTarget(), args, (*RECORDING, *REDACTION))
     if args.update and any(
         isinstance(change.what, Note) and change.what.kind == "part" for change in session.changes
     ):
@@ -171,7 +159,7 @@ def main(args: argparse.Namespace) -> int:
         if load is None:
             return _run(options, session, args, replacement, status)
         title = f"{path.name} · {options.name}"
-        return _run_load(LoadTest(options, load, condition, args, title), session, args, replacement)
+        return _run_load(LoadTest(options, load, args, title), session, args, replacement)
     finally:
         if replacement is not None:
             replacement.discard()
@@ -248,8 +236,6 @@ def _overwritten(args: argparse.Namespace, load: LoadOptions | None) -> Replacem
     """Return the recording that --record and --force replace, None if there is none; raise UsageError."""
     if not args.force:
         return None
-    if args.record is None or args.no_record:
-        raise UsageError("replay: --force requires --record FILE")
     if load is None and (args.repeat or 1) > 1:  # A load test records one run.
         raise UsageError("replay: --force and --repeat exclude each other", "each run is a recording")
     path = Path(args.record)
@@ -299,26 +285,9 @@ def _matching(session: Session, query: Query) -> set[int]:
     return matching
 
 
-def _check(args: argparse.Namespace) -> None:
-    """Raise UsageError for options that exclude each other."""
-    if args.update:
-        excluded = [name for name in ("filter", "record", "no_record", "force") if getattr(args, name)]
-        excluded += [name for name in ("repeat", "clients") if (getattr(args, name) or 1) > 1]
-        excluded += [name for name in ("rate", "duration", "ramp", "fail_if") if getattr(args, name)]
-        if excluded:
-            flag = excluded[0].replace("_", "-")
-            raise UsageError(f"replay: --update and --{flag} exclude each other")
-    if args.upstream is None:
-        for name in ("header", "header_env", "sse", "cacert", "insecure"):
-            if getattr(args, name):
-                raise UsageError(f"replay: --{name.replace('_', '-')} requires --upstream")
-
-
 def _target(args: argparse.Namespace) -> ServerTarget:
     from mcpspy.io.client import ServerAddress, ServerCommand
 
-    if args.command and args.upstream is not None:
-        raise UsageError("replay: COMMAND and --upstream exclude each other")
     if args.command:
         return ServerCommand(args.command)
     if args.upstream is None:
@@ -326,8 +295,8 @@ def _target(args: argparse.Namespace) -> ServerTarget:
             "replay: missing the server", "use mcpspy replay RECORDING -- COMMAND, or --upstream URL"
         )
     read_endpoint("--upstream", args.upstream)
-    headers = read_headers_of(args.header, args.header_env)
-    return ServerAddress(args.upstream, headers, args.cacert, args.insecure, True if args.sse else None)
+    sent = read_headers_of(args.header, args.header_env)
+    return ServerAddress(args.upstream, sent, args.cacert, args.insecure, True if args.sse else None)
 
 
 def _secret(text: str) -> tuple[str, str]:
@@ -337,15 +306,6 @@ def _secret(text: str) -> tuple[str, str]:
     if variable not in os.environ:
         raise UsageError(f"--secret {name}: environment variable {variable} is not set")
     return name, os.environ[variable]
-
-
-def _substitution_rule(text: str) -> SubstitutionRule:
-    try:
-        return rule(text)
-    except ValueError as error:
-        raise UsageError(
-            sanitize(f"--carry {text}: {error}"), "use /result/content/0/text=session (\\w+)"
-        ) from None
 
 
 def _compared(session: Session, played: ReplayRun, args: argparse.Namespace) -> SessionDiff:
@@ -383,8 +343,7 @@ def _report(
     code = report(difference, titles, args)
     for warning in dict.fromkeys(played.warnings):
         warn(warning)
-    carry = tuple(map(_substitution_rule, args.carry))
-    for producer, suggestion in suggestions(played.sent, carry):
+    for producer, suggestion in suggestions(played.sent, tuple(args.carry)):
         warn(f"{producer}, and the value differs in this run: try --carry '{suggestion}'")
     unsent = "1 request was" if played.unsent == 1 else f"{played.unsent} requests were"
     if played.stopped is not None:
@@ -396,7 +355,7 @@ def _report(
         warn(f"{len(different)} of {len(results)} runs are different")
         if is_text_printed(args):
             output = Output()
-            for line in load_text.lines(latencies):
+            for line in load_report.lines(latencies):
                 output.line(line)
     if played.path is not None and not args.update and title is None:
         warn(f"recorded to {played.path}")

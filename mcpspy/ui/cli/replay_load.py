@@ -8,14 +8,14 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from mcpspy.analysis.load import LoadGate, LoadResult, gate
+from mcpspy.analysis.load import LoadResult, gate
 from mcpspy.core.redact.display import redacted_text
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli.diff import STDOUT, write_report
-from mcpspy.ui.cli.options import finite, time_limit
-from mcpspy.ui.report import load_text
+from mcpspy.ui.cli.options import Option, duration, finite, integer, reading
+from mcpspy.ui.report import load as load_report
 from mcpspy.ui.text.terminal import Output, StatusLine
 
 if TYPE_CHECKING:
@@ -33,22 +33,32 @@ STATUS_INTERVAL = 1.0
 MAX_WARNINGS = 10
 
 
-def describe_load(parser: argparse.ArgumentParser) -> None:
-    repeat = "replay N times: per client, or with --rate in total (default: 1, with --duration no limit)"
-    parser.add_argument("--repeat", metavar="N", type=_count, help=repeat)
-    clients = f"load test: run N clients concurrently; with --rate, at most N (default: {RATE_CLIENTS})"
-    parser.add_argument("--clients", metavar="N", type=_count, help=clients)
-    rate = "load test: start N runs per second, even if earlier ones are not over"
-    parser.add_argument("--rate", metavar="N", type=_rate, help=rate)
-    period = "load test: start no run after this time: 30s, 5min"
-    parser.add_argument("--duration", metavar="TIME", type=time_limit, help=period)
-    ramp = "load test: start the clients, or increase the rate up to --rate, evenly over this time"
-    parser.add_argument("--ramp", metavar="TIME", type=time_limit, default=0.0, help=ramp)
-    condition = (
-        "load test: exit 1 only under this condition: 'p95>200ms or errors>1%%'; metrics: p50, p90, p95, p99,"
-        " max, mean, errors, rate (runs per second), different (runs)"
-    )
-    parser.add_argument("--fail-if", metavar="CONDITION", help=condition)
+def _rate(text: str) -> float:
+    if (number := finite(text)) is None or number <= 0:
+        raise UsageError("not a rate", "use runs per second: 5, 0.5")
+    return number
+
+
+_COUNT = integer("count", "use a positive integer")
+
+LOAD = (
+    Option("--repeat", "N",
+        "replay N times: per client, or with --rate in total (default: 1, with --duration no limit)",
+        read=_COUNT),
+    Option("--clients", "N",
+        f"load test: run N clients concurrently; with --rate, at most N (default: {RATE_CLIENTS})",
+        read=_COUNT),
+    Option("--rate", "N", "load test: start N runs per second, even if earlier ones are not over", read=_rate,
+        requires="--duration or --repeat"),
+    Option("--duration", "TIME", "load test: start no run after this time: 30s, 5min", read=duration),
+    Option("--ramp", "TIME",
+        "load test: start the clients, or increase the rate up to --rate, evenly over this time",
+        read=duration, default=0.0),
+    Option("--fail-if", "CONDITION",
+        "load test: exit 1 only under this condition: 'p95>200ms or errors>1%%'; metrics: p50, p90, p95, "
+        "p99, max, mean, errors, rate (runs per second), different (runs)",
+        read=reading(gate, "e.g. 'p95>200ms or errors>1%'")),
+)  # fmt: skip
 
 
 def read_load(args: argparse.Namespace) -> LoadOptions | None:
@@ -59,8 +69,6 @@ def read_load(args: argparse.Namespace) -> LoadOptions | None:
     for name in ("junit", "markdown"):
         if args.format == name or getattr(args, name, None) is not None:
             raise UsageError(f"replay: a load test has no {name} report", "use --format json, csv or html")
-    if args.rate is not None and args.duration is None and args.repeat is None:
-        raise UsageError("replay: --rate requires --duration or --repeat")
 
     from mcpspy.io.replay import LoadOptions
 
@@ -69,26 +77,18 @@ def read_load(args: argparse.Namespace) -> LoadOptions | None:
     return LoadOptions(clients, repeat, args.rate, args.duration, args.ramp)
 
 
-def read_gate(text: str | None) -> LoadGate | None:
-    try:
-        return None if text is None else gate(text)
-    except ValueError as error:
-        raise UsageError(sanitize(f"--fail-if: {error}"), "e.g. 'p95>200ms or errors>1%'") from None
-
-
 class LoadTest:
     def __init__(
         self,
         options: ReplayOptions,
         load: LoadOptions,
-        condition: LoadGate | None,
         args: argparse.Namespace,
         title: str,
     ) -> None:
         from mcpspy.io.replay import LoadRunner
 
         self.result = LoadResult()
-        self._gate, self._args, self._title = condition, args, title
+        self._gate, self._args, self._title = args.fail_if, args, title
         self._runner = LoadRunner(options, load, self._take)
         self._failed: list[ReplayRun] = []
         self._status = StatusLine()
@@ -125,7 +125,7 @@ class LoadTest:
         path = STDOUT if args.output is None else args.output
         if args.format == "text" or path != STDOUT:
             output = Output()
-            for line in load_text.lines(result):
+            for line in load_report.lines(result):
                 output.line(line)
         if args.format != "text":
             write_report(path, self._document(args.format))
@@ -142,27 +142,15 @@ class LoadTest:
         if self._gate is None:
             return FINDINGS if result.different else 0
         met = self._gate.met(result)
-        terms = ", ".join(load_text.measured(term, result) for term in met or self._gate.terms)
+        terms = ", ".join(load_report.measured(term, result) for term in met or self._gate.terms)
         say(f"--fail-if: {'met' if met else 'not met'}: {terms}")
         return FINDINGS if met else 0
 
     def _document(self, form: str) -> bytes:
         if form == "csv":
-            return load_text.histogram_csv(self.result)
+            return load_report.histogram_csv(self.result)
         if form == "html":
-            from mcpspy.ui.report.load_html import page
+            from mcpspy.ui.report.load import page
 
             return page(self.result, redacted_text(self._title), self._gate)
-        return load_text.document(self.result, self._gate)
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text}: not a count (use a positive integer)")
-    return int(text)
-
-
-def _rate(text: str) -> float:
-    if (number := finite(text)) is None or number <= 0:
-        raise argparse.ArgumentTypeError(f"{text}: not a rate (use runs per second: 5, 0.5)")
-    return number
+        return load_report.document(self.result, self._gate)

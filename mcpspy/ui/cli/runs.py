@@ -13,8 +13,8 @@ from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.runs import recorded_runs
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format
-from mcpspy.ui.report import run_json
+from mcpspy.ui.cli.options import FOLDER, formats
+from mcpspy.ui.report import listed_session
 from mcpspy.ui.report.listed_session import ListedSession
 from mcpspy.ui.text.terminal import Output, columns
 
@@ -48,16 +48,14 @@ _HEADS = (
 _WIDTHS = (1, 8, 16, 24, 19, 10, -8, -8, -6, -10, 48)
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    describe(parser, FOLDER)
-    describe_format(parser, "json: one object per run")
+OPTIONS = (FOLDER, *formats("json: one object per run"))
 
 
 def main(args: argparse.Namespace) -> int:
     """List the runs, the newest last: next to the prompt."""
     catalog = Catalog(args.dir)
     found = [
-        run_json.members(each, lambda summary, name: ListedSession(summary, catalog).count(name))
+        listed_session.run_members(each, lambda summary, name: ListedSession(summary, catalog).count(name))
         for each in recorded_runs(args.dir)
     ]
     if args.format == "json":

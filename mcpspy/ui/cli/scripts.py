@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.scripts import BUILTIN, builtin_names, script_path
+from mcpspy.ui.cli.options import Argument
 
 EPILOG = """\
 examples:
@@ -84,16 +85,16 @@ def test_other_tools_are_forwarded() -> None:
 '''
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", nargs="?", choices=["list", "new"], default="list", help="default: list")
-    parser.add_argument("name", metavar="NAME", nargs="?", help="new: write NAME.py and test_NAME.py")
+OPTIONS = (
+    Argument("action", None, "default: list", nargs="?", choices=["list", "new"], default="list"),
+    Argument("name", "NAME", "new: write NAME.py and test_NAME.py", nargs="?", requires="new",
+        hint="use mcpspy scripts new NAME"),
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
     if args.action == "new":
         return _write(args.name)
-    if args.name is not None:
-        raise UsageError("scripts list: takes no name", "use mcpspy scripts new NAME")
     for name in builtin_names():
         text = Path(script_path(BUILTIN + name)).read_text(encoding="utf-8")
         about = " ".join((ast.get_docstring(ast.parse(text)) or "").split())

@@ -14,15 +14,21 @@ import orjson
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
-from mcpspy.io.control.client import ControlClient
-from mcpspy.io.control.discovery import LiveSession, find, missing, sessions
-from mcpspy.io.control.protocol import CommandRefused, dumped
+from mcpspy.io.control.client import (
+    CommandRefused,
+    ControlClient,
+    LiveSession,
+    dumped,
+    find_session,
+    live_sessions,
+    missing_session,
+)
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.catalog import find as find_recording
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.arguments import read_parameters
-from mcpspy.ui.cli.options import FOLDER, describe, describe_format, time_limit
+from mcpspy.ui.cli.options import FOLDER, Argument, Option, Switch, duration, formats
 from mcpspy.ui.model.body import pretty
 from mcpspy.ui.text.terminal import Output, columns
 
@@ -54,25 +60,25 @@ OPENING = 2.0
 """Seconds after the start of a session in which its control socket may not be open yet."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="SESSION", nargs="?", help="the live session")
-    parser.add_argument("method", metavar="METHOD", nargs="?", help="tools/list, tools/call, ping, …")
-    parser.add_argument("params", metavar="PARAMS", nargs="*", help="parameters of the method")
-    parser.add_argument(
-        "--to", choices=("server", "client"), default="server", help="recipient (default: server)"
-    )
-    describe(parser, {"--notify": (None, "send a notification instead of a request")})
-    wait = "time to wait for the response: 30, 500ms, 5min (default: 30); a late response is recorded"
-    parser.add_argument("--timeout", metavar="TIME", type=time_limit, default=TIMEOUT, help=wait)
-    describe(parser, {"--stream": ("N", "HTTP: stream number, as printed by `mcpspy show`")})
-    describe_format(parser, "json: the whole response on one line")
-    describe(parser, {"--list": (None, "list the live sessions of the folder and exit"), **FOLDER})
+OPTIONS = (
+    Argument("session", "SESSION", "the live session", nargs="?", excludes=("--list",),
+        hint="use mcpspy send --list"),
+    Argument("method", "METHOD", "tools/list, tools/call, ping, …", nargs="?"),
+    Argument("params", "PARAMS", "parameters of the method", nargs="*"),
+    Option("--to", None, "recipient (default: server)", choices=("server", "client"), default="server"),
+    Switch("--notify", "send a notification instead of a request"),
+    Option("--timeout", "TIME",
+        "time to wait for the response: 30, 500ms, 5min (default: 30); a late response is recorded",
+        read=duration, default=TIMEOUT),
+    Option("--stream", "N", "HTTP: stream number, as printed by `mcpspy show`"),
+    *formats("json: the whole response on one line"),
+    Switch("--list", "list the live sessions of the folder and exit"),
+    FOLDER,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
     if args.list:
-        if args.session is not None:
-            raise UsageError("send: --list takes no SESSION", "use mcpspy send --list")
         _list(args.dir, as_json=args.format == "json")
         return 0
     if args.session is None or args.method is None:
@@ -152,9 +158,9 @@ def _open_socket(name: str, folder: str | None) -> str:
     A name or an id is that of a session in the folder; a file may be anywhere.
     """
     if os.sep in name or name.endswith(".jsonl"):
-        return find(name)
+        return find_session(name)
     looked_at = sessions_folder(folder)
-    live = sessions()[::-1]
+    live = live_sessions()[::-1]
     here = [each for each in live if each.is_in(looked_at)]
     for session in here:
         if name in ("last", session.hello["session"], session.hello["name"]):
@@ -167,7 +173,9 @@ def _open_socket(name: str, folder: str | None) -> str:
         return matching[0].path
     named = [each for each in live if each not in here and each.is_called(name)]
     if name == "last" or named:
-        raise missing(looked_at, named, f"send: no live session {'' if name == 'last' else name}".rstrip())
+        raise missing_session(
+            looked_at, named, f"send: no live session {'' if name == 'last' else name}".rstrip()
+        )
     state = Recording(find_recording(name, folder)).state
     if state is RecordingState.LIVE:
         raise CannotStart(
@@ -179,7 +187,7 @@ def _open_socket(name: str, folder: str | None) -> str:
 
 
 def _list(folder: str | None, *, as_json: bool) -> None:
-    looked_at, live = sessions_folder(folder), sessions()
+    looked_at, live = sessions_folder(folder), live_sessions()
     here = [each for each in live if each.is_in(looked_at)]
     if here or as_json:
         _print_sessions(here, as_json=as_json)
@@ -188,7 +196,7 @@ def _list(folder: str | None, *, as_json: bool) -> None:
     if len(here) < len(live):
         elsewhere = [each for each in live if each not in here]
         subject = f"send: {len(here)} live {'session' if len(here) == 1 else 'sessions'}"
-        sys.stderr.write(sanitize(f"mcpspy: {missing(looked_at, elsewhere, subject)}") + "\n")
+        sys.stderr.write(sanitize(f"mcpspy: {missing_session(looked_at, elsewhere, subject)}") + "\n")
 
 
 def _print_sessions(found: list[LiveSession], *, as_json: bool) -> None:

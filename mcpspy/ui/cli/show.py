@@ -36,8 +36,11 @@ from mcpspy.ui.cli.options import (
     LAKE,
     UNSAFE_REGEX,
     VIEW_SCRIPT,
-    describe,
-    describe_format,
+    Argument,
+    Option,
+    Switch,
+    formats,
+    integer,
     read_unsafe_regex,
 )
 from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
@@ -93,40 +96,37 @@ class MockListingEntry(NamedTuple):
     """Number of recorded responses, which the mock sends one after the other."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "session",
-        metavar="SESSION",
-        nargs="?",
-        default="last",
-        help="session to print, - for stdin (default: last)",
-    )
-    options = {
-        "-v --verbose": (None, "also print message bodies, and all HTTP notes"),
-        "-f --follow": (None, "print new messages until the session ends"),
-        "-q --filter": ("QUERY", "print only matching messages, e.g. 'tool:x >200ms'"),
-        **UNSAFE_REGEX,
-        "--lint": (None, "print findings of `mcpspy lint` below each message"),
-        "--http": (None, "also print successful HTTP requests and ends of HTTP exchanges"),
-        "--mock": (None, "print the requests that a mock of the session can answer, and how often"),
-    }
-    describe(parser, options)
-    describe_format(parser, "json: one object per message or note")
-    parser.add_argument(
-        "--color",
-        choices=["auto", "always", "never"],
-        default="auto",
-        help="use colors (default: auto: on a terminal, unless NO_COLOR is set, or if FORCE_COLOR is)",
-    )
-    width = f"columns of the output, at least {NARROWEST}; 0: do not cut lines (default: the terminal's)"
-    parser.add_argument("--width", metavar="N", type=read_width, help=width)
-    describe(parser, {**VIEW_SCRIPT, **FOLDER, **LAKE}, repeated=VIEW_SCRIPT)
+def read_width(text: str) -> int:
+    """Return a number of columns; raise UsageError."""
+    return 0 if text == "0" else integer("width", f"use {NARROWEST} or more, or 0", NARROWEST)(text)
+
+
+OPTIONS = (
+    Argument("session", "SESSION", "session to print, - for stdin (default: last)", nargs="?",
+        default="last"),
+    Switch("-v --verbose", "also print message bodies, and all HTTP notes"),
+    Switch("-f --follow", "print new messages until the session ends"),
+    Option("-q --filter", "QUERY", "print only matching messages, e.g. 'tool:x >200ms'"),
+    UNSAFE_REGEX,
+    Switch("--lint", "print findings of `mcpspy lint` below each message"),
+    Switch("--http", "also print successful HTTP requests and ends of HTTP exchanges"),
+    Switch("--mock", "print the requests that a mock of the session can answer, and how often",
+        excludes=("--follow", "--filter", "--lint"), hint="--mock counts the whole recording"),
+    *formats("json: one object per message or note"),
+    Option("--color", None,
+        "use colors (default: auto: on a terminal, unless NO_COLOR is set, or if FORCE_COLOR is)",
+        choices=["auto", "always", "never"], default="auto"),
+    Option("--width", "N",
+        f"columns of the output, at least {NARROWEST}; 0: do not cut lines (default: the terminal's)",
+        read=read_width),
+    VIEW_SCRIPT,
+    FOLDER,
+    LAKE,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
     if args.mock:
-        if args.follow or args.filter is not None or args.lint:
-            raise UsageError("show: --mock counts the whole recording", "omit --follow, --filter and --lint")
         _print_mock(
             RecordingsLoader(
                 [session_path(args.session, args.dir, lake=args.lake)], (), merge=False
@@ -200,13 +200,6 @@ def _print_run(query: Query | None, args: argparse.Namespace) -> None:
         printer.warn()
 
 
-def read_width(text: str) -> int:
-    """Return a number of columns; raise argparse.ArgumentTypeError."""
-    if text.isdecimal() and text.isascii() and (int(text) == 0 or int(text) >= NARROWEST):
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text}: not a width (use {NARROWEST} or more, or 0)")
-
-
 def mock_entries(interactions: Iterable[Interaction]) -> list[MockListingEntry]:
     """Count the requests that can be answered, ordered by their first occurrence."""
     found: dict[tuple[str, str | None], tuple[set[bytes], int, int]] = {}
@@ -263,8 +256,7 @@ class _SessionPrinter:
         self._printed = 0
         self._live: LiveLinter | None = None
         if args.lint:
-            from mcpspy.ui.lint_settings import LintSettings
-            from mcpspy.ui.report.lint_scan import LiveLinter
+            from mcpspy.ui.report.lint_scan import LintSettings, LiveLinter
 
             rules, _ = LintSettings().of(recording.header.name or recording.path.stem)
             self._live = LiveLinter(recording.header, rules)
@@ -288,6 +280,7 @@ class _SessionPrinter:
             or args.verbose
             or any(word in (args.filter or "") for word in ("http", "note", "sse")),
             is_filtered=self._query is not None,
+            follows=self.follows,
             extension=args.extension,
         )
 
@@ -366,7 +359,8 @@ class _SessionPrinter:
         changes = self._session.changes
         while self._printed < len(changes) - 1:
             change = changes[self._printed]
-            if change.status in MAY_CHANGE:
+            # A stream may be opened again until the end.
+            if change.status in MAY_CHANGE or (change.http is not None and change.http.is_get):
                 return
             self.formatter.line(change)
             self._printed += 1

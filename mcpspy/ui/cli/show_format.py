@@ -62,10 +62,17 @@ def redacted(change: Change) -> int:
     return 0 if isinstance(what, Note | Damaged) else len(PLACEHOLDER.findall(what.data))
 
 
-def is_http_detail(change: Change, row: rows.Row) -> bool:
-    """Return whether a change only notes that an HTTP exchange took place, without an error."""
+def is_http_detail(change: Change, row: rows.Row, *, follows: bool = False) -> bool:
+    """Return whether a change only notes that an HTTP exchange took place, without an error.
+
+    The row of a GET stream has all of it, except while the session is followed: then its end has the rest.
+    """
     what = change.what
-    if not isinstance(what, Note) or row.tone != rows.QUIET:
+    if not isinstance(what, Note):
+        return False
+    if (http := change.http) is not None and http.is_get:
+        return http.is_folded or (what.kind == "http-end" and not follows)
+    if row.tone != rows.QUIET:
         return False
     if what.kind == "http":
         return what.fields.get("status") is not None and not what.fields.get("error")
@@ -89,8 +96,10 @@ class TextFormatter:
         verbose: bool = False,
         shows_http: bool = False,
         is_filtered: bool = False,
+        follows: bool = False,
         extension: Extension | None = None,
     ) -> None:
+        self._follows = follows
         self._session = session
         self.prefix = ""
         """Text before each line, in place of a heading and a summary."""
@@ -161,13 +170,13 @@ class TextFormatter:
         self._print_finding(finding, f" ({about.method} at {about.time})")
 
     def _print_finding(self, finding: Finding, about: str = "") -> None:
-        from mcpspy.ui.report.lint_text import brief
+        from mcpspy.ui.report.lint import brief
 
         text, tone = brief(finding)
         self._output.line(f"{'':8}  {text}{about}", tone)
 
     def _print(self, change: Change, row: rows.Row, findings: Sequence[Finding]) -> None:
-        if not self._shows_http and not findings and is_http_detail(change, row):
+        if not self._shows_http and not findings and is_http_detail(change, row, follows=self._follows):
             self._hidden += 1
             return
         self._shown += 1

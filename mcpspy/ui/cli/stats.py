@@ -15,10 +15,18 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
-from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, describe, describe_format, read_unsafe_regex
-from mcpspy.ui.cli.workers import describe_workers, file_size, results
-from mcpspy.ui.report.stats_format import CountedSession, count_session
-from mcpspy.ui.report.stats_table import SORTS, TableStyle
+from mcpspy.ui.cli.options import (
+    FOLDER,
+    UNSAFE_REGEX,
+    Argument,
+    Option,
+    Switch,
+    formats,
+    integer,
+    read_unsafe_regex,
+)
+from mcpspy.ui.cli.workers import file_size, results, workers
+from mcpspy.ui.report.stats_table import SORTS, CountedSession, TableStyle, count_session
 from mcpspy.ui.text.numbers import GLYPHS, BarStyle
 from mcpspy.ui.text.terminal import Output, warn_incomplete
 
@@ -43,46 +51,25 @@ WIDTH = 100
 """Columns if the output has no width."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "sessions",
-        metavar="SESSION",
-        nargs="*",
-        help="sessions to count, - for stdin; several are compared (default: last)",
-    )
-    describe(
-        parser,
-        {
-            "-q --filter": ("QUERY", "count only matching requests and notifications, e.g. 'tool:x'"),
-            **UNSAFE_REGEX,
-        },
-    )
-    parser.add_argument(
-        "--sort",
-        metavar="COLUMN",
-        choices=list(SORTS),
-        default="time",
-        help=f"order of the rows: {', '.join(SORTS)} (default: time, the sum of all latencies)",
-    )
-    most = "rows per method, and number of largest messages (default: 10)"
-    parser.add_argument("--top", metavar="N", type=_count, default=10, help=most)
-    describe(
-        parser,
-        {
-            "--context": (
-                None,
-                "estimate the tokens of tool definitions and results, of all sessions together",
-            ),
-            "--window": (
-                "SIZE",
-                "context window for the shares of --context: 200k, 1m, or a model of docs/stats.md (default: 200k)",
-            ),
-        },
-    )
-    about = "json: one object per session; markdown: tables, with --context"
-    describe_format(parser, about, choices=("json", "markdown"))
-    describe(parser, FOLDER)
-    describe_workers(parser)
+OPTIONS = (
+    Argument("sessions", "SESSION", "sessions to count, - for stdin; several are compared (default: last)",
+        nargs="*"),
+    Option("-q --filter", "QUERY", "count only matching requests and notifications, e.g. 'tool:x'"),
+    UNSAFE_REGEX,
+    Option("--sort", "COLUMN",
+        f"order of the rows: {', '.join(SORTS)} (default: time, the sum of all latencies)",
+        choices=list(SORTS), default="time"),
+    Option("--top", "N", "rows per method, and number of largest messages (default: 10)",
+        read=integer("count", "use 0 or a positive integer", 0), default=10),
+    Switch("--context", "estimate the tokens of tool definitions and results, of all sessions together",
+        excludes=("--filter", "--sort", "--workers", "--on")),
+    Option("--window", "SIZE",
+        "context window for the shares of --context: 200k, 1m, or a model of docs/stats.md (default: 200k)",
+        requires="--context"),
+    *formats("json: one object per session; markdown: tables, with --context", "json", "markdown"),
+    FOLDER,
+    *workers(),
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
@@ -96,9 +83,8 @@ def main(args: argparse.Namespace) -> int:
 def _print(args: argparse.Namespace) -> int:
     if args.context:
         return _print_context(args)
-    if args.window is not None or args.format == "markdown":
-        option = "--format markdown" if args.window is None else "--window"
-        raise UsageError(f"{option}: only possible with --context", "add --context")
+    if args.format == "markdown":
+        raise UsageError("--format markdown requires --context")
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     paths = list(recordings(args.sessions, args.dir))
     count = partial(_counted, query=query, top=args.top)
@@ -108,7 +94,7 @@ def _print(args: argparse.Namespace) -> int:
 
 def _print_counted(args: argparse.Namespace, counted: Iterator[CountedSession], count: int) -> int:
     if args.format == "json":
-        from mcpspy.ui.report.stats_json import document
+        from mcpspy.ui.report.stats import document
 
         for each in counted:
             sys.stdout.buffer.write(document(each))
@@ -117,11 +103,11 @@ def _print_counted(args: argparse.Namespace, counted: Iterator[CountedSession], 
     output = Output()
     style = TableStyle(output.width or WIDTH, BarStyle(plain=not _can_print(GLYPHS)), args.sort, args.top)
     if count == 1:
-        from mcpspy.ui.report.stats_text import terminal
+        from mcpspy.ui.report.stats import terminal
 
         lines = terminal(next(counted), style)
     else:
-        from mcpspy.ui.report.stats_compare import comparison
+        from mcpspy.ui.report.stats_table import comparison
 
         lines = comparison(list(counted), style)
     for line, tone in lines:
@@ -133,14 +119,6 @@ def _print_context(args: argparse.Namespace) -> int:
     from mcpspy.analysis.context import ContextCollector, read_window
     from mcpspy.ui.report import stats_context
 
-    excluded = {
-        "--filter": args.filter is not None,
-        "--sort": args.sort != "time",
-        "--workers": args.workers > 1,
-        "--on": args.on is not None,
-    }
-    for option in (option for option, is_used in excluded.items() if is_used):
-        raise UsageError(f"{option}: not possible with --context", f"leave out {option} or --context")
     try:
         window = read_window(args.window or "200k")
     except ValueError as error:
@@ -159,12 +137,6 @@ def _print_context(args: argparse.Namespace) -> int:
     for line, tone in render(report, window, args.top):
         output.line(line, tone)
     return 0
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text}: not a count (use 0 or a positive integer)")
-    return int(text)
 
 
 def _counted(found: tuple[str, Path], query: Query | None, top: int) -> CountedSession:

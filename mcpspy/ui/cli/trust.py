@@ -22,15 +22,13 @@ from mcpspy.io.client import ServerAddress, ServerCommand
 from mcpspy.io.lockfile import ServerIdentity, read_text, updated
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import session_path
-from mcpspy.ui.cli.options import FOLDER, describe, time_limit
-from mcpspy.ui.report import diff_text
+from mcpspy.ui.cli.options import COMMAND, FOLDER, Argument, Option, Switch, duration
+from mcpspy.ui.report import diff as diff_report
 from mcpspy.ui.report.lint_scan import visible
 from mcpspy.ui.text.terminal import Output
 
 if TYPE_CHECKING:
     from mcpspy.core.recording.decode import Header
-
-TAKES_COMMAND = True
 
 EPILOG = """\
 examples:
@@ -48,38 +46,24 @@ error or invalid lockfile; 3 the server cannot be reached, or a file is not read
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="SESSION", nargs="?", help="a session with the server")
-    parser.add_argument(
-        "command", metavar="-- COMMAND", nargs="*", help="the server to start, and its arguments"
-    )
-    options = {
-        "--url": ("URL", "URL of a running server"),
-        "--name": ("NAME", "name in the lockfile (default: the name of the session)"),
-        "--resources": (None, "also keep the list of resources"),
-        "--check": (None, "write nothing, and exit 1 if the server differs from the lockfile"),
-    }
-    parser.add_argument("--lock", metavar="FILE", default="mcp.lock", help="the lockfile (default: mcp.lock)")
-    describe(parser, options)
-    parser.add_argument(
-        "--timeout",
-        metavar="TIME",
-        type=time_limit,
-        default=60.0,
-        help="time limit of listing: 30, 5min (default: 60)",
-    )
-    formats = ["text", "json", "junit", "sarif"]
-    parser.add_argument(
-        "--format", choices=formats, default="text", help="--check: output format (default: text)"
-    )
-    describe(parser, FOLDER)
+OPTIONS = (
+    Argument("session", "SESSION", "a session with the server", nargs="?"),
+    Argument("command", COMMAND, "the server to start, and its arguments", nargs="*"),
+    Option("--lock", "FILE", "the lockfile (default: mcp.lock)", default="mcp.lock"),
+    Option("--url", "URL", "URL of a running server"),
+    Option("--name", "NAME", "name in the lockfile (default: the name of the session)"),
+    Switch("--resources", "also keep the list of resources"),
+    Switch("--check", "write nothing, and exit 1 if the server differs from the lockfile"),
+    Option("--timeout", "TIME", "time limit of listing: 30, 5min (default: 60)", read=duration, default=60.0),
+    Option("--format", None, "--check: output format (default: text)",
+        choices=["text", "json", "junit", "sarif"], default="text", requires="--check"),
+    FOLDER,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
     if (args.session is not None) + bool(args.command) + (args.url is not None) != 1:
         raise UsageError("trust: name one server", "use SESSION, --url URL, or -- COMMAND")
-    if args.format != "text" and not args.check:
-        raise UsageError(f"trust: --format {args.format} requires --check")
     session = _session(args)
     found, header = interface_of(session), session.header
     file = Path(args.lock)
@@ -130,10 +114,10 @@ def _print(difference: SessionDiff, findings: list[Finding], programs: list[str]
     for line in programs:
         output.line(sanitize(line), rows.QUIET)
     for case in difference.changed:
-        output.line(diff_text.about(case))
+        output.line(diff_report.about(case))
         for change in case.changes:
             output.line(
-                f"  {diff_text.change_heading(change)}",
+                f"  {diff_report.change_heading(change)}",
                 rows.BAD if change.severity is ChangeSeverity.BREAKING else None,
             )
     for finding in findings:
@@ -151,7 +135,7 @@ def _write_report(args: argparse.Namespace, difference: SessionDiff, programs: l
 
         text = diff_junit(difference, (args.lock, name), fail_on=ChangeSeverity.NOTE, notes=programs)
     elif args.format == "sarif":
-        from mcpspy.ui.report.lint_json import trust_sarif
+        from mcpspy.ui.report.lint import trust_sarif
 
         text = trust_sarif(difference, programs, args.lock)
     else:

@@ -16,7 +16,7 @@ from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.runs import RUN, FollowedRun, Runs, find_run
 from mcpspy.io.settings import flag, sessions_folder, table
 from mcpspy.ui.cli.arguments import is_folder, sessions_of_host
-from mcpspy.ui.cli.options import FOLDER, SSH, UNSAFE_REGEX, VIEW_SCRIPT, describe
+from mcpspy.ui.cli.options import FOLDER, SSH, UNSAFE_REGEX, VIEW_SCRIPT, Argument, Switch
 
 EPILOG = """\
 examples:
@@ -42,18 +42,15 @@ HUNG_UP = 129
 """Exit code after the terminal was closed, as after SIGHUP."""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "session",
-        metavar="SESSION",
-        nargs="*",
-        help="session to open; several are merged by time",
-    )
-    own = {
-        "--ascii": (None, "draw ASCII only, as in locales without UTF-8"),
-        "--no-cache": (None, "neither read nor write the index of a large session in its folder"),
-    }
-    describe(parser, {**own, **VIEW_SCRIPT, **FOLDER, **SSH, **UNSAFE_REGEX}, repeated=VIEW_SCRIPT)
+OPTIONS = (
+    Argument("session", "SESSION", "session to open; several are merged by time", nargs="*"),
+    Switch("--ascii", "draw ASCII only, as in locales without UTF-8"),
+    Switch("--no-cache", "neither read nor write the index of a large session in its folder"),
+    VIEW_SCRIPT,
+    FOLDER,
+    SSH,
+    UNSAFE_REGEX,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
@@ -84,7 +81,7 @@ def _open(args: argparse.Namespace, reports: list[Callable[[str], None]]) -> int
     # Imported modules and a million rows are not garbage: each collection would scan all of them.
     gc.set_threshold(100_000, 50, 100)
     from mcpspy.ui.tui.app import McpspyApp
-    from mcpspy.ui.tui.ascii import needs_ascii
+    from mcpspy.ui.tui.theme import needs_ascii
 
     app = McpspyApp(
         args.dir,
@@ -119,20 +116,20 @@ def _find(name: str, folder: str | None) -> Path:
     try:
         return find(name, folder)
     except UsageError:
-        from mcpspy.io.control.discovery import missing, sessions
+        from mcpspy.io.control.client import live_sessions, missing_session
 
         looked_at = sessions_folder(folder)
-        found = [each for each in sessions() if each.is_called(name) and not each.is_in(looked_at)]
+        found = [each for each in live_sessions() if each.is_called(name) and not each.is_in(looked_at)]
         if not found:
             raise
         subject = "tui: no session" if name == "last" else f"tui: no session {name}"
-        raise missing(looked_at, found, subject) from None
+        raise missing_session(looked_at, found, subject) from None
 
 
 def _report_bug(fault: Exception) -> int:
     """Print one line about the bug; write the traceback, without locals, to a file that only the user can read."""
-    from mcpspy.ui.bug import keep_traceback, summary_of
     from mcpspy.ui.cli.main import BUG
+    from mcpspy.ui.text.terminal import keep_traceback, summary_of
 
     try:
         raise fault

@@ -17,7 +17,7 @@ from mcpspy.io.network.listener import listening, origin, run_server, stop_on_si
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.settings import table
 from mcpspy.ui.cli.arguments import listen_address, sessions_of_host
-from mcpspy.ui.cli.options import FOLDER, SSH, VIEW_SCRIPT, describe
+from mcpspy.ui.cli.options import FOLDER, SSH, VIEW_SCRIPT, Option, Switch
 
 if TYPE_CHECKING:
     import ssl
@@ -38,22 +38,22 @@ exit codes: 0; 2 usage error; 3 cannot listen
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    own = {
-        "--listen": ("HOST:PORT", "address to listen on (default: 127.0.0.1:0, any free port)"),
-        "--tls-cert": ("FILE", "serve HTTPS with this certificate (PEM, with its chain); needs --tls-key"),
-        "--tls-key": ("FILE", "private key of --tls-cert (PEM)"),
-        "--i-know": (None, "--listen: also on an address that other machines reach, without encryption"),
-        "--allow-control": (None, "let the page hold, change, drop and answer messages, and send requests"),
-        "--open": (None, "open the page in the default browser"),
-    }
-    describe(parser, {**own, **VIEW_SCRIPT, **FOLDER, **SSH}, repeated=VIEW_SCRIPT)
+OPTIONS = (
+    Option("--listen", "HOST:PORT", "address to listen on (default: 127.0.0.1:0, any free port)"),
+    Option("--tls-cert", "FILE", "serve HTTPS with this certificate (PEM, with its chain); needs --tls-key",
+        requires="--tls-key"),
+    Option("--tls-key", "FILE", "private key of --tls-cert (PEM)", requires="--tls-cert"),
+    Switch("--i-know", "--listen: also on an address that other machines reach, without encryption"),
+    Switch("--allow-control", "let the page hold, change, drop and answer messages, and send requests"),
+    Switch("--open", "open the page in the default browser"),
+    VIEW_SCRIPT,
+    FOLDER,
+    SSH,
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
     host, port = listen_address("--listen", args.listen or "127.0.0.1:0")
-    if (args.tls_cert is None) != (args.tls_key is None):
-        raise UsageError("web: --tls-cert and --tls-key belong together", "give both")
     tls, names = None, [] if host in LOOPBACK else [host]
     if args.tls_cert is not None:
         from mcpspy.ui.web.tls import server_context

@@ -14,19 +14,27 @@ from typing import TypeVar
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.ui.cli.options import describe
+from mcpspy.ui.cli.options import Option, Options, integer
 from mcpspy.ui.text.terminal import ProgressBar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def describe_workers(parser: argparse.ArgumentParser, prefix: str = "") -> None:
-    """Add `--workers` and `--on`."""
-    text = f"{prefix}number of processes (default: 1)"
-    parser.add_argument("--workers", metavar="N", type=_workers, default=1, help=text)
-    describe(
-        parser, {"--on": ("ADDRESS", f"{prefix}use the workers of this Dask scheduler, tcp://HOST:8786")}
+def workers(prefix: str = "", needs: str = "") -> Options:
+    """Return `--workers` and `--on`; `needs` is the action that they require."""
+    number = integer("number of processes", "use 1 to 1024", 1, 1024)
+    address = f"{prefix}use the workers of this Dask scheduler, tcp://HOST:8786"
+    return (
+        Option(
+            "--workers",
+            "N",
+            f"{prefix}number of processes (default: 1)",
+            read=number,
+            default=1,
+            requires=needs,
+        ),
+        Option("--on", "ADDRESS", address, requires=needs),
     )
 
 
@@ -108,9 +116,3 @@ def create_output(out: Path, folder: Path) -> None:
         raise CannotStart(sanitize(f"{out}: {error.strerror}"), "use another folder") from None
     if out.samefile(folder):
         raise UsageError(sanitize(f"{out}: the folder of the recordings"), "use another folder")
-
-
-def _workers(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) <= 1024):
-        raise argparse.ArgumentTypeError(f"{text}: not a number of processes (use 1 to 1024)")
-    return int(text)

@@ -1,7 +1,4 @@
-"""`mcpspy wrap`: configure a host to start its servers through mcpspy.
-
-Holds the selection of servers and the report of a changed configuration, which `mcpspy unwrap` shares.
-"""
+"""`mcpspy wrap`: configure a host to start its servers through mcpspy; `mcpspy unwrap`: restore its servers."""
 
 from __future__ import annotations
 
@@ -12,15 +9,16 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 
 from mcpspy.analysis import rows
-from mcpspy.core.hostconfig.edit import EditResult, wrapped
+from mcpspy.core.hostconfig.edit import EditResult, unwrapped, wrapped
 from mcpspy.core.hostconfig.servers import ServerEntry
 from mcpspy.core.hostconfig.shapes import DEVCONTAINER
 from mcpspy.core.hostconfig.wrap import WrapTarget
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.hosts.resolve import (
+from mcpspy.io.hosts.configuration import (
     ConfigTarget,
     command_line,
     find,
@@ -31,7 +29,7 @@ from mcpspy.io.hosts.resolve import (
 )
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.cli.options import describe
+from mcpspy.ui.cli.options import Argument, Option, Repeated, Switch
 from mcpspy.ui.text.terminal import Output
 
 LOCK = "mcp.lock"
@@ -56,52 +54,36 @@ invalid syntax in the file; 3 file not readable or not replaceable
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    configure_selection(parser)
-    describe(parser, {"--uvx": (None, "start mcpspy with `uvx mcpspy` (default: this installation)")})
-    parser.add_argument(
-        "--dir",
-        metavar="DIR",
-        default=os.environ.get("MCPSPY_DIR"),
-        help="sessions folder of these servers (default: $MCPSPY_DIR; hosts do not pass the variable on)",
-    )
-    oauth = "also wrap URLs where the host may log in by OAuth, which the bridge does not support"
-    describe(parser, {"--bridge-oauth": (None, oauth)})
-    trust = "trust what each server lists first, and block later changes (see mcpspy trust)"
-    describe(parser, {"--trust": (None, trust)})
-    on_change = "--trust: only report a difference, or block it (default)"
-    parser.add_argument("--on-change", choices=["report", "block"], help=on_change)
+_SELECTION = (
+    Argument("which", "HOST|FILE", "a host (see mcpspy hosts --all), or a configuration file"),
+    Repeated("--server", "NAME", "select these servers", nargs="+"),
+    Switch("--all", "select all servers", excludes=("--server",)),
+    Switch("--dry-run", "print the changes as a unified diff, and do not write the file"),
+    Switch("--force", "replace the file even if it is read-only"),
+)  # fmt: skip
 
 
-def configure_selection(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "which", metavar="HOST|FILE", help="a host (see mcpspy hosts --all), or a configuration file"
-    )
-    parser.add_argument(
-        "--server",
-        metavar="NAME",
-        nargs="+",
-        action="extend",
-        help="select these servers; repeatable",
-    )
-    dry_run = "print the changes as a unified diff, and do not write the file"
-    selection = {
-        "--all": (None, "select all servers"),
-        "--dry-run": (None, dry_run),
-        "--force": (None, "replace the file even if it is read-only"),
-    }
-    describe(parser, selection)
+OPTIONS = (
+    *_SELECTION,
+    Switch("--uvx", "start mcpspy with `uvx mcpspy` (default: this installation)"),
+    Option("--dir", "DIR",
+        "sessions folder of these servers (default: $MCPSPY_DIR; hosts do not pass the variable on)"),
+    Switch("--bridge-oauth",
+        "also wrap URLs where the host may log in by OAuth, which the bridge does not support"),
+    Switch("--trust", "trust what each server lists first, and block later changes (see mcpspy trust)"),
+    Option("--on-change", None, "--trust: only report a difference, or block it (default)",
+        choices=["report", "block"], requires="--trust"),
+)  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
     program = uvx() if args.uvx else command_line()
     if is_temporary(program):
         say(f"warning: {program[0]} is in a temporary cache (use --uvx, or install mcpspy)")
-    options = ["--dir", os.path.abspath(os.path.expanduser(args.dir))] if args.dir else []
-    if args.on_change is not None and not args.trust:
-        raise UsageError("--on-change requires --trust")
+    folder = args.dir or os.environ.get("MCPSPY_DIR")
+    options = ["--dir", os.path.abspath(os.path.expanduser(folder))] if folder else []
     if args.trust:
-        lock = os.path.join(sessions_folder(args.dir), LOCK)
+        lock = os.path.join(sessions_folder(folder), LOCK)
         options += ["--trust", lock, "--first-use", "--on-change", args.on_change or "block"]
     alone = [] if args.uvx else isolated(program)
     wrapper = WrapTarget(program, options, insists=args.bridge_oauth, isolated=alone)
@@ -123,8 +105,6 @@ def change(
 
     `result` describes a changed server; `is_default` selects servers if the user names none.
     """
-    if args.all and args.server:
-        raise UsageError("--all and --server exclude each other")
     target = find(args.which)
     names = selected_servers(target, args.server, is_default, is_all=args.all)
     edited = edit(target, names)
@@ -229,3 +209,31 @@ def _untruncated() -> Output:
 def _code(args: argparse.Namespace, edited: EditResult) -> int:
     """Return FINDINGS if a server that the user named was skipped."""
     return FINDINGS if args.server and edited.left else 0
+
+
+_UNWRAP_EPILOG = """\
+examples:
+  mcpspy unwrap cursor
+  mcpspy unwrap claude-code --server memory --dry-run
+
+Without --server, unwraps all wrapped servers. The original entries are stored in the
+file itself, so later changes to the file are kept, and no backup is needed.
+
+exit codes: 0; 1 a named server was skipped; 2 usage error, no such file or server, or
+invalid syntax in the file; 3 file not readable or not replaceable
+"""
+
+
+def _unwrap(args: argparse.Namespace) -> int:
+    args.all = args.all or not args.server
+
+    def edit(target: ConfigTarget, names: list[str]) -> EditResult:
+        try:
+            return unwrapped(target.file.text, target.location, names)
+        except UsageError as error:
+            raise UsageError(f"{target.file.path}: {error.args[0]}", error.hint) from None
+
+    return change(args, edit, "unwrapped", lambda server: server.proxy is not None)
+
+
+UNWRAP = SimpleNamespace(EPILOG=_UNWRAP_EPILOG, OPTIONS=_SELECTION, main=_unwrap)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from mcpspy.analysis.rows import row
+from mcpspy.analysis.rows import BAD, outcome, row
 from mcpspy.core.protocol.message import Failure, Request, Result
 from mcpspy.core.query.item import ExchangeItem, MessageItem, is_near_failure, reports_failure
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Note
+from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import FAILURE, KIND, NOTE, REQUEST, RESULT, RowKind
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.outcome import filter_status
@@ -61,14 +62,25 @@ class ChangeItem(MessageItem):
         return isinstance(change.what, Result | Failure) and change.is_error
 
     def text(self) -> bytes:
-        """Return the original bytes; for a note without text, the words of its row."""
+        """Return the original bytes, and the text of a refusal; for a note without text, the words of its row."""
         if isinstance(self._entry, Note) and not self._entry.text:
-            shown = row(self._change)
-            return f"{shown.subject} {shown.status}".encode()
+            shown, body = row(self._change), self._entry.fields.get("body")
+            text = f"{shown.subject} {shown.status}"
+            return (f"{text}\n{body}" if isinstance(body, str) else text).encode("utf-8", "replace")
+        opened = self._change.opened
+        if opened is not None and (words := words_of_failure(opened)):
+            return super().text() + b"\n" + words
         return super().text()
 
 
-def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
+def words_of_failure(exchange: Exchange) -> bytes:
+    """Return the words of a request that got no response, as its row shows them; empty unless that is wrong."""
+    words, tone = outcome(exchange)
+    return sanitize(words).encode() if exchange.answer is None and tone == BAD else b""
+
+
+def exchange_item(exchange: Exchange, kind: str = "exchange", *, has_words: bool = True) -> ExchangeItem:
+    """Return the item of an exchange. Without `has_words`, its text is that of its messages alone."""
     request, answer = exchange.request, exchange.answer
     item = ExchangeItem(
         at=request.at,
@@ -85,10 +97,12 @@ def exchange_item(exchange: Exchange, kind: str = "exchange") -> ExchangeItem:
         latency=exchange.latency,
         is_batch=request.index is not None,
     )
+    if has_words:
+        item.answer, item.answer_member = words_of_failure(exchange), ""
     if answer is not None:
         item.size += len(answer.data)
         item.has_issue |= bool(answer.flaws)
-        item.answer = answer.data
+        item.answer, item.answer_member = answer.data, "result"
         if isinstance(answer, Failure):
             item.error_code, item.answer_member = answer.code, "error"
     return item
@@ -250,6 +264,8 @@ class RowItem:
             change = log.get(row)
             return b"" if change is None else ChangeItem(change).text()
         text = log.data(row)
+        if kind is RowKind.REQUEST and index.pair(row) is None and (change := log.get(row)) is not None:
+            return ChangeItem(change).text()
         if self.exchanges and kind is RowKind.REQUEST and (answer := index.pair(row)) is not None:
             return text + b"\n" + log.data(answer)
         return text

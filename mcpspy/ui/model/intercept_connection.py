@@ -178,10 +178,9 @@ class InterceptConnection:
         return answer
 
     async def _connect(self) -> None:
-        from mcpspy.io.control.client import AsyncControlClient
-        from mcpspy.io.control.discovery import find
+        from mcpspy.io.control.client import AsyncControlClient, find_session
 
-        client = await AsyncControlClient.open(await asyncio.to_thread(find, self._path))
+        client = await AsyncControlClient.open(await asyncio.to_thread(find_session, self._path))
         try:
             self.viewer = str((await client.order("hello", viewer=self._name))["viewer"])
         except BaseException:

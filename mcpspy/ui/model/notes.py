@@ -88,7 +88,7 @@ def oauth_flow(model: SessionModel, row: int) -> list[tuple[str, str | None]] | 
         fields, status = note.fields, note.fields.get("status")
         mark = "▸" if step == row else " "
         text = f"{mark} {status!s:<4} {fields.get('step')!s:<20} {note.at:.3f} s  http {fields.get('http')}"
-        why = [str(fields[name]) for name in ("error", "hint") if fields.get(name)]
+        why = [str(fields[name]) for name in ("error", "error_description", "hint") if fields.get(name)]
         is_refused = isinstance(status, int) and status >= 400
         lines.append((sanitize("  ".join([text, *why])), rows.BAD if is_refused else None))
     return [*lines, ("", None)]
@@ -109,7 +109,7 @@ def trust_differences(note: Note) -> list[tuple[str, str | None]]:
     # Not at the top: few sessions have such a note.
     from mcpspy.analysis.diff import ChangeSeverity
     from mcpspy.analysis.trust import noted
-    from mcpspy.ui.report.diff_text import terminal
+    from mcpspy.ui.report.diff import terminal
 
     return [
         (sanitize(line), tone) for line, tone in terminal(noted(note.fields), fail_on=ChangeSeverity.NOTE)

@@ -22,7 +22,7 @@ from mcpspy.core.session.rule_notes import RULE
 from mcpspy.ui.model.filter_items import RowItem
 from mcpspy.ui.model.notes import OAUTH, FlowRows
 from mcpspy.ui.model.session_model import SessionModel
-from mcpspy.ui.text.time_format import Cycle
+from mcpspy.ui.text.numbers import Cycle
 
 PORTION = 512
 """Rows filtered between two checks of the clock; a tenth of that if message text has to be read."""
@@ -266,6 +266,8 @@ class FilteredView:
         self._kinds: dict[int, str] = {}
         """Row → its kind of problem."""
         self._flows = FlowRows(self._model)
+        self._folded = 0
+        """Number of GETs that were found to belong to an earlier one."""
         self.problems.clear()
         self._was_over, self._unanswered = False, 0
         self._item = RowItem(self._model, exchanges=self.options.exchanges)
@@ -284,7 +286,7 @@ class FilteredView:
         )  # Otherwise a response may change the row of its request.
         is_any_folded = options.exchanges and not leaves_out and bool(index.folded)
         request_kind = None if options.only_marked or is_any_folded else REQUEST
-        passed = self._flows.update(end) if options.exchanges else ()
+        passed = [*(self._flows.update(end) if options.exchanges else ()), *self._folded_streams(begin)]
         rows = index.leading(begin, end) if leaves_out else range(begin, end)
         self._seen += len(rows)
         for row in rows:
@@ -299,7 +301,7 @@ class FilteredView:
             # A new row may change the text of an earlier one.
             if fresh and (request := self._request_of(row)) is not None and request < fresh:
                 self._reevaluate(request)
-        for row in passed:  # A later step of its flow has its place.
+        for row in passed:  # A later step of its flow, or an earlier stream, has its place.
             self._reevaluate(row)
         for row in self._rows[bisect_left(self._rows, begin) :] if options.problems else ():
             self._count_problem(row)
@@ -307,6 +309,13 @@ class FilteredView:
             for row in range(max(fresh - NEAR, 0), fresh):
                 if what[row] & KIND == NOTE:
                     self._reevaluate(row)
+
+    def _folded_streams(self, begin: int) -> list[int]:
+        """Return the rows before `begin` of GETs that were found to belong to an earlier one."""
+        index, done = self._model.index, self._folded
+        folded = index.http_exchanges.folded
+        self._folded = len(folded)
+        return [head for number in folded[done:] if (head := index.heads.get(number, begin)) < begin]
 
     def _request_of(self, row: int) -> int | None:
         """Return the request whose row a row may change: for a poll of a task, the call that created the task."""
@@ -350,7 +359,7 @@ class FilteredView:
         elif kind == NOTE:
             note = index.texts[index.method[row]]
             if note in HTTP:
-                if not options.http:
+                if not (options.http or (options.events and index.is_get_stream(row))):
                     return False
             elif note == RULE:
                 if options.exchanges or not options.events:  # Shown in the row of its message.

@@ -29,6 +29,7 @@ from mcpspy.core.protocol.plain_line import PAYLOAD
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
 from mcpspy.core.session.columns import KIND, NOTIFICATION, Columns, RowKind
 from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.http_exchanges import HttpExchange, http_exchange
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.tail import RESTARTED
@@ -54,6 +55,9 @@ GONE = "the message is no longer in the file"
 Read = Callable[[int, int, int], bytes]
 """Part, offset and length → bytes."""
 
+
+Load = Callable[[int], AnyMessage | Note | Damaged]
+"""Row → its message."""
 
 Adopt = Callable[[Entry, int], Entry]
 """Entry and number of its file → entry of the merged session."""
@@ -210,13 +214,14 @@ class SessionModel:
         what, pair = self.index.what, self.index.pair
         return (row for row in range(begin, end) if what[row] & KIND == NOTIFICATION and pair(row) == request)
 
-    def _change(self, row: int, load: Callable[[int], AnyMessage | Note | Damaged]) -> Change:
+    def _change(self, row: int, load: Load) -> Change:
         index = self.index
         what = load(row)
         request_row = index.request(row)
         flaws = _flaws(index.flaws.get(row), what)
+        http = self._http(row, what, load)
         if request_row is None:
-            return Change(row, what, None, "; ".join(flaws) or None, index.effects.get(row))
+            return Change(row, what, None, "; ".join(flaws) or None, index.effects.get(row), http)
         request = what if request_row == row else load(request_row)
         if not isinstance(request, Request):
             return Change(row, what, None, GONE)
@@ -246,7 +251,30 @@ class SessionModel:
             exchange.progress = [report]
         rows = (request_row,) if answer_row is None else (request_row, answer_row)
         exchange.effects = [index.effects[row] for row in rows if row in index.effects]
-        return Change(row, what, exchange, "; ".join(flaws) or None, index.effects.get(row))
+        return Change(row, what, exchange, "; ".join(flaws) or None, index.effects.get(row), http)
+
+    def _http(self, row: int, note: AnyMessage | Note | Damaged, load: Load) -> HttpExchange | None:
+        """Return the HTTP exchange that a note begins or ends, or whose allowed refusal has an error as its text."""
+        if not isinstance(note, Note):
+            is_text = (
+                isinstance(note, Failure) and row not in self.index.outcomes and not self.index.pair(row)
+            )
+            head_row = self.index.heads.get(self.index.http(row) or 0) if is_text else None
+            head = load(head_row) if head_row is not None else None
+            return http_exchange(head) if isinstance(head, Note) else None
+        number = note.fields.get("http")
+        if note.kind not in ("http", "http-end") or not isinstance(number, int):
+            return None
+        if (get := self.index.http_exchanges.gets.get(number)) is not None:
+            return get
+        head_row = self.index.heads.get(number)
+        head = note if note.kind == "http" else load(head_row) if head_row is not None else None
+        if not isinstance(head, Note):
+            return None
+        exchange = http_exchange(head, None if note.kind == "http" else note)
+        if exchange is not None and head_row is not None:
+            exchange.words = self.index.why.get(head_row, exchange.words)
+        return exchange
 
     def _light(self, row: int) -> AnyMessage | Note | Damaged:
         index = self.index

@@ -11,20 +11,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from mcpspy.analysis.contract import CallLimit, Contract, check
+from mcpspy.analysis.contract import CallLimit, Contract, check, term_lines
 from mcpspy.analysis.diff import ChangeSeverity, DiffOptions, compare, ignored, unlisted
-from mcpspy.analysis.diff.options import LISTED, ignore_suggestion
+from mcpspy.analysis.diff.model import LISTED, ignore_suggestion
 from mcpspy.analysis.lint import Severity as LintSeverity
 from mcpspy.analysis.lint import selected
 from mcpspy.core.counted import counted
 from mcpspy.io.recording.reader import Recording
-from mcpspy.ui.lint_settings import LintSettings
 from mcpspy.ui.pytest_plugin.cassettes import recorded, shown_path
 from mcpspy.ui.pytest_plugin.fixture import McpRecording
-from mcpspy.ui.report.contract_text import term_lines
-from mcpspy.ui.report.diff_text import MOST_PATTERNS, terminal
-from mcpspy.ui.report.lint_scan import LintScan
-from mcpspy.ui.report.lint_text import finding_lines
+from mcpspy.ui.report.diff import MOST_PATTERNS, terminal
+from mcpspy.ui.report.lint import finding_lines
+from mcpspy.ui.report.lint_scan import LintScan, LintSettings
 
 SessionSource: TypeAlias = McpRecording | str | os.PathLike[str]
 

@@ -19,7 +19,7 @@ from mcpspy.core.protocol.message import Failure, Message, Request
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.redact.placeholder import fits
 from mcpspy.core.session.session import Session
-from mcpspy.ui.report.diff_text import one_line, short
+from mcpspy.ui.report.diff import one_line, short
 
 PREFIX: Final = "mcpspy mock: "
 """The prefix of every error of the mock."""

@@ -191,7 +191,10 @@ def _list(name: str, value: object) -> list[str]:
 
 
 def _ignored(text: str) -> str:
-    ignored_parameter(f"ignore {text!r}", text)
+    try:
+        ignored_parameter(text)
+    except UsageError as error:
+        raise UsageError(f"ignore {text!r}: {error.args[0]}", error.hint) from None
     return text
 
 

@@ -1,8 +1,9 @@
-"""The drift of a server's tools as text, Markdown and JSON."""
+"""The drift of a server's tools as text, Markdown, JSON and one HTML page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from html import escape
 from typing import Any
 
 from msgspec import UNSET
@@ -10,8 +11,9 @@ from msgspec import UNSET
 from mcpspy.analysis.diff import ChangeSeverity
 from mcpspy.analysis.drift import CallOutcomes, ToolDrift
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.report import diff_text
-from mcpspy.ui.report.diff_markdown import fence, span
+from mcpspy.ui.report import diff as diff_report
+from mcpspy.ui.report.diff import fence, span
+from mcpspy.ui.report.load import page_head
 
 
 def verdict(server: str, found: Sequence[ToolDrift], sessions: int) -> str:
@@ -27,13 +29,13 @@ def text(
     """Yield the lines of the report with their tones."""
     for each in found:
         yield (
-            f"{each.severity:10} {each.time[:19]}  {diff_text.short(each.tool)}{versions(each)}",
-            diff_text.TONES[each.severity],
+            f"{each.severity:10} {each.time[:19]}  {diff_report.short(each.tool)}{versions(each)}",
+            diff_report.TONES[each.severity],
         )
         for change in each.changes:
-            yield f"  {diff_text.change_heading(change, beside=each.severity)}", None
+            yield f"  {diff_report.change_heading(change, beside=each.severity)}", None
             if UNSET not in (change.old, change.new):
-                for mark, line in diff_text.body(change, (width or diff_text.WIDE) - 6):
+                for mark, line in diff_report.body(change, (width or diff_report.TERMINAL_WIDTH) - 6):
                     yield f"    {mark} {line}", None
         yield f"  met by {clients(each)}", None
         yield f"  errors {rate(each.before)} before, {rate(each.after)} after", None
@@ -45,10 +47,10 @@ def markdown(server: str, found: Sequence[ToolDrift], sessions: int) -> Iterator
     yield f"### mcpspy drift: {span(verdict(server, found, sessions))}"
     for each in found:
         yield ""
-        yield f"**{each.severity}** {each.time[:19]} {span(diff_text.short(each.tool) + versions(each))}"
+        yield f"**{each.severity}** {each.time[:19]} {span(diff_report.short(each.tool) + versions(each))}"
         yield f"met by {span(clients(each))}; errors {rate(each.before)} before, {rate(each.after)} after"
         yield ""
-        lines = [diff_text.change_heading(change, beside=each.severity) for change in each.changes]
+        lines = [diff_report.change_heading(change, beside=each.severity) for change in each.changes]
         yield from fence(lines, "text").splitlines()
 
 
@@ -85,7 +87,7 @@ def document(server: str, found: Sequence[ToolDrift], sessions: int) -> dict[str
 def versions(each: ToolDrift) -> str:
     """Return the versions of the server before and after, if they differ."""
     old, new = map(sanitize, each.versions)
-    return f"  ({old} {diff_text.ARROW} {new})" if old != new else ""
+    return f"  ({old} {diff_report.ARROW} {new})" if old != new else ""
 
 
 def clients(each: ToolDrift) -> str:
@@ -98,3 +100,36 @@ def rate(outcomes: CallOutcomes) -> str:
     if not outcomes.calls:
         return "no calls"
     return f"{outcomes.errors / outcomes.calls:.1%} of {outcomes.calls:,} calls"
+
+
+_MORE = """
+pre { white-space: pre-wrap; overflow-wrap: anywhere; padding: .5rem .8rem; margin: .4rem 0;
+  background: light-dark(#f0f0ec, #1d2027); }
+"""
+
+
+def page(server: str, found: Sequence[ToolDrift], sessions: int) -> bytes:
+    """Return the page."""
+    return "".join(_page(server, found, sessions)).encode("utf-8", "backslashreplace")
+
+
+def _page(server: str, found: Sequence[ToolDrift], sessions: int) -> Iterator[str]:
+    yield from page_head(_html_text(f"Drift of {server}"), _MORE)
+    yield f"<p>{_html_text(verdict(server, found, sessions))}</p>\n"
+    for each in found:
+        tone = "bad" if each.severity is ChangeSeverity.BREAKING else "ok"
+        yield f'<h2><span class="{tone}">{each.severity}</span> {_html_text(each.tool + versions(each))}</h2>\n'
+        yield f"<p>{_html_text(each.time[:19])} UTC, session {_html_text(each.session)}; met by {_html_text(clients(each))};"
+        yield f" errors {rate(each.before)} before, {rate(each.after)} after</p>\n"
+        for change in each.changes:
+            yield f"<p>{_html_text(diff_report.change_heading(change, beside=each.severity))}</p>\n"
+            if UNSET not in (change.old, change.new):
+                body = diff_report.body(change, diff_report.TERMINAL_WIDTH)
+                yield (
+                    "<pre>" + "".join(_html_text(f"{mark} {line}") + "\n" for mark, line in body) + "</pre>\n"
+                )
+    yield "</body>\n</html>\n"
+
+
+def _html_text(text: str) -> str:
+    return escape(sanitize(text))

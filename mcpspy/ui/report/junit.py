@@ -16,7 +16,7 @@ from mcpspy.analysis.contract import TermResult
 from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, DiffChange, SessionDiff
 from mcpspy.analysis.lint import Finding, Severity
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.report import diff_text
+from mcpspy.ui.report import diff as diff_report
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, visible
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -53,11 +53,11 @@ def diff_junit(
         "time": _seconds(sum(case.latency or 0.0 for case in cases)),
     }
     root = ET.Element("testsuites", {"name": "mcpspy", **counts})
-    title = plain(f"{titles[0]} {diff_text.ARROW} {titles[1]}")
+    title = plain(f"{titles[0]} {diff_report.ARROW} {titles[1]}")
     suite = ET.SubElement(root, "testsuite", {"name": title, **counts, "skipped": "0"})
     seen: Counter[str] = Counter()
     for case in cases:
-        name = plain(diff_text.about(case))
+        name = plain(diff_report.about(case))
         seen[name] += 1
         numbered = name if seen[name] == 1 else f"{name} #{seen[name]}"
         attributes = {
@@ -75,9 +75,9 @@ def _fill_case(element: ET.Element, case: ComparedCase, fail_on: ChangeSeverity)
     grave = _grave(case, fail_on)
     if grave:
         first = min(grave, key=lambda change: change.severity.rank)
-        attributes = {"type": str(first.severity), "message": plain(diff_text.change_heading(first))}
+        attributes = {"type": str(first.severity), "message": plain(diff_report.change_heading(first))}
         failure = ET.SubElement(element, "failure", attributes)
-        failure.text = plain("\n".join([diff_text.places(case), *map(_text, grave)]))
+        failure.text = plain("\n".join([diff_report.places(case), *map(_text, grave)]))
     if lesser := [change for change in case.changes if change.severity.rank > fail_on.rank]:
         ET.SubElement(element, "system-out").text = plain("\n".join(map(_text, lesser)))
 
@@ -87,8 +87,8 @@ def _grave(case: ComparedCase, fail_on: ChangeSeverity) -> list[DiffChange]:
 
 
 def _text(change: DiffChange) -> str:
-    body = [f"  {mark} {line}" for mark, line in diff_text.body(change, WIDE)]
-    return "\n".join([f"{change.severity}: {diff_text.change_heading(change)}", *body])
+    body = [f"  {mark} {line}" for mark, line in diff_report.body(change, WIDE)]
+    return "\n".join([f"{change.severity}: {diff_report.change_heading(change)}", *body])
 
 
 def _seconds(seconds: float) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import structs
 
 from mcpspy.analysis.diff import ChangeKind, ComparedCase, DiffChange, DiffOptions, compare
-from mcpspy.analysis.diff.options import LatencyLimit
+from mcpspy.analysis.diff.model import LatencyLimit
 from mcpspy.analysis.explain import Cause, Diagnosis, EvidenceLine, LastGood
 from mcpspy.analysis.explain.diagnosis import SHOWN
 from mcpspy.analysis.explain.signs import QUOTE
@@ -25,7 +25,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import CACHE, Catalog, sessions_of
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary, read_header_of, summarize
-from mcpspy.ui.report.diff_text import about, reason, short, values
+from mcpspy.ui.report.diff import about, reason, short, values
 from mcpspy.ui.report.explanation import explain
 
 CANDIDATES = 20

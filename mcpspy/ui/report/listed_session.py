@@ -1,20 +1,22 @@
-"""A session as a list of sessions shows it: its state, its counts, and its item for a filter."""
+"""A session as a list of sessions shows it: state, counts, item for a filter; and a run as JSON."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import RecordingState, Summary
+from mcpspy.io.recording.runs import RecordedRun
 from mcpspy.io.recording.session_counts import is_too_large
 
 if TYPE_CHECKING:
     from mcpspy.core.query.sessions import SessionItem, SessionQuery
+
 
 FAILED = "failed"
 """State of a session that has ended without reaching its server."""
@@ -95,3 +97,31 @@ def read_time(text: str) -> float | None:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def run_members(found: RecordedRun, count: Callable[[Summary, str], int | None]) -> dict[str, Any]:
+    """Return a run as `mcpspy runs --format json` prints it; `count` returns one of the counts of a session."""
+    run = found.run
+    clients = dict.fromkeys(str(each.client) for each in found.sessions if each.client is not None)
+    return {
+        "id": run.id,
+        "host": run.host.program or None,
+        "pid": run.host.pid,
+        "clients": list(clients),
+        "started": datetime.fromtimestamp(run.began, UTC).isoformat(timespec="milliseconds"),
+        "seconds": round(run.ended - run.began, 3),
+        "live": any(each.state is RecordingState.LIVE for each in found.sessions),
+        "messages": sum(count(each, "messages") or 0 for each in found.sessions),
+        "errors": sum(count(each, "errors") or 0 for each in found.sessions),
+        "unanswered": sum(count(each, "unanswered") or 0 for each in found.sessions),
+        "sessions": [
+            {
+                "id": each.header.id,
+                "name": each.header.name,
+                "server": str(each.server) if each.server is not None else None,
+                "transport": each.header.transport,
+                "path": str(each.path),
+            }
+            for each in found.sessions
+        ],
+    }

@@ -1,17 +1,99 @@
-"""The statistics table: methods, and below them their tools, prompts and resources."""
+"""The statistics of recordings in their current state, their texts, and their tables.
+
+A table has methods, and below them their tools, prompts and resources; that of several sessions has the totals, and
+then one row per session. All text is sanitized here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.stats import Durations, MessageGroup, merged
-from mcpspy.analysis.stats.group import BY_SUBJECT
+from mcpspy.analysis.stats import Durations, MessageGroup, StatsCollector, merged
+from mcpspy.analysis.stats.group import BY_SUBJECT, GroupKind
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
-from mcpspy.ui.report.stats_format import method, subject
-from mcpspy.ui.text.numbers import BarStyle, span
+from mcpspy.io.recording.scan import LineBlock
+from mcpspy.ui.text.numbers import BarStyle, share, span
+from mcpspy.ui.text.terminal import scanned
 from mcpspy.ui.text.width import cells, cut
+
+
+class CountedSession(NamedTuple):
+    title: str
+    stats: StatsCollector
+    is_live: bool
+    paths: tuple[str, ...]
+
+
+def count_session(path: Path, title: str, stats: StatsCollector, *, is_live: bool) -> CountedSession:
+    """Return the statistics of a whole recording, with a progress bar while it is read."""
+    with closing(scanned(path, is_live=is_live)) as blocks:
+        return counted_session(title, blocks, stats, is_live=is_live)
+
+
+def counted_session(
+    title: str, blocks: Iterable[LineBlock], stats: StatsCollector, *, is_live: bool
+) -> CountedSession:
+    """Return the statistics of these lines. `is_live` is the state before the first block was read."""
+    parts: list[Path] = []
+    for block in blocks:
+        if block.path not in parts:
+            parts.append(block.path)
+            stats.begin_part()
+        stats.add_lines(block.lines)
+    stats.finish(is_over=not is_live)
+    return CountedSession(sanitize(title), stats, is_live, tuple(map(str, parts)))
+
+
+def head(counted: CountedSession) -> list[str]:
+    stats, header = counted.stats, counted.stats.header
+    assert header is not None
+    what = rows.server(header)
+    clients = stats.handshakes.clients
+    client = str(stats.client or "?")
+    if clients.total() > 1:
+        client = ", ".join(
+            f"{name or '?'} x{count}" if count > 1 else name or "?" for name, count in clients.most_common(3)
+        ) + ("…" if len(clients) > 3 else "")
+    parts = [
+        f"{client} → {stats.server or '?'}" if stats.client or stats.server else "",
+        f"protocol {stats.revision_text}" if stats.revision_text else "",
+        ending(counted),
+    ]
+    return [
+        sanitize(" · ".join(filter(None, (header.name, header.id, header.started, what)))),
+        sanitize(" · ".join(filter(None, parts))),
+    ]
+
+
+def ending(counted: CountedSession) -> str:
+    if counted.is_live:
+        return "live: numbers so far"
+    return rows.ending(counted.stats.exit) or "died: no exit note"
+
+
+def states(group: MessageGroup) -> str:
+    """Return the number of requests by state: `12: 9 ok, 2 error, 1 no answer`."""
+    parts = ", ".join(f"{group.states[state]:,} {state}" for state in State if group.states[state])
+    return f"{group.count:,}: {parts}" if parts else f"{group.count:,}"
+
+
+def method(group: MessageGroup) -> str:
+    return sanitize(group.method) or f"(other {group.kind}s)"
+
+
+def subject(group: MessageGroup) -> str:
+    return "(others)" if group.subject is None else sanitize(group.subject) or '""'
+
+
+def arrow(side: str) -> str:
+    return rows.FROM_CLIENT if side == CLIENT else rows.FROM_SERVER
+
 
 NARROWEST, WIDEST = 14, 60
 
@@ -131,3 +213,121 @@ def lines(title: str, found: Sequence[TableRow | str], look: TableStyle) -> Iter
 
 def _label(row: TableRow) -> str:
     return "  " * row.depth + row.label
+
+
+Lines = Iterator[tuple[str, str | None]]
+
+T = TypeVar("T")
+
+_WHOLE = "\0"
+"""Key of the whole method instead of a subject. No tool can have this name."""
+
+TITLE = 28
+
+MANY = 50
+"""Number of sessions above which their rows are merged into one."""
+
+_HEADS = ("", "time", "messages", "requests", "err", "init", "p50", "p95", "max", "server", "state")
+
+
+def comparison(sessions: Sequence[CountedSession], look: TableStyle) -> Lines:
+    """Yield the tables; those of more than MANY sessions have the newest of them, and the totals of all."""
+    yield from _wholes(sessions)
+    for side in (CLIENT, SERVER):
+        yield from _compared_requests(sessions, side, look)
+
+
+def _wholes(sessions: Sequence[CountedSession]) -> Lines:
+    found = [list(_HEADS)]
+    for counted in sessions[-MANY:]:
+        stats = counted.stats
+        total = stats.groups.total(CLIENT)
+        times, first = total.took.times(), stats.handshakes.first
+        found.append(
+            [
+                cut(counted.title, TITLE),
+                span(stats.last_at),
+                f"{sum(stats.messages.values()):,}",
+                f"{total.count:,}",
+                f"{total.errors:,}" if total.errors else "·",
+                span(first.took) if first is not None else "·",
+                *(span(time) if times.answers else "·" for time in (times.p50, times.p95, times.most)),
+                share(stats.flight.served, stats.last_at),
+                "live" if counted.is_live else ending(counted).partition(":")[0],
+            ]
+        )
+    if len(sessions) > MANY:
+        found.insert(1, _total(sessions))
+    widths = [max(map(cells, column)) for column in zip(*found, strict=True)]
+    for number, row in enumerate(found):
+        first_cell = row[0] + " " * (widths[0] - cells(row[0]))
+        middle = [cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True)]
+        yield " ".join([first_cell, *middle, row[-1]]), None if number else rows.QUIET
+
+
+def _total(sessions: Sequence[CountedSession]) -> list[str]:
+    whole = merged(counted.stats.groups.total(CLIENT) for counted in sessions)
+    times = whole.took.times()
+    return [
+        f"all {len(sessions):,}, newest {MANY}:",
+        span(sum(counted.stats.last_at for counted in sessions)),
+        f"{sum(sum(counted.stats.messages.values()) for counted in sessions):,}",
+        f"{whole.count:,}",
+        f"{whole.errors:,}" if whole.errors else "·",
+        "·",
+        *(span(time) if times.answers else "·" for time in (times.p50, times.p95, times.most)),
+        "·",
+        "",
+    ]
+
+
+def _compared_requests(sessions: Sequence[CountedSession], side: str, look: TableStyle) -> Lines:
+    by_method: dict[str, dict[str | None, list[tuple[str, MessageGroup]]]] = {}
+    for counted in sessions:
+        alike: dict[str, list[MessageGroup]] = {}
+        for group in counted.stats.groups.of(side, GroupKind.REQUEST):
+            if group.count:
+                alike.setdefault(group.method, []).append(group)
+        for name, groups in alike.items():
+            about = by_method.setdefault(name, {_WHOLE: []})
+            about[_WHOLE].append((counted.title, merged(groups, name)))
+            for group in groups if name in BY_SUBJECT else ():
+                about.setdefault(group.subject, []).append((counted.title, group))
+    if not by_method:
+        return
+    if len(sessions) > MANY:
+        for each in by_method.values():
+            for key, same in each.items():
+                each[key] = [_merged(same)]
+    found: list[TableRow | str] = []
+    hidden = 0
+    for about in _ordered_sessions(by_method.values(), lambda about: about[_WHOLE], look.sort):
+        whole = about.pop(_WHOLE)
+        found += [method(whole[0][1]), *_session_rows(whole, 1)]
+        subjects = _ordered_sessions(about.values(), lambda same: same, look.sort)
+        for same in subjects[: look.top]:
+            found += ["  " + subject(same[0][1]), *_session_rows(same, 2)]
+        hidden += len(subjects[look.top :])
+    yield "", None
+    yield from lines(f"{arrow(side)} requests", found, look)
+    if hidden:
+        yield f"  and {hidden:,} more: --top {look.top + hidden}", rows.QUIET
+
+
+def _merged(same: list[tuple[str, MessageGroup]]) -> tuple[str, MessageGroup]:
+    first = same[0][1]
+    whole = merged((group for _, group in same), first.method)
+    whole.subject = first.subject
+    return f"{len(same):,} sessions", whole
+
+
+def _session_rows(same: Sequence[tuple[str, MessageGroup]], depth: int) -> list[TableRow]:
+    row = TableRow
+    return [row(cut(title, TITLE), group, group.took.times(), depth) for title, group in same]
+
+
+def _ordered_sessions(
+    found: Iterable[T], of: Callable[[T], Sequence[tuple[str, MessageGroup]]], sort: str
+) -> list[T]:
+    key = SORTS[sort]
+    return sorted(found, key=lambda each: -sum(key(group, group.took.times()) for _, group in of(each)))

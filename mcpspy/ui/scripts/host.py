@@ -23,7 +23,7 @@ from mcpspy.core.protocol.message import Failure as FailureResponse
 from mcpspy.core.protocol.spec import other
 from mcpspy.core.recording.decode import Frame
 from mcpspy.errors import McpspyError
-from mcpspy.io.control.protocol import connected, dumped, ended, greeted
+from mcpspy.io.control.client import connected, dumped, ended, greeted
 from mcpspy.io.network.listener import run_server
 from mcpspy.io.recording.recorder import say
 from mcpspy.ui.api.live import LiveExchange, LiveHead, LiveMessage, ScriptSession

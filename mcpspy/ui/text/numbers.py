@@ -1,8 +1,16 @@
-"""Numbers as text: time spans, percentages, sizes, and bars."""
+"""Numbers as text: time spans, percentages, sizes, bars; and the times of rows.
+
+A row has a relative, absolute or delta time, and a bar of its latency on a logarithmic scale.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from typing import Self
 
 from mcpspy.analysis import rows
 
@@ -60,3 +68,56 @@ class BarStyle:
         levels = _PLAIN_LEVELS if self._plain else _LEVELS
         most = max(values, default=0)
         return "".join(levels[(value * len(levels) - 1) // most] if value else " " for value in values)
+
+
+class Cycle(StrEnum):
+    @property
+    def following(self) -> Self:
+        ways = list(type(self))
+        return ways[(ways.index(self) + 1) % len(ways)]
+
+
+class TimeFormat(Cycle):
+    RELATIVE = "relative to start"
+    ABSOLUTE = "absolute (time of day)"
+    DELTA = "delta to previous row"
+
+
+LATENCY_BLOCKS = "▏▎▍▌▋▊▉█"
+
+FASTEST = -4.0
+"""Decimal logarithm of the shortest latency with a bar, in seconds: 0.1 ms."""
+
+CELLS_A_DECADE = 4 / 3
+"""A bar of eight cells is full at 100 s."""
+
+
+def time_text(way: TimeFormat, at: float, before: float, started: datetime | None) -> str:
+    """Return the time of a row at `at` seconds; `before` is the previous row's, `started` the wall clock at 0."""
+    if way is TimeFormat.ABSOLUTE and started is not None:
+        return (started + timedelta(seconds=at)).strftime("%H:%M:%S.%f")[:-3]
+    if way is TimeFormat.DELTA:
+        return f"{at - before:+.3f}"
+    return rows.moment(at)
+
+
+def time_width(way: TimeFormat, last: float) -> int:
+    return 12 if way is TimeFormat.ABSOLUTE else max(5, len(rows.moment(last)) + (way is TimeFormat.DELTA))
+
+
+@lru_cache(maxsize=64)
+def start_time(started: str) -> datetime | None:
+    """Return the local start time of a session; None if its header has no valid time."""
+    try:
+        return datetime.fromisoformat(started).astimezone()
+    except ValueError:
+        return None
+
+
+def latency_bar(latency: float | None) -> str:
+    """Return a bar whose length is logarithmic in the latency (seconds)."""
+    if latency is None or latency <= 0:
+        return ""
+    eighths = round((math.log10(latency) - FASTEST) * CELLS_A_DECADE * 8)
+    full, rest = divmod(max(1, min(eighths, 64)), 8)
+    return "█" * full + (LATENCY_BLOCKS[rest - 1] if rest else "")

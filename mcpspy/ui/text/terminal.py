@@ -1,8 +1,8 @@
-"""Output of commands: text on a terminal or in a pipe, and a last line with progress.
+"""Output of commands: text on a terminal or in a pipe, a last line with progress, reports of bugs.
 
 Colours only on a terminal that supports them (NO_COLOR, FORCE_COLOR, TERM=dumb), and glyphs for terminals without
-arrows.
-The last line disappears before anything else is printed; it is not shown if stderr is not a terminal.
+arrows. The last line disappears before anything else is printed; it is not shown if stderr is not a terminal. A bug in
+mcpspy is reported as a line for the user, and a traceback in a private file.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 import time
+import traceback
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Self
 
 from mcpspy.analysis import rows
+from mcpspy.core.redact.display import redacted_text
 from mcpspy.core.redact.placeholder import TEXT_PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.scan import LineBlock, RecordingScan, no_collection
@@ -173,3 +176,19 @@ def scanned(path: Path, *, is_live: bool) -> Generator[LineBlock]:
             yield block
             progress.show(scan.read, scan.size)
     warn_incomplete(path, 0 if is_live else scan.torn)
+
+
+def summary_of(error: Exception) -> str:
+    """Return the type and text of an error, redacted, on one line."""
+    return sanitize(redacted_text(f"{type(error).__name__}: {error}", sys.argv[1:]))
+
+
+def keep_traceback() -> str:
+    """Write the traceback, redacted, to a file that only the user can read: its error may contain traffic."""
+    try:
+        fd, path = tempfile.mkstemp(prefix="mcpspy-", suffix=".log")
+        with open(fd, "w", encoding="utf-8", errors="backslashreplace") as log:
+            log.write(redacted_text(traceback.format_exc(), sys.argv[1:]))
+    except OSError:
+        return "its traceback could not be saved"
+    return f"please report it with {path}"

@@ -34,10 +34,19 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import FollowedRun, Runs
-from mcpspy.ui.tui.ascii import ascii_driver
 from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, MOVED, SYNONYMS, checked, in_force, names
 from mcpspy.ui.tui.help import name
-from mcpspy.ui.tui.theme import COMPONENTS, CSS, DARK, LIGHT, PLAIN, SIXTEEN, chosen_theme, wants_colour
+from mcpspy.ui.tui.theme import (
+    COMPONENTS,
+    CSS,
+    DARK,
+    LIGHT,
+    PLAIN,
+    SIXTEEN,
+    ascii_driver,
+    chosen_theme,
+    wants_colour,
+)
 from mcpspy.ui.tui.widgets.base import DismissibleScreen
 from mcpspy.ui.views.extension import Extension
 
@@ -400,8 +409,7 @@ def keyed() -> tuple[type[DOMNode], ...]:
     from mcpspy.ui.tui.session.screen import SessionScreen
     from mcpspy.ui.tui.sessions.screen import SessionsScreen
     from mcpspy.ui.tui.sessions.session_list import SessionList
-    from mcpspy.ui.tui.widgets.menu import ToggleMenu
-    from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt, ErrorPrompt, TextPrompt
+    from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt, ErrorPrompt, TextPrompt, ToggleMenu
     from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
     return (

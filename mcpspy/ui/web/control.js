@@ -5,7 +5,7 @@ const control = {
 
   /** Send an order; announce `done`, or why the session refuses it. */
   async order(fields, done) {
-    const response = await fetch(`/api/s/${encodeURIComponent(session.key)}/control`, { method: "POST", body: JSON.stringify(fields) });
+    const response = await fetch(`/api/${inSession("control")}`, { method: "POST", body: JSON.stringify(fields) });
     const answer = await response.json();
     announce(response.ok ? done : answer.error);
     return response.ok ? answer : null;
@@ -24,7 +24,11 @@ const control = {
   },
 
   bar({ query, held }) {
-    const toggle = make("button", { type: "button", id: "hold", "aria-pressed": String(query !== null) }, query === null ? "Hold" : "Stop holding");
+    const toggle = make(
+      "button",
+      { type: "button", id: "hold", "aria-pressed": String(query !== null) },
+      query === null ? "Hold" : "Stop holding",
+    );
     toggle.addEventListener("click", () => this.toggle());
     const words = query === null ? "Messages pass." : query ? `Holding messages that match ${query}.` : "Holding all messages.";
     const parts = [toggle, make("span", { role: "status" }, `${words}${held.length ? ` ${plural(held.length, "message")} held.` : ""}`)];
@@ -49,7 +53,7 @@ const control = {
 
   /** Show how a held message differs from the lockfile, if it does. */
   async compare({ ticket }, box) {
-    const found = await guard(() => fetchJson(`s/${encodeURIComponent(session.key)}/held/${ticket}`));
+    const found = await guard(() => fetchJson(inSession(`held/${ticket}`)));
     if (!found?.differences.length) return;
     box.replaceChildren(...visible(found.differences.join("\n"), true));
     box.hidden = false;
@@ -63,19 +67,26 @@ const control = {
   },
 
   async edit({ ticket, name }) {
-    const found = await guard(() => fetchJson(`s/${encodeURIComponent(session.key)}/held/${ticket}`));
-    if (found) openEditor(`Edit ${name}`, onLines(found.text), "Forward", (text) => this.order({ order: "edit", ticket, text }, "forwarded with the change"));
+    const found = await guard(() => fetchJson(inSession(`held/${ticket}`)));
+    if (found)
+      openEditor(`Edit ${name}`, onLines(found.text), "Forward", (text) =>
+        this.order({ order: "edit", ticket, text }, "forwarded with the change"),
+      );
   },
 
   answer({ ticket, name }) {
-    openEditor(`Answer ${name} with an error`, "refused by a viewer", "Answer", (text) => this.order({ order: "answer", ticket, text }, "answered"));
+    openEditor(`Answer ${name} with an error`, "refused by a viewer", "Answer", (text) =>
+      this.order({ order: "answer", ticket, text }, "answered"),
+    );
   },
 
   /** Send the open request again, with or without a change. */
   resend() {
     const row = openRow && (openRow.kind === "request" ? openRow : session.requestOf(openRow));
     if (!this.state?.open || !row) return announce(this.state?.open ? "open a request first" : "the session cannot be reached");
-    openEditor("Send again", onLines(session.body(row.body)), "Send", (text) => this.order({ order: "request", text, stream: row.stream || null }, "sent: its response appears in the list"));
+    openEditor("Send again", onLines(session.body(row.body)), "Send", (text) =>
+      this.order({ order: "request", text, stream: row.stream || null }, "sent: its response appears in the list"),
+    );
   },
 };
 
@@ -100,7 +111,17 @@ function openEditor(title, text, label, done) {
   const dialog = byId("editor");
   const field = make("textarea", { rows: 16, spellcheck: false, ariaLabel: title });
   field.value = text;
-  const form = make("form", { method: "dialog" }, field, make("div.bar", {}, make("button", { type: "submit" }, label), actionButton("Cancel", () => dialog.close())));
+  const form = make(
+    "form",
+    { method: "dialog" },
+    field,
+    make(
+      "div.bar",
+      {},
+      make("button", { type: "submit" }, label),
+      actionButton("Cancel", () => dialog.close()),
+    ),
+  );
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (await done(field.value)) dialog.close();

@@ -1,14 +1,6 @@
 // The reports on a session or a run: statistics with charts, context cost, capabilities, lint findings, differences.
 // Each takes the JSON of `reports.py` and returns elements. Charts are SVG, drawn here.
 
-/** Return an SVG element; attributes are numbers and words of this page, never text of a peer. */
-function draw(name, attributes, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
-  element.append(...children);
-  return element;
-}
-
 function tile(name, value, tone = "") {
   return make(`div.tile${tone && `.${tone}`}`, {}, make("dt", {}, name), make("dd", {}, value));
 }
@@ -16,8 +8,14 @@ function tile(name, value, tone = "") {
 /** Return a bar chart of values over equal parts of a time, with the largest value and the ends of the axis. */
 function columnChart(values, label, end) {
   const most = Math.max(...values, 1);
-  const bars = values.map((value, i) => draw("rect", { x: i * 10 + 1, y: 100 - (value / most) * 100, width: 8, height: (value / most) * 100 }));
-  const chart = draw("svg", { viewBox: `0 0 ${values.length * 10} 100`, preserveAspectRatio: "none", role: "img", "aria-label": label }, ...bars);
+  const bars = values.map((value, i) =>
+    draw("rect", { x: i * 10 + 1, y: 100 - (value / most) * 100, width: 8, height: (value / most) * 100 }),
+  );
+  const chart = draw(
+    "svg",
+    { viewBox: `0 0 ${values.length * 10} 100`, preserveAspectRatio: "none", role: "img", "aria-label": label },
+    ...bars,
+  );
   const axis = make("div.axis", {}, make("span", {}, "0 s"), make("span", {}, duration(end)));
   return make("figure.chart", {}, make("figcaption", {}, label), make("div.plot", {}, make("span.most", {}, String(most)), chart), axis);
 }
@@ -36,7 +34,11 @@ function latencyBar(latency, label) {
 
 function table(heads, rows) {
   const head = make("tr", {}, ...heads.map((words) => make("th", { scope: "col" }, words)));
-  return make("div.scroll", { tabIndex: 0, role: "group", ariaLabel: "table" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
+  return make(
+    "div.scroll",
+    { tabIndex: 0, role: "group", ariaLabel: "table" },
+    make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)),
+  );
 }
 
 function cell(content, name = "") {
@@ -47,7 +49,7 @@ function statsView({ sessions }) {
   return sessions.length === 1 && !place.key.startsWith(RUN) ? sessionStats(sessions[0]) : runStats(sessions);
 }
 
-const summed = (sides) => Object.values(sides).reduce((all, side) => all + side, 0);
+const summed = (sides) => total(Object.values(sides));
 
 /** Return the number of errors that settle no request; a filter of requests finds none of them. */
 const straysOf = (stats) => (stats.filter ? 0 : stats.stray_errors);
@@ -72,7 +74,10 @@ function runStats(sessions) {
       cell(String(stats.in_flight.most), "figure"),
     );
   });
-  return [make("h2", {}, "Sessions"), table(["session", "messages", "bytes", "requests", "errors", "unanswered", "p50", "p95", "max", "latency", "peak"], lines)];
+  return [
+    make("h2", {}, "Sessions"),
+    table(["session", "messages", "bytes", "requests", "errors", "unanswered", "p50", "p95", "max", "latency", "peak"], lines),
+  ];
 }
 
 /** Return a cell with a number of errors or of unanswered requests; empty for none. */
@@ -83,7 +88,7 @@ function badCell(count) {
 /** Return a link to a session of the run that is shown. */
 function linkToSession(id, name) {
   const key = session.facts.sessions?.find((each) => each.key === id || each.name === name)?.key ?? id;
-  const link = make("a", { href: addressOf({ ...START, key }) }, ...visible(name));
+  const link = make("a", { href: source.addressOf({ ...START, key }) }, ...visible(name));
   link.dataset.key = key;
   return link;
 }
@@ -112,13 +117,18 @@ function sessionStats(stats) {
     .map((group) => {
       const { latency } = group;
       const name = `${group.method ?? "(others)"} ${group.about ?? ""}`;
-      const times = latency ? ["p50", "p95", "max"].map((key) => cell(duration(latency[key]), "figure")) : [cell("", "figure"), cell("", "figure"), cell("", "figure")];
+      const times = latency
+        ? ["p50", "p95", "max"].map((key) => cell(duration(latency[key]), "figure"))
+        : [cell("", "figure"), cell("", "figure"), cell("", "figure")];
       const share = make("i.share");
       share.style.width = `${((latency?.total ?? 0) / longest) * 100}%`;
       return make(
         "tr",
         {},
-        cell([arrow(group.from), " ", ...visible(group.method ?? "(others)"), " ", make("span.subject", {}, ...visible(group.about ?? ""))], "what"),
+        cell(
+          [arrow(group.from), " ", ...visible(group.method ?? "(others)"), " ", make("span.subject", {}, ...visible(group.about ?? ""))],
+          "what",
+        ),
         cell(group.count.toLocaleString("en"), "figure"),
         badCell(group.errors),
         badCell(group.unanswered),
@@ -128,7 +138,13 @@ function sessionStats(stats) {
       );
     });
   const largest = stats.largest.map((each) =>
-    make("tr", {}, cell(size(each.size), "figure"), cell([arrow(each.from), " ", ...visible(`${each.kind} ${each.method ?? ""} ${each.about ?? ""}`)], "what"), cell(`${moment(each.at)} s`, "figure")),
+    make(
+      "tr",
+      {},
+      cell(size(each.size), "figure"),
+      cell([arrow(each.from), " ", ...visible(`${each.kind} ${each.method ?? ""} ${each.about ?? ""}`)], "what"),
+      cell(`${moment(each.at)} s`, "figure"),
+    ),
   );
   return [
     make("dl.tiles", {}, ...tiles),
@@ -145,7 +161,14 @@ function sessionStats(stats) {
 function contextView(found) {
   const { window: room, start, tools } = found;
   const share = (count) => (count ? `${count / room >= 0.001 ? ((count / room) * 100).toFixed(1) : "< 0.1"} %` : "0 %");
-  const sizes = (size) => (size ? [cell(size.bytes.toLocaleString("en"), "figure"), cell(size.tokens.toLocaleString("en"), "figure"), cell(share(size.tokens), "figure")] : [cell("", "figure"), cell("", "figure"), cell("", "figure")]);
+  const sizes = (size) =>
+    size
+      ? [
+          cell(size.bytes.toLocaleString("en"), "figure"),
+          cell(size.tokens.toLocaleString("en"), "figure"),
+          cell(share(size.tokens), "figure"),
+        ]
+      : [cell("", "figure"), cell("", "figure"), cell("", "figure")];
   const named = ({ server, name, tool }) => (found.servers.length > 1 ? `${server}: ${name ?? tool}` : (name ?? tool));
   const count = (number) => cell(number.toLocaleString("en"), "figure");
   const line = (name, ...cells) => make("tr", {}, cell([...visible(name)], "what"), ...cells);
@@ -167,40 +190,88 @@ function contextView(found) {
   results.sort((one, other) => other[1].total.tokens - one[1].total.tokens);
   const parts = [make("dl.tiles", {}, ...tiles), make("p.aside", {}, found.notes)];
   const add = (title, heads, lines) => lines.length && parts.push(make("h2", {}, title), table(heads, lines));
-  add("Lists", ["list", "count", "bytes", "tokens", "share"], lists.map(([name, list]) => line(name, count(list.count), ...sizes(list.size))));
-  add("Tool definitions", ["tool", "calls", "bytes", "tokens", "share", "compared"], tools.map((tool) => line(named(tool), count(tool.calls), ...sizes(tool.definition), bar(tool.definition?.tokens ?? 0))));
+  add(
+    "Lists",
+    ["list", "count", "bytes", "tokens", "share"],
+    lists.map(([name, list]) => line(name, count(list.count), ...sizes(list.size))),
+  );
+  add(
+    "Tool definitions",
+    ["tool", "calls", "bytes", "tokens", "share", "compared"],
+    tools.map((tool) => line(named(tool), count(tool.calls), ...sizes(tool.definition), bar(tool.definition?.tokens ?? 0))),
+  );
   add(
     "Results",
     ["tool or method", "count", "p50", "p95", "largest", "bytes", "tokens", "share", "media"],
-    results.map(([name, cost]) => line(name, count(cost.count), ...[cost.p50, cost.p95, cost.max].map((each) => count(each.tokens)), ...sizes(cost.total), cell(cost.media ? cost.media.toLocaleString("en") : "", "figure"))),
+    results.map(([name, cost]) =>
+      line(
+        name,
+        count(cost.count),
+        ...[cost.p50, cost.p95, cost.max].map((each) => count(each.tokens)),
+        ...sizes(cost.total),
+        cell(cost.media ? cost.media.toLocaleString("en") : "", "figure"),
+      ),
+    ),
   );
-  add("Same arguments in one session", ["call", "calls"], found.repeated.map((call) => line(`${named(call)} ${call.arguments}`, count(call.calls))));
+  add(
+    "Same arguments in one session",
+    ["call", "calls"],
+    found.repeated.map((call) => line(`${named(call)} ${call.arguments}`, count(call.calls))),
+  );
   return parts;
 }
 
 const LISTINGS = { tools: "Tools", prompts: "Prompts", resources: "Resources", resourceTemplates: "Resource templates" };
 
 function capabilitiesView(found) {
-  const declared = (side) => Object.entries(found.capabilities[side] ?? {}).map(([name, value]) => make("span.chip", {}, ...visible(Object.keys(value ?? {}).length ? `${name} ${JSON.stringify(value)}` : name)));
+  const declared = (side) =>
+    Object.entries(found.capabilities[side] ?? {}).map(([name, value]) =>
+      make("span.chip", {}, ...visible(Object.keys(value ?? {}).length ? `${name} ${JSON.stringify(value)}` : name)),
+    );
   const sides = ["server", "client"].map((side) => {
     const chips = declared(side);
     return make("p.declared", {}, make("b", {}, `${side} `), ...(chips.length ? chips : [make("span.aside", {}, "nothing declared")]));
   });
-  const instructions = found.instructions ? [make("details.capability", {}, make("summary", {}, `Instructions (${size(found.instructions.length)} characters)`), plainText(found.instructions))] : [];
+  const instructions = found.instructions
+    ? [
+        make(
+          "details.capability",
+          {},
+          make("summary", {}, `Instructions (${size(found.instructions.length)} characters)`),
+          plainText(found.instructions),
+        ),
+      ]
+    : [];
   const listings = Object.entries(found.listings).flatMap(([member, items]) => {
     const tokens = items.reduce((sum, item) => sum + (item.tokens ?? 0), 0);
     const title = `${LISTINGS[member] ?? member} (${items.length.toLocaleString("en")}${tokens ? `, about ${tokens.toLocaleString("en")} tokens` : ""})`;
     return [make("h2", {}, title), ...items.map(capability)];
   });
   const none = listings.length ? [] : [make("p.aside", {}, "The server listed nothing in this session.")];
-  return [make("p.aside", {}, ...visible([found.server, found.revision].filter(Boolean).join(" · "))), ...sides, ...instructions, ...listings, ...none];
+  return [
+    make("p.aside", {}, ...visible([found.server, found.revision].filter(Boolean).join(" · "))),
+    ...sides,
+    ...instructions,
+    ...listings,
+    ...none,
+  ];
 }
 
 function capability(item) {
   const about = [item.title, item.description].filter(Boolean).join(" · ");
-  const summary = make("summary", {}, make("code", {}, ...visible(item.name)), make("span.aside", {}, ...visible(about.replace(/\s+/g, " "))), make("span.aside.tokens", {}, item.tokens ? `${item.tokens.toLocaleString("en")} tokens` : ""));
+  const summary = make(
+    "summary",
+    {},
+    make("code", {}, ...visible(item.name)),
+    make("span.aside", {}, ...visible(about.replace(/\s+/g, " "))),
+    make("span.aside.tokens", {}, item.tokens ? `${item.tokens.toLocaleString("en")} tokens` : ""),
+  );
   const details = make("details.capability", {}, summary);
-  details.addEventListener("toggle", () => details.open && details.childElementCount === 1 && details.append(make("div.body", {}, layOut(item.definition))), { once: true });
+  details.addEventListener(
+    "toggle",
+    () => details.open && details.childElementCount === 1 && details.append(make("div.body", {}, layOut(item.definition))),
+    { once: true },
+  );
   return details;
 }
 
@@ -211,11 +282,33 @@ function findingsView(found) {
   return [
     make("p.aside", {}, `${plural(found.total, "finding")} of ${plural(found.rules.length, "rule")}`),
     ...found.rules.map((rule) => {
-      const items = rule.findings.map((each) => make("li", {}, linkTo({ number: each.number }, `#${each.number}`), make("span.aside", {}, ` ${moment(each.at)} s `), ...visible(each.message), each.excerpt ? make("code.excerpt", {}, ...visible(each.excerpt)) : null));
+      const items = rule.findings.map((each) =>
+        make(
+          "li",
+          {},
+          linkTo({ number: each.number }, `#${each.number}`),
+          make("span.aside", {}, ` ${moment(each.at)} s `),
+          ...visible(each.message),
+          each.excerpt ? make("code.excerpt", {}, ...visible(each.excerpt)) : null,
+        ),
+      );
       const rest = rule.count - rule.findings.length;
       if (rest > 0) items.push(make("li.aside", {}, `and ${rest.toLocaleString("en")} more`));
-      const summary = make("summary", {}, make(`span.badge.${SEVERITIES[rule.severity]}`, {}, rule.severity), make("code", {}, rule.code), rule.summary, make("span.aside", {}, ` ${rule.count.toLocaleString("en")}`));
-      return make("details.finding", { open: rule.severity !== "info" }, summary, make("p.aside", {}, rule.explanation), make("ul", {}, ...items));
+      const summary = make(
+        "summary",
+        {},
+        make(`span.badge.${SEVERITIES[rule.severity]}`, {}, rule.severity),
+        make("code", {}, rule.code),
+        rule.summary,
+        make("span.aside", {}, ` ${rule.count.toLocaleString("en")}`),
+      );
+      return make(
+        "details.finding",
+        { open: rule.severity !== "info" },
+        summary,
+        make("p.aside", {}, rule.explanation),
+        make("ul", {}, ...items),
+      );
     }),
   ];
 }
@@ -223,16 +316,43 @@ function findingsView(found) {
 const VERDICTS = { breaking: "bad", different: "open", note: "quiet" };
 
 function diffView(found) {
-  const counts = Object.entries(found.counts).filter(([, count]) => count).map(([name, count]) => `${count.toLocaleString("en")} ${name}`);
+  const counts = Object.entries(found.counts)
+    .filter(([, count]) => count)
+    .map(([name, count]) => `${count.toLocaleString("en")} ${name}`);
   const value = (side) => (side && "value" in side ? layOut(JSON.stringify(side.value)) : make("span.aside", {}, side ? "" : "absent"));
-  const changes = found.changes.slice(0, 500).map((change) =>
-    make(
-      "article.change",
-      {},
-      make("div.bar", {}, make(`span.badge.${VERDICTS[change.severity] ?? "quiet"}`, {}, change.severity), make("code", {}, ...visible(`${change.method} ${change.about ?? ""}`)), make("span.aside", {}, ...visible(`${change.kind} ${change.pointer ?? ""} ${change.why ?? ""}`))),
-      make("div.sides", {}, make("div.side.old", {}, make("h3", {}, "old"), make("div.body", {}, value(change.old))), make("div.side.new", {}, make("h3", {}, "new"), make("div.body", {}, value(change.new)))),
-    ),
-  );
+  const changes = found.changes
+    .slice(0, 500)
+    .map((change) =>
+      make(
+        "article.change",
+        {},
+        make(
+          "div.bar",
+          {},
+          make(`span.badge.${VERDICTS[change.severity] ?? "quiet"}`, {}, change.severity),
+          make("code", {}, ...visible(`${change.method} ${change.about ?? ""}`)),
+          make("span.aside", {}, ...visible(`${change.kind} ${change.pointer ?? ""} ${change.why ?? ""}`)),
+        ),
+        make(
+          "div.sides",
+          {},
+          make("div.side.old", {}, make("h3", {}, "old"), make("div.body", {}, value(change.old))),
+          make("div.side.new", {}, make("h3", {}, "new"), make("div.body", {}, value(change.new))),
+        ),
+      ),
+    );
   const summary = found.changes.length ? counts.join(", ") : `No differences in ${plural(found.compared, "step")}.`;
   return [make("h2", {}, ...visible(`${found.old} and ${found.new}`)), make("p.aside", {}, summary), ...changes];
 }
+
+const VIEWS = {
+  messages: { title: "Messages", key: "1", ofRuns: true },
+  stats: { title: "Statistics", key: "2", show: statsView, ofRuns: true },
+  capabilities: { title: "Capabilities", key: "3", show: capabilitiesView },
+  findings: { title: "Findings", key: "4", show: findingsView },
+  timeline: { title: "Timeline", key: "5", ofRuns: true },
+  context: { title: "Context cost", key: "6", show: contextView, ofRuns: true },
+  diff: { title: "Differences", show: diffView },
+};
+
+const RUN = "run:"; // The key of a run begins with it.

@@ -27,11 +27,12 @@ from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary
 from mcpspy.io.recording.scan import RecordingScan
 from mcpspy.io.recording.session_counts import is_too_large
-from mcpspy.ui.lint_settings import LintSettings
-from mcpspy.ui.report import diff_json, stats_context, stats_json
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan
+from mcpspy.ui.report import diff as diff_report
+from mcpspy.ui.report import stats as stats_report
+from mcpspy.ui.report import stats_context
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings
 from mcpspy.ui.report.listed_session import FAILED, ListedSession
-from mcpspy.ui.report.stats_format import counted_session
+from mcpspy.ui.report.stats_table import counted_session
 
 LARGEST = 10
 """Number of largest messages in the statistics."""
@@ -55,7 +56,7 @@ def _stats(summary: Summary, text: str) -> dict[str, Any]:
         selected.end = summary.last
     collector = StatsCollector(Recording(summary.path).header, selected, LARGEST)
     with closing(RecordingScan(summary.path)) as scan:
-        return stats_json.members(counted_session(summary.header.name, scan, collector, is_live=is_live))
+        return stats_report.members(counted_session(summary.header.name, scan, collector, is_live=is_live))
 
 
 def context(summaries: Sequence[Summary], _: Query) -> Any:
@@ -139,7 +140,7 @@ def diff(summaries: Sequence[Summary], query: Query) -> Any:
         one, other = (_exchange(old, number) for number in numbers)
         difference = SessionDiff((compare_exchanges(one, other, options),))
         titles = f"row {numbers[0]}", f"row {numbers[1]}"
-    return orjson.loads(diff_json.document(difference, titles))
+    return orjson.loads(diff_report.document(difference, titles))
 
 
 REPORTS: dict[str, Callable[[Sequence[Summary], Query], Any]] = {

@@ -10,7 +10,7 @@ from typing import Any
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import RecordedRun, Runs
-from mcpspy.ui.report import run_json
+from mcpspy.ui.report import listed_session
 
 KEPT = 1.0
 """Seconds for which the runs that were found are valid; longer if it takes long to find them."""
@@ -43,7 +43,7 @@ def described(
     found: RecordedRun, count: Callable[[Summary, str], int | None], key: Callable[[Summary], str]
 ) -> dict[str, Any]:
     """Return a run as the page lists it; `key` returns the key of a session in addresses."""
-    listed = run_json.members(found, count)
+    listed = listed_session.run_members(found, count)
     return {
         **listed,
         "host": sanitize(listed["host"] or f"pid {listed['pid']}"),

@@ -88,7 +88,7 @@ class RemoteRows {
   /** Load what is in view again: rows were added, or have changed. */
   refresh() {
     this.version++;
-    this.load();
+    this.done = this.load();
   }
 
   async load() {
@@ -98,8 +98,13 @@ class RemoteRows {
     const { version } = this;
     let rows = this.chunks.get(number)?.rows ?? [];
     try {
-      const answer = await fetchJson(`s/${encodeURIComponent(this.key)}/rows`, { ...this.parameters, first: number * CHUNK, count: CHUNK });
-      rows = answer.rows.map((values, i) => ({ ...rowOf(values, session.facts.lasted), cells: answer.cells[i], place: number * CHUNK + i, source: this }));
+      const answer = await fetchJson(inSession("rows", this.key), { ...this.parameters, first: number * CHUNK, count: CHUNK });
+      rows = answer.rows.map((row, i) => ({
+        ...rowOf(row, session.facts.lasted),
+        cells: answer.cells[i],
+        place: number * CHUNK + i,
+        source: this,
+      }));
       Object.assign(this, { length: answer.total, unfiltered: answer.unfiltered });
       this.keep(number, rows, version);
       this.loaded(this, answer);
@@ -120,34 +125,97 @@ class RemoteRows {
   }
 }
 
-/** What the shared parts of the page ask about the session, and about the row that is open. */
-const session = {
-  key: null,
-  facts: {},
-  open: null,
-  body: (number) => session.open.bodies[number] ?? "",
-  address: (row) => addressOf({ ...place, number: row.number }),
-  requestOf: () => session.open.related.request,
-  before: () => session.open.related.before,
-  after: () => session.open.related.after,
-  along: () => session.open.along,
-  carriers: () => session.open.carriers,
+const inSession = (path, key = place.key) => `s/${encodeURIComponent(key)}/${path}`;
+
+/** Return the members of a request of the timeline by their names. */
+const barOf = ([number, begin, end, track, tone, method, subject, status]) => ({
+  number,
+  begin,
+  end,
+  track,
+  tone,
+  method,
+  subject,
+  status,
+});
+
+const source = {
+  hasStrip: false,
+  chips: CHIPS,
+  orders: ["time", "latency", "size"],
+  tabs: VIEWS,
+  nothing: "Nothing was recorded yet.",
+  has: (view) => VIEWS[view].ofRuns || !place.key.startsWith(RUN),
+  help: () => [],
+  list: () => lists[place.home],
+  leave: () => place.key !== null && leaveSession(),
+  rows: (parameters, page) => new RemoteRows(place.key, parameters, page),
+  async placeIn(found, number) {
+    const answer = await guard(() => fetchJson(inSession("place"), { ...found.parameters, number }));
+    return answer?.place ?? null;
+  },
+  seek: (found, from, step) => guard(() => fetchJson(inSession("place"), { ...found.parameters, from, step })),
+  explains(error) {
+    if (error.status === 401) askToken();
+    else explain(error.message);
+    return error.status !== 401;
+  },
+  /** Load a row, and `open`: everything else that its view shows. */
+  async load(number) {
+    const found = await guard(() => fetchJson(inSession(`rows/${number}`)));
+    const row = (members) => (members ? rowOf(members, session.facts.lasted) : undefined);
+    const related = found && Object.fromEntries(Object.entries(found.related).map(([name, members]) => [name, row(members)]));
+    return (
+      found && {
+        row: row(found.row),
+        open: { bodies: found.bodies, along: found.along.map(row), carriers: found.carriers.map(row), related },
+      }
+    );
+  },
+  async timeline(parts) {
+    const [begin, end] = spanOf() ?? [];
+    const found = await guard(() => fetchJson(inSession("timeline"), { begin, end, parts, q: queryText() }));
+    return found && { ...found, bars: found.bars?.map(barOf) ?? null };
+  },
   /** Load the user's cells and the views of a row, and show them until all are ready, or another row is open. */
-  async views(row, show) {
-    const { open, key } = session;
+  async views(row, shows) {
+    const { open } = session;
     for (;;) {
-      const found = await guard(() => fetchJson(`s/${encodeURIComponent(key)}/rows/${row.number}/views`));
+      const found = await guard(() => fetchJson(inSession(`rows/${row.number}/views`)));
       if (!found || session.open !== open) return;
-      show(found);
+      shows(found);
       if (!found.waits) return;
       await new Promise((done) => setTimeout(done, 300));
     }
   },
-  /** Load a row, and `open`: everything else that its view shows. */
-  async load(number) {
-    const found = await fetchJson(`s/${encodeURIComponent(session.key)}/rows/${number}`);
-    const row = (values) => values && rowOf(values, session.facts.lasted);
-    const related = Object.fromEntries(Object.entries(found.related).map(([name, values]) => [name, row(values) ?? undefined]));
-    return { row: row(found.row), open: { bodies: found.bodies, along: found.along.map(row), carriers: found.carriers.map(row), related } };
+  warnings: ({ read, trouble }) => [read < 1 && `Reading the file: ${Math.floor(read * 100)} %.`, trouble],
+  linksTo: (sessions) => sessions.flatMap((each, i) => [i ? ", " : "", linkToSession(each.key, each.name)]),
+  addressOf({ home, key, number, ...members }) {
+    const folder = key === null ? [home === "runs" ? "runs" : ""] : key.startsWith(RUN) ? ["r", key.slice(RUN.length)] : ["s", key];
+    return `/${[...folder, ...(number === null ? [] : [number])].map(encodeURIComponent).join("/")}${parametersOf(members)}`;
   },
+  placeAt({ pathname, search }) {
+    const [, folder, key, number] = pathname.split("/").map(decodeURIComponent);
+    return placeOf(search, { number, home: folder === "runs" ? "runs" : START.home, key: !key ? null : folder === "r" ? RUN + key : key });
+  },
+  render: renderLive,
+  begin: beginLive,
+  setUp: setUpLive,
+  start: signInWithAddress,
+  keys: [
+    ["i", "hold the messages that match the filter, or stop (--allow-control)", () => control.toggle()],
+    ["r", "send the open request again, with changes (--allow-control)", () => control.resend()],
+    [
+      "d",
+      "compare: press d on one session or request, then on another",
+      () => (place.key === null ? source.list().choose?.() : compareRow()),
+    ],
+    ["1", "messages, or the list of sessions", () => show("messages", "sessions")],
+    ["2", "statistics, or the list of runs", () => show("stats", "runs")],
+    ["3", "capabilities", () => show("capabilities")],
+    ["4", "lint findings", () => show("findings")],
+    ["5", TIMELINE_HELP, () => show("timeline")],
+    ["6", "context cost", () => show("context")],
+    ["q", "all sessions, or all runs", () => leaveSession()],
+  ],
 };

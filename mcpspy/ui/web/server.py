@@ -40,8 +40,8 @@ from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import RUN, RecordedRun, named_run
 from mcpspy.io.recording.session_counts import CountCache, is_too_large
-from mcpspy.ui.bug import keep_traceback, summary_of
 from mcpspy.ui.report.listed_session import ListedSession, read_sessions_filter
+from mcpspy.ui.text.terminal import keep_traceback, summary_of
 from mcpspy.ui.views.extension import Extension
 from mcpspy.ui.web import page, reports, runs
 from mcpspy.ui.web.access import HEADERS, LOGIN, Access
@@ -89,7 +89,7 @@ class WebServer:
         self._runs = RecentRuns()
         self._open: OrderedDict[str, WebSession] = OrderedDict()
         self._is_ending = False
-        self._page, self._policy = page.document()
+        self._page, self._policy = page.page()
 
     def application(self) -> web.Application:
         application = web.Application(middlewares=[self._access.check, self._errors])

@@ -14,8 +14,9 @@ from itertools import islice
 from typing import Any
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.export.html.rows import NONE, body_text, row_members, target
+from mcpspy.analysis.export.html.rows import NONE, PageRow, body_text, page_row, target
 from mcpspy.core.protocol.message import Request
+from mcpspy.core.query.fields import ERRORS
 from mcpspy.core.query.parser import Query, parse
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.sanitize import sanitize
@@ -23,10 +24,9 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.ui.model.filter_items import RowItem
-from mcpspy.ui.model.merged_loader import MergedLoader
 from mcpspy.ui.model.notes import flow_steps, trust_differences, trust_note
 from mcpspy.ui.model.row_filter import FilteredView, SortOrder, ViewOptions
-from mcpspy.ui.model.session_loader import SessionLoader
+from mcpspy.ui.model.session_loader import MergedLoader, SessionLoader
 from mcpspy.ui.model.timeline import PARTS, TimelineModel
 from mcpspy.ui.views.content import PENDING, Piece
 from mcpspy.ui.views.extension import MAX_EXCHANGE, Extension
@@ -52,7 +52,7 @@ ALONG = 100
 SHORTEST = 2e-5
 """Seconds of the shortest window of a timeline."""
 
-ERROR = parse("is:error or is:unanswered or note:exit is:problem")
+ERROR = parse(ERRORS)
 
 
 class WebSession:
@@ -115,6 +115,7 @@ class WebSession:
             "revision": sanitize(index.revision_text),
             "state": str(loader.state),
             "ending": rows.ending(index.exit),
+            "endingTone": self._tone(index.exit),
             "trouble": sanitize(loader.trouble),
             "read": min(loader.done / max(loader.size, 1), 1.0) if loader.is_behind else 1.0,
             "lasted": loader.now,
@@ -123,6 +124,13 @@ class WebSession:
             "columns": list(self._extension.columns),
             **(self._run or {}),
         }
+
+    def _tone(self, end: Note | None) -> str:
+        """Return the tone of the end, or of the state of a session that has not ended."""
+        state = self._loader.state
+        if end is not None:
+            return rows.BAD if rows.ended_badly(end) else rows.QUIET
+        return rows.BAD if state is RecordingState.DIED else rows.OK if self.is_live else rows.QUIET
 
     async def view(self, query: Query, order: str = "time", *, http: bool = False) -> FilteredView:
         """Return the rows that match a filter, of those read so far; after `PATIENCE`, of those filtered so far.
@@ -151,10 +159,10 @@ class WebSession:
         """Return the numbers of at most `WINDOW` rows of a view, the first at place `first`."""
         return view.rows[max(first, 0) : first + min(count, WINDOW)]
 
-    def row(self, row: int) -> list[Any]:
+    def row(self, row: int) -> dict[str, Any]:
         """Return a row as a list shows it, of the index alone if its message is large; its bodies are rows."""
-        members = self._members(self.model.shown(row))
-        return [each[:LONG] if isinstance(each, str) else each for each in members]
+        members = self._page_row(self.model.shown(row))._asdict()
+        return {name: each[:LONG] if isinstance(each, str) else each for name, each in members.items()}
 
     async def reach(self, row: int) -> None:
         """Wait until a row is read, or the whole file as it was when it was opened; at most `PATIENCE`."""
@@ -187,7 +195,7 @@ class WebSession:
         }
         bodies = [row, *([] if answer is None else [answer]), *carriers]
         return {
-            "row": self._members(change),
+            "row": self._page_row(change)._asdict(),
             "bodies": {str(each): body_text(self.model.message(each)) for each in bodies},
             "along": [
                 self.row(each) for each in (self._along(row) if is_request else flow_steps(self.model, row))
@@ -278,12 +286,12 @@ class WebSession:
                 may_continue = _for_seconds(SLICE)
         return None
 
-    def _members(self, change: Change) -> list[Any]:
+    def _page_row(self, change: Change) -> PageRow:
         index, row = self.model.index, change.number
         answer = index.answer(row) if isinstance(change.what, Request) else None
         sizes = index.size[row], None if answer is None else index.size[answer]
         flaw = None if answer is None else index.flaws.get(answer)
-        return row_members(change, (row, NONE if answer is None else answer), sizes, self._loader.now, flaw)
+        return page_row(change, (row, NONE if answer is None else answer), sizes, self._loader.now, flaw)
 
     def _along(self, request: int) -> Iterable[int]:
         """Yield the notifications that belong to a request: its progress, and its cancellation."""
@@ -292,9 +300,10 @@ class WebSession:
         return islice(self.model.notifications_of(request, request + 1, until), ALONG)
 
     def _carriers(self, row: int, number: int | None) -> list[int]:
-        """Return the note with the HTTP headers of a message."""
-        head = None if number is None else self.model.index.heads.get(number)
-        return [] if head is None else [head]
+        """Return the notes with the HTTP headers of a message, and with the text of a refusal."""
+        index = self.model.index
+        found = () if number is None else (index.heads.get(number), index.refusals.get(number))
+        return [row for row in found if row is not None]
 
 
 def is_pending(cells: Iterable[Piece]) -> bool:

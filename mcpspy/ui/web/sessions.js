@@ -22,10 +22,13 @@ class LinkList {
     const key = this.items[this.cursor]?.key;
     const hadFocus = this.element.contains(document.activeElement);
     this.items = items;
-    this.cursor = Math.max(items.findIndex((each) => each.key === key), 0);
+    this.cursor = Math.max(
+      items.findIndex((each) => each.key === key),
+      0,
+    );
     const head = make(`div.listed.heads.${this.kind}`, { ariaHidden: "true" }, ...this.heads.map((name) => make(`span.${name}`, {}, name)));
     const lines = items.map((each) => {
-      const line = make(`a.listed.${this.kind}`, { href: addressOf({ ...START, key: each.key }) }, ...this.line(each));
+      const line = make(`a.listed.${this.kind}`, { href: source.addressOf({ ...START, key: each.key }) }, ...this.line(each));
       line.dataset.key = each.key;
       line.classList.toggle("chosen", each.key === this.chosen);
       return line;
@@ -50,11 +53,21 @@ function startCell(started) {
 class SessionTable extends LinkList {
   constructor(element, { opened, compared }) {
     super(element, opened);
-    Object.assign(this, { compared, chosen: null, kind: "session", heads: ["name", "server", "client", "started", "duration", "messages", "errors", "unanswered", "issues", "state"] });
+    Object.assign(this, {
+      compared,
+      chosen: null,
+      kind: "session",
+      heads: ["name", "server", "client", "started", "duration", "messages", "errors", "unanswered", "issues", "state"],
+    });
   }
 
   showFound({ sessions, total, trouble, hint }) {
-    this.show(sessions, total, trouble || (byId("query").value ? `No matching sessions. ${hint}` : "No sessions yet. Record one with mcpspy run -- COMMAND, or mcpspy demo."));
+    this.show(
+      sessions,
+      total,
+      trouble ||
+        (byId("query").value ? `No matching sessions. ${hint}` : "No sessions yet. Record one with mcpspy run -- COMMAND, or mcpspy demo."),
+    );
   }
 
   line(each) {
@@ -95,11 +108,18 @@ class SessionTable extends LinkList {
 class RunTable extends LinkList {
   constructor(element, opened) {
     super(element, opened);
-    Object.assign(this, { kind: "run", heads: ["name", "server", "client", "started", "duration", "messages", "errors", "unanswered", "state"] });
+    Object.assign(this, {
+      kind: "run",
+      heads: ["name", "server", "client", "started", "duration", "messages", "errors", "unanswered", "state"],
+    });
   }
 
   showFound({ runs, total }) {
-    this.show(runs.map((run) => ({ ...run, key: `run:${run.id}` })), total, "No runs yet: no session names the process of its host (docs/runs.md).");
+    this.show(
+      runs.map((run) => ({ ...run, key: `run:${run.id}` })),
+      total,
+      "No runs yet: no session names the process of its host (docs/runs.md).",
+    );
   }
 
   line(run) {

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.diff.handshake import handshake, is_across_handshake
 from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity
+from mcpspy.analysis.diff.results import handshake, is_across_handshake
 from mcpspy.analysis.diff.steps import SessionSteps
 from mcpspy.core.session.session import Session
 

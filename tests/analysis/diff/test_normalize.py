@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.diff.normalize import MARK, settled_error, settled_params, settled_result
+from mcpspy.analysis.diff.volatile import MARK, settled_error, settled_params, settled_result
 
 SERVER_INFO = {"io.modelcontextprotocol/serverInfo": {"name": "x"}}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.analysis.diff.options import DiffOptions, LatencyLimit, slower
+from mcpspy.analysis.diff.model import DiffOptions, LatencyLimit, slower
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.analysis.diff.json_diff import deltas
-from mcpspy.analysis.diff.model import ComparedCase
-from mcpspy.analysis.diff.options import Ignored, cut, ignored, is_cut
+from mcpspy.analysis.diff.model import ComparedCase, Ignored, cut, ignored, is_cut
 from mcpspy.core.jsontools import pointer
 
 RESULT = {"result": {"a": 1, "items": [{"at": 1, "n": 1}, {"at": 2, "n": 2}], "text": '{"at":5,"b":6}'}}

@@ -14,9 +14,13 @@ from mcpspy.analysis.diff.model import (
     ChangeSeverity,
     ComparedCase,
     DiffChange,
+    DiffOptions,
+    Ignored,
     SessionDiff,
+    ignore_suggestion,
+    ignored,
+    is_volatile,
 )
-from mcpspy.analysis.diff.options import DiffOptions, Ignored, ignore_suggestion, ignored, is_volatile
 from mcpspy.core.session.session import Session
 
 from .conftest import Make

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffChange
-from mcpspy.analysis.diff.options import DiffOptions, ignored
+from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffChange, DiffOptions, ignored
 from mcpspy.analysis.diff.results import ComparisonContext, compare_steps, ended
 from mcpspy.analysis.diff.steps import RequestStep, SessionSteps
 from mcpspy.core.session.exchange import State

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.analysis.export import RecordedSession
-from mcpspy.analysis.export.csv import COLUMNS, FORMULA, export
+from mcpspy.analysis.export.exchange_lines import COLUMNS, FORMULA, export_csv
 from mcpspy.core.sanitize import sanitize
 from tests.analysis.export.sessions import EVERY, call, client, failure, recorded, result, session_of
 
 
 def table(*sessions: RecordedSession) -> list[dict[str, str]]:
-    text = "".join(export(sessions))
+    text = "".join(export_csv(sessions))
     rows = list(csv.reader(text.split("\r\n")[:-1], strict=True))
     assert text.count("\n") == text.count("\r\n") == len(rows), "a line end ends a line, and is CR LF"
     assert rows[0] == list(COLUMNS)

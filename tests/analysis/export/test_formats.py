@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.analysis.export import FORMATS, formats, of_suffix
+from mcpspy.analysis import export as formats
+from mcpspy.analysis.export import FORMATS, of_suffix
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
-from tests.analysis.export.otlp.decoded import spans
+from tests.analysis.export.otlp_decoded import spans
 from tests.analysis.export.sessions import call, result, session_of
 from tests.analysis.export.test_har_entry import valid
 

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from mcpspy.analysis.export import RecordedSession
-from mcpspy.analysis.export.jsonl import export
+from mcpspy.analysis.export.exchange_lines import export_jsonl
 from tests.analysis.export.sessions import EVERY, call, client, failure, recorded, result, server, session_of
 
 
@@ -21,7 +21,7 @@ def refused(constant: str) -> NoReturn:
 
 def lines(session: RecordedSession) -> list[dict[str, Any]]:
     """Return the lines as decoded by two strict parsers."""
-    text = "".join(export([session]))
+    text = "".join(export_jsonl([session]))
     assert text == "" or text.endswith("\n")
     found = [json.loads(line, parse_constant=refused) for line in text.encode().split(b"\n")[:-1]]
     for line in text.encode().split(b"\n")[:-1]:
@@ -88,7 +88,7 @@ def test_a_line_has_the_outcome_of_its_request() -> None:
 
 def test_a_peers_json_is_not_serialised_again() -> None:
     data = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1.0,"a":1E2,"n":%d}}' % 10**40
-    (line,) = "".join(export([session_of(client(0.1, data))])).splitlines()
+    (line,) = "".join(export_jsonl([session_of(client(0.1, data))])).splitlines()
 
     assert f'"request":{data.decode()}' in line
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.analysis.stats import quantiles as module
-from mcpspy.analysis.stats.quantiles import Distribution
+from mcpspy.analysis.stats import group
+from mcpspy.analysis.stats.group import Distribution
 
 NUMBERS = st.lists(st.one_of(st.floats(0, 1e6), st.sampled_from([0.0, 0.1, 1.0])), max_size=60)
 
@@ -25,11 +25,11 @@ def spread(numbers: list[float]) -> Distribution:
 @settings(deadline=None)
 @given(st.lists(NUMBERS, max_size=4), st.floats(0.001, 1), st.integers(1, 9))
 def test_quantiles_equal_those_of_the_sorted_list(lists: list[list[float]], share: float, run: int) -> None:
-    before, module.RUN = module.RUN, run
+    before, group.RUN = group.RUN, run
     try:
         spreads = [spread(numbers) for numbers in lists]
     finally:
-        module.RUN = before
+        group.RUN = before
     whole = sorted(number for numbers in lists for number in numbers)
     for found, numbers in [
         (Distribution.union(spreads), whole),
@@ -59,7 +59,7 @@ def test_an_empty_distribution_has_zeros() -> None:
 def test_a_quantile_is_the_number_of_its_rank(numbers: list[float], run: int) -> None:
     shares = (0.01, 0.25, 0.5, 0.95, 0.99, 1.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "RUN", run)
+        patch.setattr(group, "RUN", run)
         found = spread(numbers)
         ranked = sorted(numbers)
         expected = [ranked[max(ceil(share * len(numbers)), 1) - 1] for share in shares]

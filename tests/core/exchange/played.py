@@ -22,6 +22,8 @@ PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}'
 NOTE = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 JSON, EVENTS = "application/json", "text/event-stream"
+ROUTE: Any = None
+"""The exchange in a step, which the machine does not look at."""
 EVENT = b"data: " + PONG + b"\n\n"
 
 REACHED: set[tuple[State, Input]] = set()
@@ -177,10 +179,10 @@ class Played:
             "replace": lambda: actions.Substitute(side, data, None, ticket),
             "drop": lambda: actions.Dropped(side, None, ticket),
             "disconnect": lambda: actions.Disconnect(None),
-            "abort": lambda: actions.AbortUpstream(None),
+            "abort": lambda: actions.AbortUpstream(ROUTE),
             "answer": lambda: c.Answer(data),
             "insert": lambda: c.Insert(data),
-            "head": lambda: actions.HeadDecided([("X-New", "1")], None),
+            "head": lambda: actions.HeadDecided([("X-New", "1")], ROUTE),
         }
         return self.take(steps[step]())
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-
 import pytest
 
 from mcpspy.core.hostconfig import command_line
 from mcpspy.core.hostconfig.command_line import BridgeUpstream
 from mcpspy.ui.cli import bridge, run
+from mcpspy.ui.cli.options import Switch
 
 PROGRAMS = [
     ["mcpspy"],
@@ -59,10 +58,7 @@ def test_a_bridge_names_its_headers_by_variable(name: str) -> None:
 
 
 def test_the_options_with_a_value_are_those_of_the_commands() -> None:
-    parser = ArgumentParser(add_help=False)
-    bridge.configure(parser)
-    switches = {flag for flag, (metavar, _) in run.OPTIONS.items() if metavar is None}
-    switches |= {flag for action in parser._actions if action.nargs == 0 for flag in action.option_strings}
+    switches = {each.flags for each in (*run.OPTIONS, *bridge.OPTIONS) if isinstance(each, Switch)}
 
     assert switches == command_line.SWITCHES
 

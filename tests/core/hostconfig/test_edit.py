@@ -21,11 +21,12 @@ from mcpspy.core.hostconfig.shapes import SHAPES
 from mcpspy.core.hostconfig.wrap import WrapTarget
 from mcpspy.io.hosts import HOSTS
 from mcpspy.ui.cli import bridge
+from mcpspy.ui.cli.options import describe
 from mcpspy.ui.cli.run import parse
 from tests.core.hostconfig import configs
 
 BRIDGE = ArgumentParser()
-bridge.configure(BRIDGE)
+describe(BRIDGE, bridge.OPTIONS)
 HOW = WrapTarget(["/opt/my tools/mcpspy"], ["--dir", "/data"], insists=True)
 JSON = ServersLocation(ConfigSyntax.JSON, ("mcpServers",), STANDARD)
 TOML = next(host.location for host in HOSTS if host.name == "codex")

@@ -88,7 +88,7 @@ def test_events_are_messages_or_what_primes_a_stream() -> None:
     )
     assert lines.messages == 2
     note, frame, torn = entries(lines)
-    assert note == Note(0.0, "sse", {"http": 1, "id": "1", "retry": 5})
+    assert note == Note(0.0, "sse", {"http": 1, "id": "1", "retry": 5, "event_end": "\r\n\r\n"})
     assert isinstance(frame, Frame)
     assert (frame.data, frame.http, frame.event_id) == (PING, 1, "2")
     assert isinstance(torn, Frame)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
-from mcpspy.core.intercept.actions import AddNote, Fields, Notify, Step
+from mcpspy.core.intercept.actions import AddNote, ExchangeStep, Fields, Notify, Step
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.protocol.message import AnyMessage, read_frame
 from mcpspy.core.recording.decode import Frame
@@ -13,6 +14,28 @@ from mcpspy.core.rules.model import Rules
 from mcpspy.core.rules.parser import read_flag
 
 PREFIX = "mcpspy-test-"
+
+
+class FakeExchange:
+    """An HTTP exchange, which keeps the steps that are delivered to it."""
+
+    is_answered_here = True
+
+    def __init__(self, name: str) -> None:
+        self.stream = name
+        self.fields = {"stream": name, "http": 7}
+        self.delivered: list[ExchangeStep] = []
+
+    def __repr__(self) -> str:
+        return f"<exchange {self.stream}>"
+
+    def deliver(self, step: ExchangeStep) -> None:
+        self.delivered.append(step)
+
+
+@cache
+def exchange_named(name: str) -> FakeExchange:
+    return FakeExchange(name)
 
 
 def rules(*flags: str, seed: int = 1) -> Rules:

@@ -9,7 +9,7 @@ from mcpspy.core.intercept.evaluator import MessageChecks
 from mcpspy.core.intercept.held import InFlightMessage, MessagePart, RuleDecision
 from mcpspy.core.protocol.message import read_frame
 from mcpspy.core.recording.decode import Frame
-from tests.core.intercept.interceptors import call, events, message, rules
+from tests.core.intercept.interceptors import call, events, exchange_named, message, rules
 
 NAMED = {"from": "client", "id": "1", "method": "tools/call", "subject": "echo"}
 
@@ -66,7 +66,9 @@ def test_its_size_is_its_memory() -> None:
 def held() -> InFlightMessage:
     data = call()
     parts = [MessagePart(message(data), None, RuleDecision())]
-    flight = InFlightMessage(7, 1.0, "client", data, stream=None, exchange="lane", parts=parts)
+    flight = InFlightMessage(
+        7, 1.0, "client", data, stream=None, exchange=exchange_named("lane"), parts=parts
+    )
     flight.holder, flight.held_at = ("viewer", "tui"), 2.0
     return flight
 
@@ -74,7 +76,7 @@ def held() -> InFlightMessage:
 def test_viewers_see_the_holder_the_deadline_and_the_text_of_a_held_message(held: InFlightMessage) -> None:
     noted, event = held.hold_steps(5.0)
 
-    assert noted == AddNote("rule", {"action": "hold", "viewer": "tui", **NAMED, "ticket": 7}, "lane")
+    assert noted == AddNote("rule", {"action": "hold", "viewer": "tui", **NAMED, "ticket": 7}, held.exchange)
     assert event == Notify(None, {"event": "held", **held.viewer_fields(5.0)})
     assert held.viewer_fields(5.0) == {
         "ticket": 7,

@@ -28,12 +28,14 @@ from tests.core.intercept.interceptors import (
     actions,
     call,
     events,
+    exchange_named,
     interceptor,
     notes,
     progress,
     result,
 )
 
+LANE = exchange_named("lane")
 BATCH = b"[" + call(1, "a") + b"," + call(2, "b") + b"]"
 
 
@@ -41,10 +43,10 @@ BATCH = b"[" + call(1, "a") + b"," + call(2, "b") + b"]"
 def test_without_rules_every_message_is_forwarded_unchanged(said: list[tuple[str, bytes]]) -> None:
     idle = interceptor()
     for side, data in said:
-        decision = idle.process(0.0, side, data, exchange=side)
+        decision = idle.process(0.0, side, data, exchange=LANE)
 
         assert decision.is_untouched
-        assert decision.steps[0] == Forward(side, data, side, decision.ticket)
+        assert decision.steps[0] == Forward(side, data, LANE, decision.ticket)
     assert idle.is_idle
     assert idle.next_at is None
 
@@ -61,7 +63,7 @@ def test_without_rules_every_message_is_forwarded_unchanged(said: list[tuple[str
     ],
 )
 def test_the_decision_of_a_rule_is_noted_before_it_is_carried_out(flag: str, goes: type) -> None:
-    decision = interceptor(flag).process(1.0, "client", call(1), stream="2", exchange="lane")
+    decision = interceptor(flag).process(1.0, "client", call(1), stream="2", exchange=LANE)
     (note,) = notes(decision.steps)
     deed, *gone = actions(decision.steps)
 
@@ -69,7 +71,7 @@ def test_the_decision_of_a_rule_is_noted_before_it_is_carried_out(flag: str, goe
     assert [type(step) for step in gone] == ([Dropped] if goes is Inject else [])
     assert (note["rule"], note["from"], note["id"], note["stream"]) == ("1", "client", "1", "2")
     assert isinstance(deed, goes)
-    assert getattr(deed, "exchange", None) == "lane"
+    assert getattr(deed, "exchange", None) is LANE
     assert decision.to_mcpspy == (goes is not Substitute)
     assert not decision.is_held
 
@@ -91,17 +93,20 @@ def test_half_a_line_is_forwarded_without_its_end() -> None:
 
 def test_delayed_messages_are_forwarded_in_the_order_of_their_times() -> None:
     delayed = interceptor("tool:slow => delay 3s", "tool:echo => delay 1s")
-    first = delayed.process(0.0, "client", call(1, tool="slow"), exchange="a")
-    second = delayed.process(0.5, "client", call(2), exchange="b")
-    delayed.process(0.5, "client", call(3), exchange="c")
+    first = delayed.process(0.0, "client", call(1, tool="slow"), exchange=exchange_named("a"))
+    second = delayed.process(0.5, "client", call(2), exchange=exchange_named("b"))
+    delayed.process(0.5, "client", call(3), exchange=exchange_named("c"))
 
     assert first.is_held
     assert not first.to_mcpspy
     assert actions(first.steps) == []
     assert delayed.next_at == 1.5
     assert delayed.run_due(1.4) == []
-    assert [step.exchange for step in delayed.run_due(1.5) if isinstance(step, Forward)] == ["b", "c"]
-    assert delayed.run_due(5) == [Forward("client", call(1, tool="slow"), "a", first.ticket)]
+    assert [step.exchange for step in delayed.run_due(1.5) if isinstance(step, Forward)] == [
+        exchange_named("b"),
+        exchange_named("c"),
+    ]
+    assert delayed.run_due(5) == [Forward("client", call(1, tool="slow"), exchange_named("a"), first.ticket)]
     assert second.ticket == first.ticket + 1
     assert delayed.describe(0.0)["bytes"] == 0
 
@@ -375,14 +380,16 @@ def test_the_response_to_an_injected_request_is_removed_from_a_batch() -> None:
 
 def test_held_messages_of_an_exchange_that_has_ended_are_not_forwarded() -> None:
     held = interceptor("tool:echo => hold", "tool:slow => delay 1s")
-    held.process(0.0, "client", call(1), exchange="gone")
-    held.process(0.0, "client", call(2), exchange="here")
-    held.process(0.0, "client", call(3, tool="slow"), exchange="gone")
-    steps = held.exchange_ended(0.5, "gone")
+    held.process(0.0, "client", call(1), exchange=exchange_named("gone"))
+    held.process(0.0, "client", call(2), exchange=exchange_named("here"))
+    held.process(0.0, "client", call(3, tool="slow"), exchange=exchange_named("gone"))
+    steps = held.exchange_ended(0.5, exchange_named("gone"))
 
     assert actions(steps) == []
     assert [note["why"] for note in notes(steps)] == ["connection closed"]
-    assert [step.exchange for step in held.run_due(1e6) if isinstance(step, Forward)] == ["here"]
+    assert [step.exchange for step in held.run_due(1e6) if isinstance(step, Forward)] == [
+        exchange_named("here")
+    ]
     assert held.describe(0.0)["bytes"] == 0
 
 
@@ -478,11 +485,11 @@ def test_a_request_that_was_forwarded_before_interception_is_cancelled_when_it_t
     assert not received.process(
         7.0, "server", result(1)
     ).to_mcpspy  # Without the stream, it responds to another request.
-    late = received.process(7.0, "server", result(1), stream="s", exchange="lane")
+    late = received.process(7.0, "server", result(1), stream="s", exchange=LANE)
     assert [note["action"] for note in notes(late.steps)] == ["swallowed"]
     assert isinstance(late.steps[0], AddNote)
-    assert late.steps[0].exchange == "lane"
-    assert late.steps[1:] == [Dropped("server", "lane", late.ticket)]
+    assert late.steps[0].exchange is LANE
+    assert late.steps[1:] == [Dropped("server", LANE, late.ticket)]
 
 
 def test_messages_heard_from_the_client_advance_the_handshake() -> None:
@@ -554,22 +561,22 @@ def test_a_response_that_a_rule_corrupted_ends_the_wait_only_if_a_viewer_edited_
 
 def test_an_edit_does_not_revive_a_message_whose_request_has_timed_out() -> None:
     held = interceptor("tool:echo => delay 9s", "tool:echo => hold", call_timeout=5)
-    request = held.process(0.0, "client", call(1), exchange="lane")
+    request = held.process(0.0, "client", call(1), exchange=LANE)
     held.run_due(5.0)
     assert [event["event"] for event in events(held.run_due(9.0))] == ["held"]
     order = {"order": "release", "ticket": request.ticket, "message": {"x": 1}}
-    assert actions(held.execute(10.0, "tui", order).steps) == [Dropped("client", "lane", request.ticket)]
+    assert actions(held.execute(10.0, "tui", order).steps) == [Dropped("client", LANE, request.ticket)]
     assert held.next_at is None
 
     held = interceptor("kind:result => delay 9s", "kind:result => hold", call_timeout=5)
     held.process(0.0, "client", call(1))
-    answer = held.process(1.0, "server", result(1), exchange="lane")
+    answer = held.process(1.0, "server", result(1), exchange=LANE)
     held.run_due(5.0)
     held.run_due(10.0)
     steps = held.execute(11.0, "tui", {**order, "ticket": answer.ticket}).steps
     assert [note["action"] for note in notes(steps)] == ["release", "swallowed"]
-    assert {step.exchange for step in steps if isinstance(step, AddNote)} == {"lane"}
-    assert actions(steps) == [Dropped("server", "lane", answer.ticket)]
+    assert {step.exchange for step in steps if isinstance(step, AddNote)} == {LANE}
+    assert actions(steps) == [Dropped("server", LANE, answer.ticket)]
     assert held.next_at is None
 
 
@@ -577,9 +584,9 @@ def test_an_edit_does_not_revive_a_message_whose_request_has_timed_out() -> None
 def test_a_disconnect_happens_at_once_and_can_be_neither_held_nor_edited(data: bytes) -> None:
     held = interceptor("tool:a => disconnect", "tool:b => hold")
     held.execute(0.0, "tui", {"order": "hold", "query": ""})
-    decision = held.process(0.0, "client", data, exchange="lane")
+    decision = held.process(0.0, "client", data, exchange=LANE)
 
-    assert actions(decision.steps) == [Disconnect("lane")]
+    assert actions(decision.steps) == [Disconnect(LANE)]
     assert (decision.to_mcpspy, decision.is_held) == (True, False)
     with pytest.raises(CommandError, match="no message is held"):
         held.execute(1.0, "tui", {"order": "release", "ticket": decision.ticket, "message": {}})
@@ -597,12 +604,12 @@ def test_a_request_is_answered_before_another_part_of_its_batch_disconnects() ->
 
 def test_a_request_that_disconnects_is_not_watched_while_it_is_delayed() -> None:
     watched = interceptor("tool:echo => delay 9s", "tool:echo => disconnect", call_timeout=5, slow=3)
-    decision = watched.process(0.0, "client", call(1), exchange="lane")
+    decision = watched.process(0.0, "client", call(1), exchange=LANE)
 
     assert (decision.to_mcpspy, decision.is_held) == (True, True)
     assert watched.next_at == 9.0
     assert watched.run_due(8.9) == []
-    assert watched.run_due(9.0) == [Disconnect("lane")]
+    assert watched.run_due(9.0) == [Disconnect(LANE)]
     assert watched.next_at is None
 
 
@@ -624,27 +631,27 @@ def test_a_request_that_a_rule_has_answered_is_not_watched_while_its_batch_is_de
 
 def test_a_delayed_response_from_a_rule_ends_the_wait() -> None:
     watched = interceptor("tool:echo => delay 1s", "tool:echo => error no", call_timeout=5, slow=3)
-    decision = watched.process(0.0, "client", call(1), stream="s", exchange="lane")
+    decision = watched.process(0.0, "client", call(1), stream="s", exchange=LANE)
     assert (decision.to_mcpspy, decision.is_held) == (True, True)
     answer, gone = watched.run_due(1.0)
 
     assert isinstance(answer, Inject)
-    assert (answer.side, answer.exchange, answer.stream, answer.id) == ("server", "lane", "s", None)
-    assert gone == Dropped("client", "lane", decision.ticket)
+    assert (answer.side, answer.exchange, answer.stream, answer.id) == ("server", LANE, "s", None)
+    assert gone == Dropped("client", LANE, decision.ticket)
     assert watched.next_at is None
 
 
 def test_a_response_from_a_viewer_ends_the_wait() -> None:
     watched = interceptor("tool:echo => hold", call_timeout=5, slow=3)
-    decision = watched.process(0.0, "client", call(1), stream="s", exchange="lane")
+    decision = watched.process(0.0, "client", call(1), stream="s", exchange=LANE)
     order = {"order": "answer", "ticket": decision.ticket, "result": {}}
     note, event, answer, gone = watched.execute(1.0, "tui", order).steps
 
     assert isinstance(note, AddNote)
     assert isinstance(event, Notify)
-    assert answer == Inject("server", b'{"jsonrpc":"2.0","id":1,"result":{}}', "lane", "s")
-    assert gone == Dropped("client", "lane", decision.ticket)
-    assert (note.exchange, note.fields["why"], event.event["why"]) == ("lane", "answered", "answered")
+    assert answer == Inject("server", b'{"jsonrpc":"2.0","id":1,"result":{}}', LANE, "s")
+    assert gone == Dropped("client", LANE, decision.ticket)
+    assert (note.exchange, note.fields["why"], event.event["why"]) == (LANE, "answered", "answered")
     assert watched.next_at is None
 
 
@@ -738,13 +745,16 @@ def test_a_delayed_message_is_not_a_held_one() -> None:
 def test_tickets_are_released_once_each_in_the_order_of_arrival() -> None:
     held = interceptor("tool:echo => hold")
     one, two, three = (
-        held.process(0.0, "client", call(number), exchange=number).ticket for number in range(3)
+        held.process(0.0, "client", call(number), exchange=exchange_named(str(number))).ticket
+        for number in range(3)
     )
     reply = held.execute(1.0, "tui", {"order": "release", "tickets": [three, one, three]})
 
     assert reply.answer == {"released": 2}
     assert [type(step) for step in reply.steps] == [AddNote, Notify, Forward] * 2
-    assert [step.exchange for step in reply.steps if isinstance(step, AddNote | Forward)] == [0, 0, 2, 2]
+    assert [step.exchange for step in reply.steps if isinstance(step, AddNote | Forward)] == [
+        exchange_named(name) for name in "0022"
+    ]
     assert [each["ticket"] for each in held.describe(1.0)["held"]] == [two]
 
 
@@ -759,14 +769,12 @@ def test_a_released_message_is_not_released_again_at_its_deadline() -> None:
 
 def test_notes_belong_to_the_http_exchange_of_their_message() -> None:
     both = interceptor("tool:echo => delay 1s", "tool:echo => hold", hold_timeout=10)
-    steps = (
-        both.process(0.0, "client", call(1), exchange="lane").steps + both.run_due(1.0) + both.run_due(11.0)
-    )
+    steps = both.process(0.0, "client", call(1), exchange=LANE).steps + both.run_due(1.0) + both.run_due(11.0)
 
     assert [(step.fields["action"], step.exchange) for step in steps if isinstance(step, AddNote)] == [
-        ("delay", "lane"),
-        ("hold", "lane"),
-        ("release", "lane"),
+        ("delay", LANE),
+        ("hold", LANE),
+        ("release", LANE),
     ]
 
 
@@ -774,11 +782,11 @@ def test_a_message_for_which_there_was_no_room_is_still_watched(monkeypatch: pyt
     monkeypatch.setattr(held_module, "MAX_MESSAGES", 1)
     full = interceptor("tool:echo => hold", call_timeout=5)
     full.process(0.0, "client", call(1))
-    decision = full.process(1.0, "client", call(2), exchange="lane")
+    decision = full.process(1.0, "client", call(2), exchange=LANE)
 
     assert [type(step) for step in decision.steps] == [AddNote, Forward]
     assert isinstance(decision.steps[0], AddNote)
-    assert decision.steps[0].exchange == "lane"
+    assert decision.steps[0].exchange is LANE
     assert full.next_at == 6.0
     assert [each["ticket"] for each in full.describe(1.0)["held"]] == [1]
 
@@ -786,7 +794,7 @@ def test_a_message_for_which_there_was_no_room_is_still_watched(monkeypatch: pyt
 def test_a_message_that_can_be_neither_delayed_nor_held_is_forwarded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(held_module, "MAX_MESSAGES", 0)
     decision = interceptor("tool:echo => delay 1s", "tool:echo => hold").process(
-        0.0, "client", call(1), exchange="lane"
+        0.0, "client", call(1), exchange=LANE
     )
     delay, delay_full, hold_full, forwarded = decision.steps
 
@@ -795,7 +803,7 @@ def test_a_message_that_can_be_neither_delayed_nor_held_is_forwarded(monkeypatch
         ("delay", "full"),
         ("hold", "full"),
     ]
-    assert forwarded == Forward("client", call(1), "lane", decision.ticket)
+    assert forwarded == Forward("client", call(1), LANE, decision.ticket)
 
 
 def test_a_rule_holds_before_a_viewer_and_the_first_viewer_before_the_next() -> None:
@@ -858,10 +866,10 @@ def test_only_the_side_that_got_an_injected_request_can_answer_it_and_only_its_v
     asking.execute(0.0, "tui", {"order": "request", "method": "ping"})
     for data in (progress(f"{PREFIX}1"), result(f"{PREFIX}1")):
         assert asking.process(1.0, "client", data).is_untouched
-        decision = asking.process(1.0, "server", data, exchange="lane")
+        decision = asking.process(1.0, "server", data, exchange=LANE)
         assert decision.to_mcpspy
         assert [step.viewer for step in decision.steps if isinstance(step, Notify)] == ["tui"]
-        assert actions(decision.steps) == [Dropped("server", "lane", decision.ticket)]
+        assert actions(decision.steps) == [Dropped("server", LANE, decision.ticket)]
 
 
 class Traffic(RuleBasedStateMachine):

@@ -8,7 +8,7 @@ from mcpspy.core.intercept import requests as module
 from mcpspy.core.intercept.actions import AddNote, rule_note
 from mcpspy.core.intercept.requests import AwaitedRequest, Deadlines, PendingRequests, about
 from mcpspy.core.protocol.message import Request
-from tests.core.intercept.interceptors import call, message, progress, result
+from tests.core.intercept.interceptors import call, exchange_named, message, progress, result
 
 
 def _request(
@@ -141,10 +141,10 @@ def test_a_note_names_its_message_and_leaves_out_what_is_empty() -> None:
 
     assert about(request, awaited) == awaited.note_fields == names
     assert about(message(result("a"), "server", stream="3"), awaited) == {**names, "from": "server"}
-    assert rule_note("drop", about(message(progress(1), "server"), None), "lane") == AddNote(
+    assert rule_note("drop", about(message(progress(1), "server"), None), exchange_named("lane")) == AddNote(
         "rule",
         {"action": "drop", "from": "server", "method": "notifications/progress", "subject": "1"},
-        "lane",
+        exchange_named("lane"),
     )
     assert rule_note("drop", about(message(b"{}", "server"), awaited)).fields == {
         "action": "drop",

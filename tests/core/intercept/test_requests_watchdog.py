@@ -5,8 +5,17 @@ from __future__ import annotations
 from mcpspy.core.intercept.actions import AbortUpstream, Forward, Inject, Step
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.protocol.message import loads
-from tests.core.intercept.interceptors import actions, call, interceptor, notes, progress, result
+from tests.core.intercept.interceptors import (
+    actions,
+    call,
+    exchange_named,
+    interceptor,
+    notes,
+    progress,
+    result,
+)
 
+LANE = exchange_named("lane")
 MODERN = call(1).replace(
     b'"params": {', b'"params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}, '
 )
@@ -87,17 +96,17 @@ def test_initialize_is_never_cancelled_and_a_subscription_never_hangs() -> None:
 
 def test_in_2026_07_28_over_http_the_request_is_closed() -> None:
     watched = interceptor(call_timeout=5)
-    watched.process(0.0, "client", MODERN, stream="4", exchange="the exchange")
+    watched.process(0.0, "client", MODERN, stream="4", exchange=LANE)
     steps = actions(watched.run_due(5))
 
     assert isinstance(steps[0], Inject)
-    assert (steps[0].exchange, steps[0].stream) == ("the exchange", "4")
-    assert steps[1:] == [AbortUpstream("the exchange")]
+    assert (steps[0].exchange, steps[0].stream) == (LANE, "4")
+    assert steps[1:] == [AbortUpstream(LANE)]
 
 
 def test_before_2026_07_28_over_http_a_cancellation_is_a_separate_message() -> None:
     watched = interceptor(call_timeout=5)
-    watched.process(0.0, "client", call(1), stream="4", exchange="the exchange")
+    watched.process(0.0, "client", call(1), stream="4", exchange=LANE)
     cancelled = actions(watched.run_due(5))[1]
 
     assert isinstance(cancelled, Inject)
@@ -162,13 +171,13 @@ def test_a_slow_request_is_noted_once_and_stays_pending() -> None:
 
 def test_no_response_is_sent_to_an_exchange_that_has_ended() -> None:
     watched = interceptor(call_timeout=5)
-    watched.process(0.0, "client", call(1), exchange="one")
-    watched.process(0.0, "client", call(2), exchange="two")
-    watched.exchange_ended(1.0, "one")
+    watched.process(0.0, "client", call(1), exchange=exchange_named("one"))
+    watched.process(0.0, "client", call(2), exchange=exchange_named("two"))
+    watched.exchange_ended(1.0, exchange_named("one"))
 
     assert [
         step.exchange for step in watched.run_due(5) if isinstance(step, Inject) and step.side == "server"
-    ] == ["two"]
+    ] == [exchange_named("two")]
 
 
 def test_an_id_that_is_used_again_is_answered_once() -> None:

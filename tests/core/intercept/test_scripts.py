@@ -20,7 +20,15 @@ from mcpspy.core.intercept.actions import (
 )
 from mcpspy.core.intercept.heads import HttpHead
 from mcpspy.core.intercept.interceptor import Interceptor
-from tests.core.intercept.interceptors import actions, call, events, interceptor, notes, result
+from tests.core.intercept.interceptors import (
+    actions,
+    call,
+    events,
+    exchange_named,
+    interceptor,
+    notes,
+    result,
+)
 
 TOKEN = "secret"
 
@@ -66,7 +74,7 @@ def test_decisions_in_any_order_take_effect_in_the_order_of_arrival(tickets: lis
 
 def test_directions_and_exchanges_do_not_wait_for_each_other() -> None:
     engine = scripted()
-    one, two = object(), object()
+    one, two = exchange_named("one"), exchange_named("two")
     engine.process(0.0, "client", call(1), stream="1", exchange=one)
     engine.process(0.0, "client", call(2), stream="2", exchange=two)
 
@@ -172,7 +180,7 @@ def test_a_process_that_owes_a_decision_is_hanging_after_its_time_limit() -> Non
 
 def test_a_message_whose_exchange_ended_is_not_given_to_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scripts, "WINDOW", 1)
-    engine, exchange = scripted(), object()
+    engine, exchange = scripted(), exchange_named("one")
     engine.process(0.0, "client", call(1))
     engine.process(0.0, "client", call(2), stream="1", exchange=exchange)
     engine.process(0.0, "client", call(3))
@@ -182,7 +190,7 @@ def test_a_message_whose_exchange_ended_is_not_given_to_the_process(monkeypatch:
 
 
 def test_the_end_of_an_exchange_or_a_session_leaves_nothing_behind() -> None:
-    engine, exchange = scripted(), object()
+    engine, exchange = scripted(), exchange_named("one")
     engine.process(0.0, "client", call(1), stream="1", exchange=exchange)
     engine.process(0.0, "server", result(9))
 
@@ -216,21 +224,29 @@ def test_a_viewer_cannot_decide_in_place_of_the_script_process() -> None:
         order(engine, "decide", viewer="tui", ticket=1)
 
 
-def head(side: str = "client", exchange: object = None) -> HttpHead:
+def head(side: str = "client", exchange: str = "head") -> HttpHead:
     return HttpHead(
-        0, 0.0, side, exchange, "POST", "/mcp", [("Host", "a"), ("X-Old", "1"), ("X-Raw", "\udcff")]
+        0,
+        0.0,
+        side,
+        exchange_named(exchange),
+        "POST",
+        "/mcp",
+        [("Host", "a"), ("X-Old", "1"), ("X-Raw", "\udcff")],
     )
 
 
 def test_a_head_waits_only_for_its_own_hook() -> None:
     engine = scripted(hooks=("http_request",))
 
-    (event,) = events(engine.process_head(asked := head(exchange="head")))
+    (event,) = events(engine.process_head(asked := head()))
     assert (event["event"], event["ticket"], event["method"], event["status"]) == ("head", 1, "POST", None)
     assert event["headers"] == [("Host", "a"), ("X-Old", "1")]
-    assert engine.process_head(response := head("server")) == [HeadDecided(response.headers, None)]
+    assert engine.process_head(response := head("server")) == [
+        HeadDecided(response.headers, response.exchange)
+    ]
     assert not engine.process(0.0, "client", call(1)).is_held
-    assert decide(engine, 1) == [HeadDecided(asked.headers, "head")]
+    assert decide(engine, 1) == [HeadDecided(asked.headers, asked.exchange)]
 
 
 def test_a_changed_head_is_noted_by_the_names_of_its_headers() -> None:
@@ -278,12 +294,14 @@ def test_a_header_that_would_change_the_message_is_refused(header: list[str], wh
 def test_a_head_is_released_by_a_failure_and_forgotten_with_its_exchange() -> None:
     engine = scripted(hooks=("http_response",))
     assert engine.scripts is not None
-    one, two = head("server", exchange=1), head("server", exchange=2)
+    one, two = head("server", "one"), head("server", "two")
     for each in (one, two):
         engine.process_head(each)
     engine.scripts.forget(one)
 
     steps = engine.scripts_failed(2.0, "exited", is_final=True)
 
-    assert [step for step in steps if isinstance(step, HeadDecided)] == [HeadDecided(two.headers, 2)]
-    assert engine.process_head(head("server")) == [HeadDecided(one.headers, None)]
+    assert [step for step in steps if isinstance(step, HeadDecided)] == [
+        HeadDecided(two.headers, two.exchange)
+    ]
+    assert engine.process_head(head("server")) == [HeadDecided(one.headers, exchange_named("head"))]

@@ -235,11 +235,26 @@ def test_events_are_messages_or_notes_however_they_are_cut(end: bytes, size: int
         {key: value for key, value in entry.items() if key not in HTTP} for entry in entries
     ]
     assert all(HTTP.items() <= entry.items() for entry in entries)
-    assert endpoint == {"note": "sse", "event": "endpoint", "data": "/m?a=1"}
+    named = {} if end == b"\n" else {"event_end": end.decode() * 2}
+    assert endpoint == {"note": "sse", "event": "endpoint", "data": "/m?a=1", **named}
     assert priming == {"note": "sse", "id": "1", "retry": 50, "data": ""}
     assert message == {"from": "server", "event": "message", "id": "2", "msg": {"id": 1}}
     assert folded == {"from": "server", "why": "several lines", "raw": '{"a":\n1}'}
     assert torn == {"from": "server", "lacks": "blank line", "size": 10, "eol": "", "msg": {"torn": 1}}
+
+
+def test_the_ends_of_events_are_recorded_when_they_change() -> None:
+    encoder = SseEncoder("server", HTTP)
+    file = b"".join(
+        joined(encoder.feed(0.5, b'data: {"id":%d}' % number + end)[1])
+        for number, end in enumerate(
+            [b"\r\n\r\n", b"\r\n\r\n", b"\r\n\r\n", b"\n\n", b"\n\n", b"\n\r\n", b"\r\r"]
+        )
+    )
+    entries = [json.loads(line) for line in file.splitlines()]
+    assert [entry["msg"]["id"] for entry in entries] == list(range(7))
+    ends = ["\r\n\r\n", None, None, "\n\n", None, "\n\r\n", "\r\r"]
+    assert [entry.get("event_end") for entry in entries] == ends
 
 
 def test_an_event_is_recorded_by_the_bytes_that_end_it_and_not_before() -> None:

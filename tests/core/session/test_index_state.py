@@ -11,10 +11,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcpspy.core.recording.decode import Entry, Frame, Note
+from mcpspy.core.session.http_exchanges import HttpExchanges
 from mcpspy.core.session.index import Index
-from mcpspy.core.session.index_state import COLUMNS, LISTS, StoredIndex, dump, restore, stored_tables
+from mcpspy.core.session.index_state import (
+    COLUMNS,
+    LISTS,
+    StoredExchanges,
+    StoredIndex,
+    dump,
+    restore,
+    stored_tables,
+)
 from mcpspy.core.session.request_table import RequestTable
 from tests.core.session.test_correlation import ANSWERED, ASKED, HELLO
+from tests.core.session.test_http_exchanges import STREAMS
 from tests.core.session.test_index import ENTRY, RECORDINGS, line_of
 
 DERIVED = {
@@ -51,6 +61,14 @@ def test_the_reason_of_a_crash_is_restored_before_and_after_it() -> None:
         again = restored(indexed(lines[:read]))
         again.add_lines(lines[read:], 0)
         assert (again.crashes, again.last_stderr) == ([0, 1], [0])
+
+
+@pytest.mark.parametrize("read", range(len(STREAMS)))
+def test_a_stream_of_events_is_restored_before_and_after_each_of_its_entries(read: int) -> None:
+    whole, again = indexed(STREAMS), restored(indexed(STREAMS[:read]))
+    again.add_lines(STREAMS[read:], 0)
+    for name in ("open", "gets", "latest", "folded", "totals"):
+        assert getattr(again.http_exchanges, name) == getattr(whole.http_exchanges, name)
 
 
 def content(index: Index) -> dict[str, Any]:
@@ -93,7 +111,10 @@ def test_a_real_session_is_restored(path: Path) -> None:
 
 
 def test_the_state_has_every_attribute_of_an_index_and_of_its_table() -> None:
-    assert set(vars(Index())) == {*COLUMNS, *LISTS, *DERIVED, *StoredIndex.__struct_fields__}
+    stored = {"http_exchanges", *StoredIndex.__struct_fields__}
+    assert set(vars(Index())) == {*COLUMNS, *LISTS, *DERIVED, *stored}
+    derived = {"listening", "_forgets"}
+    assert {*vars(HttpExchanges())} - derived == {*StoredExchanges.__struct_fields__} - {"exchanges"}
     restored_by_name = {name for name in vars(RequestTable()) if name.strip("_") in fields_of_tables()}
     assert set(vars(RequestTable())) - restored_by_name == {
         "_forgets",

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpspy.errors import CannotStart
-from mcpspy.io.control import protocol
-from mcpspy.io.control.client import ControlClient
-from mcpspy.io.control.protocol import CommandRefused
+from mcpspy.io.control import client as module
+from mcpspy.io.control.client import CommandRefused, ControlClient
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,10 +38,10 @@ def test_events_that_come_before_an_answer_are_kept(opened: ThreadedServer) -> N
 def test_an_answer_that_never_comes_is_not_waited_for(
     silent: str, monkeypatch: pytest.MonkeyPatch, runtime: Path
 ) -> None:
-    monkeypatch.setattr(protocol, "RESPONSE_TIMEOUT", 0.05)
+    monkeypatch.setattr(module, "RESPONSE_TIMEOUT", 0.05)
     session, other = socket.socketpair()
     other.sendall(b'{"mcpspy":1}\n')
-    monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
+    monkeypatch.setattr(module, "connect", lambda _path, _seconds: session)
     with ControlClient(silent) as asking, pytest.raises(CannotStart, match=r"did not respond in 0\.05 s"):
         asking.order("list")
     other.close()
@@ -54,7 +53,7 @@ def test_the_end_is_the_last_event_even_if_the_session_does_not_send_it(
     session, other = socket.socketpair()
     other.sendall(b'{"mcpspy":1}\n{"event":"held"}\n')
     other.close()
-    monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
+    monkeypatch.setattr(module, "connect", lambda _path, _seconds: session)
     with ControlClient("x.sock") as connected_client:
         assert [event["event"] for event in connected_client.events()] == ["held", "end"]
         with pytest.raises(CannotStart, match="the session has ended"):
@@ -66,7 +65,7 @@ def test_the_error_for_a_session_that_is_killed_before_it_answers_has_the_reason
 ) -> None:
     session, other = socket.socketpair()
     other.sendall(b'{"mcpspy":1}\n')
-    monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
+    monkeypatch.setattr(module, "connect", lambda _path, _seconds: session)
     with ControlClient("x.sock") as asking:
         session.sendall(b"unread")  # So that the system resets the connection.
         other.close()

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpspy.errors import CannotStart
-from mcpspy.io.control import protocol
-from mcpspy.io.control.client import AsyncControlClient
-from mcpspy.io.control.protocol import CommandRefused
+from mcpspy.io.control import client as module
+from mcpspy.io.control.client import AsyncControlClient, CommandRefused
 from mcpspy.io.control.server_poll import ThreadedServer
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ async def test_a_session_that_ends_or_is_not_mcpspy_fails_the_commands_that_wait
 ) -> None:
     session, other = socket.socketpair()
     other.sendall(b'{"mcpspy":1}\n')
-    monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
+    monkeypatch.setattr(module, "connect", lambda _path, _seconds: session)
     client = await AsyncControlClient.open("x.sock")
     waiting = asyncio.ensure_future(client.order("list"))
     await asyncio.sleep(0)
@@ -91,10 +90,10 @@ async def test_a_session_that_ends_or_is_not_mcpspy_fails_the_commands_that_wait
 
 
 async def test_a_command_without_a_response_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "RESPONSE_TIMEOUT", 0.05)
+    monkeypatch.setattr(module, "RESPONSE_TIMEOUT", 0.05)
     session, other = socket.socketpair()
     other.sendall(b'{"mcpspy":1}\n')
-    monkeypatch.setattr(protocol, "connect", lambda _path, _seconds: session)
+    monkeypatch.setattr(module, "connect", lambda _path, _seconds: session)
     client = await AsyncControlClient.open("x.sock")
     with pytest.raises(CannotStart, match=r"did not respond in 0\.05 s \(is its mcpspy suspended\?\)"):
         await client.order("list")

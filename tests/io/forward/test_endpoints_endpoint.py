@@ -9,8 +9,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from mcpspy.io.control.client import AsyncControlClient
-from mcpspy.io.control.discovery import sessions
+from mcpspy.io.control.client import AsyncControlClient, live_sessions
 from mcpspy.io.intercept.interception import InterceptionOptions
 from tests.io.forward.spoken import EVENTS, PING, PONG, heads
 
@@ -82,10 +81,10 @@ async def test_a_viewer_holds_edits_and_sends_messages_of_an_sse_stream(
     asked, answers = server_side.asked, server_side.answers
     async with serving(server_side.handle) as server, spying() as spy:
         messages = f"{server}/messages?session=7"
-        assert await asyncio.to_thread(sessions) == []
+        assert await asyncio.to_thread(live_sessions) == []
         async with spy.client.get(f"{server}/sse", headers={"Accept": "text/event-stream"}) as answer:
             await answer.content.readuntil(b"\n\n")
-            (found,) = await asyncio.to_thread(sessions)
+            (found,) = await asyncio.to_thread(live_sessions)
             viewer = await AsyncControlClient.open(found.path, "tui")
             try:
                 assert viewer.hello["session"] in viewer.hello["file"]

@@ -11,10 +11,8 @@ import pytest
 from aiohttp import web
 
 from mcpspy.core.intercept import interceptor as interceptor_module
-from mcpspy.io.control.client import AsyncControlClient
-from mcpspy.io.control.discovery import sessions
-from mcpspy.io.control.protocol import CommandRefused
-from mcpspy.io.http import interception as interception_module
+from mcpspy.io.control.client import AsyncControlClient, CommandRefused, live_sessions
+from mcpspy.io.intercept import executor
 from mcpspy.io.intercept import interception as base_module
 from mcpspy.io.intercept.interception import is_message
 from tests.core.trust.locks import lock_text
@@ -36,7 +34,7 @@ BUG = "a bug in mcpspy: ZeroDivisionError: division by zero"
 
 @asynccontextmanager
 async def connected_viewer() -> AsyncIterator[AsyncControlClient]:
-    (found,) = await asyncio.to_thread(sessions)
+    (found,) = await asyncio.to_thread(live_sessions)
     viewer = await AsyncControlClient.open(found.path, "tui")
     try:
         yield viewer
@@ -367,7 +365,7 @@ async def test_a_bug_in_the_steps_of_a_decision_loses_no_message_either(
     said: list[str] = []
     monkeypatch.setattr(base_module, "say", said.append)
     async with proxy("/mcp", "ping => delay 1ms") as spy:
-        monkeypatch.setattr(interception_module, "note", lambda *_: 1 / 0)
+        monkeypatch.setattr(executor, "note", lambda *_: 1 / 0)
         await posted(spy)
 
         assert said == [f"interception stopped by {BUG}; traffic continues without it"]

@@ -61,7 +61,7 @@ def items(session: Session) -> Iterator[tuple[str, int, ExchangeItem]]:
     for change in session.changes:
         what, exchange = change.what, change.exchange
         if exchange is not None and what is exchange.request:
-            yield "exchanges", exchange.number, exchange_item(exchange, "request")
+            yield "exchanges", exchange.number, exchange_item(exchange, "request", has_words=False)
         elif isinstance(what, Notification):
             yield (
                 "messages",

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcpspy.analysis.export import RecordedSession
-from mcpspy.analysis.export.jsonl import export
+from mcpspy.analysis.export.exchange_lines import export_jsonl
 from mcpspy.analysis.lake.filter import lake_filters
-from mcpspy.analysis.lake.queries import QUERIES
-from mcpspy.analysis.lake.schema import PARTITIONS, TABLES, VERSION
+from mcpspy.analysis.lake.schema import PARTITIONS, QUERIES, TABLES, VERSION
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.lake.files import MARKER, Lake
 from mcpspy.io.lake.query import LakeConnection, lake_of
@@ -35,7 +34,7 @@ def lines(recordings: Path) -> list[Line]:
     for summary in summaries(recordings):
         recording = Recording(summary.path)
         session = recording.session()
-        exported = export([RecordedSession(recording.header, "", session.changes, lambda _: True)])
+        exported = export_jsonl([RecordedSession(recording.header, "", session.changes, lambda _: True)])
         found += [json.loads(line) for line in exported]
     return found
 

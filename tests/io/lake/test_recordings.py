@@ -10,9 +10,8 @@ import pytest
 
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.lake.fetch import fetched
-from mcpspy.io.lake.files import Lake
+from mcpspy.io.lake.files import Lake, recordings
 from mcpspy.io.lake.maintenance import remove_before, verify
-from mcpspy.io.lake.recordings import recordings
 from mcpspy.io.recording.reader import Recording
 from tests.io.files import EXIT, frame, note, write
 from tests.io.lake.lakes import filled, folder_of, summaries

@@ -15,8 +15,7 @@ import pytest
 from mcpspy import __version__
 from mcpspy.core.recording.decode import Frame
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.control import discovery
-from mcpspy.io.control.client import ControlClient
+from mcpspy.io.control.client import ControlClient, find_session
 from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of, summarize
 from mcpspy.io.recording.writer import Writer
 from mcpspy.io.remote import mirror
@@ -109,7 +108,7 @@ def test_messages_are_held_released_and_sent_through_the_connection(machine: Mac
         with machine.mirror() as copy:
             until(lambda: list(copy.runtime.glob("*.sock")), "the socket")
             (recording,) = copy.folder.iterdir()
-            with ControlClient(discovery.find(recording), "test") as client:
+            with ControlClient(find_session(recording), "test") as client:
                 assert client.hello["session"] == read_header_of(recording).id
                 client.order("hold", query="tool:held")
                 call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "held"}}

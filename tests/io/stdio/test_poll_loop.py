@@ -18,8 +18,7 @@ import pytest
 if sys.platform == "win32":
     pytest.skip("signals and descriptors of POSIX", allow_module_level=True)
 
-from mcpspy.io.control.client import ControlClient
-from mcpspy.io.control.discovery import find
+from mcpspy.io.control.client import ControlClient, find_session
 from tests.io.stdio.test_run import BUSY, FORBIDDEN, THREE_PIPES
 from tests.io.stdio.test_windows import ON_THREADS
 
@@ -38,9 +37,8 @@ MB = 1 << 20
 
 VIEWER = """
 import sys
-from mcpspy.io.control.discovery import find
-from mcpspy.io.control.client import ControlClient
-with ControlClient(find(sys.argv[1]), "tui") as visit:
+from mcpspy.io.control.client import ControlClient, find_session
+with ControlClient(find_session(sys.argv[1]), "tui") as visit:
     visit.order("hold", query=sys.argv[2])
     print("holding", flush=True)
     for event in visit.events():
@@ -66,7 +64,7 @@ def viewer(processes: Processes, runtime: Path) -> Callable[[Spy], ControlClient
 
     def connect_one(spy: Spy) -> ControlClient:
         processes.eventually(lambda: list(runtime.glob("*.sock")))
-        return ControlClient(find(spy.recording), "tui")
+        return ControlClient(find_session(spy.recording), "tui")
 
     return connect_one
 

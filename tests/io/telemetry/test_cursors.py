@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from mcpspy.io.telemetry.cursors import CursorFolder
+from mcpspy.io.telemetry.exporter import CursorFolder
 from tests.analysis.export.sessions import HEADER
 
 

@@ -20,8 +20,8 @@ from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.tail import RESTARTED, new_sessions
 from mcpspy.io.recording.writer import Writer
 from mcpspy.io.telemetry import exporter as module
-from mcpspy.io.telemetry.cursors import CursorFolder
 from mcpspy.io.telemetry.exporter import (
+    CursorFolder,
     TelemetryExporter,
     follow_folder,
     follow_registered,

@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from mcpspy.analysis.export.otlp.live import BUCKETS, SessionTelemetry
+from mcpspy.analysis.export.otlp import BUCKETS, SessionTelemetry
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Entry
 from mcpspy.errors import CannotStart
@@ -153,7 +153,7 @@ def test_a_collector_that_is_not_there_or_does_not_answer_is_a_failure_with_a_sh
 def test_the_polls_of_a_task_arrive_as_events(
     receiver: Receiver, protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcpspy.analysis.export.otlp.spans.MAX_EVENTS", 1)
+    monkeypatch.setattr("mcpspy.analysis.export.otlp_spans.MAX_EVENTS", 1)
     poll = b'{"jsonrpc":"2.0","id":%d,"method":"tasks/get","params":{"taskId":"t"}}'
     made = items(
         *(call(0.1), result(0.2, 1, b'"task":{"taskId":"t","status":"working"}')),

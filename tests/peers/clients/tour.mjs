@@ -35,7 +35,9 @@ function first() {
 
 const HANDLERS = {
   "sampling/createMessage": () => ({
-    role: "assistant", content: { type: "text", text: "A fixed answer." }, model: "no-model",
+    role: "assistant",
+    content: { type: "text", text: "A fixed answer." },
+    model: "no-model",
   }),
   "elicitation/create": ({ params }) =>
     params.mode === "url" || params.message.includes("decline")
@@ -56,22 +58,23 @@ function handle(client) {
     "elicitation/create": schemas.ElicitRequestSchema,
     "roots/list": schemas.ListRootsRequestSchema,
   };
-  for (const [method, answer] of Object.entries(HANDLERS))
-    client.setRequestHandler(SDK === "2" ? method : names[method], answer);
+  for (const [method, answer] of Object.entries(HANDLERS)) client.setRequestHandler(SDK === "2" ? method : names[method], answer);
 }
 
 function opened({ target, transport, environment }) {
   if (transport === "stdio")
     return new sdk.StdioClientTransport({
-      command: target[0], args: target.slice(1), stderr: "ignore", ...(environment && { env: environment }),
+      command: target[0],
+      args: target.slice(1),
+      stderr: "ignore",
+      ...(environment && { env: environment }),
     });
   const Transport = transport === "sse" ? sdk.SSEClientTransport : sdk.StreamableHTTPClientTransport;
   return new Transport(new URL(target));
 }
 
 function made({ mode, bare, client = `typescript-${SDK}` }) {
-  const capabilities = bare
-    ? {} : { sampling: {}, elicitation: { form: {}, url: {} }, roots: { listChanged: true } };
+  const capabilities = bare ? {} : { sampling: {}, elicitation: { form: {}, url: {} }, roots: { listChanged: true } };
   const options = { capabilities };
   const modern = mode === "2026-07-28";
   if (SDK === "2") {
@@ -102,11 +105,14 @@ async function session(plan) {
     }
   };
   const client = made(plan);
-  const stopped = new Promise((resolve) => { client.onclose = resolve; });
+  const stopped = new Promise((resolve) => {
+    client.onclose = resolve;
+  });
   if (!plan.bare) handle(client);
   const transport = opened(plan);
   if (SDK === "1") offering(transport, plan.mode);
-  let revision = "", error = null;
+  let revision = "",
+    error = null;
   try {
     await client.connect(transport, limit(plan));
     revision = client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion ?? plan.mode;
@@ -169,9 +175,10 @@ async function tour(client, modern, offered, plan, step) {
 
 async function call(client, name, args, how, step, limits) {
   const stop = new AbortController();
-  const options = how === "progress" || how === "cancel"
-    ? { ...limits, signal: stop.signal, onprogress: () => how === "cancel" && stop.abort() }
-    : limits;
+  const options =
+    how === "progress" || how === "cancel"
+      ? { ...limits, signal: stop.signal, onprogress: () => how === "cancel" && stop.abort() }
+      : limits;
   if (how === "later") await sleep(LATER_MS);
   const timer = how === "cancel" && setTimeout(() => stop.abort(), QUIET_MS);
   const request = { name, arguments: args };
@@ -180,7 +187,10 @@ async function call(client, name, args, how, step, limits) {
   clearTimeout(timer);
 }
 
-const plans = (await text(process.stdin)).split("\n").filter(Boolean).map((line) => JSON.parse(line));
+const plans = (await text(process.stdin))
+  .split("\n")
+  .filter(Boolean)
+  .map((line) => JSON.parse(line));
 const next = plans[Symbol.iterator]();
 async function work() {
   for (const plan of next) {

@@ -54,10 +54,7 @@ setTimeout(() => {
   process.exit(1);
 }, OVERALL_MS).unref();
 
-const client = new Client(
-  { name: "ts-client", version: "1.0.0" },
-  { versionNegotiation: { mode: MODES[options.mode] } },
-);
+const client = new Client({ name: "ts-client", version: "1.0.0" }, { versionNegotiation: { mode: MODES[options.mode] } });
 try {
   const transport = /^https?:/.test(command)
     ? new StreamableHTTPClientTransport(new URL(command))

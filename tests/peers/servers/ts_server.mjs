@@ -30,9 +30,16 @@ function made() {
   const tool = (name, description, inputSchema, callback, more = {}) =>
     server.registerTool(name, { description, inputSchema: z.object(inputSchema), ...more }, callback);
   tool("echo", "Give the text back.", { text: z.string() }, ({ text: given }) => text(given));
-  tool("add", "Add two integers.", { a: z.int(), b: z.int() }, ({ a, b }) => ({
-    ...text(JSON.stringify({ total: a + b })), structuredContent: { total: a + b },
-  }), { outputSchema: z.object({ total: z.int() }) });
+  tool(
+    "add",
+    "Add two integers.",
+    { a: z.int(), b: z.int() },
+    ({ a, b }) => ({
+      ...text(JSON.stringify({ total: a + b })),
+      structuredContent: { total: a + b },
+    }),
+    { outputSchema: z.object({ total: z.int() }) },
+  );
   tool("slow", "Take some steps and report each one.", { steps: z.int() }, async ({ steps }, context) => {
     for (let step = 1; step <= steps; step++) await report(context, step, steps);
     return text(`${steps} steps`);
@@ -51,20 +58,14 @@ function made() {
     const requestedSchema = { type: "object", properties: { answer: { type: "string" } }, required: ["answer"] };
     const form = { message: question, requestedSchema };
     const asked = () => inputRequired({ inputRequests: { answer: inputRequired.elicit(form) } });
-    const reply = isModern(context)
-      ? context.mcpReq.inputResponses?.answer
-      : await context.mcpReq.elicitInput({ mode: "form", ...form });
+    const reply = isModern(context) ? context.mcpReq.inputResponses?.answer : await context.mcpReq.elicitInput({ mode: "form", ...form });
     return reply ? text(reply.content?.answer ?? `no answer: ${reply.action}`) : asked();
   });
   tool("sample", "Ask the client's model.", {}, async (_, context) => {
     const message = { role: "user", content: { type: "text", text: "Say something." } };
     const params = { messages: [message], maxTokens: 20 };
-    const reply = isModern(context)
-      ? context.mcpReq.inputResponses?.reply
-      : await context.mcpReq.requestSampling(params);
-    return reply
-      ? text(reply.content.text)
-      : inputRequired({ inputRequests: { reply: inputRequired.createMessage(params) } });
+    const reply = isModern(context) ? context.mcpReq.inputResponses?.reply : await context.mcpReq.requestSampling(params);
+    return reply ? text(reply.content.text) : inputRequired({ inputRequests: { reply: inputRequired.createMessage(params) } });
   });
   const note = (uri) => ({ contents: [{ uri: uri.href, mimeType: "text/plain", text: "A note." }] });
   server.registerResource("index", "note://index", { mimeType: "text/plain" }, note);
@@ -81,8 +82,7 @@ const isModern = (context) => context.mcpReq.envelope !== undefined;
 
 async function report({ mcpReq }, progress, total) {
   const progressToken = mcpReq._meta?.progressToken;
-  if (progressToken !== undefined)
-    await mcpReq.notify({ method: "notifications/progress", params: { progressToken, progress, total } });
+  if (progressToken !== undefined) await mcpReq.notify({ method: "notifications/progress", params: { progressToken, progress, total } });
 }
 
 const { values: options } = parseArgs({ options: { port: { type: "string" }, json: { type: "boolean" } } });

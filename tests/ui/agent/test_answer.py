@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
-from mcpspy.analysis.tokens import count_tokens
+from mcpspy.analysis.context import count_tokens
 from mcpspy.ui.agent import answer as module
 from mcpspy.ui.agent.answer import (
     PROVENANCE,

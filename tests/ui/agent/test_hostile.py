@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.analysis.tokens import count_tokens
+from mcpspy.analysis.context import count_tokens
 from mcpspy.ui.agent.answer import AgentAnswer, RenderedAnswer, rendered
 from mcpspy.ui.agent.queries import FindArguments, ListArguments, ReadArguments, find, list_sessions, read
 from mcpspy.ui.agent.reports import (

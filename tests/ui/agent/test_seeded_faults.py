@@ -8,7 +8,7 @@ from statistics import median
 
 import pytest
 
-from mcpspy.analysis.tokens import count_tokens
+from mcpspy.analysis.context import count_tokens
 from mcpspy.core.protocol.spec import REVISIONS
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.agent.answer import BUDGET, RenderedAnswer, rendered

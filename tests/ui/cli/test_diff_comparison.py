@@ -17,7 +17,8 @@ from mcpspy.analysis.diff import (
     SessionDiff,
 )
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.ui.cli.diff import describe_comparison, read_comparison, report
+from mcpspy.ui.cli.diff import read_comparison, report
+from mcpspy.ui.cli.main import parse
 
 TITLES = ("a", "b")
 NOTED = SessionDiff(
@@ -33,9 +34,7 @@ CHANGED = SessionDiff(
 
 
 def parsed(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    describe_comparison(parser)
-    return parser.parse_args(arguments)
+    return parse("diff", ["old", "new", *arguments])[1]
 
 
 def test_options_mean_what_they_say() -> None:
@@ -64,7 +63,7 @@ def test_an_option_that_means_nothing_is_one_line(arguments: tuple[str, ...], li
     with pytest.raises(UsageError) as error:
         read_comparison(parsed(*arguments))
 
-    assert str(error.value).startswith(line)
+    assert str(error.value).startswith(f"diff: {line}")
     assert "\x1b" not in str(error.value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,16 +12,15 @@ import pytest
 from mcpspy.errors import UsageError
 from mcpspy.io.forward import proxy as forward_proxy
 from mcpspy.io.http import proxy
-from mcpspy.ui.cli.http import configure, main
+from mcpspy.ui.cli.http import main
+from mcpspy.ui.cli.main import parse
 
 if TYPE_CHECKING:
     from mcpspy.io.http.proxy import HttpOptions
 
 
 def parsed(*arguments: str) -> Namespace:
-    parser = ArgumentParser("mcpspy http")
-    configure(parser)
-    return parser.parse_args(arguments)
+    return parse("http", list(arguments))[1]
 
 
 @pytest.fixture

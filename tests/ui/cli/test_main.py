@@ -16,6 +16,7 @@ from mcpspy.io.extras import install_command
 from mcpspy.ui.cli import ls
 from mcpspy.ui.cli import main as cli_main
 from mcpspy.ui.cli.main import COMMANDS, GROUPS, main, usage
+from mcpspy.ui.cli.options import COMMAND, FOLDER, Argument, Switch
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -48,16 +49,13 @@ def test_a_folder_alone_opens_the_sessions_of_that_folder(
 ) -> None:
     opened: list[object] = []
 
-    def configure(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--dir")
-
     def start(args: argparse.Namespace) -> int:
         opened.append(args.dir)
         return 0
 
     def module(path: str) -> SimpleNamespace:
         opened.append(path.rpartition(".")[2])
-        return SimpleNamespace(EPILOG="", configure=configure, main=start)
+        return SimpleNamespace(EPILOG="", OPTIONS=(FOLDER,), main=start)
 
     monkeypatch.setattr(cli_main, "import_module", module)
     for stream in (sys.stdin, sys.stdout):
@@ -101,7 +99,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
         raise error
 
     monkeypatch.setattr(
-        cli_main, "import_module", lambda _: SimpleNamespace(EPILOG="", configure=ls.configure, main=fail)
+        cli_main, "import_module", lambda _: SimpleNamespace(EPILOG="", OPTIONS=ls.OPTIONS, main=fail)
     )
 
 
@@ -160,16 +158,16 @@ def test_words_after_two_dashes_are_the_server_command_and_not_options(
 ) -> None:
     got: list[object] = []
 
-    def configure(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("what")
-        parser.add_argument("command", nargs="*")
-        parser.add_argument("--fast", action="store_true")
-
     def start(args: argparse.Namespace) -> int:
         got.append((args.what, args.command, args.fast))
         return 0
 
-    module = SimpleNamespace(EPILOG="", TAKES_COMMAND=True, configure=configure, main=start)
+    options = (
+        Argument("what", "WHAT", ""),
+        Argument("command", COMMAND, "", nargs="*"),
+        Switch("--fast", ""),
+    )
+    module = SimpleNamespace(EPILOG="", OPTIONS=options, main=start)
     monkeypatch.setattr(cli_main, "import_module", lambda _: module)
 
     assert main(["ls", "x", "--fast", "--", "cmd", "--fast", "--", "-x"]) == 0

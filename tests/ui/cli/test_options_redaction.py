@@ -9,12 +9,15 @@ import pytest
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.io.settings import UnsafeRegex
+from mcpspy.io.stdio.base import RunOptions
 from mcpspy.ui.cli.options import (
+    ALWAYS_REDACTED,
     REDACTION,
+    Options,
+    Switch,
     check_redaction,
-    describe_redaction,
+    describe,
     read_redaction,
-    set_redaction_option,
 )
 from mcpspy.ui.cli.run import parse
 
@@ -37,31 +40,31 @@ WANTED = {
 }
 
 
-def test_argparse_and_run_read_them_alike() -> None:
+def by_argparse(words: list[str], options: Options = REDACTION) -> RedactionOptions:
     parser = argparse.ArgumentParser()
-    describe_redaction(parser)
+    describe(parser, options)
+    return read_redaction(parser.parse_args(words), options)
+
+
+def test_argparse_and_run_read_them_alike() -> None:
     options = parse([*WORDS, "--", "s"])
     assert options is not None
-    assert vars(read_redaction(parser.parse_args(WORDS))) == vars(options.redaction) == WANTED
+    assert vars(by_argparse(WORDS)) == vars(options.redaction) == WANTED
     assert options.interception.unsafe_regex is options.redaction.unsafe_regex
-    assert vars(read_redaction(parser.parse_args([]))) == vars(RedactionOptions())
+    assert vars(by_argparse([])) == vars(RedactionOptions())
 
 
-def test_every_option_is_taken_and_no_other() -> None:
-    for flag, (metavar, _) in REDACTION.items():
-        before = vars(RedactionOptions())
-        found = RedactionOptions()
-        assert set_redaction_option(found, flag, "x" if metavar else "")
-        assert vars(found) != before, flag
-    assert not set_redaction_option(RedactionOptions(), "--record", "x")
+def test_every_option_arrives() -> None:
+    for option in REDACTION:
+        found = RunOptions([])
+        option.put(found, True if isinstance(option, Switch) else "x")
+        assert vars(found.redaction) != vars(RedactionOptions()), option.flags
 
 
 def test_a_command_that_redacts_has_no_option_to_turn_it_off() -> None:
-    parser = argparse.ArgumentParser()
-    describe_redaction(parser, can_be_off=False)
     with pytest.raises(SystemExit):
-        parser.parse_args(["--no-redact"])
-    assert not read_redaction(parser.parse_args([])).off
+        by_argparse(["--no-redact"], ALWAYS_REDACTED)
+    assert not by_argparse([], ALWAYS_REDACTED).off
 
 
 def test_an_invalid_redaction_pattern_is_an_error_before_anything_starts() -> None:

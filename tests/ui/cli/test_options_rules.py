@@ -9,23 +9,24 @@ import pytest
 
 from mcpspy.errors import UsageError
 from mcpspy.io.intercept.interception import InterceptionOptions
-from mcpspy.ui.cli.options import check_rules, describe_rules, read_rules, set_rule_option
+from mcpspy.io.stdio.base import RunOptions
+from mcpspy.ui.cli.options import RULES, check_interception, describe, fill
+from mcpspy.ui.cli.run import parse
 
 
 def by_argparse(*arguments: str) -> InterceptionOptions:
     parser = argparse.ArgumentParser()
-    describe_rules(parser)
-    return read_rules(parser.parse_args(arguments))
+    describe(parser, RULES)
+    return fill(RunOptions([]), parser.parse_args(arguments), RULES).interception
 
 
-def by_hand(*arguments: str) -> InterceptionOptions:
-    found = InterceptionOptions()
-    for flag, value in zip(arguments[::2], arguments[1::2], strict=True):
-        assert set_rule_option(found, flag, value)
-    return found
+def by_run(*arguments: str) -> InterceptionOptions:
+    options = parse([*arguments, "--", "server"])
+    assert options is not None
+    return options.interception
 
 
-@pytest.mark.parametrize("parse", [by_argparse, by_hand])
+@pytest.mark.parametrize("parse", [by_argparse, by_run])
 def test_argparse_and_run_read_them_alike(parse: Callable[..., InterceptionOptions]) -> None:
     given = ["--rules", "a", "--rule", "x => drop", "--rules", "b", "--call-timeout", "30", "--slow", "500ms"]
     found = parse(*given, "--hold-timeout", "2min")
@@ -34,7 +35,7 @@ def test_argparse_and_run_read_them_alike(parse: Callable[..., InterceptionOptio
     assert (found.call_timeout, found.slow, found.hold_timeout) == (30, 0.5, 120)
 
 
-@pytest.mark.parametrize("parse", [by_argparse, by_hand])
+@pytest.mark.parametrize("parse", [by_argparse, by_run])
 def test_nothing_is_the_default(parse: Callable[..., InterceptionOptions]) -> None:
     found = parse()
 
@@ -42,18 +43,14 @@ def test_nothing_is_the_default(parse: Callable[..., InterceptionOptions]) -> No
     assert found.hold_timeout == 300
 
 
-def test_other_options_are_not_taken() -> None:
-    assert not set_rule_option(InterceptionOptions(), "--name", "x")
-
-
 @pytest.mark.parametrize("value", ["0", "soon", "-1", ""])
 def test_a_time_that_is_none_is_refused(value: str) -> None:
     with pytest.raises(UsageError, match=f"--slow {value}: not a duration"):
-        set_rule_option(InterceptionOptions(), "--slow", value)
+        by_run("--slow", value)
 
 
 def test_rules_are_read_before_anything_is_started() -> None:
-    check_rules(by_hand("--rule", "tool:echo => drop"))
-    check_rules(InterceptionOptions())
+    check_interception(by_argparse("--rule", "tool:echo => drop"))
+    check_interception(InterceptionOptions())
     with pytest.raises(UsageError, match="did you mean drop"):
-        check_rules(by_hand("--rule", "tool:echo => droop"))
+        check_interception(by_argparse("--rule", "tool:echo => droop"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.ui.cli.options import read_size
+from mcpspy.ui.cli.options import MAX_BODY
 
 
 @pytest.mark.parametrize(
@@ -20,11 +20,11 @@ from mcpspy.ui.cli.options import read_size
     ],
 )
 def test_a_size_is_a_number_and_a_unit(text: str, size: int) -> None:
-    assert read_size("--max-size", text) == size
+    assert MAX_BODY.value_of(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "0", "0k", "-1", "1.5k", "k", "1kk", "1t", "x", "1 k", "\u00b2"])
-def test_the_error_for_an_invalid_size_names_the_option(text: str) -> None:
+def test_the_error_for_an_invalid_size_names_it(text: str) -> None:
     with pytest.raises(UsageError) as refused:
-        read_size("--max-size", text)
-    assert str(refused.value).startswith(f"--max-size {text}: not a size")
+        MAX_BODY.value_of(text)
+    assert str(refused.value) == f"{text}: not a size (use 500k, 100M or 2G)"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib import import_module
 
 import pytest
 
 from mcpspy.__main__ import main
 from mcpspy.errors import UsageError
-from mcpspy.ui.cli.main import COMMANDS, described
+from mcpspy.ui.cli.main import COMMANDS, described, module_of
+from mcpspy.ui.cli.options import describe
 from mcpspy.ui.cli.parser import CommandParser
 
 NEEDS = {
@@ -66,9 +66,9 @@ WRONG = {
 
 
 def parser_of(command: str) -> argparse.ArgumentParser:
-    module = import_module(COMMANDS[command][0])
+    module = module_of(command)
     parser = CommandParser(**described(command, module))
-    module.configure(parser)
+    describe(parser, module.OPTIONS)
     return parser
 
 

@@ -12,7 +12,8 @@ import pytest
 from mcpspy.errors import UsageError
 from mcpspy.io.extras import install_command
 from mcpspy.io.stdio.base import RunOptions
-from mcpspy.ui.cli.run import OPTIONS, configure, main, parse
+from mcpspy.ui.cli.options import describe
+from mcpspy.ui.cli.run import OPTIONS, main, parse
 
 
 def parsed(*arguments: str) -> RunOptions:
@@ -126,7 +127,7 @@ def test_an_invalid_size_is_refused(text: str) -> None:
         (["--stdout-noise", "loud", "--", "s"], "not one of pass, drop, stderr"),
         (["--call-timeout", "soon", "--", "s"], "--call-timeout soon: not a duration"),
         (["--rule", "tool:x", "--", "s"], "--rule tool:x"),
-        (["--on-change", "warn", "--", "s"], "--on-change warn: unknown action"),
+        (["--on-change", "warn", "--", "s"], "--on-change warn: not one of report, hold, block"),
         (["--on-change", "hold", "--", "s"], "--on-change requires --trust FILE"),
         (["--first-use", "--", "s"], "--first-use requires --trust FILE"),
     ],
@@ -145,9 +146,9 @@ def test_help_is_an_option_before_the_command_only(flag: str) -> None:
 
 def test_the_help_names_every_option() -> None:
     parser = ArgumentParser("mcpspy run")
-    configure(parser)
+    describe(parser, OPTIONS)
     text = parser.format_help()
-    assert all(flag in text for flag in OPTIONS)
+    assert all(option.name in text for option in OPTIONS)
 
 
 def test_a_usage_error_is_one_line_and_exit_code_2(capfd: pytest.CaptureFixture[str]) -> None:

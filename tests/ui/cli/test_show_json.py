@@ -17,9 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.analysis.export.csv import COLUMNS
-from mcpspy.analysis.export.csv import export as export_csv
-from mcpspy.analysis.export.jsonl import export as export_jsonl
+from mcpspy.analysis.export.exchange_lines import COLUMNS, export_csv, export_jsonl
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Session
 from mcpspy.ui.cli.main import main

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.io.control import discovery
-from mcpspy.io.control.discovery import LiveSession
+from mcpspy.io.control import client
+from mcpspy.io.control.client import LiveSession
 from mcpspy.ui.cli import tui
 from mcpspy.ui.cli.main import main
 
@@ -93,7 +93,7 @@ def test_a_live_session_of_another_folder_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     live = LiveSession("x.sock", {"session": "0badcafe", "name": "weather", "folder": "/elsewhere"})
-    monkeypatch.setattr(discovery, "sessions", lambda: [live])
+    monkeypatch.setattr(client, "live_sessions", lambda: [live])
 
     assert main(["tui", name, "--dir", str(tmp_path)]) == 3
     assert capsys.readouterr().err == f"mcpspy: {message.format(tmp_path)}\n"

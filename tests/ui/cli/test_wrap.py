@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,7 @@ from typing import Any
 import pytest
 
 from mcpspy.io.hosts import HOSTS, Host
-from mcpspy.ui.cli import bridge
-from mcpspy.ui.cli.main import main
+from mcpspy.ui.cli.main import main, parse
 from tests.core.hostconfig import configs
 
 CONFIG = """{
@@ -163,11 +161,8 @@ def test_the_bridge_accepts_the_arguments_that_wrap_writes(home: Path) -> None:
     entry = {"type": "sse", "url": "http://localhost:1/x", "headers": {"A": "${input:a}", "B": "-b"}}
     Path("x.json").write_text(json.dumps({"mcpServers": {"-x": entry, "b": entry}}), encoding="utf-8")
     main(["wrap", "x.json", "--all", "--dir", "d", "--trust"])
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    bridge.configure(parser)
-
     for name, made in json.loads(Path("x.json").read_text(encoding="utf-8"))["mcpServers"].items():
-        parsed = parser.parse_args(made["args"][made["args"].index("bridge") + 1 :])
+        _, parsed = parse("bridge", made["args"][made["args"].index("bridge") + 1 :])
         assert (parsed.name, parsed.upstream, parsed.sse) == (name, "http://localhost:1/x", True)
         assert parsed.header_env == ["A=MCPSPY_HEADER_A", "B=MCPSPY_HEADER_B"]
         assert parsed.dir == str(home / "project" / "d")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.io.hosts.resolve import ConfigTarget, find
+from mcpspy.io.hosts.configuration import ConfigTarget, find
 from mcpspy.ui.cli.wrap import diff, selected_servers, show_diff
 
 

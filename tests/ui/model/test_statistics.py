@@ -15,8 +15,8 @@ from mcpspy.ui.model import statistics as module
 from mcpspy.ui.model.filter_items import RowItem
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.model.statistics import SUBJECT_FIELDS, StatsGroup, StatsModel
-from mcpspy.ui.report import stats_json
-from mcpspy.ui.report.stats_format import CountedSession, count_session
+from mcpspy.ui.report import stats as stats_report
+from mcpspy.ui.report.stats_table import CountedSession, count_session
 from tests.ui.tui.panels.panels import HEADER, Lines, every_recording, recorded
 
 NASTY = ["plain", "plainer", 'quo"ted', "back\\slash", "a b (c) | d", "über*?", "", "file:///a?b=c", "-minus"]
@@ -129,7 +129,7 @@ def printed(header: bytes, lines: list[bytes], *, is_live: bool) -> dict[str, An
 
 def report_of(counted: CountedSession) -> dict[str, Any]:
     """Return the numbers of the panel as `mcpspy stats --format json` prints them."""
-    report = stats_json.members(counted)
+    report = stats_report.members(counted)
     totals = {side: shown(total) for side, total in report["requests"].items() if total["count"]}
     groups = {
         (group["from"], group["kind"], group["method"], group["about"]): shown(group)

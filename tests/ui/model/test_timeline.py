@@ -7,7 +7,7 @@ from mcpspy.analysis.stats import StatsCollector
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import read_header
 from mcpspy.ui.model.timeline import TimelineModel
-from mcpspy.ui.report.stats_format import count_session
+from mcpspy.ui.report.stats_table import count_session
 from tests.ui.tui.panels.panels import HEADER, Lines, every_recording, recorded
 
 CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}'

@@ -16,8 +16,8 @@ from mcpspy.analysis.diff import (
     DiffChange,
     SessionDiff,
 )
-from mcpspy.analysis.diff.options import IgnoreSuggestion
-from mcpspy.ui.report.diff_json import document
+from mcpspy.analysis.diff.model import IgnoreSuggestion
+from mcpspy.ui.report.diff import document
 
 
 def read(difference: SessionDiff, **options: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
-from mcpspy.analysis.diff.options import IgnoreSuggestion
-from mcpspy.ui.report.diff_markdown import MOST, SHOWN, fence, markdown, span
+from mcpspy.analysis.diff.model import IgnoreSuggestion
+from mcpspy.ui.report.diff import MAX_REPORT, SHOWN_CHANGES, fence, markdown, span
 
 GITHUB = MarkdownIt("gfm-like", {"linkify": False, "html": True})
 """Rendered as on GitHub, except GitHub's own links."""
@@ -56,7 +56,7 @@ def test_a_long_report_still_ends_with_these_options() -> None:
 
     report = markdown(SessionDiff(cases), ("a", "b"), ways=IgnoreSuggestion(["ping"], 0, 1))
 
-    assert len(report) < MOST + 200
+    assert len(report) < MAX_REPORT + 200
     assert report.endswith(
         "run `mcpspy diff` to see all.\n\nTo ignore these changes:\n\n```sh\n--ignore-path ping\n```\n"
     )
@@ -112,7 +112,7 @@ def test_a_report_fits_into_a_comment() -> None:
 
     report = markdown(SessionDiff(cases), ("a", "b"))
 
-    assert len(report) < MOST + 200
+    assert len(report) < MAX_REPORT + 200
     left = re.search(r"… (\d+) more; run `mcpspy diff`", report)
     assert left is not None
     assert report.count("```diff") == 1000 - int(left[1])
@@ -120,12 +120,12 @@ def test_a_report_fits_into_a_comment() -> None:
 
 def test_many_changes_of_one_request_are_cut() -> None:
     case = ComparedCase(
-        method="a", changes=tuple(change(pointer=f"/result/{n}", new=n) for n in range(SHOWN + 7))
+        method="a", changes=tuple(change(pointer=f"/result/{n}", new=n) for n in range(SHOWN_CHANGES + 7))
     )
 
     report = markdown(SessionDiff((case,)), ("a", "b"))
 
-    assert report.count("@@ result") == SHOWN
+    assert report.count("@@ result") == SHOWN_CHANGES
     assert "… 7 more changes" in report
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
-from mcpspy.ui.report.diff_text import terminal
+from mcpspy.ui.report.diff import terminal
 
 
 def test_each_change_is_below_its_case(difference: SessionDiff) -> None:

@@ -17,7 +17,7 @@ from mcpspy.analysis.diff import (
     SessionDiff,
 )
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.report.diff_text import about, one_line, place, places, reason, texts, values, verdict
+from mcpspy.ui.report.diff import about, one_line, place, places, reason, texts, values, verdict
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 

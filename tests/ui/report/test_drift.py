@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from mcpspy.analysis.drift import CallOutcomes, ToolDefinition, ToolDrift, drift
-from mcpspy.ui.report import drift_html
+from mcpspy.ui.report import drift as drift_report
 from mcpspy.ui.report.drift import document, markdown, text
 
 OLD, NEW = ({"name": "e`cho", "description": words, "inputSchema": {"type": kind}} for words, kind in
@@ -57,7 +57,7 @@ def test_text_of_peers_is_not_markup() -> None:
 
 
 def test_the_page_has_the_old_and_the_new_text_of_a_change_and_no_markup_of_peers() -> None:
-    lines = drift_html.page("weather <b>", found(), 2).decode().splitlines()
+    lines = drift_report.page("weather <b>", found(), 2).decode().splitlines()
 
     assert any("weather &lt;b&gt;" in line for line in lines)
     assert not any("<b>" in line or "\x1b" in line for line in lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from mcpspy.ui.report.lint_json import document
+from mcpspy.ui.report.lint import document
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE
 from tests.ui.report.linting import EVIL, HOSTILE, finding, linted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mcpspy.analysis.lint import Severity
-from mcpspy.ui.report.lint_json import github
+from mcpspy.ui.report.lint import github
 from tests.ui.report.linting import HOSTILE, finding, linted
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from jsonschema_rs import Draft7Validator
 
 from mcpspy.analysis.lint import RULES, Severity
-from mcpspy.ui.report.lint_json import sarif
+from mcpspy.ui.report.lint import sarif
 from mcpspy.ui.report.lint_scan import LintedRecording
 from tests.ui.report.linting import HOSTILE, finding, linted
 

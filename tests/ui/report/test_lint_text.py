@@ -8,7 +8,7 @@ import pytest
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.lint import RULES, Severity
-from mcpspy.ui.report.lint_text import explanation, finding_lines, more_lines, verdict
+from mcpspy.ui.report.lint import explanation, finding_lines, more_lines, verdict
 from tests.ui.report.linting import HOSTILE, finding
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 from mcpspy.analysis.load import LoadResult, gate
-from mcpspy.ui.report.load_html import page
+from mcpspy.ui.report.load import page
 from tests.analysis.test_load import result, sent
 
 

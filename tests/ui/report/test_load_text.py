@@ -6,7 +6,7 @@ import csv
 import json
 
 from mcpspy.analysis.load import LoadResult, gate
-from mcpspy.ui.report.load_text import document, histogram_csv, lines
+from mcpspy.ui.report.load import document, histogram_csv, lines
 from tests.analysis.test_load import START, result, sent
 from tests.core.replay.playing import Stage, Talk
 

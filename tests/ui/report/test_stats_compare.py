@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from mcpspy.ui.report.stats_compare import MANY, comparison
-from mcpspy.ui.report.stats_format import CountedSession
-from mcpspy.ui.report.stats_table import TableStyle
+from mcpspy.ui.report.stats_table import MANY, CountedSession, TableStyle, comparison
 from mcpspy.ui.text.numbers import BarStyle
 from mcpspy.ui.text.width import cells
 from tests.analysis.stats.talking import Talk

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.report.stats_format import CountedSession, head, states
+from mcpspy.ui.report.stats_table import CountedSession, head, states
 from mcpspy.ui.text.numbers import share, span
 from tests.analysis.stats.talking import Talk, group
 

@@ -10,8 +10,8 @@ import pytest
 
 from mcpspy.analysis.stats import StatsCollector
 from mcpspy.core.recording.decode import read_header
-from mcpspy.ui.report.stats_format import CountedSession
-from mcpspy.ui.report.stats_json import document
+from mcpspy.ui.report.stats import document
+from mcpspy.ui.report.stats_table import CountedSession
 from tests.analysis.stats.talking import Talk
 from tests.core.session.test_index import RECORDINGS
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from mcpspy.ui.report.stats_format import CountedSession
-from mcpspy.ui.report.stats_table import TableStyle
-from mcpspy.ui.report.stats_text import BOUNDS, terminal
+from mcpspy.ui.report.stats import BOUNDS, terminal
+from mcpspy.ui.report.stats_table import CountedSession, TableStyle
 from mcpspy.ui.text.numbers import BarStyle
 from tests.analysis.stats.talking import Talk
 

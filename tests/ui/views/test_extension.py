@@ -10,7 +10,7 @@ import pytest
 import mcpspy
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.errors import UsageError
-from mcpspy.ui.views import lazy
+from mcpspy.ui.views import extension as module
 from mcpspy.ui.views.content import MAX_CONTENT, Content
 from mcpspy.ui.views.extension import Extension
 
@@ -72,7 +72,7 @@ def test_a_view_of_the_user_with_the_name_of_one_that_mcpspy_contains_replaces_i
 def test_a_view_that_never_returns_does_not_stop_the_other_views(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lazy, "LIMIT", 0.2)
+    monkeypatch.setattr(module, "LIMIT", 0.2)
     text = "import threading\ndef view_never(c):\n    return threading.Event().wait(20) if c.text == 'x' else None\n"
     own = extension(tmp_path, text)
 

@@ -13,7 +13,7 @@ from mcpspy.ui.web import runs
 from tests.ui.web.recordings import RUN, request, write, write_run
 from tests.ui.web.serving import Served, served
 
-AT, STREAM = 1, 18
+AT, STREAM = "at", "stream"
 """Members of a row."""
 
 

@@ -16,7 +16,8 @@ RECORDINGS = Path(__file__).resolve().parents[3] / "recordings"
 KEY = "s/b5d36025"
 """The session of everything-sdk-auto."""
 
-NUMBER, AT, METHOD, SUBJECT, STATUS, END, BODY, SIZE, ANSWER, ANSWER_SIZE = 0, 1, 4, 5, 7, 10, 11, 12, 13, 14
+NUMBER, AT, METHOD, SUBJECT, STATUS = "number", "at", "method", "subject", "status"
+END, BODY, SIZE, ANSWER, ANSWER_SIZE = "end", "body", "size", "answer", "answerSize"
 """Members of a row."""
 
 

@@ -11,7 +11,15 @@ const QUOTED = /"((?:[^"\\]|\\.)*)"/sy;
 const PATTERN = /\/((?:[^/\\]|\\.|\/(?!i?(?:[\s)|]|$)))+)\/(i?)(?=[\s)|]|$)/sy;
 const NUMBER = /^(-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([^\W\d_]*|[µμ]s)$/;
 const JSON_NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
-const COMPARE = { ">": (a, b) => a > b, ">=": (a, b) => a >= b, "<": (a, b) => a < b, "<=": (a, b) => a <= b, "=": (a, b) => a === b, ":": (a, b) => a === b, "!=": (a, b) => a === b };
+const COMPARE = {
+  ">": (a, b) => a > b,
+  ">=": (a, b) => a >= b,
+  "<": (a, b) => a < b,
+  "<=": (a, b) => a <= b,
+  "=": (a, b) => a === b,
+  ":": (a, b) => a === b,
+  "!=": (a, b) => a === b,
+};
 const DEEPEST = 50; // Levels of parentheses.
 
 class FilterError extends Error {}
@@ -28,10 +36,22 @@ function matchAt(pattern, text, at) {
 /** Return the tokens of a filter: operators as text, conditions as objects with `field`, `name`, `op`, `value`, `raw`. */
 function tokensOf(text, tables) {
   const tokens = [];
-  const signs = { "-": "not", "!": "not", not: "not", "&": "and", "&&": "and", and: "and", "|": "or", "||": "or", or: "or", "(": "(", ")": ")" };
+  const signs = {
+    "-": "not",
+    "!": "not",
+    not: "not",
+    "&": "and",
+    "&&": "and",
+    and: "and",
+    "|": "or",
+    "||": "or",
+    or: "or",
+    "(": "(",
+    ")": ")",
+  };
   let at = 0;
   const skip = () => (at = matchAt(/\s*/y, text, at).index + matchAt(/\s*/y, text, at)[0].length);
-  const valueOf = (field, name, op) => {
+  const valueAt = (field, name, op) => {
     if (text[at] !== '"') {
       const raw = matchAt(/[^\s()|]*/y, text, at)[0];
       at += raw.length;
@@ -59,13 +79,13 @@ function tokensOf(text, tables) {
     if (!root) return null;
     const begin = at + root[0].length;
     let end = begin;
-    for (let step; (step = matchAt(STEP, text, end)); ) end += step[0].length;
+    for (let step = matchAt(STEP, text, end); step; step = matchAt(STEP, text, end)) end += step[0].length;
     const after = matchAt(AFTER_PATH, text, end);
     if (!after) return ".[".includes(text[end] ?? " ") ? fail('bad step: use .name, ["any name"], [0], [-1] or []') : null;
     if (after[1] && (after[2].startsWith(":") || end === begin)) return null;
     const name = text.slice(at + root[0].length - root[1].length, end);
     const op = compared(after[2], end + after[0].length);
-    return needed(valueOf(".", name, op), name, op);
+    return needed(valueAt(".", name, op), name, op);
   };
   const fieldAt = () => {
     const found = matchAt(FIELD, text, at);
@@ -75,7 +95,9 @@ function tokensOf(text, tables) {
     const field = Object.hasOwn(tables.fields, name.toLowerCase()) ? tables.fields[name.toLowerCase()] : undefined;
     if (field === undefined) {
       if (space) return null;
-      fail(`unknown field ${name}: the fields are ${[...new Set(Object.values(tables.fields))].join(", ")}. Put a word that contains ${sign} in quotes`);
+      fail(
+        `unknown field ${name}: the fields are ${[...new Set(Object.values(tables.fields))].join(", ")}. Put a word that contains ${sign} in quotes`,
+      );
     }
     const isNumber = tables.numbers.includes(field);
     if (space && (!isNumber || sign.startsWith(":"))) return null;
@@ -83,7 +105,7 @@ function tokensOf(text, tables) {
     if (isNumber) op = compared(sign, at + whole.length);
     else if (sign.startsWith(":")) [op, at] = [":", at + name.length + space.length + 1];
     else at += whole.length;
-    return (field === "text" && regexAt(at)) || needed(valueOf(field, name, op), name, op);
+    return (field === "text" && regexAt(at)) || needed(valueAt(field, name, op), name, op);
   };
   for (skip(); at < text.length; skip()) {
     const sign = matchAt(/[()!-]|\|\|?|&&?/y, text, at);
@@ -94,18 +116,18 @@ function tokensOf(text, tables) {
     }
     const order = matchAt(/[<>]=?/y, text, at);
     let atom;
-    if (text[at] === '"') atom = valueOf("", "", ":");
+    if (text[at] === '"') atom = valueAt("", "", ":");
     else if (text[at] === "/") atom = regexAt(at) ?? fail("unclosed regex: end it with /, or put a path in quotes");
     else if (order) {
       at += order[0].length;
       skip();
-      atom = needed(valueOf("<>", "", order[0]), "", order[0]);
+      atom = needed(valueAt("<>", "", order[0]), "", order[0]);
     } else {
       atom = pathAt() ?? fieldAt();
       const other = atom ? null : matchAt(OTHER_ROOT, text, at);
       if (other) fail(`unknown member ${other[1]}: a path begins with params, result or error. Put a word that contains : or = in quotes`);
       if (!atom && ":=".includes(text[at])) fail(`expected a field before '${text[at]}', without a blank between`);
-      atom ??= valueOf("", "", ":");
+      atom ??= valueAt("", "", ":");
       if (atom.field === "" && !atom.isQuoted && Object.hasOwn(signs, atom.value.toLowerCase())) atom = signs[atom.value.toLowerCase()];
     }
     tokens.push(atom);
@@ -121,7 +143,10 @@ function compileFilter(text, tables, end) {
   let depth = 0;
   const some = () => {
     const parts = [every()];
-    while (tokens[at] === "or") at++, parts.push(every());
+    while (tokens[at] === "or") {
+      at++;
+      parts.push(every());
+    }
     return parts.length > 1 ? (item) => parts.some((part) => part(item)) : parts[0];
   };
   const every = () => {
@@ -136,7 +161,7 @@ function compileFilter(text, tables, end) {
   };
   const one = () => {
     let isNegated = false;
-    while (tokens[at] === "not") at++, (isNegated = !isNegated);
+    for (; tokens[at] === "not"; at++) isNegated = !isNegated;
     const token = tokens[at++];
     let test;
     if (token === "(") {
@@ -149,7 +174,10 @@ function compileFilter(text, tables, end) {
     } else if (typeof token === "object") {
       test = conditionOf(token, tables, end);
       if (token.op === "!=") isNegated = !isNegated;
-    } else fail(token === ")" ? "unmatched )" : token ? `expected a condition before '${token}'` : `expected a condition after '${tokens[at - 2]}'`);
+    } else
+      fail(
+        token === ")" ? "unmatched )" : token ? `expected a condition before '${token}'` : `expected a condition after '${tokens[at - 2]}'`,
+      );
     const { reads } = test;
     return isNegated ? Object.assign((item) => !test(item), { reads }) : test;
   };
@@ -171,7 +199,13 @@ function textTest(atom) {
   noOrder(atom);
   const wanted = value.toLowerCase();
   if (isQuoted || !/[*?]/.test(wanted)) return (text) => text.toLowerCase().includes(wanted);
-  const glob = new RegExp(`^${wanted.replace(/[\\^$.+()[\]{}|/]/g, "\\$&").replace(/\*+/g, ".*").replaceAll("?", ".")}$`, "su");
+  const glob = new RegExp(
+    `^${wanted
+      .replace(/[\\^$.+()[\]{}|/]/g, "\\$&")
+      .replace(/\*+/g, ".*")
+      .replaceAll("?", ".")}$`,
+    "su",
+  );
   return (text) => text !== "" && (text.toLowerCase().includes(wanted) || glob.test(text.toLowerCase()));
 }
 
@@ -204,7 +238,9 @@ function conditionOf(atom, tables, end) {
       return idTest(atom, isAnswer);
     case "dir": {
       noOrder(atom);
-      const side = Object.keys(tables.sides).find((each) => tables.sides[each].includes(value.toLowerCase())) ?? unknown(atom, "sender", ["client", "server", "c2s", "s2c", "->", "<-"]);
+      const side =
+        Object.keys(tables.sides).find((each) => tables.sides[each].includes(value.toLowerCase())) ??
+        unknown(atom, "sender", ["client", "server", "c2s", "s2c", "->", "<-"]);
       return (item) => item.side === side;
     }
     case "kind":
@@ -222,7 +258,10 @@ function conditionOf(atom, tables, end) {
     case "text": {
       if (op !== ":") fail(`${name} needs a colon: write ${name}:${raw}`);
       const lower = value.toLowerCase();
-      const forms = new Set([lower, ...[lower, value].flatMap((each) => [JSON.stringify(each).slice(1, -1), escaped(each)]).map((each) => each.toLowerCase())]);
+      const forms = new Set([
+        lower,
+        ...[lower, value].flatMap((each) => [JSON.stringify(each).slice(1, -1), escaped(each)]).map((each) => each.toLowerCase()),
+      ]);
       return reading((item) => [...forms].some((form) => item.text.toLowerCase().includes(form)));
     }
     case "since":
@@ -247,7 +286,9 @@ function amountOf(atom, what = "a number") {
 }
 
 function factorOf(atom, unit, units) {
-  return Object.hasOwn(units, unit) ? units[unit] : fail(unit ? `${atom.name || atom.op} does not take the unit "${unit}"` : `${atom.value} needs a unit`);
+  return Object.hasOwn(units, unit)
+    ? units[unit]
+    : fail(unit ? `${atom.name || atom.op} does not take the unit "${unit}"` : `${atom.value} needs a unit`);
 }
 
 function numberTest(atom, { times, sizes }) {
@@ -282,7 +323,8 @@ function idTest(atom, isAnswer) {
   const string = JSON.stringify(value);
   if (isQuoted) return (item) => item.id === string;
   if (JSON_NUMBER.test(value)) {
-    const same = (id) => id === value || (JSON_NUMBER.test(id) && Number(id) === Number(value) && !(/^-?\d+$/.test(id) && /^-?\d+$/.test(value)));
+    const same = (id) =>
+      id === value || (JSON_NUMBER.test(id) && Number(id) === Number(value) && !(/^-?\d+$/.test(id) && /^-?\d+$/.test(value)));
     return (item) => same(item.id) || (!isExact && item.id === string);
   }
   const isLiteral = ["null", "true", "false"].includes(value);
@@ -317,7 +359,12 @@ function isTest(atom, tables) {
   const isSlow = (item) => item.latency !== null && item.latency > tables.slow;
   if (value === "slow") return isSlow;
   if (value === "problem") {
-    return (item) => tables.statuses.error.includes(item.status) || tables.statuses.noanswer.includes(item.status) || item.hasIssue || isSlow(item) || item.isFailedEvent;
+    return (item) =>
+      tables.statuses.error.includes(item.status) ||
+      tables.statuses.noanswer.includes(item.status) ||
+      item.hasIssue ||
+      isSlow(item) ||
+      item.isFailedEvent;
   }
   if (value === "issue" || value === "odd") return (item) => item.hasIssue;
   if (value === "finding") fail("findings are available only in mcpspy tui and mcpspy show --lint");
@@ -334,7 +381,11 @@ function patternTest({ value, op }) {
   const banned = /\(\?(?:[=!]|<[=!]|>|P=|\(|#)|(?<!\\)(?:\\\\)*\\[1-9CQEG]|[*+?}]\+|\[\[:/.exec(value);
   if (banned) fail(`${banned[0]} is not supported in an exported page: use mcpspy show -q`);
   const [, flags = "", body] = /^(?:\(\?([ims]+)\))?(.*)$/su.exec(value);
-  const named = body.replaceAll("(?P<", "(?<").replace(/\\([sSzA])|\\x\{([0-9a-fA-F]+)\}/g, (all, letter, code) => (code ? `\\u{${code}}` : { s: "[\\t\\n\\f\\r ]", S: "[^\\t\\n\\f\\r ]", z: "(?![^])", A: "(?<![^])" }[letter]));
+  const named = body
+    .replaceAll("(?P<", "(?<")
+    .replace(/\\([sSzA])|\\x\{([0-9a-fA-F]+)\}/g, (_all, letter, code) =>
+      code ? `\\u{${code}}` : { s: "[\\t\\n\\f\\r ]", S: "[^\\t\\n\\f\\r ]", z: "(?![^])", A: "(?<![^])" }[letter],
+    );
   let pattern;
   try {
     pattern = new RegExp(named.replace(/\\([pP])([A-Z])/g, "\\$1{$2}"), [...new Set(`u${op}${flags}`)].join(""));
@@ -347,7 +398,9 @@ function patternTest({ value, op }) {
 /** Test the values at a path into the message itself. */
 function pathTest(atom) {
   const root = /^[a-z]+/.exec(atom.name)[0];
-  const steps = [...atom.name.slice(root.length).matchAll(new RegExp(STEP.source, "gsu"))].map(([, plain, quoted, index]) => (quoted !== undefined ? quoted.replace(/\\(["\\])/g, "$1") : (plain ?? (index ? Number(index) : null))));
+  const steps = [...atom.name.slice(root.length).matchAll(new RegExp(STEP.source, "gsu"))].map(([, plain, quoted, index]) =>
+    quoted !== undefined ? quoted.replace(/\\(["\\])/g, "$1") : (plain ?? (index ? Number(index) : null)),
+  );
   const matches = valueTest(atom);
   const step = (value, name) => {
     if (value === null || typeof value !== "object") return [];
@@ -396,7 +449,7 @@ function valueTest(atom) {
 function itemOf(row) {
   const isNote = ["http", "stderr", "note"].includes(row.kind);
   const hasMethod = !isNote && !["malformed", "damaged"].includes(row.kind) && row.method !== "(response)";
-  const parsed = (body) => (body >= 0 ? literal(session.body(body)) : null);
+  const parsed = (body) => (body >= 0 ? literal(file.body(body)) : null);
   return {
     at: row.at,
     side: row.side,
@@ -417,20 +470,16 @@ function itemOf(row) {
     isBatch: row.batch,
     code: row.code,
     get text() {
-      if (isNote && row.kind !== "stderr") return `${row.subject} ${row.status}`;
-      return row.answer >= 0 ? `${session.body(row.body)}\n${session.body(row.answer)}` : session.body(row.body);
+      const words = `${row.subject} ${row.status}`;
+      if (row.kind === "http") return [words, JSON.parse(file.body(row.body)).body ?? ""].join("\n").trimEnd();
+      if (isNote && row.kind !== "stderr") return words;
+      if (row.kind === "request" && row.answer < 0 && row.tone === "bad") return `${file.body(row.body)}\n${row.status}`;
+      return row.answer >= 0 ? `${file.body(row.body)}\n${file.body(row.answer)}` : file.body(row.body);
     },
     message(member) {
       if (isNote) return null;
       if (member !== "params") return parsed(row.kind === "request" ? row.answer : row.body);
-      return parsed(row.kind === "result" || row.kind === "error" ? (session.requestOf(row)?.body ?? -1) : row.body);
+      return parsed(row.kind === "result" || row.kind === "error" ? (file.requestOf(row)?.body ?? -1) : row.body);
     },
   };
-}
-
-/** Return the words of a filter that may occur in a message, to highlight them. */
-function wordsToMark(filter) {
-  const words = filter.match(/(?:[-!]?\w+:)?"[^"]*"|[^\s()]+/g) ?? [];
-  const plain = words.map((word) => word.replace(/^text:/, ""));
-  return wordsOf(plain.filter((word) => word.startsWith('"') || !/^[-!]|[:<>=]|^\/|^(and|or|not)$/i.test(word)).join(" "));
 }

@@ -18,5 +18,9 @@ function fillFacts(facts, contents, more) {
     ["contents", contents],
     ...more,
   ].filter(([, value]) => value);
-  byId("facts").replaceChildren(...pairs.map(([name, value]) => make(`div.${name}`, {}, make("dt", {}, name), make("dd", {}, ...(typeof value === "string" ? visible(value) : value)))));
+  byId("facts").replaceChildren(
+    ...pairs.map(([name, value]) =>
+      make(`div.${name}`, {}, make("dt", {}, name), make("dd", {}, ...(typeof value === "string" ? visible(value) : value))),
+    ),
+  );
 }

@@ -61,7 +61,7 @@ function partsOf(text, at) {
   const isObject = text[at] === "{";
   at = skipBlanks(text, at + 1);
   while (text[at] !== "}" && text[at] !== "]") {
-    let key = at;
+    const key = at;
     let keyEnd = at;
     if (isObject) {
       keyEnd = stringEnd(text, key);
@@ -121,9 +121,7 @@ function container(plan, named, at, end, depth, comma) {
     parts ??= partsOf(text, at);
     if (isOpen && !inner.firstChild) fill(plan, inner, parts, depth + 1);
     const count = parts.length / 4;
-    summary.textContent = isOpen
-      ? ""
-      : ` … ${plural(count, opening === "{" ? "member" : "item")}, ${size(end - at)} ${closing}${comma}`;
+    summary.textContent = isOpen ? "" : ` … ${plural(count, opening === "{" ? "member" : "item")}, ${size(end - at)} ${closing}${comma}`;
     inner.hidden = last.hidden = !isOpen;
     fold.setAttribute("aria-expanded", String(isOpen));
   };

@@ -2,16 +2,17 @@
 // Owns the window, the cursor and the columns; the page decides which rows it contains. They are an array, or an object
 // with its `length`, `at` and `indexOf`, whose `at` returns undefined for a row that is not loaded yet.
 
+// Class, heading, and the order by which a click sorts.
 const COLUMNS = [
-  ["at", "time", (row) => row.at],
-  ["way", "", null],
-  ["track", "server", null], // Of a run, whose rows are of several servers.
-  ["method", "method", (row) => row.method],
-  ["subject", "subject", (row) => row.subject],
-  ["status", "status", (row) => row.status],
-  ["took", "latency", (row) => row.latency ?? -1],
-  ["sizes", "bytes", (row) => row.size + row.answerSize],
-  ["fall", "", null],
+  ["at", "time", "time"],
+  ["way", "", ""],
+  ["track", "server", ""], // Of a run, whose rows are of several servers.
+  ["method", "method", "method"],
+  ["subject", "subject", "subject"],
+  ["status", "status", "status"],
+  ["took", "latency", "latency"],
+  ["sizes", "bytes", "size"],
+  ["fall", "", ""],
 ];
 const BEYOND = 8; // Rows rendered above and below those in view.
 const LONGEST = 26; // Characters of a method that are shown beside a subject.
@@ -27,7 +28,7 @@ function trackOf(row, names = []) {
 }
 
 class Listing {
-  constructor(element, { chosen, opened, sorted, sorts = () => true }) {
+  constructor(element, { chosen, opened, sorted, sorts }) {
     this.element = element;
     this.tall = byId("tall");
     this.rows = [];
@@ -47,13 +48,15 @@ class Listing {
     new ResizeObserver(() => this.measure()).observe(element);
     this.heads = new Map();
     this.own = 0; // The user's columns (docs/scripting.md), after the others.
-    byId("columns").append(...COLUMNS.map(([name, words, key]) => {
-      if (!key || !sorts(name)) return make(`span.${name}`, {}, words);
-      const head = make(`button.${name}`, { type: "button", title: `Sort by ${words}` }, words);
-      head.addEventListener("click", () => sorted(name, key));
-      this.heads.set(name, head);
-      return head;
-    }));
+    byId("columns").append(
+      ...COLUMNS.map(([name, words, order]) => {
+        if (!sorts(order)) return make(`span.${name}`, {}, words);
+        const head = make(`button.${name}`, { type: "button", title: `Sort by ${words}` }, words);
+        head.addEventListener("click", () => sorted(order));
+        this.heads.set(order, head);
+        return head;
+      }),
+    );
   }
 
   /** Add the user's columns, whose cells are those of a row. */
@@ -66,7 +69,7 @@ class Listing {
 
   /** Replace the rows; keep the position of the reader. */
   show(rows, words, range) {
-    const row = this.cursor < 0 ? undefined : this.rows.at(this.cursor);
+    const row = this.current;
     [this.rows, this.words, this.range] = [rows, words, range];
     this.cursor = row ? rows.indexOf(row) : -1;
     this.measure();
@@ -115,13 +118,9 @@ class Listing {
     this.chosen(this.rows.at(place), place);
   }
 
-  /** Move the cursor to the next row of a kind, or the one before. */
-  seek(isWanted, by) {
-    const start = this.cursor < 0 && by < 0 ? this.rows.length : this.cursor;
-    for (let i = start + by; i >= 0 && i < this.rows.length; i += by) {
-      if (isWanted(this.rows.at(i))) return this.chosen(this.rows.at(i), i);
-    }
-    announce("no more rows");
+  /** The current row; undefined if there is none, or if it is not loaded. */
+  get current() {
+    return this.cursor < 0 ? undefined : this.rows.at(this.cursor);
   }
 
   get inView() {
@@ -212,10 +211,10 @@ class Listing {
   }
 
   /** Mark the column that sorts, and its direction. */
-  markSort(name, isDown) {
+  markSort(order, isDown) {
     for (const [each, head] of this.heads) {
-      head.dataset.sort = each === name ? (isDown ? "down" : "up") : "";
-      head.setAttribute("aria-pressed", String(each === name));
+      head.dataset.sort = each === order ? (isDown ? "down" : "up") : "";
+      head.setAttribute("aria-pressed", String(each === order));
     }
   }
 }

@@ -12,12 +12,13 @@ const NEEDED = [
   String.raw`(?<=${EMOJI})[\ufe0e\ufe0f]`,
   String.raw`(?<=[#*0-9])\ufe0f(?=\u20e3)`,
   // The flags of England, Scotland and Wales: a black flag, and its name in tags.
-  ...["\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}", "\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}", "\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}"].map((name) => String.raw`(?<=\u{1f3f4})${name}\u{e007f}`),
+  ...[
+    "\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}",
+    "\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}",
+    "\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}",
+  ].map((name) => String.raw`(?<=\u{1f3f4})${name}\u{e007f}`),
 ];
-const UNSEEN = new RegExp(
-  String.raw`(${NEEDED.join("|")})|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\u2800${INVISIBLE}]`,
-  "gu",
-);
+const UNSEEN = new RegExp(String.raw`(${NEEDED.join("|")})|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\u2800${INVISIBLE}]`, "gu");
 
 /** Return an element: `make("p.note", {hidden: true}, "text", child)`. */
 function make(what, properties, ...children) {

@@ -21,12 +21,6 @@ function showMessage(element, row, words, close) {
   session.views(row, (found) => showViews(element, found));
 }
 
-/** Show what depends on facts of the session that arrived after the row: the time of day, and the user's cells. */
-function refreshMessage(element, row) {
-  element.querySelector(".about").textContent = factsOf(row);
-  session.views(row, (found) => showViews(element, found));
-}
-
 /** Show the user's cells, and the views of bodies, which may arrive later than the message. */
 function showViews(element, { cells, views }) {
   const named = session.facts.columns.map((name, i) => [name, cells[i]]).filter(([, cell]) => cell);
@@ -40,7 +34,8 @@ function showViews(element, { cells, views }) {
 function keepFocus(element, replace) {
   const label = element.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
   replace();
-  if (label && !element.contains(document.activeElement)) [...element.querySelectorAll("[aria-label]")].find((each) => each.ariaLabel === label)?.focus({ preventScroll: true });
+  if (label && !element.contains(document.activeElement))
+    [...element.querySelectorAll("[aria-label]")].find((each) => each.ariaLabel === label)?.focus({ preventScroll: true });
 }
 
 /** Return a view: a line with the place of the content, and the lines of the view. */

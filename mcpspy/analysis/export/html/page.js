@@ -1,321 +1,252 @@
-// The page: selection, filters and keys.
-// Owns the state that its parts share: the filter, the chips, the time range, the order, and the open row.
+// The page of a session: its rows by filter, the message that is open, and its timeline.
+// Owns the place, the rows, and the open row. All of it is asked of `source`, of which there are two: the file itself
+// (`offline.js`), and the server of `mcpspy web` (`server.js`).
 
-const SLOW = [1, 0.3, 0.1, 0.03]; // Seconds; `slow` is the highest of these that some response reached.
-const slow = SLOW.find((least) => session.rows.some((row) => row.latency >= least)) ?? SLOW[0];
+const NUMERIC = ["latency", "size"]; // Orders whose largest values are first.
 
-const isBad = (row) => row.tone === "bad";
-const isIn = (status) => (row) => !row.apart && session.tables.statuses[status].includes(row.state);
-const CHIPS = [
-  ["errors", isIn("error"), "bad"],
-  ["unanswered", isIn("noanswer"), "bad"],
-  [`slow ≥ ${duration(slow).replace(/\.0+ /, " ")}`, (row) => row.latency >= slow, "open"],
-  ["pending", isIn("pending"), "open"],
-  ["protocol issues", (row) => row.flaws.length > 0 || row.tone === "issue", "issue"],
-  ["notifications", (row) => row.kind === "notification", "quiet"],
-  ["stderr", (row) => row.kind === "stderr", "quiet"],
-  ["HTTP", (row) => row.kind === "http", "quiet"],
-];
-
-/** Return whether a row is shown without a chip; HTTP headers are shown only for errors. */
-const isUsual = (row) => row.kind !== "http" || row.tone === "bad";
-
-const SLICE = 10; // Milliseconds of filtering between two chances to type.
-const PAPER = "670px"; // Width between the margins of A4 and Letter.
-
-const state = { typed: "", text: "", test: () => true, words: [], done: null, chips: new Set(), range: null, sort: null, run: 0 };
+let place = START;
+let rows = null;
 let openRow = null;
-let isPushed = false;
 
-const timeline = new Timeline(byId("canvas"), { chosen: (row) => choose(row), zoomed: zoom, moved: moveInTime });
-const listing = new Listing(byId("rows"), { chosen: (row) => choose(row, false), opened: (row) => choose(row), sorted: sort });
-listing.addColumns(session.facts.columns);
+/** What the parts of the page need of the session, and of the row that is open. */
+const session = {
+  facts: { started: "", lasted: 0 },
+  open: null,
+  body: (number) => session.open.bodies[number] ?? "",
+  address: (row) => source.addressOf({ ...place, number: row.number }),
+  requestOf: () => session.open.related.request,
+  before: () => session.open.related.before,
+  after: () => session.open.related.after,
+  along: () => session.open.along,
+  carriers: () => session.open.carriers,
+  views: (row, show) => source.views(row, show),
+};
 
-/** Compute the rows to show, in slices so that keys stay responsive. */
-async function apply() {
-  const run = ++state.run;
-  const chosen = CHIPS.filter(([name]) => state.chips.has(name)).map(([, test]) => test);
-  const [begin, end] = state.range ?? [session.begin, session.end];
-  const fitting = [];
-  let stop = performance.now() + SLICE;
-  for (const row of session.rows) {
-    if (chosen.length ? !chosen.some((test) => test(row)) : !isUsual(row)) continue;
-    if (state.range && (row.at > end || row.last < begin)) continue;
-    if (state.text && !state.test(itemOf(row))) continue;
-    fitting.push(row);
-    if (performance.now() < stop) continue;
-    byId("found").textContent = `${fitting.length.toLocaleString("en")} found …`;
-    await new Promise((resolve) => setTimeout(resolve));
-    if (run !== state.run) return;
-    stop = performance.now() + SLICE;
-  }
-  if (state.sort) {
-    const { key, isDown } = state.sort;
-    const compare = (one, other) => (key(one) < key(other) ? -1 : key(one) > key(other) ? 1 : 0);
-    fitting.sort((one, other) => (isDown ? compare(other, one) : compare(one, other)));
-  }
-  listing.show(fitting, state.words, [begin, end]);
-  timeline.show(fitting, [begin, end]);
-  const usual = session.rows.filter(isUsual).length;
-  byId("found").textContent = isFiltered() ? `${fitting.length.toLocaleString("en")} of ${plural(usual, "row")}` : plural(usual, "row");
-  byId("nothing").hidden = fitting.length > 0;
-  byId("nothing").textContent = session.rows.length ? "No matching rows. Words look at methods and subjects; text:WORD looks into the messages. Press Esc in the filter to clear it." : "Nothing was recorded.";
-}
+const tracks = new TimelineView(byId("overtime"), {
+  selected: (number) => source.hasStrip && chooseNumber(number),
+  opened: (number) => go({ view: "messages", number, ...(source.hasStrip ? {} : { span: "" }) }),
+  moved: (ends) => go({ span: ends === null ? "" : ends.map((at) => String(Number(at.toPrecision(9)))).join("_") }, true),
+  load: (parts) => source.timeline(parts),
+});
 
-function isFiltered() {
-  return state.text !== "" || state.chips.size > 0 || state.range !== null;
-}
+const listing = new Listing(byId("rows"), {
+  chosen: (row, at) => choose(row, at),
+  opened: (row, at) => choose(row, at, true),
+  sorted: sort,
+  sorts: (order) => source.orders.includes(order),
+});
 
-/** Make a row the current one, and show it in full if `opens`, or if another is open. */
-function choose(row, opens = true) {
-  listing.select(row);
-  timeline.select(row);
-  if (opens || openRow) show(row);
-}
-
-function show(row) {
-  const detail = byId("detail");
-  const isFirst = openRow === null;
-  openRow = row;
-  detail.hidden = false;
-  document.body.classList.add("reading");
-  showMessage(detail, row, state.words, close);
-  markHits(state.words);
-  if (hits.length && hits[0].getBoundingClientRect().top > detail.getBoundingClientRect().bottom) nextHit(1);
-  const address = `#${row.number}`;
-  if (location.hash !== address) remember(address, isFirst);
-  if (isFirst) listing.reveal();
-}
-
-/** Put the row into the address, for links to it; on a phone, going back then returns to the list. */
-function remember(address, isNew) {
+/** Go to another place: of its own history entry, unless only the row or the filter differs. */
+function go(changes, isSmall = false) {
+  const before = place;
+  place = { ...place, ...changes };
+  const [old, address] = [before, place].map((each) => source.addressOf(each));
   try {
-    if (isNew) history.pushState(null, "", address);
-    else history.replaceState(null, "", address);
-    isPushed ||= isNew;
+    if (isSmall) history.replaceState(null, "", address);
+    else if (address !== old) history.pushState(null, "", address);
   } catch {
     // A page without its own address has no links either.
   }
+  return render(before);
+}
+
+/** Show the place; resolve when a message that it names is open. */
+function render(before = null) {
+  const { key, view, number } = place;
+  const isSession = key !== null;
+  const isStrip = isSession && view === "messages" && source.hasStrip;
+  byId("panes").hidden = !isSession || view !== "messages";
+  byId("overtime").hidden = !isStrip && (!isSession || view !== "timeline");
+  tracks.isCompact = isStrip;
+  if (byId("query").value !== place.q) byId("query").value = place.q;
+  for (const chip of byId("chips").children) chip.setAttribute("aria-pressed", String(place.show.includes(chip.dataset.name)));
+  for (const tab of byId("tabs").children) tab.setAttribute("aria-current", tab.dataset.view === view ? "page" : "false");
+  if (before === null || before.key !== key || before.home !== place.home) begin();
+  if (source.render(before)) return;
+  if (number === null) conceal();
+  const isSame =
+    before !== null &&
+    ["key", "q", "order", "view", "span"].every((name) => before[name] === place[name]) &&
+    before.show.join() === place.show.join();
+  if ((view === "messages" || source.hasStrip) && (!isSame || rows === null)) filter();
+  if (view === "timeline") tracks.refresh();
+  else if (number !== null && number !== openRow?.number) return openNumber(number, before === null || before.key !== key);
+}
+
+/** Forget the session that was shown. */
+function begin() {
+  conceal();
+  rows = null;
+  listing.show([], [], [0, 0]);
+  tracks.clear();
+  source.begin?.();
+}
+
+function filter() {
+  const http = place.show.includes("HTTP") ? "1" : "";
+  rows = source.rows({ q: queryText(), order: place.order, http }, { loaded, failed });
+  rows.wanted = openRow?.number ?? place.number;
+  rows.refresh();
+  if (openRow) showRow({ row: openRow, open: session.open });
+}
+
+/** Show rows that have arrived; the list follows its end if it is there, as the terminal UI does. */
+async function loaded(from, answer) {
+  if (from !== rows) return;
+  const box = byId("rows");
+  const isAtEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - listing.height / 2;
+  const range = (source.hasStrip && spanOf()) || [0, session.facts.lasted];
+  if (listing.rows !== rows) listing.show(rows, wordsToMark(place.q), range);
+  else {
+    listing.range = range;
+    listing.measure();
+  }
+  if (session.facts.state === "live" && isAtEnd && place.order === "time" && (listing.cursor < 0 || listing.cursor === rows.end))
+    box.scrollTop = box.scrollHeight;
+  rows.end = rows.length - 1;
+  if (source.hasStrip) tracks.refresh();
+  if (place.order !== "time" && !place.order.startsWith(answer.order)) {
+    announce("too many rows to sort: filter first");
+    return go({ order: "time" }, true);
+  }
+  listing.markSort(place.order === "time" ? undefined : answer.order, place.order.endsWith("-reverse") !== NUMERIC.includes(answer.order));
+  const query = byId("query");
+  query.setAttribute("aria-invalid", "false");
+  byId("found").classList.remove("bad");
+  const isFiltered = queryText() !== "" || (source.hasStrip && place.span !== "");
+  byId("found").textContent = isFiltered
+    ? `${rows.length.toLocaleString("en")} of ${plural(rows.unfiltered, "row")}${answer.behind ? " …" : ""}`
+    : plural(rows.length, "row");
+  byId("nothing").hidden = rows.length > 0;
+  byId("nothing").textContent = isFiltered
+    ? "No matching rows. Words look at methods and subjects; text:WORD looks into the messages. Press Esc in the filter to clear it."
+    : source.nothing;
+  if (rows.wanted) {
+    const number = rows.wanted;
+    rows.wanted = null;
+    await goToPlace(number);
+  }
+}
+
+function failed(from, error) {
+  if (from === rows && source.explains(error)) byId("query").setAttribute("aria-invalid", "true");
+}
+
+/** Show an error in place of the number of rows. */
+function explain(words) {
+  byId("found").textContent = words;
+  byId("found").classList.add("bad");
+}
+
+function showFacts(facts) {
+  session.facts = facts;
+  byId("list").classList.toggle("merged", facts.tracks?.length > 0);
+  listing.addColumns(facts.columns);
+  byId("name").textContent = facts.name;
+  byId("target").textContent = facts.target;
+  const ending = byId("ending");
+  ending.className = `badge ${facts.endingTone}`;
+  ending.textContent = facts.ending || facts.state || "no end recorded";
+  if (!facts.ending && !facts.state) ending.title = "The session was still running, or mcpspy stopped before the server.";
+  const words =
+    facts.requests === undefined
+      ? plural(facts.messages, "message")
+      : `${plural(facts.messages, "message")}, ${plural(facts.requests, "request")}`;
+  const contents = countedWords(words, [
+    [facts.errors, "failed"],
+    [facts.unanswered, "unanswered"],
+    [facts.pending, "pending"],
+    [facts.issues, "protocol issues"],
+    [facts.injected, "injected"],
+  ]);
+  fillFacts(facts, contents, [
+    ["context", facts.context],
+    ["directory", facts.cwd],
+    facts.sessions ? ["sessions", source.linksTo(facts.sessions)] : ["session", facts.id],
+  ]);
+  const warnings = [
+    ...source.warnings(facts),
+    facts.redacted !== true && "Recorded without redaction: this page contains the secrets that were sent.",
+  ].filter(Boolean);
+  byId("warning").textContent = warnings.join(" ");
+  byId("warning").hidden = !warnings.length;
+}
+
+/** Make a row the current one; open it if `opens`, or if another is open. A row that is not loaded becomes current. */
+function choose(row, at, opens = false) {
+  listing.go(at);
+  if (row) tracks.select(row);
+  if (row && (opens || openRow)) openNumber(row.number);
+}
+
+async function chooseNumber(number) {
+  const at = await source.placeIn(rows, number);
+  if (at !== null) choose(rows.at(at), at);
+}
+
+/** Make the row of a message the current one: a link or the history named it. `other` is the place without such a row. */
+async function goToPlace(number, other = -1) {
+  const from = rows;
+  const at = await source.placeIn(from, number);
+  if (from === rows) listing.go(at ?? other);
+}
+
+/** Open a row by its number; go to its place first. */
+async function openNumber(number, isFirst = false) {
+  const { key } = place;
+  if (place.number !== number) return go({ number }, openRow !== null || isFirst);
+  const found = await source.load(number);
+  if (!found || place.key !== key || place.number !== number) return;
+  const wasClosed = openRow === null;
+  byId("detail").hidden = false;
+  document.body.classList.add("reading");
+  showRow(found);
+  if (hits.length && hits[0].getBoundingClientRect().top > byId("detail").getBoundingClientRect().bottom) nextHit(1);
+  if (wasClosed) listing.measure();
+  if (listing.rows === rows && listing.current?.number !== number) goToPlace(number, listing.cursor);
+  else listing.reveal();
+}
+
+function showRow({ row, open }) {
+  openRow = row;
+  session.open = open;
+  showMessage(byId("detail"), row, wordsToMark(place.q), close);
+  markHits(wordsToMark(place.q));
 }
 
 function close() {
-  if (!openRow) return;
-  const leavesEntry = isPushed;
-  conceal();
-  if (leavesEntry) history.back();
-  else remember(location.pathname + location.search, false);
+  go({ number: null }, true);
+  byId("rows").focus();
 }
 
 function conceal() {
-  openRow = null;
-  isPushed = false;
+  if (openRow === null) return;
+  openRow = session.open = null;
   byId("detail").hidden = true;
   byId("detail").replaceChildren();
   document.body.classList.remove("reading");
-  markHits(state.words);
+  markHits(wordsToMark(place.q));
   listing.measure();
   listing.reveal();
-  byId("rows").focus();
 }
 
-function followAddress() {
-  const row = session.byNumber.get(Number(location.hash.slice(1)));
-  if (row) choose(row);
-  else if (openRow) conceal();
-}
-
-/** Filter by the text in the box; resolve when the rows are ready. An invalid filter is explained, and changes nothing. */
-function search() {
-  const text = byId("query").value.trim();
-  if (text === state.typed) return state.done;
-  state.typed = text;
-  let problem = "";
-  try {
-    state.test = compileFilter(text, session.tables, session.facts.lasted);
-  } catch (error) {
-    if (!(error instanceof FilterError)) throw error;
-    problem = error.message;
-  }
-  byId("query").setAttribute("aria-invalid", String(problem !== ""));
-  byId("found").classList.toggle("bad", problem !== "");
-  if (problem) {
-    byId("found").textContent = problem;
-    return state.done;
-  }
-  state.text = text;
-  state.words = wordsToMark(text);
-  state.done = apply();
-  if (openRow) show(openRow);
-  return state.done;
-}
-
-async function goToFound() {
-  await search();
-  byId("rows").focus();
-  if (listing.cursor < 0) listing.move(1);
-}
-
-function zoom(range) {
-  state.range = range;
-  byId("whole").hidden = range === null;
-  apply();
-}
-
-function moveInTime(by) {
-  const rows = listing.rows;
-  const next = rows[Math.min(Math.max(listing.cursor + by, 0), rows.length - 1)];
-  if (next) choose(next, false);
+/** Go to the next error, or to the one before. */
+async function seek(step) {
+  if (!rows) return;
+  const found = await source.seek(rows, listing.cursor < 0 && step < 0 ? rows.length : listing.cursor, step);
+  if (!found) return;
+  if (found.place === null) return announce("no more errors");
+  listing.go(found.place);
+  if (openRow) openNumber(found.number);
 }
 
 /** Sort by a column: the largest first for numbers, then in reverse, then by time again. */
-function sort(name, key) {
-  const first = name === "took" || name === "sizes";
-  if (state.sort?.name !== name) state.sort = { name, key, isDown: first };
-  else state.sort = state.sort.isDown === first ? { name, key, isDown: !first } : null;
-  listing.markSort(state.sort?.name, state.sort?.isDown);
-  apply();
+function sort(order) {
+  const cycle = order === "time" ? ["time", "time-reverse"] : [order, `${order}-reverse`, "time"];
+  go({ order: cycle[(cycle.indexOf(place.order) + 1) % cycle.length] }, true);
 }
 
-function setUpChips() {
-  for (const [name, test, tone] of CHIPS) {
-    const count = session.rows.reduce((sum, row) => sum + test(row), 0);
-    if (!count) continue;
-    const chip = make(`button.chip.${tone}`, { type: "button", "aria-pressed": "false" }, `${name} `, make("b", {}, count.toLocaleString("en")));
-    chip.addEventListener("click", () => {
-      if (!state.chips.delete(name)) state.chips.add(name);
-      chip.setAttribute("aria-pressed", String(state.chips.has(name)));
-      apply();
-    });
-    byId("chips").append(chip);
-  }
+function search() {
+  const q = byId("query").value;
+  if (q !== place.q) go({ q }, true);
 }
-
-function setUpHead() {
-  const { facts } = session;
-  byId("name").textContent = facts.name;
-  const ending = byId("ending");
-  ending.textContent = facts.ending || "no end recorded";
-  ending.classList.add(facts.endingTone);
-  if (!facts.ending) ending.title = "The session was still running, or mcpspy stopped before the server.";
-  const { counts } = facts;
-  const requests = countedWords(plural(counts.requests, "request"), [[counts.errors, "failed"], [counts.unanswered, "unanswered"], [counts.pending, "pending"]]);
-  fillFacts(facts, `${plural(counts.messages, "message")}, ${requests}`, [["context", facts.context], ["directory", facts.cwd], ["session", facts.id]]);
-  const warning = byId("warning");
-  const left = counts.all - session.rows.length - session.rows.filter((row) => row.answer >= 0).length;
-  const words = [];
-  if (facts.redacted !== true) words.push("Recorded without redaction: this page contains the secrets that were sent.");
-  if (left > 0) words.push(`Exported with a filter: this page omits ${left.toLocaleString("en")} of ${plural(counts.all, "line")} of the session.`);
-  warning.textContent = words.join(" ");
-  warning.hidden = !words.length;
-}
-
-const KEYS = [
-  ["/", "filter: the language of mcpspy show -q (docs/filter.md); text:word looks into the messages", () => byId("query").select()],
-  ["j", "next row; arrows, Page Down and End work in the list", () => listing.move(1)],
-  ["k", "previous row", () => listing.move(-1)],
-  ["Enter", "open the row; in the filter, go to the first match", null],
-  ["Esc", "close the message; in the filter, clear it", null],
-  ["e", "next error", () => listing.seek(isBad, 1)],
-  ["E", "previous error", () => listing.seek(isBad, -1)],
-  ["n", "next word of the filter in the message", () => nextHit(1)],
-  ["N", "previous word of the filter", () => nextHit(-1)],
-  ["g", "first row", () => listing.move(-Infinity)],
-  ["G", "last row", () => listing.move(Infinity)],
-  ["y", "copy the request, or the message", () => openRow && copyText(session.body(openRow.body))],
-  ["Y", "copy the response", () => openRow?.answer >= 0 && copyText(session.body(openRow.answer))],
-  ["t", "theme", () => byId("theme").click()],
-  ["?", "show these keys", help],
-];
-
-function help() {
-  const more = make("p", {}, "Click a bar of the timeline to open it; drag over the timeline to select a time range. Several chips show the rows that match any of them.");
-  const from = make("p.aside", {}, `Created by mcpspy ${session.version}. The page is self-contained and makes no network requests.`);
-  showKeys(KEYS, more, from);
-}
-
-function inField(target) {
-  return target.matches("input, textarea, select");
-}
-
-function pressed(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || byId("keys").open) return;
-  const { key, target } = event;
-  if (inField(target)) {
-    if (key === "Escape") {
-      event.preventDefault();
-      if (target.value) {
-        target.value = "";
-        search();
-      } else byId("rows").focus();
-    } else if (key === "Enter" || key === "ArrowDown") {
-      event.preventDefault();
-      goToFound();
-    }
-    return;
-  }
-  const inList = target === byId("rows") || target === document.body;
-  const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: listing.inView, PageUp: -listing.inView, Home: -Infinity, End: Infinity };
-  const act = KEYS.find(([name, , does]) => does && name === key)?.[2];
-  if (key === "Escape") close();
-  else if (key === "Enter" && inList && listing.cursor >= 0) {
-    show(listing.rows[listing.cursor]);
-    byId("detail").focus();
-  } else if (inList && key in moves) listing.move(moves[key]);
-  else if (act) act();
-  else return;
-  event.preventDefault();
-}
-
-/** Print all rows, in the light theme. */
-function setUpPaper() {
-  const { dataset } = document.documentElement;
-  const { style } = byId("canvas");
-  let theme;
-  addEventListener("beforeprint", () => {
-    theme = dataset.theme;
-    dataset.theme = "light";
-    style.width = PAPER;
-    listing.drawn = null;
-    listing.draw(true);
-    timeline.paint();
-    byId("cut").textContent = listing.rows.length > PRINTED ? `The first ${PRINTED.toLocaleString("en")} of ${plural(listing.rows.length, "row")}.` : "";
-  });
-  addEventListener("afterprint", () => {
-    if (theme) dataset.theme = theme;
-    else delete dataset.theme;
-    style.width = "";
-    listing.measure();
-    timeline.paint();
-  });
-}
-
-function setUp() {
-  setUpHead();
-  setUpChips();
-  setUpTheme(() => timeline.paint());
-  let wait = 0;
-  byId("query").addEventListener("input", () => {
-    clearTimeout(wait);
-    wait = setTimeout(search, 120);
-  });
-  byId("whole").addEventListener("click", () => zoom(null));
-  byId("help").addEventListener("click", help);
-  byId("skip").addEventListener("click", (event) => {
-    event.preventDefault();
-    byId("rows").focus();
-  });
-  byId("detail").addEventListener("click", (event) => {
-    if (event.target.closest(".more, .fold")) markHits(state.words);
-    const row = session.byNumber.get(Number(event.target.closest("a")?.dataset.number));
-    if (!row) return;
-    event.preventDefault(); // The link opens no new history entry: closing the message returns to the list.
-    choose(row);
-  });
-  document.addEventListener("keydown", pressed);
-  addEventListener("hashchange", followAddress);
-  setUpPaper();
-  apply();
-  followAddress();
-}
-
-setUp();

@@ -18,17 +18,21 @@ import orjson
 
 from mcpspy import __version__
 from mcpspy.analysis.export.base import RecordedSession
-from mcpspy.analysis.export.html.rows import HtmlRows, target
+from mcpspy.analysis.export.html.rows import HtmlRows, PageRow, target
 from mcpspy.core.query import fields, lexer, values
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.exchange import SUBSCRIBE
 
-SHARED = (
-    *("marks.js", "units.js", "search.js", "filter.js", "json.js", "text.js"),
-    *("message.js", "listing.js", "reading.js", "head.js", "theme.js"),
+PARTS = (
+    *("marks.js", "units.js", "search.js", "json.js", "text.js", "message.js"),
+    *("listing.js", "reading.js", "head.js", "theme.js", "timeline.js", "place.js"),
 )
-"""Scripts of this page and of the live one (`ui/web`), in the order of their dependencies."""
+"""Scripts of this page and of the live one (`ui/web`), in the order of their dependencies: those before its source."""
 
-SCRIPTS = (*SHARED, "session.js", "timeline.js", "page.js")
+PAGE = ("page.js", "keys.js")
+"""Those after the source of rows, which is `offline.js` here, and the server in the live page."""
+
+SCRIPTS = (*PARTS, "filter.js", "file.js", "offline.js", *PAGE)
 
 POLICY = (
     "default-src 'none'",
@@ -43,22 +47,27 @@ POLICY = (
 
 def export(session: RecordedSession) -> Iterator[str]:
     """Yield the page in pieces: summary, bodies, rows, script."""
-    style, script = part("page.css"), bundle(map(part, SCRIPTS))
-    before, after = part("page.html").split("<!-- data -->\n")
-    policy = policy_for(style, script)
-    yield Template(before).substitute(
-        policy=escape(policy),
-        title=escape(f"{sanitize(session.name) or 'session'} - {sanitize(session.header.started)}"),
-        about=escape(target(session.header)),
-        style=style,
-    )
+    style, script = part("page.css"), exported_script()
+    title = f"{sanitize(session.name) or 'session'} - {sanitize(session.header.started)}"
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{escape(policy_for(style, script))}">\n'
+    before, after = document(style, script, title, about=target(session.header), meta=meta)
+    yield before
     entries = HtmlRows(session)
     for bodies in entries.blocks():
         yield _block("bodies", bodies)
     facts = {"version": __version__, "facts": entries.facts(), "tables": _filter_tables()}
     own = {"cells": _by_text(entries.cells), "views": _by_text(entries.views)}
-    yield _block("session", {**facts, **own, "starts": entries.starts, "rows": entries.rows})
-    yield Template(after).substitute(script=script)
+    table = {"members": PageRow._fields, "rows": entries.rows}
+    yield _block("session", {**facts, **own, "starts": entries.starts, **table})
+    yield after
+
+
+def document(style: str, script: str, title: str, *, about: str = "", **parts: str) -> tuple[str, str]:
+    """Return a page before and after its data; `parts` are the markup of the live page, by its place."""
+    names = ("meta", "home", "connection", "held", "lists", "report", "dialogs")
+    filled = dict.fromkeys(names, "") | parts | {"title": escape(title), "about": escape(about)}
+    before, after = part("page.html").split("<!-- data -->\n")
+    return Template(before).substitute(filled, style=style), Template(after).substitute(script=script)
 
 
 def _filter_tables() -> dict[str, Any]:
@@ -77,6 +86,8 @@ def _filter_tables() -> dict[str, Any]:
         "times": values.TIMES,
         "sizes": values.SIZES,
         "slow": fields.SLOW,
+        "errors": fields.ERRORS,
+        "subscription": SUBSCRIBE,
     }
 
 
@@ -88,6 +99,10 @@ def _block(name: str, value: Any) -> str:
     """Return a value as JSON element; no text in it can end the element."""
     text = orjson.dumps(value).decode().replace("<", "\\u003c")
     return f'<script type="application/json" class="{name}">{text}</script>\n'
+
+
+def exported_script() -> str:
+    return bundle(map(part, SCRIPTS))
 
 
 def bundle(scripts: Iterable[str]) -> str:

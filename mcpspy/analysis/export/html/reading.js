@@ -7,7 +7,9 @@ let hit = -1;
 /** Highlight the words in the open message, if one is open. */
 function markHits(words) {
   const detail = byId("detail");
-  hits = detail.hidden ? [] : highlight("found", detail.querySelectorAll("h2, .badge, .flaws, .along, .sides :is(.body, .view), .http"), words);
+  hits = detail.hidden
+    ? []
+    : highlight("found", detail.querySelectorAll("h2, .badge, .flaws, .along, .sides :is(.body, .view), .http"), words);
   hit = -1;
   if (detail.hidden) highlight("found", [], []);
 }
@@ -25,6 +27,11 @@ function nextHit(by) {
 function showKeys(keys, ...more) {
   const dialog = byId("keys");
   const rows = keys.map(([key, words]) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, words)));
-  dialog.replaceChildren(make("h2", {}, "Keys"), make("dl", {}, ...rows), ...more, button("Close", "Esc", () => dialog.close()));
+  dialog.replaceChildren(
+    make("h2", {}, "Keys"),
+    make("dl", {}, ...rows),
+    ...more,
+    button("Close", "Esc", () => dialog.close()),
+  );
   dialog.showModal();
 }

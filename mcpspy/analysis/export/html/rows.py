@@ -1,7 +1,6 @@
 """Data of the page: one row per exchange, and the bodies separately.
 
-`units.js` names the members of a row in this order. Bodies are not parsed here, so that duplicate keys and
-thirty-digit integers reach the reader.
+Bodies are not parsed here, so that duplicate keys and thirty-digit integers reach the reader.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -25,9 +24,13 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
+from mcpspy.core.session.tasks import REPORTS
 
 BLOCK = 1 << 20
 """Characters of bodies that the page parses together when it shows one of them."""
+
+SHOWN_BY_REQUEST = frozenset({"notifications/progress", "notifications/cancelled", *REPORTS})
+"""Methods of notifications that the row of their request shows."""
 
 NONE = -1
 """Body number of a row without a body."""
@@ -135,14 +138,14 @@ class HtmlRows:
         flaw = (
             self._answer_flaws.get(exchange.number) if answer is not None and exchange is not None else None
         )
-        members = row_members(change, (body, answer_body), sizes, self._last_at, flaw)
+        row = page_row(change, (body, answer_body), sizes, self._last_at, flaw)
         if self._session.user_views is not None:
             if exchange is not None and what is exchange.request:
                 self.cells[change.number + 1] = self._session.user_views.cells(exchange)
             for number, shown in (body, what), (answer_body, answer):
                 if isinstance(shown, Message) and (views := self._session.user_views.views(shown.data)):
                     self.views[number] = views
-        return [*members, self._is_failed_event(change)]
+        return [*row._replace(failed=self._is_failed_event(change))]
 
     def _is_failed_event(self, change: Change) -> bool:
         """Return whether `is:problem` finds an event: a crash, lost entries, stderr next to a failure."""
@@ -169,47 +172,98 @@ class HtmlRows:
         return taken
 
 
-def row_members(
+class PageRow(NamedTuple):
+    """A row of the page: of a request with its response, or of any other message or note. The script uses these names."""
+
+    number: int
+    at: float
+    kind: str
+    side: str
+    method: str
+    subject: str
+    id: str
+    status: str
+    tone: str
+    state: str
+    end: float | None
+    """The time of a request's outcome; None while it is open, and if it got none."""
+    body: int
+    """The number of its body."""
+    size: int
+    answer: int
+    """The number of the body of its response, or NONE."""
+    answerSize: int  # noqa: N815 - a name of the script.
+    exchange: int | None
+    continues: int | None
+    """The number of the exchange whose question it answers."""
+    http: int | None
+    stream: str
+    flaws: list[str]
+    latency: float | None
+    code: int | None
+    """The code of its error, or of that of the response in it."""
+    batch: bool
+    apart: bool
+    """True if its outcome counts nowhere, so that filters for failures do not find it."""
+    shownBy: int | None = None  # noqa: N815
+    """The number of the exchange that shows it instead: of the call whose task it polls, or whose progress it is."""
+    failed: bool = False
+    """True if `is:problem` finds an event: a crash, lost entries, stderr next to a failure."""
+
+
+def page_row(
     change: Change,
     bodies: tuple[int, int],
     sizes: tuple[int, int | None],
     now: float,
     answer_flaw: str | None = None,
-) -> list[Any]:
-    """Return a row as JSON: of a request with its response, or of any other message or note.
+) -> PageRow:
+    """Return the row of a message or note.
 
-    `bodies` are the numbers of the bodies of both, `sizes` their bytes; `now` is seconds since the start. `answer_flaw`
-    is a protocol issue of the response that is not in its message.
+    `bodies` are the numbers of the bodies of a request and its response, `sizes` their bytes; `now` is seconds since
+    the start. `answer_flaw` is a protocol issue of the response that is not in its message.
     """
     what, exchange = change.what, change.exchange
     request = exchange if isinstance(what, Request) else None
     row = rows.exchange_row(change, sizes, now) if request is not None else rows.row(change)
-    return [
-        change.number + 1,
-        round(what.at, 6),
-        _kind(what),
-        "" if isinstance(what, Note | Damaged) else what.side,
-        row.method or "(response)",
-        row.subject or ("" if row.method else f"id {row.id}"),
-        row.id,
-        row.status,
-        row.tone,
-        str(change.status or "") if request is None else str(request.state),
-        _end(request),
-        bodies[0],
-        sizes[0],
-        bodies[1],
-        sizes[1] or 0,
-        None if exchange is None else exchange.number,
-        None if request is None or request.continues is None else request.continues.number,
-        _http(what),
-        sanitize(_stream(what)),
-        _flaws(change, answer_flaw),
-        _latency(change),
-        _code(change),
-        not isinstance(what, Note | Damaged) and what.index is not None,
-        _is_apart(change),
-    ]
+    return PageRow(
+        number=change.number + 1,
+        at=round(what.at, 6),
+        kind=_kind(change),
+        side="" if isinstance(what, Note | Damaged) else what.side,
+        method=row.method or "(response)",
+        subject=row.subject or ("" if row.method else f"id {row.id}"),
+        id=row.id,
+        status=row.status,
+        tone=row.tone,
+        state=str(change.status or "") if request is None else str(request.state),
+        end=_end(request),
+        body=bodies[0],
+        size=sizes[0],
+        answer=bodies[1],
+        answerSize=sizes[1] or 0,
+        exchange=None if exchange is None else exchange.number,
+        continues=None if request is None or request.continues is None else request.continues.number,
+        http=_http(what),
+        stream=sanitize(_stream(what)),
+        flaws=_flaws(change, answer_flaw),
+        latency=_latency(change),
+        code=_code(change),
+        batch=not isinstance(what, Note | Damaged) and what.index is not None,
+        apart=_is_apart(change),
+        shownBy=_shown_by(change),
+    )
+
+
+def _shown_by(change: Change) -> int | None:
+    """Return the exchange whose row shows a message: polls of its task, and its progress and cancellation."""
+    what, exchange = change.what, change.exchange
+    if exchange is None:
+        return None
+    if exchange.poll_of is not None:
+        return exchange.poll_of.number
+    is_shown = isinstance(what, Notification) and what.method in SHOWN_BY_REQUEST and not change.has_issue
+    return exchange.number if is_shown else None
 
 
 def _is_apart(change: Change) -> bool:
@@ -236,8 +290,11 @@ def _is_in_request_row(change: Change) -> bool:
     return change.exchange is not None and change.what is change.exchange.answer
 
 
-def _kind(what: object) -> str:
+def _kind(change: Change) -> str:
+    what, http = change.what, change.http
     if isinstance(what, Note):
+        if http is not None and http.is_get and what.kind == "http" and not http.is_folded:
+            return "note"
         return "http" if what.kind in CARRIERS else "stderr" if what.kind == "stderr" else "note"
     return _KINDS[type(what)]
 
@@ -262,7 +319,7 @@ def _end(exchange: Exchange | None) -> float | None:
     """Return the time of a request's outcome; None while it is open, and if it got none."""
     if exchange is None or exchange.is_open or exchange.state is State.UNFINISHED:
         return None
-    if exchange.state is State.CLOSED:
+    if exchange.state is State.CLOSED and exchange.cancel is None:
         return round(exchange.request.at, 6)
     last = exchange.answer or exchange.cancel
     at = exchange.ended_at if exchange.ended_at is not None or last is None else last.at

@@ -13,6 +13,13 @@ function wordsOf(query) {
   return words;
 }
 
+/** Return the words of a filter that may occur in a message, to highlight them. */
+function wordsToMark(filter) {
+  const words = filter.match(/(?:[-!]?\w+:)?"[^"]*"|[^\s()]+/g) ?? [];
+  const plain = words.map((word) => word.replace(/^text:/, ""));
+  return wordsOf(plain.filter((word) => word.startsWith('"') || !/^[-!]|[:<>=]|^\/|^(and|or|not)$/i.test(word)).join(" "));
+}
+
 function patternOf(text) {
   const forms = [...new Set([text, escaped(text), escaped(text).replaceAll("/", "\\/")])];
   return new RegExp(forms.map(flexible).join("|"), "giu");

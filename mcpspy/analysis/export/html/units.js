@@ -1,16 +1,7 @@
-// Numbers with their units, in the format of `mcpspy show`, and rows from the numbers that describe them.
-// Owns the names of a row's members: `row_members` of `rows.py` writes them in this order.
+// Numbers with their units, in the format of `mcpspy show`.
 
-const MEMBERS = [
-  "number", "at", "kind", "side", "method", "subject", "id", "status", "tone", "state",
-  "end", "body", "size", "answer", "answerSize", "exchange", "continues", "http", "stream", "flaws",
-  "latency", "code", "batch", "apart", "failed",
-];
-
-/** Return a row from the values of its members; `now` is the end of what is pending, in seconds since the start. */
-function rowOf(values, now) {
-  const row = {};
-  for (let i = 0; i < MEMBERS.length; i++) row[MEMBERS[i]] = values[i];
+/** Add to a row, whose members are those of `PageRow` (`rows.py`), its end; `now` is that of what is pending. */
+function rowOf(row, now) {
   if (row.latency !== null) row.latency = Math.max(row.latency, 0);
   row.last = row.end ?? (row.kind === "request" ? now : row.at);
   return row;

@@ -19,6 +19,7 @@ from mcpspy.analysis.lint.state import (
     POSTED,
     REQUESTS,
 )
+from mcpspy.core.framing import BLANK_LINE
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.mcp_headers import ANNOTATION, is_mismatch, param_headers
 from mcpspy.core.protocol.message import Failure, Result
@@ -27,6 +28,7 @@ from mcpspy.core.protocol.spec import MODERN, SERVER, error_name
 RULES: list[LintRule] = []
 
 HTTP = "2025-11-25/basic/transports#"
+SSE = "https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation"
 NOW = "2026-07-28/basic/transports/streamable-http#"
 
 VERSION, METHOD, NAME, SESSION = "mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"
@@ -431,3 +433,22 @@ def wrong_stream(event: LintEvent) -> Iterable[Report]:
         is_misplaced = post.verb == "GET" and "last-event-id" not in post.request
         return [Report("response on the stream of a GET")] if is_misplaced else ()
     return [Report(f"{event.method} after the response on the stream of a POST")] if post.is_answered else ()
+
+
+@response.error(
+    "HTTP310",
+    "event without its blank line",
+    on=EventKind.MALFORMED,
+    by=SERVER,
+    about=None,
+    page=SSE,
+    valid=PING % '{} {"content-type":"text/event-stream"}',
+    invalid='@ http\n> {"id":2,"method":"ping"}\n= 200 {} {"content-type":"text/event-stream"}\n'
+    '<< {"jsonrpc":"2.0","id":2,"result":{}}\\x04',
+)
+def no_blank_line(event: LintEvent) -> Iterator[Report]:
+    """A blank line ends an event. A client discards the event that the end of its stream leaves without one, so the
+    message in it never arrives.
+    """
+    if event.message.frame.lacks == BLANK_LINE:
+        yield Report("the stream ended before the blank line of its last event: clients discard that event")

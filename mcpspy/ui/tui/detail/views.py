@@ -1,10 +1,13 @@
 """The four views of a message, and the path and value under the cursor.
 
-JSON is copied as it was sent; other text is sanitized, as a shell might execute it.
+JSON is copied as it was sent; other text is sanitized, as a shell might execute it. Markdown is styled line by line;
+nothing is removed.
 """
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import TypeAlias
@@ -15,10 +18,53 @@ from mcpspy.ui.text.numbers import byte_size
 from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
 from mcpspy.ui.tui.detail.json_view import Folds, StyledSpan, pointer, sanitize_lines, spans, value
 from mcpspy.ui.tui.detail.layout import LineSplit
-from mcpspy.ui.tui.detail.markdown import Markdown
 from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.views.blocks import JSON, blocks, describe_binary, dimensions, head
 from mcpspy.ui.views.content import Content, Line
+
+_FENCE = re.compile(rb"^[ ]{0,3}(?:```|~~~)[^\n]*\n?", re.MULTILINE)
+
+_INLINE = re.compile(
+    r"(?P<string>`[^`]+`)"
+    r"|(?P<title>\*\*[^*\s](?:[^*]*[^*\s])?\*\*|__[^_\s](?:[^_]*[^_\s])?__)"
+    r"|(?P<key>\[[^\]\[]*\]\([^()\s]*\)|https?://[^\s<>\"')\]]+)"
+)
+
+_ITEM = re.compile(r" *(?:[-*+]|\d{1,3}[.)]) (?:\[[ xX]\] )?")
+
+HEADING, QUOTE, CODE, BULLET = "title", "quiet", "string", "key"
+
+
+class Markdown:
+    """Styles the lines of a text, given where each starts."""
+
+    def __init__(self, data: bytes) -> None:
+        fences = _FENCE.finditer(data) if b"```" in data or b"~~~" in data else ()
+        self._fences = [edge for match in fences for edge in (match.start(), match.end())]
+
+    def __call__(self, start: int, line: str) -> list[StyledSpan]:
+        passed = bisect_right(self._fences, start)
+        if passed % 2:
+            return [StyledSpan(0, len(line), QUOTE)]
+        if passed % 4 == 2:
+            return [StyledSpan(0, len(line), CODE)]
+        return styles(line)
+
+
+def styles(line: str) -> list[StyledSpan]:
+    """Return the styled spans of a line outside code."""
+    if re.match(r" {0,3}#{1,6} ", line):
+        return [StyledSpan(0, len(line), HEADING)]
+    if line.lstrip(" ").startswith(">"):
+        return [StyledSpan(0, len(line), QUOTE)]
+    item = _ITEM.match(line)
+    found = [StyledSpan(*item.span(), BULLET)] if item else []
+    found += [
+        StyledSpan(*match.span(), match.lastgroup or "")
+        for match in _INLINE.finditer(line, item.end() if item else 0)
+    ]
+    return found
+
 
 Render: TypeAlias = Callable[[Content], Sequence[Line] | None]
 """Returns the view of a content, or None if no view knows it."""

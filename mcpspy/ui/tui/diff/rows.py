@@ -1,7 +1,7 @@
 """The lines of a diff, and the list that shows them.
 
 This module owns their order, roles and filter, and how much of a value fits;
-`ui.report.diff_text` owns the wording.
+`ui.report.diff` has the wording.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
-from mcpspy.ui.report import diff_text
+from mcpspy.ui.report import diff as diff_report
 from mcpspy.ui.text.width import cut, cut_middle
 from mcpspy.ui.tui.detail.json_view import StyledSpan, pieces, redacted
 from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, fitted
@@ -25,7 +25,7 @@ TONES = {
     ChangeSeverity.NOTE: rows.QUIET,
 }
 
-MARKS = {diff_text.OLD: rows.BAD, diff_text.NEW: rows.OK, diff_text.SAME: rows.QUIET}
+MARKS = {diff_report.OLD: rows.BAD, diff_report.NEW: rows.OK, diff_report.SAME: rows.QUIET}
 
 KINDS = max(map(len, ChangeKind))
 WEIGHTS = max(map(len, ChangeSeverity))
@@ -74,11 +74,11 @@ def whole(row: DiffRow) -> str:
     if (
         change is None
         or not row.mark
-        or diff_text.texts(change) is not None
+        or diff_report.texts(change) is not None
         or change.kind is ChangeKind.LATENCY
     ):
         return row.text.strip()
-    return diff_text.one_line(change.old if row.mark == diff_text.OLD else change.new)
+    return diff_report.one_line(change.old if row.mark == diff_report.OLD else change.new)
 
 
 def change_counts(difference: SessionDiff) -> list[Piece]:
@@ -110,19 +110,19 @@ def _head(case: ComparedCase) -> list[Piece]:
     severity = case.severity
     assert severity is not None
     where = (
-        diff_text.places(case)
+        diff_report.places(case)
         if any(place is not None and place.line for place in (case.old, case.new))
         else ""
     )
     return [
         (f"{severity:{WEIGHTS}} ", TONES[severity]),
-        (diff_text.about(case), "title"),
+        (diff_report.about(case), "title"),
         (f"  · {where}" if where else "", rows.QUIET),
     ]
 
 
 def _change(case: ComparedCase, change: DiffChange, width: int) -> Iterator[DiffRow]:
-    label = diff_text.reason(change)
+    label = diff_report.reason(change)
     if label and change.pointer:
         label = f"  {label}"
     weight = f"  ({change.severity})" if change.severity is not case.severity else ""
@@ -130,7 +130,7 @@ def _change(case: ComparedCase, change: DiffChange, width: int) -> Iterator[Diff
     room = max(width - len(begin) - len(label) - len(weight), POINTER)
     head: list[Piece] = [
         (begin, "word"),
-        (cut_middle(diff_text.short(change.pointer), room), "key"),
+        (cut_middle(diff_report.short(change.pointer), room), "key"),
         (label, None),
         (weight, TONES[change.severity]),
     ]
@@ -146,19 +146,19 @@ def _change(case: ComparedCase, change: DiffChange, width: int) -> Iterator[Diff
 
 def _body(change: DiffChange, room: int) -> list[tuple[str, str]]:
     """Return the lines of both values, with room for the note after a truncated value."""
-    found = list(diff_text.body(change, room))
+    found = list(diff_report.body(change, room))
     return (
-        found if all(len(line) <= room for _, line in found) else list(diff_text.body(change, room - COUNT))
+        found if all(len(line) <= room for _, line in found) else list(diff_report.body(change, room - COUNT))
     )
 
 
 def _beside(change: DiffChange, room: int) -> list[Piece] | None:
     if room < POINTER // 2 or _is_long(change.old) or _is_long(change.new):
         return None
-    old, new = diff_text.values(change, room)
+    old, new = diff_report.values(change, room)
     if old is None or new is None or len(old) + len(new) + 5 > room:
         return None
-    return [("  ", None), (old, rows.BAD), (f" {diff_text.ARROW} ", rows.QUIET), (new, rows.OK)]
+    return [("  ", None), (old, rows.BAD), (f" {diff_report.ARROW} ", rows.QUIET), (new, rows.OK)]
 
 
 def _is_long(value: Any) -> bool:

@@ -19,7 +19,7 @@ from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import Summary
-from mcpspy.ui.report.diff_text import short
+from mcpspy.ui.report.diff import short
 from mcpspy.ui.text.width import cut_middle
 from mcpspy.ui.tui.bindings import DIFF_KEYS
 from mcpspy.ui.tui.diff.comparison import ComparablePair, ComparisonRun

@@ -22,8 +22,7 @@ from textual.widgets import Static, TextArea
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError
-from mcpspy.ui.tui.intercept.assistance import Assistance, position_at, schema_lines
-from mcpspy.ui.tui.intercept.validation import ValidationProblem
+from mcpspy.ui.tui.intercept.assistance import Assistance, ValidationProblem, position_at, schema_lines
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.widgets.base import DismissibleScreen, SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece, fitted

@@ -12,10 +12,9 @@ from mcpspy.core.session.rule_notes import RULE
 from mcpspy.ui.model.intercept_connection import HeldMessage, InterceptConnection
 from mcpspy.ui.model.row_filter import FilteredView
 from mcpspy.ui.model.session_loader import SessionLoader
-from mcpspy.ui.tui.intercept.assistance import read_listings
+from mcpspy.ui.tui.intercept.assistance import editable, problems, read_listings
 from mcpspy.ui.tui.intercept.editor import Drafts
 from mcpspy.ui.tui.intercept.labels import RELEASED, bar, countdown, host_timeout, short_name, unreachable
-from mcpspy.ui.tui.intercept.validation import editable, problems
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.labels import BETWEEN
 from mcpspy.ui.tui.session.message_list import MessageList

@@ -17,10 +17,9 @@ from mcpspy.core.protocol.spec import other
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.model.session_model import SessionModel
-from mcpspy.ui.tui.intercept.assistance import read_listings
+from mcpspy.ui.tui.intercept.assistance import editable, read_listings, request_problems
 from mcpspy.ui.tui.intercept.editor import Drafts
 from mcpspy.ui.tui.intercept.held_messages import HeldRows
-from mcpspy.ui.tui.intercept.validation import editable, request_problems
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.labels import BETWEEN, replacement
 from mcpspy.ui.tui.widgets.columns import Piece

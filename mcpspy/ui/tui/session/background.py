@@ -21,7 +21,7 @@ from mcpspy.ui.model.session_model import SessionModel
 if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding, Linter
     from mcpspy.core.session.streaming import StreamingSession
-    from mcpspy.ui.lint_settings import LintSettings
+    from mcpspy.ui.report.lint_scan import LintSettings
 
 LARGE = 1 << 17
 """Bytes from which linting a line takes longer than a slice."""
@@ -56,7 +56,7 @@ class LintPass:
         import jsonschema_rs  # noqa: F401 - Imported by `analysis.lint.schemas` with the first schema.
 
         from mcpspy.analysis.lint import Linter
-        from mcpspy.ui.lint_settings import LintSettings
+        from mcpspy.ui.report.lint_scan import LintSettings
 
         Linter()
         self._settings = LintSettings()

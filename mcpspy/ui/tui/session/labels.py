@@ -269,7 +269,9 @@ def _header_lines(change: Change) -> list[Piece]:
         return [("damaged line in the recording", TITLE), (sanitize(what.why), rows.ISSUE), ("", None)]
     row_text = rows.row(change)
     if isinstance(what, Note):
-        return [(f"event: {row_text.method}", TITLE), (f"at {row_text.time} s", rows.QUIET), ("", None)]
+        status = [(row_text.status, row_text.tone)] if what.kind == "http" else []
+        title = f"event: {row_text.method}"
+        return [(title, TITLE), (f"at {row_text.time} s", rows.QUIET), *status, ("", None)]
     way = "client → server" if what.side == CLIENT else "server → client"
     title = f"{_KINDS[type(what)]} {row_text.method}"
     if not isinstance(what, Malformed) and row_text.subject:
@@ -324,6 +326,14 @@ def headers(note: Note) -> list[Piece]:
     if error := fields.get("error"):
         lines += [("", None), (sanitize(str(error)), rows.BAD)]
     return lines
+
+
+def refusal(note: Note) -> list[Piece]:
+    """Return the text of a refusal, from the end of its HTTP exchange."""
+    body, size = str(note.fields.get("body", "")), note.fields.get("size")
+    cut_off = f", the beginning of {size:,} bytes" if note.fields.get("cut") and isinstance(size, int) else ""
+    lines = BodyLines(body.encode("utf-8", "replace"))
+    return [("", None), (f"body{cut_off}", TITLE), *((line, None) for line in lines)]
 
 
 def content(change: Change) -> bytes:

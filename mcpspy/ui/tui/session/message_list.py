@@ -18,7 +18,7 @@ from mcpspy.core.session.exchange import MAY_CHANGE, Exchange, State
 from mcpspy.ui.model.intercept_connection import HeldMessage
 from mcpspy.ui.model.row_filter import FilteredView
 from mcpspy.ui.model.session_loader import SessionLoader
-from mcpspy.ui.text.time_format import TimeFormat, bar, began, shown, width
+from mcpspy.ui.text.numbers import TimeFormat, latency_bar, start_time, time_text, time_width
 from mcpspy.ui.text.width import cells, shorten_status
 from mcpspy.ui.tui.intercept.labels import cell
 from mcpspy.ui.tui.session.labels import SEVERITY_ROLES
@@ -96,7 +96,7 @@ class MessageList(VirtualList):
     def columns(self) -> Sequence[Column]:
         """The columns. The time is as wide as needed, and rare columns appear only if they have content."""
         index = self._model.index
-        wide, options = width(self.time, index.last_at), self.view.options
+        wide, options = time_width(self.time, index.last_at), self.view.options
         columns = EXCHANGES if options.exchanges else MESSAGES
         left_out = {
             *(() if len(index.streams) > 1 or self._model.is_merged else ("stream",)),
@@ -257,7 +257,9 @@ class MessageList(VirtualList):
             if self._model.is_damaged(row):
                 return "", rows.QUIET
             before = index.at[self.view.rows[place - 1]] if place else 0.0
-            return shown(self.time, index.at[row], before, began(self._model.header.started)), rows.QUIET
+            return time_text(
+                self.time, index.at[row], before, start_time(self._model.header.started)
+            ), rows.QUIET
         if name == "stream":
             stream = index.texts[index.stream[row]]
             return sanitize(stream if self._model.is_merged else index.client_label(stream)), rows.QUIET
@@ -270,7 +272,7 @@ class MessageList(VirtualList):
         if name.startswith(OWN):
             return self._own_cell(name.removeprefix(OWN), row)
         if name == "bar":
-            return bar(index.latency(row)), label.tone
+            return latency_bar(index.latency(row)), label.tone
         if name == "latency" and (index.latency(row) or 0.0) > SLOW:
             return label.latency, rows.OPEN
         if name == "status" and row in self.held:
@@ -301,8 +303,8 @@ class MessageList(VirtualList):
 
     def _needs_target(self, label: rows.Row) -> bool:
         """Return whether the method of a notification needs the columns of the target, which then follows it."""
-        width = next((wide for column, wide in self._placed if column.name == "method"), 0)
-        return bool(label.subject) and len(label.method) > width
+        time_width = next((wide for column, wide in self._placed if column.name == "method"), 0)
+        return bool(label.subject) and len(label.method) > time_width
 
     def _row_text(self, row: int) -> rows.Row:
         """Return the texts of a row, cached by all they depend on, except a pending request, whose latency grows."""

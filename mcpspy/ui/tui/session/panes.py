@@ -18,7 +18,7 @@ from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.tui.detail.document import Document, DocumentPart
 from mcpspy.ui.tui.detail.pane import DetailPane
-from mcpspy.ui.tui.session.labels import content, headers, last_stderr, message_header, replacement
+from mcpspy.ui.tui.session.labels import content, headers, last_stderr, message_header, refusal, replacement
 from mcpspy.ui.tui.session.message_list import MessageList
 from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
@@ -171,4 +171,7 @@ def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") 
         ):
             seen.add(note_row)
             heads += [*([("", None)] if heads else []), *headers(entry)]
+            end_row = index.refusals.get(index.http(one) or 0)
+            if end_row is not None and isinstance(end := model.message(end_row), Note):
+                heads += refusal(end)
     return Document(parts, heads)

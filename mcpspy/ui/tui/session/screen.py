@@ -22,8 +22,8 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import FollowedRun
 from mcpspy.ui.model.intercept_connection import InterceptConnection
-from mcpspy.ui.model.merged_loader import MergedLoader, open_loader
 from mcpspy.ui.model.row_filter import FilteredView, SortOrder, ViewOptions, changed_options
+from mcpspy.ui.model.session_loader import MergedLoader, open_loader
 from mcpspy.ui.tui import bindings
 from mcpspy.ui.tui.bindings import SESSION_KEYS
 from mcpspy.ui.tui.intercept.editor import Drafts

@@ -108,7 +108,7 @@ def export(screen: SessionBase) -> None:
 def row_kinds(screen: SessionBase) -> None:
     """Open the menu of which kinds of rows are shown."""
     from mcpspy.ui.model.row_filter import ROW_KINDS
-    from mcpspy.ui.tui.widgets.menu import MenuOption, ToggleMenu
+    from mcpspy.ui.tui.widgets.prompts import MenuOption, ToggleMenu
 
     options = [MenuOption(name[0], label, name) for name, label in ROW_KINDS.items()]
     screen.app.push_screen(

@@ -1,4 +1,7 @@
-"""The screen of all sessions, which scans the folder about once per second in a thread."""
+"""The screen of all sessions, which scans the folder about once per second in a thread.
+
+Its filter line has the language of `mcpspy ls`. An invalid filter is reported and not applied.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,25 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
 from textual.worker import Worker, WorkerError
 
 from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
+from mcpspy.core.query.lexer import QueryError
+from mcpspy.core.query.sessions import SessionQuery
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog, Sessions
 from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of
 from mcpspy.io.recording.session_counts import CountCache
 from mcpspy.ui.demo.client import record
-from mcpspy.ui.report.listed_session import ListedSession
+from mcpspy.ui.report.listed_session import ListedSession, read_sessions_filter
 from mcpspy.ui.tui.bindings import SESSIONS_KEYS
 from mcpspy.ui.tui.session.base import RunOpener
-from mcpspy.ui.tui.sessions.filter import SessionFilterBar
+from mcpspy.ui.tui.session.filter_bar import FilterInput, FilterLine
 from mcpspy.ui.tui.sessions.session_list import (
     SessionList,
     about,
@@ -44,6 +50,57 @@ from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
+
+EXAMPLE = "weather errors>0 since:1d -state:live"
+
+
+class SessionFilterBar(FilterLine):
+    DEFAULT_CSS = "SessionFilterBar.-open { display: block; }"
+
+    class Changed(Message):
+        """The active filter has changed."""
+
+    class Left(Message):
+        """The user left the filter line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.active = SessionQuery()
+        """The active filter: the last valid one."""
+        self._input.placeholder = EXAMPLE
+
+    def open(self) -> None:
+        self.add_class("-open")
+        self._input.focus()
+
+    def clear(self) -> None:
+        self._input.keep()
+        self._input.value = ""
+        self.remove_class("-open")
+        self._apply()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._apply()
+
+    def on_filter_input_left(self, event: FilterInput.Left) -> None:
+        event.stop()
+        if event.clear or not self._input.value.strip():
+            self.clear()
+        self._input.keep()
+        self.post_message(self.Left())
+
+    def _apply(self) -> None:
+        try:
+            query = read_sessions_filter(self._input.value)
+        except QueryError as error:
+            self._show_error(sanitize(str(error.args[0])))
+            return
+        self._show_error("")
+        if query.text != self.active.text:
+            self.active = query
+            self.post_message(self.Changed())
+
 
 EVERY = 1.0
 
@@ -360,7 +417,7 @@ class SessionsScreen(Screen[None]):
 
 def _other_folders(folder: str) -> list[str]:
     """Return the folders of live sessions, without this one."""
-    from mcpspy.io.control.discovery import sessions
+    from mcpspy.io.control.client import live_sessions
 
-    others = (session.folder for session in sessions() if not session.is_in(folder))
+    others = (session.folder for session in live_sessions() if not session.is_in(folder))
     return list(dict.fromkeys(filter(None, others)))

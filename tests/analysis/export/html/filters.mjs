@@ -1,6 +1,6 @@
 // Evaluate filters with the scripts of an exported page. The first line of stdin is {scripts, pages: [{session, bodies}]};
-// each other one a list of filters. For it, stdout gets a line with the numbers of the rows, or the error, for each page
-// and filter.
+// each other one a list of filters, or a number of parts of a timeline. For it, stdout gets a line with the numbers of
+// the rows, or the error, for each page and filter; or with the timeline of each page, and its rows.
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
@@ -15,15 +15,19 @@ function opened({ scripts, pages }) {
   return pages.map(({ session: data, bodies }) => {
     const blocks = { "script.session": [data], "script.bodies": bodies };
     const document = { querySelectorAll: (name) => blocks[name].map((textContent) => ({ textContent })) };
-    return new Function("document", `${source}\nreturn { session, compileFilter, FilterError, itemOf };`)(document);
+    return new Function("document", `${source}\nreturn { file, compileFilter, FilterError, itemOf, isUsual, timelineOf };`)(document);
   });
 }
 
 function found(page, filters) {
+  if (typeof filters === "number") {
+    const rows = page.file.rows.filter(page.isUsual);
+    return { ...page.timelineOf(rows, null, filters), rows: rows.map((row) => [row.number, row.kind]) };
+  }
   return filters.map((filter) => {
     try {
-      const test = page.compileFilter(filter, page.session.tables, page.session.facts.lasted);
-      return page.session.rows.filter((row) => test(page.itemOf(row))).map((row) => row.number);
+      const test = page.compileFilter(filter, page.file.tables, page.file.facts.lasted);
+      return page.file.rows.filter((row) => test(page.itemOf(row))).map((row) => row.number);
     } catch (error) {
       if (error instanceof page.FilterError) return error.message;
       throw error;

@@ -20,7 +20,10 @@ from tests.analysis.export.sessions import recorded
 
 HERE = Path(__file__).parent
 PARTS = Path(page.__file__).parent
-SCRIPTS = [str(PARTS / name) for name in ("units.js", "search.js", "filter.js", "session.js")]
+SCRIPTS = [
+    str(PARTS / name)
+    for name in ("units.js", "search.js", "filter.js", "timeline.js", "place.js", "file.js", "offline.js")
+]
 
 SESSION = HERE / "filters.jsonl"
 
@@ -63,6 +66,13 @@ class Pages:
         self._send(filters)
         assert self._node.stdout is not None
         found: list[list[Rows]] = json.loads(self._node.stdout.readline())
+        return found
+
+    def timelines(self, parts: int) -> list[dict[str, Any]]:
+        """Return the timeline of each page in a number of parts, and its rows without a filter: number and kind."""
+        self._send(parts)
+        assert self._node.stdout is not None
+        found: list[dict[str, Any]] = json.loads(self._node.stdout.readline())
         return found
 
     def _send(self, value: Any) -> None:

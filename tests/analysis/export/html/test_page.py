@@ -513,14 +513,14 @@ async def test_chips_time_and_order_choose_the_rows(browser: Page, tmp_path: Pat
     await browser.evaluate("document.querySelector('#columns .took').click()")
     await browser.until("document.querySelector('#tall .row .took').textContent === '4.00 s'")
 
-    box = await browser.evaluate("document.getElementById('canvas').getBoundingClientRect().toJSON()")
+    box = await browser.evaluate("document.querySelector('.plots svg').getBoundingClientRect().toJSON()")
     for kind, share in (("mousePressed", 0.48), ("mouseMoved", 0.55), ("mouseReleased", 0.65)):
         await browser.send(
             "Input.dispatchMouseEvent", type=kind, x=box["x"] + box["width"] * share, y=box["y"] + 5,
             button="left", clickCount=1,
         )  # fmt: skip
     assert len(await rows(browser, 2, 6)) == 2
-    await browser.evaluate("document.getElementById('whole').click()")
+    await browser.evaluate("document.querySelector('#overtime .tools button:last-of-type').click()")
     await rows(browser, 6)
     for kind in ("mousePressed", "mouseReleased"):
         await browser.send(
@@ -528,6 +528,54 @@ async def test_chips_time_and_order_choose_the_rows(browser: Page, tmp_path: Pat
             button="left", clickCount=1,
         )  # fmt: skip
     assert await browser.evaluate("location.hash") == "#1"
+
+
+@in_chromium
+async def test_the_view_of_time_and_the_filter_are_in_the_address(browser: Page, tmp_path: Path) -> None:
+    await browser.look(1400)
+    entries = (entry for pair in SEARCHED for entry in pair)
+    address = await opened(browser, tmp_path, session_of(*entries))
+    await browser.press("/")
+    await browser.write("tool:report")
+    await rows(browser, 1, 2)
+    await browser.press("Enter", "5")
+    await browser.until("document.querySelector('#overtime:not(.compact) .track')")
+    assert await browser.evaluate("document.getElementById('panes').hidden") is True
+    says = "document.querySelector('#overtime output').textContent"
+    assert (await browser.evaluate(says)).startswith("#3 tools/call report, 2.000 s, 1.00 s, error -32602")
+    link = await browser.evaluate("location.hash")
+
+    await browser.open("about:blank")
+    await browser.open(address + link)
+    await browser.until(f"{says} === '0.000 to 3.000 s: 1 request, peak concurrency 1'")
+    await browser.evaluate("document.querySelector('.plots').focus()")
+    await browser.press("Home", "Enter")
+    await browser.until("document.querySelector('#detail h2')?.textContent.trim() === 'tools/call report'")
+    assert await browser.evaluate("location.hash") == "#3?q=tool%3Areport"
+    assert browser.wrong() == []
+
+
+POLL = b'{"jsonrpc":"2.0","id":%d,"method":"tasks/get","params":{"taskId":"t"}}'
+
+TASK = b'"taskId":"t","status":"%b","createdAt":"2026-11-21T08:13:00Z","ttl":null'
+
+
+@in_chromium
+async def test_polls_of_a_task_are_shown_with_its_call(browser: Page, tmp_path: Path) -> None:
+    call_task = call(0, 1, more=b',"task":{}')
+    created = result(1, 1, b'"task":{%b}' % (TASK % b"working"))
+    polls = client(2, POLL % 2), result(3, 2, TASK % b"working"), client(4, POLL % 3)
+    await opened(browser, tmp_path, session_of(call_task, created, *polls, result(5, 3, TASK % b"completed")))
+    (row,) = await rows(browser, 1)
+    assert "tools/call" in row
+
+    await browser.press("j", "Enter")
+    along = "[...document.querySelectorAll('#detail .along li')].map((each) => each.textContent)"
+    assert await browser.evaluate(along) == ["2.000 s tasks/get t", "4.000 s tasks/get t"]
+    await browser.evaluate("document.querySelector('#detail .along a').click()")
+    await browser.until("document.querySelector('#detail h2').textContent.trim() === 'tasks/get t'")
+    links = "document.querySelector('#detail .links').textContent"
+    assert await browser.evaluate(links) == "part of #1 tools/call"
 
 
 @in_chromium

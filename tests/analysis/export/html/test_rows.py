@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from mcpspy.analysis.export import RecordedSession
 from mcpspy.analysis.export.html import rows as entries_module
-from mcpspy.analysis.export.html.rows import HtmlRows
+from mcpspy.analysis.export.html.rows import HtmlRows, PageRow
 from mcpspy.core.recording.decode import Damaged, Header
 from tests.analysis.export.sessions import (
     EVERY,
@@ -25,11 +24,6 @@ from tests.analysis.export.sessions import (
     session_of,
 )
 
-SCRIPT = Path(entries_module.__file__).with_name("units.js").read_text(encoding="utf-8")
-
-MEMBERS = re.findall(r'"(\w+)"', SCRIPT.partition("MEMBERS = [")[2].partition("]")[0])
-"""Names of a row's members in the script."""
-
 
 class Read:
     """Entries, as the page decodes them."""
@@ -38,7 +32,7 @@ class Read:
         self.entries = HtmlRows(session)
         self.blocks = list(self.entries.blocks())
         self.bodies = [body for block in self.blocks for body in block]
-        self.rows = [dict(zip(MEMBERS, row, strict=True)) for row in self.entries.rows]
+        self.rows = [dict(zip(PageRow._fields, row, strict=True)) for row in self.entries.rows]
 
     def row(self, **members: object) -> dict[str, Any]:
         (found,) = [row for row in self.rows if members.items() <= row.items()]

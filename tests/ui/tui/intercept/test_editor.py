@@ -10,8 +10,8 @@ from textual.app import App
 
 from mcpspy.errors import CannotStart
 from mcpspy.ui.tui.intercept import editor
+from mcpspy.ui.tui.intercept.assistance import problems
 from mcpspy.ui.tui.intercept.editor import LARGEST, EditorScreen
-from mcpspy.ui.tui.intercept.validation import problems
 from mcpspy.ui.tui.theme import COMPONENTS
 from tests.ui.tui.conftest import Screen
 from tests.ui.tui.intercept.conftest import call

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mcpspy.core.session.index import Index
-from mcpspy.io.recording import index_cache
+from mcpspy.io.recording import cache
 from mcpspy.io.recording.reader import RecordingState, read_header_of, summarize
 from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.tui.app import McpspyApp
@@ -32,8 +32,8 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         return add_lines(self, lines, offset)
 
     monkeypatch.setattr(Index, "add_lines", add)
-    monkeypatch.setattr(index_cache, "WORTH", 1)
-    monkeypatch.setattr(index_cache, "RECENT", -(10**18))
+    monkeypatch.setattr(cache, "WORTH", 1)
+    monkeypatch.setattr(cache, "RECENT", -(10**18))
     return seen
 
 
@@ -93,7 +93,7 @@ async def test_a_small_session_has_no_cache(
     make_recording: Make, loaded: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = make_recording()
-    monkeypatch.setattr(index_cache, "WORTH", path.stat().st_size + 1)
+    monkeypatch.setattr(cache, "WORTH", path.stat().st_size + 1)
     await loaded(path)
     assert not cache_of(path).exists()
 
@@ -182,8 +182,8 @@ async def test_a_valid_cache_with_an_impossible_state_is_ignored(
 ) -> None:
     path = make_recording()
     size = path.stat().st_size
-    progress = index_cache.progress_of([path], size, 0, size, is_over=True)
-    index_cache.save(path, progress, [b"{}\n"])
+    progress = cache.progress_of([path], size, 0, size, is_over=True)
+    cache.save(path, progress, [b"{}\n"])
     loader = await loaded(path)
     assert len(lines) == 6
     assert shown(loader) == shown(await loaded(path, uses_cache=False))
@@ -198,7 +198,7 @@ async def test_a_session_that_is_replaced_while_it_is_shown_starts_again(
     loader = SessionLoader(summarize(live.path, read_header_of(live.path)))
     loader.uses_cache = True
     other = make_recording(name="other")
-    load = index_cache.load
+    load = cache.load
 
     def replaced(path: Path) -> object:
         found = load(path)
@@ -206,7 +206,7 @@ async def test_a_session_that_is_replaced_while_it_is_shown_starts_again(
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index_cache, "load", replaced)
+        patch.setattr(cache, "load", replaced)
         await loader.read()
     assert len(loader.model) == 6
     assert loader.trouble == ""

@@ -16,9 +16,8 @@ from mcpspy.core.session.columns import RowKind
 from mcpspy.core.session.exchange import State as Became
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, summarize
 from mcpspy.io.recording.runs import FollowedRun, Runs, find_run
-from mcpspy.ui.model import merged_loader
-from mcpspy.ui.model.merged_loader import MergedLoader, open_loader
-from mcpspy.ui.model.session_loader import SessionLoader
+from mcpspy.ui.model import session_loader
+from mcpspy.ui.model.session_loader import MergedLoader, SessionLoader, open_loader
 from tests.io.files import frame, note, write
 from tests.ui.tui.conftest import Live
 
@@ -193,7 +192,7 @@ def joined(folder: Path, number: int, **header: Any) -> Summary:
 async def test_sessions_that_begin_while_a_run_is_shown_join_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(merged_loader, "JOIN_EVERY", 0.01)
+    monkeypatch.setattr(session_loader, "JOIN_EVERY", 0.01)
     joined(tmp_path, 1)
     runs = Runs(str(tmp_path))
     run = FollowedRun(runs, find_run("run:last", None, runs))

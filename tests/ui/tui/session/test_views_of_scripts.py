@@ -12,7 +12,7 @@ import mcpspy
 from mcpspy.io.recording.reader import read_header_of, summarize
 from mcpspy.ui.tui.app import McpspyApp
 from mcpspy.ui.tui.session.panes import Panes
-from mcpspy.ui.views import lazy
+from mcpspy.ui.views import extension as module
 from mcpspy.ui.views.extension import Extension
 
 SECONDS = 20.0
@@ -66,7 +66,7 @@ async def until(pilot: Pilot[None], app: McpspyApp, text: str) -> str:
 async def test_a_slow_column_or_view_never_keeps_the_screen_waiting(
     session: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lazy, "LIMIT", 2.0)
+    monkeypatch.setattr(module, "LIMIT", 2.0)
     (tmp_path / "own.py").write_text(SCRIPT, encoding="utf-8")
     app = app_of(session, [str(tmp_path / "own.py")])
     async with app.run_test(size=(170, 30)) as pilot:

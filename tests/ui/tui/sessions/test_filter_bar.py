@@ -13,7 +13,7 @@ from textual.widgets import Input
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.session_counts import CountCache
 from mcpspy.ui.tui.sessions import screen as module
-from mcpspy.ui.tui.sessions.filter import SessionFilterBar
+from mcpspy.ui.tui.sessions.screen import SessionFilterBar
 from mcpspy.ui.tui.sessions.session_list import SessionList
 
 Make = Callable[..., Path]

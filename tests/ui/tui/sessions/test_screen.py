@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.io.control import discovery
-from mcpspy.io.control.discovery import LiveSession
+from mcpspy.io.control import client
+from mcpspy.io.control.client import LiveSession
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.tui.session.screen import SessionScreen
@@ -53,7 +53,7 @@ async def test_an_empty_folder_names_another_one_with_a_live_session(
 ) -> None:
     folders = ["/else where", str(tmp_path), "/else where", ""]
     found = [LiveSession("x.sock", {"folder": folder}) for folder in folders]
-    monkeypatch.setattr(discovery, "sessions", lambda: found)
+    monkeypatch.setattr(client, "live_sessions", lambda: found)
     async with opened(size=(80, 24)) as screen:
         await screen.shows("Sessions of another folder are live:", "mcpspy tui --dir '/else where'")
         assert "--dir" not in screen.text.replace("--dir '/else where'", "", 1)

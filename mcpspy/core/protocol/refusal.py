@@ -1,0 +1,135 @@
+"""The text of a response that carries no message, from a server or a proxy in front of it.
+
+`RefusalBody` takes the beginning of its body for the recording, `refusal_words` reads it for people. Sources: RFC 9110,
+15; RFC 6749, 5.2 (errors of OAuth); RFC 9457 (problem details).
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import getincrementaldecoder
+from html import unescape
+from typing import Any
+
+import orjson
+
+from mcpspy.core.compression import BodyDecoder
+from mcpspy.core.protocol.http_headers import EVENTS, JSON
+
+MAX_REFUSAL = 2048
+"""Maximum bytes of a body that are recorded."""
+
+MAX_WORDS = 200
+"""Maximum characters of the line for people."""
+
+MAX_OAUTH_ERROR = 500
+"""Maximum characters of each member of an error of OAuth."""
+
+_WITHOUT_BODY = frozenset((202, 204))
+"""Statuses by which a server accepts what needs no response (Streamable HTTP, Sending Messages to the Server)."""
+
+_CHALLENGE = re.compile(r'\b(error|error_description)="([^"]*)"')
+
+_LAST_WORD = re.compile(r"""[^\s"'<>,;&{}\[\]()]*\Z""")
+
+_INVISIBLE = re.compile(r"(?is)<(script|style|svg)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)")
+_TITLE = re.compile(r"(?is)<title[^>]*>(.*?)(?:</title\s*>|\Z)")
+_TAG = re.compile(r"(?s)<[^>]*(?:>|\Z)")
+
+
+def is_refusal(method: str, status: int, content_type: str) -> bool:
+    """Return whether a response of the endpoint is an error, a redirect, or of a type that no message has.
+
+    `content_type` is in lower case, without parameters. A 200 to a DELETE or an OPTIONS carries no message by design.
+    """
+    if status >= 300:
+        return True
+    return method in ("GET", "POST") and status not in _WITHOUT_BODY and content_type not in (JSON, EVENTS)
+
+
+class RefusalBody:
+    """The beginning of a body that is not a message."""
+
+    def __init__(self, encoding: str | None) -> None:
+        self._decoder = BodyDecoder(encoding)
+        self._kept = b""
+        self._is_cut = False
+        self._size = 0
+
+    def feed(self, piece: bytes) -> None:
+        """Take a piece of the body as it was sent."""
+        self._size += len(piece)
+        if self._is_cut:
+            return
+        for data in self._decoder.steps(piece):
+            self._kept += data[: MAX_REFUSAL + 1 - len(self._kept)]
+            if len(self._kept) > MAX_REFUSAL:
+                self._is_cut = True
+                return
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of the note `http-end`; none if the body was empty."""
+        if not self._size:
+            return {}
+        # A character that is cut off is left out; other bytes that are not UTF-8 are replaced.
+        text = getincrementaldecoder("utf-8")("replace").decode(self._kept[:MAX_REFUSAL], not self._is_cut)
+        if self._is_cut:  # A secret of which a part is missing cannot be recognised.
+            text = _LAST_WORD.sub("", text)
+        return {"body": text, "size": self._size, **({"cut": True} if self._is_cut else {})}
+
+
+def oauth_error(body: bytes) -> dict[str, str]:
+    """Return `error` and `error_description` of a refused step of OAuth; no other member, which may be a secret."""
+    members = _json(body)
+    if not isinstance(members, dict):
+        return {}
+    found = {name: members.get(name) for name in ("error", "error_description")}
+    return {name: text[:MAX_OAUTH_ERROR] for name, text in found.items() if isinstance(text, str)}
+
+
+def challenge_words(challenge: str) -> str:
+    """Return the error of a `WWW-Authenticate` header in words; empty if it has none (RFC 6750, 3)."""
+    found = dict(_CHALLENGE.findall(challenge))
+    return ": ".join(found[name] for name in ("error", "error_description") if found.get(name))[:MAX_WORDS]
+
+
+def refusal_words(body: str | bytes) -> str:
+    """Return one line for people from a body: its error, its title and text, or its beginning. Not sanitized."""
+    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
+    text = text[: 2 * MAX_REFUSAL].strip()
+    if text[:1] in ("{", "["):
+        text = _error_in(_json(text.encode("utf-8", "replace"))) or text
+    elif text[:1] == "<":
+        text = _html_text(text)
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_WORDS else text[: MAX_WORDS - 1] + "…"
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except ValueError:
+        return None
+
+
+def _error_in(document: Any) -> str:
+    """Return the text of an error in JSON, in one of the usual shapes; empty if it has none of them."""
+    if isinstance(document, list):
+        return "; ".join(filter(None, map(_error_in, document[:3])))
+    if isinstance(document, str):
+        return document
+    if not isinstance(document, dict):
+        return ""
+    # OAuth: `error` and `error_description`; RFC 9457: `title` and `detail`; FastAPI: `detail`, with `msg`.
+    names = ("error", "title", "message", "msg", "error_description", "detail", "reason")
+    parts = [_error_in(document.get(name)) for name in names]
+    return ": ".join(dict.fromkeys(filter(None, parts)))
+
+
+def _html_text(page: str) -> str:
+    """Return the title and the text of a page, without markup."""
+    page = _INVISIBLE.sub(" ", page)
+    found = _TITLE.search(page)
+    title, text = ("" if found is None else found[1]), _TITLE.sub(" ", page)
+    title, text = (" ".join(unescape(_TAG.sub(" ", part)).split()) for part in (title, text))
+    return text if text.startswith(title) else f"{title}: {text}" if text else title
