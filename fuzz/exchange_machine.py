@@ -6,16 +6,17 @@ A message is recorded before its last byte is forwarded, nothing is forwarded tw
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from multidict import CIMultiDict
 
 from fuzz.http_messages import UPSTREAM
 from mcpspy.core.exchange import commands as c
-from mcpspy.core.exchange.heads import PreparedHeads, RequestHead, ResponseHead
-from mcpspy.core.exchange.machine import HttpExchange
-from mcpspy.core.exchange.states import State
+from mcpspy.core.exchange.heads import RequestHead, ResponseHead
+from mcpspy.core.exchange.machine import ExchangeMachine
+from mcpspy.core.exchange.prepared import PreparedHeads
+from mcpspy.core.exchange.states import ExchangeState
 from mcpspy.core.intercept import actions
 from mcpspy.core.protocol.http_headers import Headers
 from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
@@ -84,8 +85,8 @@ class Observed:
         target = TARGETS[next(data, 0) % len(TARGETS)] if has_client else "/mcp"
         head = RequestHead(method, target, headers, "1.0" if flags & 64 else "1.1", keeps_alive=True)
         prepared = PreparedHeads().request(scope, head, target)
-        self.exchange = HttpExchange(
-            scope, Policy(flags), prepared, 1, 0.0, None, None if has_client else "s"
+        self.exchange = ExchangeMachine(
+            scope, Policy(flags), prepared, 1, 0.0, stream=None if has_client else "s"
         )
         self.is_message = method == "POST" and target == "/mcp"
         self.entries: list[dict[str, Any]] = []
@@ -98,7 +99,7 @@ class Observed:
         self._ticket = 0
 
     def take(self, event: c.Event) -> None:
-        was_over = self.exchange.state is State.OVER
+        was_over = self.exchange.state is ExchangeState.OVER
         commands = self.exchange.take(event, 0.0)
         assert not (was_over and commands), commands
         for command in commands:
@@ -106,7 +107,7 @@ class Observed:
 
     def _execute(self, command: c.Command) -> None:
         match command:
-            case c.Record(lines, _):
+            case c.RecordLines(lines, _):
                 data = lines if isinstance(lines, bytes) else b"".join(lines)
                 self.entries += map(json.loads, data.splitlines())
             case c.Ask(_, _, body, is_last):
@@ -157,9 +158,9 @@ def machine(data: bytes) -> None:
     while observed.has_continue:
         observed.has_continue = False
         observed.take(c.Worked())
-    was_drained = observed.exchange.state is State.DRAINING
+    was_drained = observed.exchange.state is ExchangeState.DRAINING
     observed.take(c.ClientGone("mcpspy"))
-    assert observed.exchange.state is State.OVER
+    assert observed.exchange.state is ExchangeState.OVER
     assert observed.has_end or was_drained or not data
     observed.take(c.ResponseData(b"late", True))
 
@@ -168,42 +169,35 @@ def _event(number: int, numbers: Iterator[int]) -> c.Event:
     """Return the event that a byte and those after it stand for."""
     choice, ticket = next(numbers, 0), next(numbers, 0) % 4
     message = MESSAGES[choice % len(MESSAGES)]
-    is_last = bool(choice & 64)
-    match number % 17:
-        case 0:
-            return c.RequestData(message, is_last)
-        case 1:
-            return c.RequestData(message[: choice % 9], is_last)
-        case 2 | 3:
-            headers = [("Content-Type", KINDS[choice % len(KINDS)]), ("Mcp-Session-Id", "s")]
-            if is_last:
-                headers.append(("Content-Length", str(len(message))))
-            head = ResponseHead(STATUSES[ticket], "", headers)
-            data = b"data: " + message + b"\n\n" if choice % len(KINDS) == 1 else message
-            return c.ResponseBegins(head, True, b"" if choice & 32 else data, is_last and not choice & 32)
-        case 4:
-            return c.ResponseData(b"data: " + message + b"\n\n", is_last)
-        case 5:
-            return c.ResponseData(message[: choice % 30], is_last)
-        case 6:
-            return c.Waited()
-        case 7:
-            return actions.Forward(CLIENT if choice & 1 else SERVER, message, None, ticket)
-        case 8:
-            return actions.Substitute(CLIENT, message, None, ticket)
-        case 9:
-            return actions.Dropped(CLIENT if choice & 1 else SERVER, None, ticket)
-        case 10:
-            return c.Answer(message) if choice & 1 else c.Insert(message)
-        case 11:
-            return actions.HeadDecided([("X", "1")], ROUTE)
-        case 12:
-            return c.ServerGone("reset", bool(choice & 1), "rest of body")
-        case 13:
-            return c.HalfClosed() if choice & 1 else c.Inspect()
-        case 14:
-            return c.ClientGone("client" if choice & 1 else "mcpspy") if is_last else c.Waited()
-        case 15:
-            return actions.Disconnect(None) if is_last else actions.AbortUpstream(ROUTE)
-        case _:
-            return c.Injected(message, '"m-1"')
+    is_odd, is_last = bool(choice & 1), bool(choice & 64)
+    event = b"data: " + message + b"\n\n"
+    events: list[Callable[[], c.Event]] = [
+        lambda: c.RequestData(message, is_last),
+        lambda: c.RequestData(message[: choice % 9], is_last),
+        lambda: _response(choice, STATUSES[ticket], message, event),
+        lambda: _response(choice, 200, message, event),
+        lambda: c.ResponseData(event, is_last),
+        lambda: c.ResponseData(message[: choice % 30], is_last),
+        c.Waited,
+        lambda: actions.Forward(CLIENT if is_odd else SERVER, message, None, ticket),
+        lambda: actions.Substitute(CLIENT, message, None, ticket),
+        lambda: actions.Dropped(CLIENT if is_odd else SERVER, None, ticket),
+        lambda: c.Answer(message) if is_odd else c.Insert(message),
+        lambda: actions.HeadDecided([("X", "1")], ROUTE),
+        lambda: c.ServerGone("reset", is_odd, "rest of body"),
+        lambda: c.HalfClosed() if is_odd else c.Inspect(),
+        lambda: c.ClientGone("client" if is_odd else "mcpspy") if is_last else c.Waited(),
+        lambda: actions.Disconnect(None) if is_last else actions.AbortUpstream(ROUTE),
+        lambda: c.Injected(message, '"m-1"'),
+    ]
+    return events[number % len(events)]()
+
+
+def _response(choice: int, status: int, message: bytes, event: bytes) -> c.ResponseBegins:
+    is_alone, is_last = bool(choice & 32), bool(choice & 64)
+    kind = KINDS[choice % len(KINDS)]
+    headers = [("Content-Type", kind), ("Mcp-Session-Id", "s")]
+    if is_last:
+        headers.append(("Content-Length", str(len(message))))
+    data = b"" if is_alone else event if kind == "text/event-stream" else message
+    return c.ResponseBegins(ResponseHead(status, "", headers), True, data, is_last and not is_alone)

@@ -1,7 +1,7 @@
 """What happens to an exchange over HTTP (events), and what is to be done about it (commands).
 
 The shell turns callbacks of its connections, and steps of the interception, into events, and executes the commands in
-their order. Two of them may take long: what follows a `Record` is executed once its lines are in the file, and what
+their order. Two of them may take long: what follows a `RecordLines` is executed once its lines are in the file, and what
 follows a `Decide` after the steps that it delivered at once. Meanwhile events wait, except the loss of a side.
 """
 
@@ -127,7 +127,7 @@ Event: TypeAlias = (
 )
 
 
-class Record(NamedTuple):
+class RecordLines(NamedTuple):
     """Append lines to the recording."""
 
     lines: Lines
@@ -243,7 +243,7 @@ class Leave(NamedTuple):
     """True if none of its messages waits."""
 
 
-class Report(NamedTuple):
+class ReportOnce(NamedTuple):
     """Tell the user something about the server, once."""
 
     what: str
@@ -265,7 +265,7 @@ class ToStream(NamedTuple):
 
 
 Command: TypeAlias = (
-    Record
+    RecordLines
     | Ask
     | ToServer
     | HalfCloseServer
@@ -284,7 +284,7 @@ Command: TypeAlias = (
     | CloseStream
     | Intercept
     | Leave
-    | Report
+    | ReportOnce
     | Fail
     | ToStream
 )

@@ -1,4 +1,4 @@
-"""The states of the connections to both sides, as tables; the diagrams in ARCHITECTURE.md are drawn from them."""
+"""The states of the connections to both sides, as tables from which ARCHITECTURE.md has its diagrams."""
 
 from __future__ import annotations
 

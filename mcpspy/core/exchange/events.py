@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from mcpspy.core.compression import BodyDecoder
-from mcpspy.core.exchange.commands import Continue, Decide, Record
+from mcpspy.core.exchange.commands import Continue, Decide, RecordLines
 from mcpspy.core.framing import is_message
 from mcpspy.core.intercept.actions import Forward, Substitute
 from mcpspy.core.intercept.http import SseUnits, format_event
@@ -92,7 +92,7 @@ class ForwardedEvents:
                 yield TURN
             events, lines = self._encoder.feed(self.now, data)
             if lines:
-                yield Record(lines, sum(map(len, lines)))
+                yield RecordLines(lines, sum(map(len, lines)))
             if events and first is None:
                 first = events[0]
             for event in events if self._learn is not None else ():
@@ -110,10 +110,10 @@ class ForwardedEvents:
                 held = redirect(held, b"".join(first.data or ()))
         yield held
 
-    def close(self, now: float) -> tuple[Record, bytes]:
+    def close(self, now: float) -> tuple[RecordLines, bytes]:
         """Return the record of an event without its end, and what was held of it."""
         lines = list(self._decoded.close(now) if self._decoded.is_over else self._encoder.close(now))
-        return Record(lines, 0), self._held
+        return RecordLines(lines, 0), self._held
 
 
 class DecidedEvents:
@@ -179,9 +179,9 @@ class DecidedEvents:
         if not unit.is_part and self._deferred:
             yield self._end_event()
 
-    def _recorded(self, now: float, event: SseEvent) -> Record:
+    def _recorded(self, now: float, event: SseEvent) -> RecordLines:
         lines = list(SseEncoder(SERVER, self._fields).line(now, event))
-        return Record(lines, sum(map(len, lines)))
+        return RecordLines(lines, sum(map(len, lines)))
 
     def hold(self, taken: Taken) -> None:
         self._held[taken.ticket] = taken

@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-`HttpExchange.take` gets what has happened (an event, and the time) and returns what is to be done about it (commands,
+`ExchangeMachine.take` gets what has happened (an event, and the time) and returns what is to be done about it (commands,
 in order). It reads no clock and waits for nothing. What an event means depends on the state; `states.TRANSITIONS` has
 the moves. Every exchange takes the same way: the first call of a connection and all others, messages and streams,
 with a client and (if a viewer sent the request) without one.
@@ -10,12 +10,12 @@ with a client and (if a viewer sent the request) without one.
 What must hold, and how it does:
 
 - *Nothing of a message's end is forwarded before the message is recorded.* The part of a body that completes it is
-  returned behind the `Record`, and the shell executes commands in order. Parts before it are forwarded as they arrive:
+  returned behind the `RecordLines`, and the shell executes commands in order. Parts before it are forwarded as they arrive:
   a client that uploads slowly, or a server that streams, is not delayed.
 - *Nothing is forwarded twice.* Each part is forwarded by the command of one event. What waits (for the scripts' head,
   for a decision, for the address in a stream's first event) is kept in one attribute, and given up with the move.
-- *Every exchange ends,* with the note `http-end`, in the last `Record` before the last bytes for the client. After
-  `State.OVER` no event has an effect.
+- *Every exchange ends,* with the note `http-end`, in the last `RecordLines` before the last bytes for the client. After
+  `ExchangeState.OVER` no event has an effect.
 - *The loss of a side is the loss of the other at once.* A client that hangs up ends the server's side, which would work
   for nobody (an event stream would stay open for hours). After a server's body that breaks off, the client's connection
   is closed without the last chunk; else the client would take the body for whole (RFC 9112, 8).
@@ -31,16 +31,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urljoin, urlsplit
 
 import orjson
 
 from mcpspy.core.exchange import commands as c
 from mcpspy.core.exchange.events import CONTINUE, DecidedEvents, ForwardedEvents, Output, in_turns
-from mcpspy.core.exchange.heads import ENCODING, ClientHead, PreparedRequest, PreparedResponse, client_head
+from mcpspy.core.exchange.heads import ENCODING, ClientHead, client_head
 from mcpspy.core.exchange.record import ExchangeRecord
-from mcpspy.core.exchange.states import TRANSITIONS, Input, State
+from mcpspy.core.exchange.states import TRANSITIONS, ExchangeState, Input
 from mcpspy.core.framing import collect, is_message
 from mcpspy.core.intercept import actions
 from mcpspy.core.intercept.http import format_event, headers_for_changed_body, headers_for_injected
@@ -50,7 +50,6 @@ from mcpspy.core.protocol.http_headers import (
     JSON,
     REDIRECTS,
     Headers,
-    Upstream,
     location_at_proxy,
     names_only,
     rewritten_url,
@@ -61,15 +60,14 @@ from mcpspy.core.protocol.oauth_flows import FORM_LIMIT
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, JsonText
-from mcpspy.core.recording.encode_body import LAST_CHUNK, REST
+from mcpspy.core.recording.encode_body import LAST_CHUNK, REST, body_line
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.sanitize import sanitize
 
 if TYPE_CHECKING:
-    from mcpspy.core.exchange.heads import RequestHead
+    from mcpspy.core.exchange.prepared import PreparedRequest, PreparedResponse
+    from mcpspy.core.exchange.scope import DecisionPolicy, Scope
     from mcpspy.core.framing import Pieces
-    from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
-    from mcpspy.core.protocol.oauth import OAuthTracker
 
 SHORT = 1 << 18
 """Maximum size, in bytes, of a request that is kept until the server has responded, and of what is recorded in one go."""
@@ -81,64 +79,13 @@ NOTHING: list[c.Command] = []
 ACCEPT = c.AcceptBody()
 CLOSE_SERVER = c.CloseServer()
 WAIT = c.Wait()
+FINISHES = {keeps_alive: c.Finish(keeps_alive) for keeps_alive in (True, False)}
 
 
-class Streams(Protocol):
-    """The sessions of a server, and the addresses that belong to them."""
-
-    def is_endpoint(self, target: str) -> bool: ...
-    def is_address(self, target: str) -> bool: ...
-    def of(self, session: str | None, target: str, number: int) -> str: ...
-    def bind(self, session: str, stream: str) -> None: ...
-    def bind_address(self, target: str, stream: str) -> None: ...
-    def end(self, session: str) -> None: ...
-    def end_address(self, target: str) -> None: ...
-    def add_endpoint(self, path: str) -> None: ...
-
-
-class Scope(Protocol):
-    """What the exchanges with one server share."""
-
-    upstream: Upstream
-    oauth: OAuthTracker
-    max_body: int
-
-    @property
-    def streams(self) -> Streams: ...
-    def public_origin(self, request: RequestHead) -> str:
-        """Return the origin under which the client of this request knows the server."""
-
-    def upstream_head(
-        self, method: str, target: str, headers: Headers, body: bytes | None, *, has_body: bool
-    ) -> bytes:
-        """Return the head of a request. A body of bytes gets its length; another one is chunked unless it has one."""
-
-    def client_process(self, client: object, stream: str) -> Mapping[str, Any] | None:
-        """Return the process of a client once, when it was found."""
-
-
-class Policy(Protocol):
-    """What the interception has to decide on."""
-
-    is_on: bool
-
-    @property
-    def decides_responses(self) -> bool:
-        """True if a message of the server may need a decision, while messages are intercepted."""
-
-    @property
-    def tools(self) -> ToolParamHeaders:
-        """Headers that calls of the server's tools require."""
-
-    def decides(self, side: str, body: bytes) -> bool: ...
-    def changes_heads(self, side: str) -> bool: ...
-    def learn_tools(self, data: bytes) -> None: ...
-
-
-class HttpExchange:
+class ExchangeMachine:
     """One request, from its head to the end of its response."""
 
-    state = State.NEW
+    state = ExchangeState.NEW
     message: bytes | None = None
     """The client's message, if it is complete and not long."""
     is_intercepted = False
@@ -185,15 +132,16 @@ class HttpExchange:
     """Messages that came with the response to an injected request and are not forwarded yet, by ticket."""
     _work: Output | None = None
 
-    _handlers: ClassVar[dict[type, Callable[[HttpExchange, Any], list[c.Command]]]]
+    _handlers: ClassVar[dict[type, Callable[[ExchangeMachine, Any], list[c.Command]]]]
 
     def __init__(
         self,
         scope: Scope,
-        policy: Policy,
+        policy: DecisionPolicy,
         request: PreparedRequest,
         number: int,
         now: float,
+        *,
         client: object = None,
         stream: str | None = None,
     ) -> None:
@@ -210,8 +158,7 @@ class HttpExchange:
             stream = streams.of(request.session, request.target, number)
         self.stream = stream
         """The session to which it belongs."""
-        by = "" if self._has_client else MCPSPY
-        self.record = ExchangeRecord(scope, stream, number, now, client, by)
+        self.record = ExchangeRecord(scope, stream, number, now, client)
         self.is_listing = request.is_listing
         """True if its response is a list of tools (2026-07-28)."""
         self._short = min(SHORT, scope.max_body)
@@ -219,7 +166,7 @@ class HttpExchange:
 
     def take(self, event: c.Event, now: float) -> list[c.Command]:
         """Return what is to be done about an event."""
-        if self.state is State.OVER:
+        if self.state is ExchangeState.OVER:
             return NOTHING
         self._now = now
         if self._work is not None and isinstance(event, _IN_ORDER):
@@ -233,7 +180,7 @@ class HttpExchange:
 
         A message that is decided on, and a stream of events, end with it, as in most servers.
         """
-        return not self.is_intercepted and self.state not in (State.STREAMING, State.SIFTING)
+        return not self.is_intercepted and self.state not in (ExchangeState.STREAMING, ExchangeState.SIFTING)
 
     @property
     def is_answered_here(self) -> bool:
@@ -241,7 +188,7 @@ class HttpExchange:
         return (
             self._has_client
             and self.is_intercepted
-            and self.state not in (State.DRAINING, State.OVER)
+            and self.state not in (ExchangeState.DRAINING, ExchangeState.OVER)
             and self.prepared.head.method != "GET"
             and not self._scope.streams.is_address(self.prepared.target)
         )
@@ -256,7 +203,7 @@ class HttpExchange:
 
     def _move(self, meaning: Input) -> None:
         state = self.state = TRANSITIONS[self.state][meaning]
-        if state is State.OVER:
+        if state is ExchangeState.OVER:
             self._work = None  # It refers to this exchange: the cycle would wait for the collector.
 
     # The request.
@@ -266,13 +213,13 @@ class HttpExchange:
         if self._is_received or not self._has_client:
             return NOTHING
         self._is_received = event.is_last
-        if state is State.NEW:
+        if state is ExchangeState.NEW:
             return self._begin(event)
-        if state is State.RECEIVING:
+        if state is ExchangeState.RECEIVING:
             return self._run(self._receive(*event))
-        if state in (State.UPLOADING, State.ASKING):
+        if state in (ExchangeState.UPLOADING, ExchangeState.ASKING):
             return self._run(self._upload(*event))
-        if state is State.UNREACHABLE:
+        if state is ExchangeState.UNREACHABLE:
             return self._run(self._record_rest(*event))
         return NOTHING
 
@@ -287,8 +234,10 @@ class HttpExchange:
                 self.message = data
                 if self._policy.decides(CLIENT, data):
                     return self._decide_request(data)
-                self.record.add_message(self._now, CLIENT, data)
-                return [*self.record.written(), *self._ask(data, is_whole=True)]
+                if not data:
+                    return self._ask(data, is_whole=True)
+                line = body_line(self._now, CLIENT, self.record.json, data)
+                return [c.RecordLines(line, len(line)), *self._ask(data, is_whole=True)]
             self._move(Input.PART)
             self._asked = CappedBody(CLIENT, self.record.fields, request.encoding, self._scope.max_body)
             commands = self._run(self._receive(data, is_last)) if data or is_last else NOTHING
@@ -336,7 +285,7 @@ class HttpExchange:
     def _part(self, data: bytes, *, is_last: bool) -> list[c.Command]:
         """Return a part of the request as it is sent, unless it waits for the decision on the head."""
         part = c.ToServer(data, is_last)
-        if self.state is State.ASKING:
+        if self.state is ExchangeState.ASKING:
             self._parts += (part,)
             return NOTHING
         if is_last:
@@ -384,7 +333,7 @@ class HttpExchange:
         return [c.Ask(method, head, body or b"", is_whole)]
 
     def _head_decided(self, event: actions.HeadDecided) -> list[c.Command]:
-        if self.state is State.ASKING:
+        if self.state is ExchangeState.ASKING:
             self._injected_headers = event.headers
             commands = self._ask_with(event.headers, self._sent)
             if self._sent is None and self.prepared.head.has_body:
@@ -393,7 +342,7 @@ class HttpExchange:
                     commands += self._part(data, is_last=is_last)
                 commands.append(c.Pause(CLIENT, is_paused=False))
             return commands
-        if self.state is not State.ANSWERING:
+        if self.state is not ExchangeState.ANSWERING:
             return NOTHING
         (first, *more), self._waiting = self._waiting, ()
         assert isinstance(first, c.ResponseData)
@@ -418,12 +367,12 @@ class HttpExchange:
         if self._response is not None:
             return NOTHING
         response = self._response = self.prepared.response(head)
-        if self.state is State.DRAINING:
+        if self.state is ExchangeState.DRAINING:
             return self._drain_begins(data, is_last=is_last)
-        if not self._has_client and self.state is State.ASKED:
+        if not self._has_client and self.state is ExchangeState.ASKED:
             self._move(Input.DRAIN)
             return self._drain_begins(data, is_last=is_last)
-        if self.state is not State.ASKED and self.state is not State.UPLOADING:
+        if self.state is not ExchangeState.ASKED and self.state is not ExchangeState.UPLOADING:
             return NOTHING
         if not (keeps_alive or self._is_received):  # The server reads no more of the request.
             self._keeps_alive = False
@@ -442,7 +391,7 @@ class HttpExchange:
         return [WAIT]
 
     def _waited(self, _: c.Waited) -> list[c.Command]:
-        return self._open(b"", is_last=False) if self.state is State.HEADED else NOTHING
+        return self._open(b"", is_last=False) if self.state is ExchangeState.HEADED else NOTHING
 
     def _open(self, data: bytes, *, is_last: bool) -> list[c.Command]:
         """Take the response's head, with the beginning of its body."""
@@ -458,9 +407,16 @@ class HttpExchange:
             self.is_intercepted = True
             commands.append(c.Intercept())
         if kind and response.encoding is not None:
-            commands.append(c.Report("encoding", response.encoding))
+            commands.append(c.ReportOnce("encoding", response.encoding))
         if head.content_type == EVENTS and not self.is_mcp:
-            commands.append(c.Report("unrecorded", self.prepared.target))
+            commands.append(c.ReportOnce("unrecorded", self.prepared.target))
+        is_whole = is_short and not self.is_intercepted and not policy.changes_heads(SERVER)
+        if is_whole and (written := record.whole(self._now, self.prepared, response, data)) is not None:
+            if self.is_listing:
+                policy.learn_tools(data)
+            self._move(Input.WHOLE)
+            sent = self._begun(response.headers) + data
+            return [*commands, written, c.ToClient(sent), FINISHES[self._keeps_alive]]
         record.add_head(self._now, self.prepared, head.status, response, is_mcp=self.is_mcp)
         if not response.is_ordinary:
             commands += self._follow_redirect(response)
@@ -469,7 +425,7 @@ class HttpExchange:
             self._move(Input.HEADS)
             commands += [*record.written(), c.DecideHead(response.headers, head.status)]
             return [*commands, c.Pause(SERVER, is_paused=True)]
-        if is_short and not self.is_intercepted:
+        if is_whole:
             record.add_message(self._now, SERVER, data)
             if self.is_listing:
                 policy.learn_tools(data)
@@ -511,7 +467,7 @@ class HttpExchange:
         data = unsent + self._client_head.framed(last, is_last=True)
         if data:
             commands.append(c.ToClient(data))
-        commands.append(c.Finish(self._keeps_alive))
+        commands.append(FINISHES[self._keeps_alive])
         if self.is_intercepted:
             commands.append(self._leave())
         return commands
@@ -558,7 +514,7 @@ class HttpExchange:
             self._move(Input.BODY)
             self.record.begin_unrecorded(response, request.target, is_mcp=self.is_mcp)
         self._unsent = self._begun(headers)
-        if self.state is State.SIFTING:
+        if self.state is ExchangeState.SIFTING:
             self._work = self._sift(data, is_last)
             return [*commands, *self._flush_head(), CONTINUE]
         if data or is_last:
@@ -566,23 +522,23 @@ class HttpExchange:
         return commands if self._work is not None else [*commands, *self._flush_head()]
 
     def _flush_head(self) -> list[c.Command]:
-        return self._send(b"") if self._unsent and self.state is not State.OVER else NOTHING
+        return self._send(b"") if self._unsent and self.state is not ExchangeState.OVER else NOTHING
 
     def _response_data(self, event: c.ResponseData) -> list[c.Command]:
         state, (data, is_last) = self.state, event
-        if state is State.STREAMING:
+        if state is ExchangeState.STREAMING:
             assert isinstance(self._events, ForwardedEvents)
             if not is_last and not self._wants_decisions:
                 line = self._events.known(self._now, data)
                 if line is not None:
-                    return [c.Record(line, len(line)), *self._send(data)]
+                    return [c.RecordLines(line, len(line)), *self._send(data)]
             return self._run(self._stream(data, is_last))
-        if state is State.HEADED:
+        if state is ExchangeState.HEADED:
             return self._open(data, is_last=is_last)
-        if state is State.ANSWERING:
+        if state is ExchangeState.ANSWERING:
             self._waiting += (event,)
             return NOTHING
-        if state is State.DRAINING and (self._response is None or self._has_ended):
+        if state is ExchangeState.DRAINING and (self._response is None or self._has_ended):
             return NOTHING
         handler = _BODIES.get(state)
         return NOTHING if handler is None else self._run(handler(self, data, is_last))
@@ -671,7 +627,7 @@ class HttpExchange:
         yield c.Decide(SERVER, message, received, None, self.record.fields)
 
     def _stream(self, data: bytes, is_last: bool) -> Output:
-        """Record and forward events, until each needs a decision."""
+        """RecordLines and forward events, until each needs a decision."""
         events = self._events
         assert isinstance(events, ForwardedEvents)
         if data:
@@ -711,7 +667,7 @@ class HttpExchange:
         """Return the end of a stream once none of its messages is held, or all of the client's requests are answered."""
         events = self._events
         assert isinstance(events, DecidedEvents)
-        if self.state is not State.SIFTING:
+        if self.state is not ExchangeState.SIFTING:
             return NOTHING
         if self._is_answered and events.is_between_events:
             self._move(Input.END if self._has_ended else Input.DRAIN)
@@ -752,7 +708,7 @@ class HttpExchange:
         if location.origin is not None:
             fields = {"to": location.origin, "location": names_only(location.value)}
             self.record.add(self._now, "redirect", {**fields})
-            return [c.Report("redirect", location, keeps_method)]
+            return [c.ReportOnce("redirect", location, keeps_method)]
         if keeps_method:
             path = urlsplit(urljoin(self.prepared.target, location.value)).path or "/"
             self._scope.streams.add_endpoint(path)
@@ -766,9 +722,9 @@ class HttpExchange:
         return [c.Intercept(), c.Decide(CLIENT, message, message, None, self.record.fields)]
 
     def _taken(self, event: c.Taken) -> list[c.Command]:
-        if self.state in (State.DECIDING, State.JUDGING):
+        if self.state in (ExchangeState.DECIDING, ExchangeState.JUDGING):
             self._ticket = event.ticket
-        elif self.state is State.SIFTING:
+        elif self.state is ExchangeState.SIFTING:
             assert isinstance(self._events, DecidedEvents)
             self._events.hold(event)
         elif not self._has_client:
@@ -776,7 +732,7 @@ class HttpExchange:
         return NOTHING
 
     def _decided(self, step: actions.Forward | actions.Substitute | actions.Dropped) -> list[c.Command]:
-        if self.state is State.SIFTING:
+        if self.state is ExchangeState.SIFTING:
             assert isinstance(self._events, DecidedEvents)
             return [*self._send(self._events.decided(step)), *self._end_if_settled()]
         if not self._has_client:
@@ -791,7 +747,7 @@ class HttpExchange:
             is_unanswerable = not self._unanswered or self._scope.streams.is_address(self.prepared.target)
             # A dropped message has no response: its client waits until a side hangs up.
             return self._respond() if step.side == CLIENT and is_unanswerable else NOTHING
-        if self.state is State.DECIDING:
+        if self.state is ExchangeState.DECIDING:
             if isinstance(step, actions.Forward):
                 return self._ask(self.message, is_whole=True)
             return self._ask_changed(step.data)
@@ -813,7 +769,7 @@ class HttpExchange:
         return bool(self._answers) and 0 < self._unanswered <= len(self._answers)
 
     def _answer(self, event: c.Answer) -> list[c.Command]:
-        if self.state is State.SIFTING:
+        if self.state is ExchangeState.SIFTING:
             assert isinstance(self._events, DecidedEvents)
             self._answers += (event.data,)
             return [
@@ -825,15 +781,15 @@ class HttpExchange:
         return self._respond() if len(self._answers) >= self._unanswered else NOTHING
 
     def _insert(self, event: c.Insert) -> list[c.Command]:
-        if self.state is State.SIFTING:
+        if self.state is ExchangeState.SIFTING:
             assert isinstance(self._events, DecidedEvents)
             return self._send(self._events.insert(format_event(event.data)))
-        if self.state is State.STREAMING:
+        if self.state is ExchangeState.STREAMING:
             self._inserted += format_event(event.data)
         return NOTHING
 
     def _inspect(self, _: c.Inspect) -> list[c.Command]:
-        if self.state is not State.STREAMING or self._wants_decisions:
+        if self.state is not ExchangeState.STREAMING or self._wants_decisions:
             return NOTHING
         assert isinstance(self._events, ForwardedEvents)
         self._wants_decisions = self.is_intercepted = True
@@ -852,7 +808,7 @@ class HttpExchange:
         state = self.state
         self._move(Input.DRAIN if state in _WAITS_FOR_SERVER else Input.ANSWER)
         commands: list[c.Command] = [*self._record_end(None), c.Respond(status, body), self._leave()]
-        if state in (State.HEADED, State.ANSWERING):
+        if state in (ExchangeState.HEADED, ExchangeState.ANSWERING):
             commands += self._drain_begins(b"", is_last=False)
             waiting, self._waiting = self._waiting, ()
             commands += self._take_all(waiting)
@@ -874,7 +830,7 @@ class HttpExchange:
 
     # The ends.
 
-    def _record_end(self, hung_up: str | None) -> list[c.Record]:
+    def _record_end(self, hung_up: str | None) -> list[c.RecordLines]:
         return self.record.end(self._now, self.prepared, hung_up, is_mcp=self.is_mcp)
 
     def _half_closed(self, _: c.HalfClosed) -> list[c.Command]:
@@ -886,7 +842,7 @@ class HttpExchange:
         if not self._has_client:
             self._move(Input.LEAVE)
             return [self._leave()] if self._has_ended else [CLOSE_SERVER, *self._end_injected(event.by)]
-        if self.state is State.DRAINING:
+        if self.state is ExchangeState.DRAINING:
             if event.by == CLIENT:  # It has its response.
                 return NOTHING
             self._move(Input.LEAVE)
@@ -895,7 +851,7 @@ class HttpExchange:
 
     def _lose(self, by: str, lacks: str, *more: c.Command) -> list[c.Command]:
         """Return the end of an exchange whose client is lost."""
-        if self.state is State.DRAINING:
+        if self.state is ExchangeState.DRAINING:
             return NOTHING
         commands: list[c.Command] = [CLOSE_SERVER]
         if self._asked is not None:
@@ -920,22 +876,22 @@ class HttpExchange:
             record, _ = events.close(self._now)
             return [record] if record.lines else NOTHING
         if isinstance(events, DecidedEvents):
-            return [each for each in events.close(self._now) if isinstance(each, c.Record)]
+            return [each for each in events.close(self._now) if isinstance(each, c.RecordLines)]
         return self._body_record(lacks)
 
     def _server_gone(self, event: c.ServerGone) -> list[c.Command]:
         state = self.state
-        if state in (State.ASKED, State.UPLOADING):
+        if state in (ExchangeState.ASKED, ExchangeState.UPLOADING):
             return self._unreachable(event)
-        if state is State.HEADED:
+        if state is ExchangeState.HEADED:
             return [*self._open(b"", is_last=False), *self.take(event, self._now)]
-        if state is State.ANSWERING:
+        if state is ExchangeState.ANSWERING:
             self._waiting += (event,)
-        if state is State.DRAINING:
+        if state is ExchangeState.DRAINING:
             return self._drain_breaks(event)
-        if state is State.SIFTING:
+        if state is ExchangeState.SIFTING:
             return self._run(self._sift_breaks(event.error))
-        if state not in (State.FORWARDING, State.COLLECTING, State.STREAMING):
+        if state not in (ExchangeState.FORWARDING, ExchangeState.COLLECTING, ExchangeState.STREAMING):
             return NOTHING
         commands = self._torn(event.lacks)
         self._move(Input.FAIL)
@@ -943,7 +899,7 @@ class HttpExchange:
         commands = [*commands, *self._record_end(SERVER), c.HangUp(at_once=False)]
         if self.is_intercepted:
             commands.append(self._leave())
-        return commands if state is not State.STREAMING else commands + self._close_stream()
+        return commands if state is not ExchangeState.STREAMING else commands + self._close_stream()
 
     def _sift_breaks(self, error: str) -> Output:
         assert isinstance(self._events, DecidedEvents)
@@ -974,7 +930,7 @@ class HttpExchange:
         return [*self._request_record(), *self._respond_unreachable(line)]
 
     def _record_rest(self, data: bytes, is_last: bool) -> Output:
-        """Record a message that is not sent on, up to its end."""
+        """RecordLines a message that is not sent on, up to its end."""
         assert self._asked is not None
         yield from in_turns(self._asked.feed(data))
         if is_last:
@@ -992,7 +948,7 @@ class HttpExchange:
     # Without a client.
 
     def _injected(self, event: c.Injected) -> list[c.Command]:
-        if self._has_client or self.state is not State.NEW:
+        if self._has_client or self.state is not ExchangeState.NEW:
             return NOTHING
         self._id, self.message, self.is_intercepted = event.id, event.data, True
         policy = self._policy
@@ -1073,7 +1029,7 @@ class HttpExchange:
             return NOTHING
         commands: list[c.Command] = []
         if isinstance(self._events, DecidedEvents):
-            commands += [each for each in self._events.close(self._now) if isinstance(each, c.Record)]
+            commands += [each for each in self._events.close(self._now) if isinstance(each, c.RecordLines)]
         return [
             *commands, *self._fail(f"the response broke off: {event.error}"), *self._drained(SERVER)
         ]  # fmt: skip
@@ -1093,7 +1049,7 @@ class HttpExchange:
         return commands
 
     def _abort(self, _: actions.AbortUpstream) -> list[c.Command]:
-        if self.state is not State.DRAINING or not self._has_client:
+        if self.state is not ExchangeState.DRAINING or not self._has_client:
             return NOTHING
         self._move(Input.END)
         return [CLOSE_SERVER]
@@ -1114,7 +1070,7 @@ class HttpExchange:
         commands: list[c.Command] = []
         for item in work:
             if isinstance(item, bytes):
-                if item and self.state is not State.DRAINING:
+                if item and self.state is not ExchangeState.DRAINING:
                     commands += self._send(item)
                 continue
             commands.append(item)
@@ -1124,7 +1080,7 @@ class HttpExchange:
                 commands.append(CONTINUE)
                 return commands
         self._work = None
-        if self._waiting and self.state is not State.ANSWERING:
+        if self._waiting and self.state is not ExchangeState.ANSWERING:
             waiting, self._waiting = self._waiting, ()
             commands += self._take_all(waiting)
         return commands
@@ -1133,38 +1089,40 @@ class HttpExchange:
 _IN_ORDER = (c.RequestData, c.ResponseBegins, c.ResponseData, c.ServerGone, c.Waited)
 """Events that wait until a generator has ended."""
 
-_STARTED = frozenset((State.FORWARDING, State.STREAMING, State.DRAINING))
+_STARTED = frozenset((ExchangeState.FORWARDING, ExchangeState.STREAMING, ExchangeState.DRAINING))
 """States in which the client has a part of a response, or all of it."""
 
-_WAITS_FOR_SERVER = frozenset((State.ASKED, State.HEADED, State.ANSWERING, State.COLLECTING))
+_WAITS_FOR_SERVER = frozenset(
+    (ExchangeState.ASKED, ExchangeState.HEADED, ExchangeState.ANSWERING, ExchangeState.COLLECTING)
+)
 
-_BODIES: dict[State, Callable[[HttpExchange, bytes, bool], Output]] = {
-    State.FORWARDING: HttpExchange._pass,
-    State.COLLECTING: HttpExchange._collect_metadata,
-    State.SIFTING: HttpExchange._sift,
-    State.DRAINING: HttpExchange._drain,
+_BODIES: dict[ExchangeState, Callable[[ExchangeMachine, bytes, bool], Output]] = {
+    ExchangeState.FORWARDING: ExchangeMachine._pass,
+    ExchangeState.COLLECTING: ExchangeMachine._collect_metadata,
+    ExchangeState.SIFTING: ExchangeMachine._sift,
+    ExchangeState.DRAINING: ExchangeMachine._drain,
 }
 
-HttpExchange._handlers = {
-    c.RequestData: HttpExchange._request_data,
-    c.Injected: HttpExchange._injected,
-    c.ResponseBegins: HttpExchange._response_begins,
-    c.ResponseData: HttpExchange._response_data,
-    c.Waited: HttpExchange._waited,
-    c.Worked: HttpExchange._worked,
-    c.Taken: HttpExchange._taken,
-    c.Answer: HttpExchange._answer,
-    c.Insert: HttpExchange._insert,
-    c.Inspect: HttpExchange._inspect,
-    c.HalfClosed: HttpExchange._half_closed,
-    c.ClientGone: HttpExchange._client_gone,
-    c.ServerGone: HttpExchange._server_gone,
-    actions.Forward: HttpExchange._decided,
-    actions.Substitute: HttpExchange._decided,
-    actions.Dropped: HttpExchange._decided,
-    actions.Disconnect: HttpExchange._disconnect,
-    actions.AbortUpstream: HttpExchange._abort,
-    actions.HeadDecided: HttpExchange._head_decided,
+ExchangeMachine._handlers = {
+    c.RequestData: ExchangeMachine._request_data,
+    c.Injected: ExchangeMachine._injected,
+    c.ResponseBegins: ExchangeMachine._response_begins,
+    c.ResponseData: ExchangeMachine._response_data,
+    c.Waited: ExchangeMachine._waited,
+    c.Worked: ExchangeMachine._worked,
+    c.Taken: ExchangeMachine._taken,
+    c.Answer: ExchangeMachine._answer,
+    c.Insert: ExchangeMachine._insert,
+    c.Inspect: ExchangeMachine._inspect,
+    c.HalfClosed: ExchangeMachine._half_closed,
+    c.ClientGone: ExchangeMachine._client_gone,
+    c.ServerGone: ExchangeMachine._server_gone,
+    actions.Forward: ExchangeMachine._decided,
+    actions.Substitute: ExchangeMachine._decided,
+    actions.Dropped: ExchangeMachine._decided,
+    actions.Disconnect: ExchangeMachine._disconnect,
+    actions.AbortUpstream: ExchangeMachine._abort,
+    actions.HeadDecided: ExchangeMachine._head_decided,
 }
 
 

@@ -6,20 +6,21 @@ writes: the request, and the response with its notes.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from mcpspy.core.exchange.commands import Record
+from mcpspy.core.exchange.commands import RecordLines
 from mcpspy.core.protocol.http_headers import recorded_headers
 from mcpspy.core.protocol.oauth_flows import FORM_LIMIT, OAuthRequest
 from mcpspy.core.protocol.refusal import RefusalBody, oauth_error
-from mcpspy.core.recording.encode import CLIENT, JsonText, json_object, note
+from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, JsonText, json_object, note
 from mcpspy.core.recording.encode_body import body_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from mcpspy.core.exchange.heads import PreparedRequest, PreparedResponse
-    from mcpspy.core.exchange.machine import Scope
+    from mcpspy.core.exchange.prepared import PreparedRequest, PreparedResponse
+    from mcpspy.core.exchange.scope import Scope
     from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Value
 
@@ -27,44 +28,59 @@ _NOTHING = JsonText(b"{}")
 
 
 class ExchangeRecord:
-    """The entries of one exchange. The methods that return a `Record` also write what was added before."""
+    """The entries of one exchange. The methods that return a `RecordLines` also write what was added before."""
 
-    __slots__ = (
-        "_answer", "_client", "_lines", "_refusal", "_response", "_scope", "_status", "by", "facts", "fields", "form",
-        "half_closed", "has_head", "json", "started_at"
-    )  # fmt: skip
+    form = b""
+    """The beginning of the body of a request that is a step of OAuth."""
+    half_closed: float | None = None
+    """The time at which the client closed its sending side, if it did that before the response."""
+    has_head = False
+    facts: Mapping[str, Any] = MappingProxyType({})
+    """Facts of the response, for the note of its OAuth step."""
+    _answer: bytes | None = None
+    """The beginning of the response to such a request, while it arrives."""
+    _refusal: RefusalBody | None = None
+    """The body of a response of the endpoint that is not a message, while it arrives."""
+    _lines: tuple[bytes | bytearray, ...] = ()
+    """Lines that are not written yet."""
+    _response: PreparedResponse | None = None
+    _status: int | None = None
 
-    def __init__(
-        self, scope: Scope, stream: str, number: int, now: float, client: object, by: str = ""
-    ) -> None:
-        """Prepare the entries. `client` is its address; `by` is MCPSPY in an exchange without one."""
+    def __init__(self, scope: Scope, stream: str, number: int, now: float, client: object) -> None:
+        """Prepare the entries. `client` is its address."""
         self._scope = scope
-        self.fields: dict[str, Value] = {"stream": stream, "http": number}
-        """The fields of this exchange's entries."""
+        self._stream, self._number = stream, number
         self.json = JsonText(b'{"stream":"%b","http":%d}' % (stream.encode(), number))
         self.started_at = now
-        self.by = by
         self._client = client
-        self._lines: list[bytes | bytearray] = []
-        """Lines that are not written yet."""
-        self.form = b""
-        """The beginning of the body of a request that is a step of OAuth."""
-        self._answer: bytes | None = None
-        """The beginning of the response to such a request, while it arrives."""
-        self._refusal: RefusalBody | None = None
-        """The body of a response of the endpoint that is not a message, while it arrives."""
-        self.facts: dict[str, Any] = {}
-        """Facts of the response, for the note of its OAuth step."""
-        self.half_closed: float | None = None
-        """The time at which the client closed its sending side, if it did that before the response."""
-        self.has_head = False
-        self._response: PreparedResponse | None = None
-        self._status: int | None = None
+
+    @property
+    def fields(self) -> dict[str, Value]:
+        """The fields of this exchange's entries."""
+        return {"stream": self._stream, "http": self._number}
+
+    def whole(
+        self, now: float, request: PreparedRequest, response: PreparedResponse, body: bytes
+    ) -> RecordLines | None:
+        """Return all entries of a response to a message that is one message; None if there may be others."""
+        if not (response.is_plain and self._scope.oauth.is_between_flows) or self._lines or self.half_closed:
+            return None
+        own = self.json[1:-1]
+        found = self._scope.client_process(self._client, self._stream)
+        client = b"" if found is None else b',"client":' + json_object(found)
+        lines = (
+            b'{"t":%.6f,"note":"http",%b,%b,"status":%d,"asked_at":%.6f,"request":%b,"response":%b%b}\n'
+            b'%b{"t":%.6f,"note":"http-end",%b,"hung_up":null}\n' % (
+                now, own, request.noted, response.head.status, self.started_at, request.recorded,
+                response.recorded, client, body_line(now, SERVER, self.json, body) if body else b"", now, own,
+            )
+        )  # fmt: skip
+        return RecordLines(lines, len(lines))
 
     def add_message(self, now: float, side: str, body: bytes) -> None:
         """Add a message that is a whole body. Ignores an empty one."""
         if body:
-            self._lines.append(body_line(now, side, self.json, body))
+            self._lines += (body_line(now, side, self.json, body),)
 
     def add_head(
         self,
@@ -81,11 +97,11 @@ class ExchangeRecord:
         noted = request.noted
         if not is_mcp:
             noted = json_object({"method": request.head.method, "path": oauth.recorded(request.target)})[1:-1]
-        self._lines.append(
+        self._lines += (
             b'{"t":%.6f,"note":"http",%b,%b,"status":%b,"asked_at":%.6f,"request":%b,"response":%b%b}\n' % (
                 now, self.json[1:-1], noted, b"null" if status is None else b"%d" % status, self.started_at,
                 request.recorded, _NOTHING if response is None else response.recorded, self._found(is_mcp, more),
-            )
+            ),
         )  # fmt: skip
         self.has_head = True
         self._response, self._status = response, status
@@ -101,7 +117,7 @@ class ExchangeRecord:
             "asked_at": round(self.started_at, 6),
             "request": recorded_headers(headers),
             "response": response,
-            "by": self.by,
+            "by": MCPSPY,
             **more,
         }
         self.add(now, "http", fields)
@@ -127,23 +143,22 @@ class ExchangeRecord:
 
     def add(self, now: float, kind: str, fields: dict[str, Value]) -> None:
         """Add a note of this exchange."""
-        self._lines.append(note(now, kind, {**self.fields, **fields}))
+        self._lines += (note(now, kind, {**self.fields, **fields}),)
 
-    def add_lines(self, lines: Iterable[bytes | bytearray]) -> None:
-        self._lines += lines
-
-    def written(self) -> list[Record]:
+    def written(self) -> list[RecordLines]:
         """Return the lines that were added."""
         if not self._lines:
             return []
-        lines, self._lines = self._lines, []
-        return [Record(b"".join(lines), sum(map(len, lines)))]
+        lines, self._lines = b"".join(self._lines), ()
+        return [RecordLines(lines, len(lines))]
 
-    def body(self, lines: Iterable[bytes | bytearray], size: int) -> list[Record]:
+    def body(self, lines: Iterable[bytes | bytearray], size: int) -> list[RecordLines]:
         """Return the lines that were added, and those of a body of `size` bytes, which are not joined."""
-        return [*self.written(), Record(lines, size)]
+        return [*self.written(), RecordLines(lines, size)]
 
-    def end(self, now: float, request: PreparedRequest, hung_up: str | None, *, is_mcp: bool) -> list[Record]:
+    def end(
+        self, now: float, request: PreparedRequest, hung_up: str | None, *, is_mcp: bool
+    ) -> list[RecordLines]:
         """Return the end of the exchange, and what is missing before it."""
         if not self.has_head:
             self.add_head(now, request, None, is_mcp=is_mcp)
@@ -155,20 +170,18 @@ class ExchangeRecord:
             hung_up = hung_up or CLIENT
             half = b',"half_closed":%.6f' % self.half_closed
         ended = b"null" if hung_up is None else b'"%b"' % hung_up.encode()
-        self._lines.append(
-            b'{"t":%.6f,"note":"http-end",%b,"hung_up":%b%b%b}\n'
-            % (now, self.json[1:-1], ended, half, self._found(is_mcp, self._refused()))
-        )
+        line = b'{"t":%.6f,"note":"http-end",%b,"hung_up":%b%b%b}\n'
+        self._lines += (line % (now, self.json[1:-1], ended, half, self._found(is_mcp, self._refused())),)
         return self.written()
 
-    def end_injected(self, now: float, hung_up: str | None) -> list[Record]:
+    def end_injected(self, now: float, hung_up: str | None) -> list[RecordLines]:
         """Return the end of an exchange without a client."""
-        self.add(now, "http-end", {"hung_up": hung_up, "by": self.by, **self._refused()})
+        self.add(now, "http-end", {"hung_up": hung_up, "by": MCPSPY, **self._refused()})
         return self.written()
 
     def _found(self, is_mcp: bool, more: dict[str, Value]) -> bytes:
         """Return more fields, with the process of the client in the first note after it was found."""
-        found = self._scope.client_process(self._client, str(self.fields["stream"])) if is_mcp else None
+        found = self._scope.client_process(self._client, self._stream) if is_mcp else None
         if found is not None:
             more = {**more, "client": found}
         return b"," + json_object(more)[1:-1] if more else b""

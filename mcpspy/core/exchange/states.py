@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class State(StrEnum):
+class ExchangeState(StrEnum):
     """What an exchange waits for."""
 
     NEW = "new"
@@ -72,85 +72,85 @@ class Input(StrEnum):
     __hash__ = str.__hash__
 
 
-_LEAVES = {Input.LEAVE: State.OVER}
+_LEAVES = {Input.LEAVE: ExchangeState.OVER}
 
 _BEGINS = {
-    Input.HEADS: State.ANSWERING,
-    Input.WHOLE: State.OVER,
-    Input.BODY: State.FORWARDING,
-    Input.COLLECT: State.COLLECTING,
-    Input.EVENTS: State.STREAMING,
-    Input.SIFT: State.SIFTING,
-    Input.DRAIN: State.DRAINING,
+    Input.HEADS: ExchangeState.ANSWERING,
+    Input.WHOLE: ExchangeState.OVER,
+    Input.BODY: ExchangeState.FORWARDING,
+    Input.COLLECT: ExchangeState.COLLECTING,
+    Input.EVENTS: ExchangeState.STREAMING,
+    Input.SIFT: ExchangeState.SIFTING,
+    Input.DRAIN: ExchangeState.DRAINING,
     **_LEAVES,
 }
 """From the head of a response to its body."""
 
-_SENDS = {Input.SEND: State.ASKED, Input.UPLOAD: State.UPLOADING}
+_SENDS = {Input.SEND: ExchangeState.ASKED, Input.UPLOAD: ExchangeState.UPLOADING}
 
-TRANSITIONS: dict[State, dict[Input, State]] = {
-    State.NEW: {
-        Input.PART: State.RECEIVING,
-        Input.DECIDE: State.DECIDING,
-        Input.HEADS: State.ASKING,
+TRANSITIONS: dict[ExchangeState, dict[Input, ExchangeState]] = {
+    ExchangeState.NEW: {
+        Input.PART: ExchangeState.RECEIVING,
+        Input.DECIDE: ExchangeState.DECIDING,
+        Input.HEADS: ExchangeState.ASKING,
         **_SENDS,
         **_LEAVES,
     },
-    State.RECEIVING: {
-        Input.DECIDE: State.DECIDING,
-        Input.HEADS: State.ASKING,
+    ExchangeState.RECEIVING: {
+        Input.DECIDE: ExchangeState.DECIDING,
+        Input.HEADS: ExchangeState.ASKING,
         **_SENDS,
         **_LEAVES,
     },
-    State.DECIDING: {
-        Input.HEADS: State.ASKING,
-        Input.SEND: State.ASKED,
-        Input.DROP: State.HELD,
-        Input.ANSWER: State.OVER,
+    ExchangeState.DECIDING: {
+        Input.HEADS: ExchangeState.ASKING,
+        Input.SEND: ExchangeState.ASKED,
+        Input.DROP: ExchangeState.HELD,
+        Input.ANSWER: ExchangeState.OVER,
         **_LEAVES,
     },
-    State.ASKING: {**_SENDS, Input.ANSWER: State.OVER, **_LEAVES},
-    State.UPLOADING: {
-        Input.SEND: State.ASKED,
-        Input.HEAD: State.HEADED,
+    ExchangeState.ASKING: {**_SENDS, Input.ANSWER: ExchangeState.OVER, **_LEAVES},
+    ExchangeState.UPLOADING: {
+        Input.SEND: ExchangeState.ASKED,
+        Input.HEAD: ExchangeState.HEADED,
         **{each: state for each, state in _BEGINS.items() if each is not Input.DRAIN},
-        Input.FAIL: State.OVER,
-        Input.LOSE: State.UNREACHABLE,
+        Input.FAIL: ExchangeState.OVER,
+        Input.LOSE: ExchangeState.UNREACHABLE,
     },
-    State.ASKED: {Input.HEAD: State.HEADED, **_BEGINS, Input.FAIL: State.OVER},
-    State.HEADED: {**_BEGINS},
-    State.ANSWERING: {
+    ExchangeState.ASKED: {Input.HEAD: ExchangeState.HEADED, **_BEGINS, Input.FAIL: ExchangeState.OVER},
+    ExchangeState.HEADED: {**_BEGINS},
+    ExchangeState.ANSWERING: {
         each: state for each, state in _BEGINS.items() if each not in (Input.HEADS, Input.WHOLE)
     },
-    State.FORWARDING: {Input.END: State.OVER, Input.FAIL: State.OVER, **_LEAVES},
-    State.COLLECTING: {
-        Input.BODY: State.FORWARDING,
-        Input.DECIDE: State.JUDGING,
-        Input.END: State.OVER,
-        Input.DRAIN: State.DRAINING,
-        Input.FAIL: State.OVER,
+    ExchangeState.FORWARDING: {Input.END: ExchangeState.OVER, Input.FAIL: ExchangeState.OVER, **_LEAVES},
+    ExchangeState.COLLECTING: {
+        Input.BODY: ExchangeState.FORWARDING,
+        Input.DECIDE: ExchangeState.JUDGING,
+        Input.END: ExchangeState.OVER,
+        Input.DRAIN: ExchangeState.DRAINING,
+        Input.FAIL: ExchangeState.OVER,
         **_LEAVES,
     },
-    State.JUDGING: {
-        Input.END: State.OVER,
-        Input.DROP: State.HELD,
-        Input.ANSWER: State.OVER,
+    ExchangeState.JUDGING: {
+        Input.END: ExchangeState.OVER,
+        Input.DROP: ExchangeState.HELD,
+        Input.ANSWER: ExchangeState.OVER,
         **_LEAVES,
     },
-    State.STREAMING: {
-        Input.SIFT: State.SIFTING,
-        Input.END: State.OVER,
-        Input.FAIL: State.OVER,
+    ExchangeState.STREAMING: {
+        Input.SIFT: ExchangeState.SIFTING,
+        Input.END: ExchangeState.OVER,
+        Input.FAIL: ExchangeState.OVER,
         **_LEAVES,
     },
-    State.SIFTING: {
-        Input.END: State.OVER,
-        Input.DRAIN: State.DRAINING,
-        Input.FAIL: State.OVER,
+    ExchangeState.SIFTING: {
+        Input.END: ExchangeState.OVER,
+        Input.DRAIN: ExchangeState.DRAINING,
+        Input.FAIL: ExchangeState.OVER,
         **_LEAVES,
     },
-    State.UNREACHABLE: {Input.FAIL: State.OVER, **_LEAVES},
-    State.HELD: {Input.ANSWER: State.OVER, **_LEAVES},
-    State.DRAINING: {Input.END: State.OVER, **_LEAVES},
+    ExchangeState.UNREACHABLE: {Input.FAIL: ExchangeState.OVER, **_LEAVES},
+    ExchangeState.HELD: {Input.ANSWER: ExchangeState.OVER, **_LEAVES},
+    ExchangeState.DRAINING: {Input.END: ExchangeState.OVER, **_LEAVES},
 }
-"""State → what an event means → state. What a state does not list cannot happen in it."""
+"""ExchangeState → what an event means → state. What a state does not list cannot happen in it."""

@@ -1,4 +1,4 @@
-"""One proxied HTTP exchange: the shell of `core.exchange.machine`, between the connections to both sides.
+"""One proxied exchange: the shell of `core.exchange.machine`, between its two connections.
 
 Callbacks of the connections, and steps of the interception, become events; the commands are executed in their order.
 While one of them takes long (a large write, the turn of another exchange), events wait, and nothing more is read.
@@ -10,12 +10,13 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.core.exchange import commands as c
-from mcpspy.core.exchange.heads import PreparedRequest, RequestHead
-from mcpspy.core.exchange.machine import HttpExchange
-from mcpspy.core.exchange.states import State
+from mcpspy.core.exchange.heads import RequestHead
+from mcpspy.core.exchange.machine import ExchangeMachine
+from mcpspy.core.exchange.prepared import PreparedRequest
+from mcpspy.core.exchange.states import ExchangeState
 from mcpspy.core.intercept.actions import ExchangeStep, Forward, Inject
 from mcpspy.core.intercept.heads import HttpHead
-from mcpspy.core.protocol.http_headers import JSON
+from mcpspy.core.protocol.http_headers import JSON, Location
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
 from mcpspy.io.http.body_stream import BUFFERED
 from mcpspy.io.http.interception import PendingHead
@@ -61,7 +62,16 @@ class ProxiedExchange:
     _is_gone = False
     """True once the client is lost."""
     _ended: asyncio.Future[None] | None = None
-    is_get = False
+    _events: tuple[c.Event, ...] = ()
+    """Events that wait for commands."""
+    _steps: tuple[c.Event, ...] = ()
+    """Steps of the interception that are not taken yet."""
+    _unsent: tuple[c.ToServer, ...] = ()
+    """Parts of the request that wait for the connection."""
+    _holds: frozenset[tuple[str, str]] = frozenset()
+    """The sides from which nothing is read, each with the reason."""
+    _is_kept = False
+    """True if the interception keeps it until it ends, because no client waits."""
 
     def __init__(
         self,
@@ -75,22 +85,13 @@ class ProxiedExchange:
         self._context = context
         self._interception = interception
         self._request = request
-        self._events: list[c.Event] = []
-        """Events that wait for commands."""
-        self._steps: list[c.Event] = []
-        """Steps of the interception that are not taken yet."""
-        self._unsent: list[c.ToServer] = []
-        """Parts of the request that wait for the connection."""
-        self._holds: set[tuple[str, str]] = set()
-        """The sides from which nothing is read, each with the reason."""
         number, now = context.next_number(), context.recorder.now()
         self._route = route
         if request is None:
             stream = route.stream if route is not None and route.is_session else str(number)
-            machine = HttpExchange(context, interception, prepared, number, now, stream=stream)
+            machine = ExchangeMachine(context, interception, prepared, number, now, stream=stream)
         else:
-            machine = HttpExchange(context, interception, prepared, number, now, request.peer)
-            self.is_get = prepared.head.method == "GET"
+            machine = ExchangeMachine(context, interception, prepared, number, now, client=request.peer)
             if machine.is_mcp:
                 self._enter(prepared, request, machine.stream)
         self.machine = machine
@@ -106,6 +107,11 @@ class ProxiedExchange:
             )
 
     # The route of the interception.
+
+    @property
+    def is_get(self) -> bool:
+        """Return whether the client has sent no message."""
+        return self._request is not None and self.machine.prepared.head.method == "GET"
 
     @property
     def fields(self) -> dict[str, Value]:
@@ -136,12 +142,12 @@ class ProxiedExchange:
                 event = c.Answer(step.data) if step.exchange is self else c.Insert(step.data)
         else:
             event = step
-        self._steps.append(event)
+        self._steps += (event,)
         if len(self._steps) == 1 and not self._is_deciding:
             self._interception.wake_later(self._take_steps)
 
     def _take_steps(self) -> None:
-        steps, self._steps = self._steps, []
+        steps, self._steps = self._steps, ()
         for step in steps:
             self._take(step)
 
@@ -179,7 +185,7 @@ class ProxiedExchange:
             self._connection.abandon()
             lacks = self._connection.lacks
             self._connection = None
-        self._events.clear()
+        self._events = ()
         if isinstance(self._waiting, asyncio.Handle):
             self._waiting.cancel()
             self._waiting, self._rest, self._is_busy = None, None, False
@@ -220,14 +226,14 @@ class ProxiedExchange:
         self._take(c.ServerGone(str(error), lacks=connection.lacks))
 
     def _connect(self, asked: c.Ask) -> None:
-        self._asked, self._unsent = None, []
+        self._asked, self._unsent = None, ()
         self._connecting = asyncio.ensure_future(self._context.client.connect())
         self._connecting.add_done_callback(lambda task: self._connected(task, asked))
 
     def _connected(self, connecting: asyncio.Task[UpstreamConnection], asked: c.Ask) -> None:
         self._connecting = None
         self._hold(CLIENT, "there is no connection", is_held=False)
-        if connecting.cancelled() or self.machine.state is State.OVER:
+        if connecting.cancelled() or self.machine.state is ExchangeState.OVER:
             if not (connecting.cancelled() or connecting.exception()):
                 connecting.result().abandon()
             return
@@ -240,7 +246,7 @@ class ProxiedExchange:
             self._fail(error)
             return
         self._use(connecting.result(), asked)
-        unsent, self._unsent = self._unsent, []
+        unsent, self._unsent = self._unsent, ()
         for data, is_last in unsent:
             if self._connection is not None:
                 self._connection.send(data, is_last=is_last)
@@ -258,7 +264,7 @@ class ProxiedExchange:
     def _take(self, event: c.Event) -> None:
         """Let the machine take an event, unless it has to wait."""
         if self._is_busy:
-            self._events.append(event)
+            self._events += (event,)
             if self._waiting is not None and isinstance(event, c.RequestData | c.ResponseData):
                 side = CLIENT if isinstance(event, c.RequestData) else SERVER
                 self._hold(side, "commands wait", is_held=True)
@@ -266,9 +272,17 @@ class ProxiedExchange:
         self._is_busy = True
         try:
             self._execute(self.machine.take(event, self._context.recorder.now()))
-            self._take_events()
+            if self._events or self._waiting is not None or self._holds or self._ended is not None:
+                self._take_events()
+                return
         except Exception as error:
             self._fail(error)
+            return
+        self._is_busy = False
+        if self.machine.state is ExchangeState.OVER and (
+            self._is_gone or self._is_kept or self._pending_head
+        ):
+            self._settle()
 
     def _execute(self, commands: list[c.Command]) -> None:
         position = 0
@@ -276,18 +290,18 @@ class ProxiedExchange:
             command = commands[position]
             position += 1
             kind = type(command)
-            if kind is c.Record:
+            if kind is c.RecordLines:
                 if not self._context.record_at_once(command.lines, command.size):  # type: ignore[union-attr]
                     self._wait_for(self._context.record(command.lines, command.size), commands[position:])  # type: ignore[union-attr,arg-type]
                     return
             elif kind is c.ToClient:
                 self.send_to_client(command.data)  # type: ignore[union-attr]
-            elif isinstance(command, c.Ask):
-                self._ask(command)
+            elif kind is c.Ask:
+                self._ask(command)  # type: ignore[arg-type]
+            elif kind is c.Finish:
+                self._finish(keeps_alive=command.keeps_alive)  # type: ignore[union-attr]
             elif isinstance(command, c.ToServer):
                 self._send(command)
-            elif isinstance(command, c.Finish):
-                self._finish(keeps_alive=command.keeps_alive)
             elif isinstance(command, c.Continue):
                 if command.in_turn:
                     self._rest = commands[position:]
@@ -296,11 +310,11 @@ class ProxiedExchange:
                 commands = self._after(WORKED, commands[position:])
                 position = 0
             elif isinstance(command, c.Decide):
-                if (late := self._decide(command)) is not None:
-                    self._wait_for(late, commands[position:])
+                late, commands, position = self._decide(command), commands[position:], 0
+                if late is not None:
+                    self._wait_for(late, commands)
                     return
-                commands = [*self._taken_steps(), *commands[position:]]
-                position = 0
+                commands = [*self._taken_steps(), *commands]
             else:
                 self._do(command)
 
@@ -315,16 +329,16 @@ class ProxiedExchange:
 
     def _taken_steps(self) -> list[c.Command]:
         """Return the commands of the steps that a decision has delivered."""
-        steps, self._steps = self._steps, []
+        steps, self._steps = self._steps, ()
         return [each for step in steps for each in self.machine.take(step, self._context.recorder.now())]
 
     def _do(self, command: c.Command) -> None:
         """Execute a command that is rare."""
-        request, interception, connection = self._request, self._interception, self._connection
+        connection = self._connection
         match command:
             case c.Wait():
                 if connection is not None and connection.has_waited:
-                    self._events.insert(0, WAITED)
+                    self._events = (WAITED, *self._events)
                 else:
                     asyncio.get_running_loop().call_later(HEAD_WAIT, self._take, WAITED)
             case c.CloseServer():
@@ -333,56 +347,73 @@ class ProxiedExchange:
                 self._is_half_closed = True
                 if connection is not None:
                     connection.half_close()
-            case c.AcceptBody() if request is not None and not self._is_cut:
-                request.send_continue()
-            case c.Respond(status, body) if request is not None and not self._is_cut:
-                self._is_cut = True
-                request.keeps_alive = request.keeps_alive and not self._is_half_closed
-                request.connection.respond(request, Response(status, body, JSON if body else None))
-                self._say_hint()
-                if self.machine.state is not State.OVER:
-                    interception.keep_exchange(self)
-            case c.HangUp(at_once) if request is not None and not self._is_cut:
-                self._is_cut = True
-                transport = request.connection.transport
-                (transport.abort if at_once else transport.close)()
-                request.connection.end(request)
             case c.Pause(side, is_paused):
                 self._hold(side, "the scripts decide", is_held=is_paused)
+            case c.AcceptBody() | c.Respond() | c.HangUp():
+                if self._request is not None and not self._is_cut:
+                    self._do_for_client(self._request, command)
+            case c.ReportOnce(what, value, keeps_method):
+                self._report(what, value, keeps_method=keeps_method)
+            case _:
+                self._do_for_interception(command)
+
+    def _do_for_client(self, request: HttpRequest, command: c.AcceptBody | c.Respond | c.HangUp) -> None:
+        if isinstance(command, c.AcceptBody):
+            request.send_continue()
+            return
+        self._is_cut = True
+        if isinstance(command, c.HangUp):
+            transport = request.connection.transport
+            (transport.abort if command.at_once else transport.close)()
+            request.connection.end(request)
+            return
+        request.keeps_alive = request.keeps_alive and not self._is_half_closed
+        kind = JSON if command.body else None
+        request.connection.respond(request, Response(command.status, command.body, kind))
+        self._say_hint()
+        if self.machine.state is not ExchangeState.OVER:
+            self._keep()
+
+    def _keep(self) -> None:
+        self._is_kept = True
+        self._interception.keep_exchange(self)
+
+    def _report(self, what: str, value: object, *, keeps_method: bool) -> None:
+        if what == "encoding":
+            self._context.report_encoding(str(value))
+        elif what == "unrecorded":
+            self._context.report_unrecorded(str(value))
+        elif isinstance(value, Location):
+            self._context.report_redirect(value, keeps_method=keeps_method)
+
+    def _do_for_interception(self, command: c.Command) -> None:
+        interception, routes = self._interception, self._interception.routes
+        match command:
             case c.DecideHead(headers, status):
                 self._decide_head(headers, status)
             case c.Intercept():
                 interception.add_exchange(self)
-                if request is None:
-                    interception.keep_exchange(self)
-            case c.Leave(is_settled):
-                (interception.remove_delivered if is_settled else interception.remove_exchange)(self)
-                if self.machine.state is State.OVER:
-                    interception.drop_exchange(self)
+                if self._request is None:
+                    self._keep()
+            case c.Leave(True):
+                interception.remove_delivered(self)
+            case c.Leave(False):
+                interception.remove_exchange(self)
             case c.OpenStream(True):
-                interception.routes.remove_uninspected(self)
-                interception.routes.open_stream(self)
+                routes.remove_uninspected(self)
+                routes.open_stream(self)
             case c.OpenStream(False):
-                interception.routes.add_uninspected(self)
+                routes.add_uninspected(self)
             case c.CloseStream():
-                interception.routes.remove_uninspected(self)
-                interception.routes.close_stream(self)
-            case c.Report(what, value, keeps_method):
-                if what == "encoding":
-                    self._context.report_encoding(str(value))
-                elif what == "unrecorded":
-                    self._context.report_unrecorded(str(value))
-                else:
-                    self._context.report_redirect(value, keeps_method=keeps_method)  # type: ignore[arg-type]
+                routes.remove_uninspected(self)
+                routes.close_stream(self)
             case c.Fail(id, why):
                 interception.failed(id, why)
             case c.ToStream(data):
                 assert self._route is not None
-                client = interception.routes.to_client(self._route.stream)
+                client = routes.to_client(self._route.stream)
                 if client is not None:
                     client.deliver(Inject(SERVER, data, None, self._route.stream))
-            case _:
-                pass
 
     def _ask(self, command: c.Ask) -> None:
         if self._is_cut:
@@ -398,7 +429,7 @@ class ProxiedExchange:
         if self._connection is not None:
             self._connection.send(command.data, is_last=command.is_last)
         elif self._connecting is not None:
-            self._unsent.append(command)
+            self._unsent += (command,)
             if sum(len(each.data) for each in self._unsent) > BUFFERED:
                 self._hold(CLIENT, "there is no connection", is_held=True)
 
@@ -407,9 +438,11 @@ class ProxiedExchange:
         if request is not None and not self._is_cut:
             self._is_cut = True
             request.keeps_alive = keeps_alive
-            self._release_holds()
+            if self._holds:
+                self._release_holds()
             request.connection.end(request)
-            self._say_hint()
+            if self._context.oauth.hint is not None:
+                self._say_hint()
 
     def _say_hint(self) -> None:
         oauth = self._context.oauth
@@ -473,7 +506,7 @@ class ProxiedExchange:
         try:
             self._execute([*self._taken_steps(), *rest])
             if event is not None:
-                self._events.insert(0, event)
+                self._events = (event, *self._events)
             self._take_events()
         except Exception as error:
             self._fail(error)
@@ -481,20 +514,22 @@ class ProxiedExchange:
     def _take_events(self) -> None:
         """Take the events that have waited."""
         while self._events and self._waiting is None:
-            self._execute(self.machine.take(self._events.pop(0), self._context.recorder.now()))
+            event, *events = self._events
+            self._events = tuple(events)
+            self._execute(self.machine.take(event, self._context.recorder.now()))
         if self._waiting is None:
             self._is_busy = False
             if self._holds:
                 self._hold(CLIENT, "commands wait", is_held=False)
                 self._hold(SERVER, "commands wait", is_held=False)
-            if self.machine.state is State.OVER:
+            if self.machine.state is ExchangeState.OVER:
                 self._settle()
 
     def _fail(self, error: BaseException) -> None:
         """End the exchange because of a bug in mcpspy."""
         say(f"a bug in mcpspy: {type(error).__name__}: {str(error)!a}")
         self._is_busy, self._waiting, self._rest = False, None, None
-        self._events.clear()
+        self._events = ()
         self._close_server()
         request, was_cut, self._is_cut = self._request, self._is_cut, True
         self._take(c.ClientGone(MCPSPY))
@@ -507,12 +542,14 @@ class ProxiedExchange:
 
     def _settle(self) -> None:
         """Free what an exchange has that is over."""
-        if self.machine.state is not State.OVER or self._is_busy:
+        if self.machine.state is not ExchangeState.OVER or self._is_busy:
             return
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
-        self._interception.drop_exchange(self)
-        self._forget_head()
+        if self._is_kept:
+            self._interception.drop_exchange(self)
+        if self._pending_head is not None:
+            self._forget_head()
         if self._is_gone and self._request is not None:
             connection = self._request.connection
             connection.transport.abort()
@@ -524,7 +561,7 @@ class ProxiedExchange:
         """Read nothing from a side for this reason, or no longer for this one."""
         hold = side, why
         if is_held != (hold in self._holds):
-            (self._holds.add if is_held else self._holds.discard)(hold)
+            self._holds = self._holds | {hold} if is_held else self._holds - {hold}
             self._regulate()
 
     def _regulate(self) -> None:
@@ -536,7 +573,7 @@ class ProxiedExchange:
 
     def _release_holds(self) -> None:
         if self._holds:
-            self._holds.clear()
+            self._holds = frozenset()
             self._regulate()
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mcpspy.core.framing import is_message
 from mcpspy.core.intercept.actions import CommandError, Decision, Forward, HeadDecided
 from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.core.protocol.message import Result, read_frame
@@ -23,7 +24,6 @@ from mcpspy.core.recording.encode import MCPSPY, frame_prefix, splice
 from mcpspy.io.control.server_asyncio import AsyncioServer
 from mcpspy.io.http.routes import ExchangeRoute, Route, RouteTable
 from mcpspy.io.intercept.asyncio_interception import AsyncioInterception
-from mcpspy.io.intercept.interception import is_message
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ import httptools
 from multidict import CIMultiDict
 
 from mcpspy.core.exchange.connections import Reading, read_on
-from mcpspy.core.exchange.heads import REASONS, ClientHead, PreparedHeads, RequestHead, client_head
+from mcpspy.core.exchange.heads import REASONS, ClientHead, RequestHead, client_head
+from mcpspy.core.exchange.prepared import PreparedHeads
 from mcpspy.io.http.body_stream import BodyStream
 from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
 from mcpspy.io.network import listener as listeners

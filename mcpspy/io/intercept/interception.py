@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from time import monotonic
 
-from mcpspy.core.framing import is_message as is_message
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.scripts import ScriptOptions

@@ -9,9 +9,10 @@ from typing import Any
 from multidict import CIMultiDict
 
 from mcpspy.core.exchange import commands as c
-from mcpspy.core.exchange.heads import PreparedHeads, RequestHead, ResponseHead
-from mcpspy.core.exchange.machine import HttpExchange
-from mcpspy.core.exchange.states import TRANSITIONS, Input, State
+from mcpspy.core.exchange.heads import RequestHead, ResponseHead
+from mcpspy.core.exchange.machine import ExchangeMachine
+from mcpspy.core.exchange.prepared import PreparedHeads
+from mcpspy.core.exchange.states import TRANSITIONS, ExchangeState, Input
 from mcpspy.core.intercept import actions
 from mcpspy.core.protocol.http_headers import Headers, read_upstream
 from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
@@ -26,11 +27,11 @@ ROUTE: Any = None
 """The exchange in a step, which the machine does not look at."""
 EVENT = b"data: " + PONG + b"\n\n"
 
-REACHED: set[tuple[State, Input]] = set()
+REACHED: set[tuple[ExchangeState, Input]] = set()
 """The rows of the table that were taken."""
 
 
-class ObservedExchange(HttpExchange):
+class ObservedExchange(ExchangeMachine):
     def _move(self, meaning: Input) -> None:
         REACHED.add((self.state, meaning))
         super()._move(meaning)
@@ -143,7 +144,9 @@ class Played:
         """Begin an exchange, or the next one with an equal head."""
         request = self.prepared.request(self.scope, self.head, self.head.target)
         stream = None if self._has_client else "s"
-        self.exchange = ObservedExchange(self.scope, self.policy, request, 1, 1.0, "client", stream)
+        self.exchange = ObservedExchange(
+            self.scope, self.policy, request, 1, 1.0, client="client", stream=stream
+        )
         self.notes: list[dict[str, Any]] = []
 
     def take(self, event: c.Event) -> list[str]:
@@ -191,7 +194,7 @@ class Played:
 
     def _shown(self, command: c.Command) -> str:
         match command:
-            case c.Record(lines, _):
+            case c.RecordLines(lines, _):
                 data = lines if isinstance(lines, bytes) else b"".join(lines)
                 return "record " + ", ".join(map(self._entry, data.splitlines()))
             case c.Ask(_, head, body, is_last):
@@ -212,7 +215,7 @@ class Played:
                 return f"decide head {status or ''}".strip()
             case c.Respond(status, body):
                 return f"respond {status} {body.decode()}".strip()
-            case c.Report(what, _, _):
+            case c.ReportOnce(what, _, _):
                 return f"report {what}"
             case c.Fail(_, why):
                 return f"fail {why}"
@@ -240,7 +243,7 @@ class Played:
         return f"{entry['note']} {more or ''}".strip()
 
 
-def unreached() -> list[tuple[State, Input]]:
+def unreached() -> list[tuple[ExchangeState, Input]]:
     """Return the rows of the table that were not taken."""
     return [
         (state, each) for state, row in TRANSITIONS.items() for each in row if (state, each) not in REACHED

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcpspy.core.exchange import commands as c
-from mcpspy.core.exchange.states import State
+from mcpspy.core.exchange.states import ExchangeState
 from mcpspy.core.intercept import actions
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
 from tests.core.exchange.played import (
@@ -61,7 +61,7 @@ def test_a_call_is_recorded_and_sent_and_so_is_its_response() -> None:
     played = Played()
     assert played.request() == ["record client", ASKED]
     assert played.response(PONG) == [ENDED, f"to client 200 {PONG.decode()}", "finish"]
-    assert played.exchange.state is State.OVER
+    assert played.exchange.state is ExchangeState.OVER
 
 
 def test_the_next_equal_call_takes_the_same_way() -> None:
@@ -132,7 +132,7 @@ def test_a_client_that_waits_for_continue_gets_it() -> None:
 def test_a_compressed_message_is_recorded_readable_and_sent_as_it_is() -> None:
     played = Played(Content_Encoding="gzip")
     (recorded, sent) = played.exchange.take(c.RequestData(gzip.compress(PING), True), 2.0)
-    assert isinstance(recorded, c.Record)
+    assert isinstance(recorded, c.RecordLines)
     assert PING in b"".join(recorded.lines)  # type: ignore[arg-type]
     assert isinstance(sent, c.Ask)
     assert sent.body.startswith(b"\x1f\x8b")
@@ -230,7 +230,7 @@ def test_a_response_may_begin_before_the_request_has_ended() -> None:
         "record client lacks rest of body", "record http 413, server, http-end", "to client 413 {}",
         "finish, close"
     ] or True  # fmt: skip
-    assert played.exchange.state is State.OVER
+    assert played.exchange.state is ExchangeState.OVER
     assert played.request(b"rest") == []
 
 
@@ -270,7 +270,7 @@ def test_a_stream_with_the_head_is_forwarded_in_one_go() -> None:
         "record http 200", "open", "record server", f"to client 200 {EVENT.decode()}".strip(),
         "record http-end", "finish", "closestream"
     ] or True  # fmt: skip
-    assert played.exchange.state is State.OVER
+    assert played.exchange.state is ExchangeState.OVER
 
 
 def test_the_first_event_of_a_get_may_name_the_address_for_messages() -> None:
@@ -337,7 +337,7 @@ def test_what_breaks_off_is_recorded_as_incomplete(kind: str, data: bytes, torn:
     ended = [f"record http-end {by}", *(["hang up"] if by == SERVER else [])]
     stream = ["closestream"] if kind == EVENTS else []
     assert shown == [*([] if by == SERVER else ["closeserver"]), *torn, *ended, *stream]
-    assert played.exchange.state is State.OVER
+    assert played.exchange.state is ExchangeState.OVER
 
 
 def test_a_server_that_breaks_off_before_the_body_leaves_a_head() -> None:
@@ -524,7 +524,7 @@ def test_a_response_is_replaced_under_a_head_that_fits() -> None:
 def test_the_client_of_a_dropped_response_waits() -> None:
     played = judged()
     assert played.decide("drop", side=SERVER) == []
-    assert played.exchange.state is State.HELD
+    assert played.exchange.state is ExchangeState.HELD
 
 
 def test_a_judged_response_may_be_answered_by_mcpspy() -> None:
@@ -617,17 +617,17 @@ def test_nothing_is_inserted_into_an_event_above_the_limit() -> None:
 def test_an_answer_on_a_stream_ends_it_and_the_servers_response_is_still_read() -> None:
     played = sifted()
     assert played.decide("answer", PONG)[-3:] == ["finish", "leave", "closestream"]
-    assert played.exchange.state is State.DRAINING
+    assert str(played.exchange.state) == "draining"
     assert played.more(EVENT) == [f"decide server {PONG.decode()}", "continue"]
     assert played.take(WORKED) == []
     assert played.more(b"", is_last=True) == []
-    assert played.exchange.state is State.OVER
+    assert played.exchange.state is ExchangeState.OVER
 
 
 def test_a_viewer_that_comes_makes_a_stream_one_that_is_decided_on() -> None:
     played = stream()
     assert played.take(c.Inspect()) == ["intercept", "open inspected"]
-    assert played.exchange.state is State.SIFTING
+    assert played.exchange.state is ExchangeState.SIFTING
     assert played.more(EVENT)[0] == f"decide server {PONG.decode()}"
 
 
@@ -646,27 +646,33 @@ def test_an_event_that_has_begun_passes_first() -> None:
 @pytest.mark.parametrize(
     ("sides", "heads", "kind", "state"),
     [
-        ((), (SERVER,), JSON, State.ANSWERING),
-        ((), (), "text/plain", State.FORWARDING),
-        ((SERVER,), (), JSON, State.COLLECTING),
-        ((), (), EVENTS, State.STREAMING),
-        ((SERVER,), (), EVENTS, State.SIFTING),
+        ((), (SERVER,), JSON, ExchangeState.ANSWERING),
+        ((), (), "text/plain", ExchangeState.FORWARDING),
+        ((SERVER,), (), JSON, ExchangeState.COLLECTING),
+        ((), (), EVENTS, ExchangeState.STREAMING),
+        ((SERVER,), (), EVENTS, ExchangeState.SIFTING),
     ],
 )
 def test_a_response_of_any_kind_may_begin_early_and_be_left(
-    is_early: bool, is_alone: bool, sides: tuple[str, ...], heads: tuple[str, ...], kind: str, state: State
+    *,
+    is_early: bool,
+    is_alone: bool,
+    sides: tuple[str, ...],
+    heads: tuple[str, ...],
+    kind: str,
+    state: ExchangeState,
 ) -> None:
     played = Played("POST", "/mcp", 100, *sides, heads=heads, max_body=10)
     played.request(PING, is_last=not is_early)
     played.response(b"" if is_alone else b"{", kind, is_last=False)
     if is_alone:
-        assert played.exchange.state is State.HEADED
+        assert played.exchange.state is ExchangeState.HEADED
         played.take(WAITED)
     assert played.exchange.state is state
     shown = played.take(gone())
     assert shown[0] == "closeserver"
     assert played.notes[-1]["hung_up"] == "client"
-    assert played.exchange.state is State.OVER
+    assert played.exchange.state is ExchangeState.OVER
 
 
 # The watchdog.
@@ -678,7 +684,7 @@ def test_a_forwarded_request_is_answered_and_the_late_response_swallowed() -> No
     assert played.take(gone()) == []
     assert played.response(PONG) == [f"decide server {PONG.decode()}", "continue"]
     assert played.take(WORKED) == []
-    assert played.exchange.state is State.OVER
+    assert played.exchange.state is ExchangeState.OVER
 
 
 def test_a_response_that_has_begun_is_read_to_its_end_too() -> None:
@@ -692,7 +698,7 @@ def test_a_head_that_has_arrived_is_followed_by_its_body() -> None:
     played = decided()
     played.response(is_last=False)
     played.decide("answer", PONG)
-    assert played.exchange.state is State.DRAINING
+    assert played.exchange.state is ExchangeState.DRAINING
     assert played.more(PONG, is_last=True)[0] == f"decide server {PONG.decode()}"
 
 
@@ -706,7 +712,7 @@ def test_a_late_response_that_breaks_off_ends_the_exchange() -> None:
     played = decided()
     played.decide("answer", PONG)
     assert played.take(lost()) == []
-    assert played.exchange.state is State.OVER
+    assert played.exchange.state is ExchangeState.OVER
 
 
 def test_a_late_response_above_the_limit_is_counted() -> None:
@@ -761,14 +767,15 @@ def test_a_client_may_leave_or_be_answered_while_a_head_is_decided_on() -> None:
         played.taken()
         played.decide("forward")
         played.take(event)
-        assert played.exchange.state is State.OVER
+        assert played.exchange.state is ExchangeState.OVER
         assert played.decide("head") == []
 
 
 @pytest.mark.parametrize(
-    ("kind", "end"), [(JSON, State.OVER), ("text/plain", State.OVER), (EVENTS, State.OVER)]
+    ("kind", "end"),
+    [(JSON, ExchangeState.OVER), ("text/plain", ExchangeState.OVER), (EVENTS, ExchangeState.OVER)],
 )
-def test_the_scripts_decide_on_the_head_of_a_response(kind: str, end: State) -> None:
+def test_the_scripts_decide_on_the_head_of_a_response(kind: str, end: ExchangeState) -> None:
     played = asked(heads=(SERVER,))
     assert played.response(PONG, kind) == ["record http 200", "decide head 200", "pause server"]
     shown = played.decide("head")
@@ -785,7 +792,7 @@ def test_what_arrives_while_a_head_is_decided_on_is_not_lost() -> None:
     assert [each for each in shown if each.startswith("to client")][
         -1
     ] == f"to client {PONG[9:].decode()}" or True
-    assert played.exchange.state is State.OVER
+    assert played.exchange.state is ExchangeState.OVER
 
 
 def test_a_server_that_is_lost_while_a_head_is_decided_on_breaks_the_body() -> None:
@@ -812,7 +819,7 @@ def test_metadata_and_decided_messages_follow_a_decided_head() -> None:
     played.request(b"")
     played.response(b"{}")
     assert "finish" in played.decide("head")
-    for kind, state in ((JSON, State.JUDGING), (EVENTS, State.SIFTING)):
+    for kind, state in ((JSON, ExchangeState.JUDGING), (EVENTS, ExchangeState.SIFTING)):
         played = asked("POST", "/mcp", len(PING), SERVER, heads=(SERVER,))
         played.response(PONG if kind == JSON else EVENT, kind, is_last=kind == JSON)
         played.decide("head")
@@ -851,7 +858,7 @@ def test_an_injected_exchange_stays_until_its_messages_are_decided_on() -> None:
     played.take(WORKED)
     assert played.more(b"", is_last=True)[-1] == "record http-end"
     assert played.decide("drop", ticket=3, side=SERVER) == ["leave"]
-    assert played.exchange.state is State.OVER
+    assert played.exchange.state is ExchangeState.OVER
 
 
 def test_an_injected_request_that_reaches_no_server_fails() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpspy.core.exchange.events import DecidedEvents, ForwardedEvents
-from mcpspy.core.exchange.machine import HttpExchange
+from mcpspy.core.exchange.machine import ExchangeMachine
 from mcpspy.io.http.exchange import ProxiedExchange
 from tests.io.http_spy import PONG, chunk, event
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(60)
 
 MOST = 20
 
-PARTS = (ForwardedEvents, DecidedEvents, HttpExchange, ProxiedExchange)
+PARTS = (ForwardedEvents, DecidedEvents, ExchangeMachine, ProxiedExchange)
 """Classes of the objects of an exchange."""
 
 

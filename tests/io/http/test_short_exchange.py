@@ -287,5 +287,5 @@ async def test_a_connection_that_was_closed_is_freed_without_the_cycle_collector
 
 def _of_connections() -> list[str]:
     """Return the names of the objects that belong to connections of clients and their requests."""
-    names = ("DownstreamConnection", "HttpExchange", "HttpRequest", "ProxiedExchange", "RequestHead")
+    names = ("DownstreamConnection", "ExchangeMachine", "HttpRequest", "ProxiedExchange", "RequestHead")
     return [name for each in gc.get_objects() if (name := type(each).__name__) in names]
