@@ -374,3 +374,9 @@ class SseFramer:
 
 def _has_fields(event: SseEvent) -> bool:
     return any(value is not None for value in (event.data, event.id, event.event, event.retry))
+
+
+def is_message(data: bytes, blanks: bytes | None = None) -> bool:
+    """Return whether the outer brackets are those of a JSON object or array. `blanks` may surround them."""
+    data = data.strip(blanks)
+    return data[:1] + data[-1:] in (b"{}", b"[]")

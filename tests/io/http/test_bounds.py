@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from mcpspy.core.intercept.actions import Inject
-from mcpspy.io.http.intercepted_exchange import InterceptedExchange
-from mcpspy.io.http.intercepted_response import PartialEvent, RawBytes
 from tests.compressed import brotli, zstd
 from tests.io.http_spy import Reader
 
@@ -294,26 +291,3 @@ async def test_small_events_of_a_high_compression_ratio_are_recorded_up_to_a_bou
         (note,) = await running.notes("oversized")
         assert (note["from"], note["encoding"]) == ("server", encoding)
     assert running.recording.stat().st_size < 8 * MIB
-
-
-async def test_nothing_is_inserted_into_an_event_above_the_limit() -> None:
-    sent: list[bytes] = []
-
-    class Response:
-        async def write(self, data: bytes) -> None:
-            sent.append(data)
-
-    exchange: Any = object.__new__(InterceptedExchange)
-    exchange._steps, exchange._deferred, exchange._is_in_event = asyncio.Queue(), [], False
-    exchange._held, exchange._answers = {}, []
-    for step in (
-        PartialEvent(b"data: 1"),
-        Inject("server", b"{}", None, "1"),
-        PartialEvent(b"2"),
-        RawBytes(b"3\n\n"),
-        RawBytes(b"data: 4\n\n"),
-    ):
-        exchange._steps.put_nowait(step)
-    for _ in range(6):
-        await exchange._write_next(Response())
-    assert b"".join(sent) == b"data: 123\n\ndata: {}\n\ndata: 4\n\n"
