@@ -32,6 +32,9 @@ _CHALLENGE = re.compile(r'\b(error|error_description)="([^"]*)"')
 
 _LAST_WORD = re.compile(r"""[^\s"'<>,;&{}\[\]()]*\Z""")
 
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+("?)', re.DOTALL)
+"""A string of JSON, and its last quote if it has one."""
+
 _INVISIBLE = re.compile(r"(?is)<(script|style|svg)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)")
 _TITLE = re.compile(r"(?is)<title[^>]*>(.*?)(?:</title\s*>|\Z)")
 _TAG = re.compile(r"(?s)<[^>]*(?:>|\Z)")
@@ -74,8 +77,15 @@ class RefusalBody:
         # A character that is cut off is left out; other bytes that are not UTF-8 are replaced.
         text = getincrementaldecoder("utf-8")("replace").decode(self._kept[:MAX_REFUSAL], not self._is_cut)
         if self._is_cut:  # A secret of which a part is missing cannot be recognised.
-            text = _LAST_WORD.sub("", text)
+            text = _without_open_string(_LAST_WORD.sub("", text))
         return {"body": text, "size": self._size, **({"cut": True} if self._is_cut else {})}
+
+
+def _without_open_string(text: str) -> str:
+    """Return the beginning of a text of JSON without a string that is cut off; any other text unchanged."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return text
+    return next((text[: found.start()] for found in _STRING.finditer(text) if not found[1]), text)
 
 
 def oauth_error(body: bytes) -> dict[str, str]:

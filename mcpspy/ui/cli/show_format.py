@@ -191,11 +191,20 @@ class TextFormatter:
         self._output.line(self.prefix + line, None if row.tone == rows.OK else row.tone)
         for finding in findings:
             self._print_finding(finding)
+        if (
+            self._verbose
+            and isinstance(change.what, Note)
+            and isinstance(change.what.fields.get("body"), str)
+        ):
+            self._print_body(change.what.fields["body"].encode("utf-8", "replace"))
         if self._verbose and not isinstance(change.what, Note | Damaged):
-            for line in pretty(change.what.data):
-                self._output.line("          " + line)
+            self._print_body(change.what.data)
             if self._extension is not None:
                 self._print_views(self._extension, change.what.data)
+
+    def _print_body(self, data: bytes) -> None:
+        for line in pretty(data):
+            self._output.line("          " + line)
 
     def _print_views(self, extension: Extension, data: bytes) -> None:
         """Print the views of the contents of a message."""

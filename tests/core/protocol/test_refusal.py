@@ -67,6 +67,12 @@ def test_a_long_body_is_cut_before_a_word_so_that_no_secret_loses_a_part() -> No
     assert fields == {"body": "a " * ((MAX_REFUSAL - 20) // 2), "size": len(text) + 9000, "cut": True}
 
 
+def test_a_string_of_json_that_is_cut_off_is_left_out() -> None:
+    body = RefusalBody(None)
+    body.feed(b'{"a":"b\\"c","client_secret":"' + b"correct horse " * 200 + b'"}')
+    assert body.fields()["body"] == '{"a":"b\\"c","client_secret":'
+
+
 def test_a_character_that_is_cut_off_is_left_out() -> None:
     body = RefusalBody(None)
     body.feed(b"(" * (MAX_REFUSAL - 1) + "üü".encode())

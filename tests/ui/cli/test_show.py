@@ -536,6 +536,8 @@ def test_http_exchanges_have_their_durations(tmp_path: Path, capsys: pytest.Capt
     out = capsys.readouterr().out
     assert "refused, HTTP 503: busy" in out
     assert "POST /mcp  HTTP 503 · 500.0 ms" in out
+    assert main(["show", http_recording(tmp_path, lines), "-v"]) == 0
+    assert "          busy\n" in capsys.readouterr().out
     assert "HTTP exchange 3 ended  1.25 s" in out
 
 
