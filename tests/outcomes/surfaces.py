@@ -1034,7 +1034,7 @@ def export_mermaid(recorded: RecordedCase) -> Reading:
 def diff(recorded: RecordedCase) -> Reading:
     """Compare each request with the same one that succeeded: an error is its outcome.
 
-    A request that continues another one is not a step of its own; one that mcpspy kept back, or that is open, has no
+    A request that continues another one belongs to its step; one that mcpspy kept back, or that is open, has no
     result either.
     """
     bad = {}

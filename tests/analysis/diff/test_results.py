@@ -102,7 +102,7 @@ def test_a_late_error_in_place_of_a_success_is_an_error(
     assert changes(step(record, OK, between=(("client", CANCELLED),)), late) == []
 
 
-def test_a_question_that_no_one_continued_is_no_result(record: Make) -> None:
+def test_a_question_that_no_one_continued_is_not_a_success(record: Make) -> None:
     question = {"result": {"resultType": "input_required", "inputRequests": {}}}
     asked = step(record, question)
     assert asked.state is State.NOT_CONTINUED

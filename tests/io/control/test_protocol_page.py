@@ -18,7 +18,7 @@ from mcpspy.core.rules.parser import read_flag
 from mcpspy.io.control.server import ControlServer
 from mcpspy.io.intercept.interception import InterceptionOptions, SessionInterception
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
-from tests.core.intercept.interceptors import PREFIX, FakeExchange, call, events, progress, result
+from tests.core.intercept.interceptors import PREFIX, call, events, exchange_named, progress, result
 
 PAGE = (Path(__file__).parents[3] / "docs" / "control.md").read_text(encoding="utf-8")
 
@@ -102,7 +102,7 @@ def seen() -> dict[str, set[str]]:
     process("server", result(json.loads(asked["id"])))
     order(order="request", method="ping")
     order(order="scripts", token="token", hooks=["http_request"], timeout=1)
-    head = HttpHead(0, 3.0, "client", FakeExchange("1"), "POST", "/mcp", [("Host", "a")])
+    head = HttpHead(0, 3.0, "client", exchange_named("1"), "POST", "/mcp", [("Host", "a")])
     for event in events([*engine.process_head(head), *engine.end(3.0)]):
         note(f"event {event['event']}", event)
     return found
