@@ -111,7 +111,7 @@ alarms: $(INSTALLED) peers
 
 # Linux only: atheris has no wheels for others.
 FUZZ_SECONDS ?= 60
-TARGETS ?= framing recording strictness reading filtering requests responses exchanges redaction trust lockfile orders \
+TARGETS ?= framing recording strictness reading filtering requests responses exchanges machine redaction trust lockfile orders \
 	scripts mock imports tables lint views lake_filter page_filter
 fuzz: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fuzz]'

@@ -1,7 +1,7 @@
-"""Fuzz targets of the short ways of the HTTP proxy: each forwards and records what the long way does.
+"""Fuzz targets of what the HTTP proxy knows from before: with it, the same is forwarded and recorded as without.
 
-A short call takes no coroutine (`io.http.short_exchange`), neither does an event like the one before it
-(`io.http.event_stream`), and no parser reads a packet that is one chunk. An exchange is played twice, with these ways and without, on transports without sockets. Time
+No parser reads a message whose head is known, nor a packet that is one chunk, and an event like the one before it gets
+its line without one. An exchange is played twice, with this knowledge and without, on transports without sockets. Time
 passes only while nothing is due.
 """
 
@@ -22,6 +22,7 @@ from msgspec import structs
 
 from fuzz.http_messages import ORIGIN, UPSTREAM, Transport
 from fuzz.virtual_time import virtual_loop
+from mcpspy.core.exchange.events import ForwardedEvents
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.recording.decode import Damaged, Frame, read_entry
 from mcpspy.core.recording.encode import JsonText, json_object, splice
@@ -31,10 +32,9 @@ from mcpspy.io.http import context as context_module
 from mcpspy.io.http import interception as interception_module
 from mcpspy.io.http import server as server_module
 from mcpspy.io.http.context import ExchangeContext
-from mcpspy.io.http.event_stream import EventStream
+from mcpspy.io.http.message_head import KnownHeads
 from mcpspy.io.http.proxy import HttpOptions, HttpProxy
 from mcpspy.io.http.server import DownstreamConnection, HttpRequest, Response
-from mcpspy.io.http.short_exchange import ShortExchanges
 from mcpspy.io.http.upstream import UpstreamClient
 from mcpspy.io.http.upstream_connection import UpstreamConnection
 from mcpspy.io.intercept.interception import InterceptionOptions
@@ -80,7 +80,7 @@ def exchanges(data: bytes) -> None:
     kind, *steps = data.split(SEPARATOR)[: MOST_STEPS + 1]
     has_rules, has_session = b"r" in kind, b"s" in kind
     short = _played(steps, has_rules=has_rules, has_session=has_session)
-    with _long_way_only():
+    with _without_knowledge():
         long = _played(steps, has_rules=has_rules, has_session=has_session)
     assert short == long, "\n".join(f"{a!r}\n{b!r}\n" for a, b in _differences(short, long))
 
@@ -192,15 +192,16 @@ def _trusted() -> ssl.SSLContext:
 
 
 @contextmanager
-def _long_way_only() -> Iterator[None]:
+def _without_knowledge() -> Iterator[None]:
     ways: list[tuple[Any, str]] = [
-        (ShortExchanges, "fit"),
-        (EventStream, "_forward_at_once"),
+        (KnownHeads, "split"),
+        (KnownHeads, "is_head"),
+        (ForwardedEvents, "known"),
         (UpstreamConnection, "_has_taken_chunk"),
     ]
     before = [vars(owner)[name] for owner, name in ways]
     for owner, name in ways:
-        setattr(owner, name, staticmethod(lambda *_: False))
+        setattr(owner, name, staticmethod(lambda *_: None))
     try:
         yield
     finally:
@@ -235,9 +236,11 @@ async def _play(log: Log, steps: list[bytes], rules: Iterable[str], *, has_sessi
     context.is_reachable = False  # No viewers.
     proxy = HttpProxy(context, options)
 
-    async def handle(request: HttpRequest) -> Response | None:
-        refusal = await proxy.refusal(request)
-        return await proxy.forward(request) if refusal is None else refusal
+    def handle(request: HttpRequest) -> Response | None:
+        refusal = proxy.refusal(request)
+        if refusal is None:
+            proxy.forward(request)
+        return refusal
 
     async with proxy.interception.serving_viewers():
         peers = Peers(log, server, handle, has_session=has_session)

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import h11
 
+from mcpspy.core.exchange.heads import ResponseHead
 from mcpspy.core.protocol.http_headers import read_upstream, request_headers, response_headers
 from mcpspy.io.http.message_head import header_text
 from mcpspy.io.http.server import DownstreamConnection, HttpRequest, Response
@@ -72,7 +73,7 @@ def requests(chunks: list[bytes]) -> None:
         sent = [
             pair for pair in request_headers(headers, UPSTREAM, "") if pair[0].lower() != "content-length"
         ]
-        (read,) = _read(h11.SERVER, CLIENT.head(method, target, sent, body) + body)
+        (read,) = _read(h11.SERVER, CLIENT.head(method, target, sent, body, has_body=True) + body)
         assert read == (method, target, [*_comparable(sent), ("content-length", str(len(body)))], body)
 
 
@@ -129,23 +130,38 @@ async def _response(chunks: Iterable[bytes]) -> tuple[Message | None, bool]:
     """Return the response in the chunks of a server as far as it arrives, and whether it is whole."""
     connection, transport = UpstreamConnection(), Transport()
     connection.connection_made(transport)
-    sending = asyncio.ensure_future(connection.send("POST", b"", b""))
-    await asyncio.sleep(0)
+    received = Received()
+    connection.ask(received, "POST", b"", b"", is_last=True)
     for chunk in chunks:
         if chunk and not transport.is_closing():
             connection.data_received(chunk)
             await asyncio.sleep(0)
     connection.connection_lost(None)
-    body = b""
-    try:
-        response = await sending
-        head = response.head
-        with suppress(UpstreamError):
-            async for piece in response.body.chunks():
-                body += piece
-    except UpstreamError:
+    head = received.head
+    if head is None:
         return None, False
-    return (str(head.status), head.reason, head.headers, body), response.body.is_whole
+    return (str(head.status), head.reason, head.headers, received.body), received.is_whole
+
+
+class Received:
+    """What arrives of a response."""
+
+    head: ResponseHead | None = None
+    body = b""
+    is_whole = False
+
+    def response_begins(self, head: ResponseHead, data: bytes, *, keeps_alive: bool, is_last: bool) -> None:
+        self.head = head
+        self.response_data(data, is_last)
+
+    def response_data(self, data: bytes, is_last: bool) -> None:
+        self.body += data
+        self.is_whole = is_last
+
+    def server_gone(self, error: UpstreamError) -> None:
+        assert not self.is_whole
+
+    def server_waits(self, *, is_paused: bool) -> None: ...
 
 
 async def _answered(response: Message, *, has_length: bool) -> bytes:

@@ -14,6 +14,7 @@ from itertools import pairwise
 import duckdb
 
 from fuzz import http_exchanges
+from fuzz.exchange_machine import machine
 from fuzz.filters import STORED, page_filter, same_rows
 from fuzz.http_messages import requests, responses
 from fuzz.scripts import scripts
@@ -285,6 +286,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "requests": lambda data: requests(_cut(data)[0]),
     "responses": lambda data: responses(_cut(data)[0]),
     "exchanges": exchanges,
+    "machine": machine,
     "views": views,
     "scripts": scripts,
     "redaction": redaction,

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from mcpspy.core.exchange import states
+from mcpspy.core.exchange.connections import ASKING, READING
 from mcpspy.core.session.exchange import TRANSITIONS
 from mcpspy.ui.cli.main import COMMANDS
 
@@ -358,14 +360,19 @@ def test_every_command_has_a_page_that_the_readme_links_to() -> None:
     )
 
 
-def test_the_diagram_of_an_exchange_is_drawn_from_its_table() -> None:
+def test_the_diagrams_of_states_are_drawn_from_their_tables() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    drawn = re.findall(r"^  (\w+) --> (\w+): (.+)$", page, re.MULTILINE)
+    diagrams = re.findall(r"^```mermaid\nstateDiagram-v2\n(.+?)^```$", page, re.MULTILINE | re.DOTALL)
+    drawn = [re.findall(r"^  (\w+) --> (\w+): (.+)$", diagram, re.MULTILINE) for diagram in diagrams]
+    tables = (TRANSITIONS, states.TRANSITIONS, READING, ASKING)
 
     assert drawn == [
-        (state.name, following.name, str(event))
-        for state, row in TRANSITIONS.items()
-        for event, following in row.items()
+        [
+            (state.name, following.name, str(event))
+            for state, row in table.items()
+            for event, following in row.items()
+        ]
+        for table in tables
     ]
 
 

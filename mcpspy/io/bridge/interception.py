@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mcpspy.core.framing import is_message
 from mcpspy.core.intercept.actions import CommandError
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.encode import MCPSPY, frame_prefix, splice
 from mcpspy.io.control.server_asyncio import AsyncioServer
 from mcpspy.io.intercept.asyncio_interception import AsyncioInterception
-from mcpspy.io.intercept.interception import is_message
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:

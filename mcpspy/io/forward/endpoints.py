@@ -14,7 +14,7 @@ import itertools
 import re
 import secrets
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -25,14 +25,14 @@ from mcpspy.io.http.context import ExchangeContext, SessionScopes
 from mcpspy.io.http.proxy import HttpOptions, HttpProxy, recording, running_proxy
 from mcpspy.io.http.server import HttpRequest, Response, accepting
 from mcpspy.io.http.upstream import HTTP1, HTTP2, UpstreamClient
-from mcpspy.io.http.upstream_connection import UpstreamError
 from mcpspy.io.network.listener import listening
 from mcpspy.io.network.outgoing import trust
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
 
 if TYPE_CHECKING:
+    from mcpspy.core.exchange.heads import RequestHead
     from mcpspy.core.recording.encode import Lines
-    from mcpspy.io.http.upstream_connection import Body, UpstreamConnection, UpstreamResponse
+    from mcpspy.io.http.upstream_connection import UpstreamError
 
 HOME = "127.0.0.1"
 
@@ -45,26 +45,15 @@ class McpEndpoint(ExchangeContext):
     """Its number in the paths of the listener."""
     _has_warned = False
 
-    def public_origin(self, request: HttpRequest) -> str:
+    def public_origin(self, request: RequestHead) -> str:
         """Return the server's own origin, because all requests pass through the proxy anyway."""
         return self.upstream.origin
 
-    async def send(
-        self,
-        method: str,
-        head: bytes,
-        body: Body,
-        early: Callable[[], None] | None = None,
-        on_connection: Callable[[UpstreamConnection], None] | None = None,
-    ) -> UpstreamResponse:
-        """Send a request to the server. Report an untrusted certificate once. Raises UpstreamError."""
-        try:
-            return await super().send(method, head, body, early, on_connection)
-        except UpstreamError as error:
-            if isinstance(error.__cause__, ssl.SSLCertVerificationError) and not self._has_warned:
-                self._has_warned = True
-                say(f"{self.upstream.host}: {error}")
-            raise
+    def connect_failed(self, error: UpstreamError) -> None:
+        """Report an untrusted certificate once."""
+        if isinstance(error.__cause__, ssl.SSLCertVerificationError) and not self._has_warned:
+            self._has_warned = True
+            say(f"{self.upstream.host}: {error}")
 
 
 class EndpointProbe(McpEndpoint):
@@ -207,17 +196,18 @@ class EndpointRegistry:
                     for proxy in self._all.values():
                         proxy.stop()
 
-    async def _handle(self, request: HttpRequest) -> Response | None:
+    def _handle(self, request: HttpRequest) -> Response | Awaitable[None] | None:
         secret, _, rest = request.target[1:].partition("/")
         if not hmac.compare_digest(secret.encode("utf-8", "surrogateescape"), self._secret.encode()):
             return Response(404)
         number, _, target = rest.partition("/")
         request.target = f"/{target}"
         if int(number) in self._probes:
-            return await self._handle_probe(request, int(number))
-        return await self._all[int(number)].forward(request)
+            return self._handle_probe(request, int(number))
+        self._all[int(number)].forward(request)
+        return None
 
-    async def _handle_probe(self, request: HttpRequest, number: int) -> Response | None:
+    async def _handle_probe(self, request: HttpRequest, number: int) -> None:
         options, http2 = self._probes.pop(number)
 
         def decided(probe: EndpointProbe) -> None:
@@ -237,7 +227,7 @@ class EndpointRegistry:
             probe.number = number
             self._all[number] = proxy
             try:
-                return await proxy.forward(request)
+                await proxy.forward(request).ended()
             finally:
                 if probe.is_mcp:
                     self._running.push_async_exit(running.pop_all())

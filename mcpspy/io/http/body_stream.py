@@ -1,11 +1,9 @@
-"""A body of HTTP that is read while it arrives, on either side of the proxy."""
+"""The body of a request that a coroutine reads while it arrives."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-
-from mcpspy.io.http.inline_task import Wakeup
+from collections.abc import AsyncIterator
 
 BUFFERED = 1 << 18
 """Bytes of a body that wait for their reader, above which the sender is paused."""
@@ -21,9 +19,7 @@ class BodyStream:
         """Bytes that wait for the reader."""
         self.is_paused = False
         self._error: Exception | None = None
-        self._waiting: Wakeup | None = None
-        self._take: Callable[[bytes], bool] | None = None
-        """Takes what arrives in place of the reader that waits, if it can."""
+        self._waiting: asyncio.Future[None] | None = None
         self.is_over = False
         """True once the last byte has arrived, or the sender has hung up."""
 
@@ -55,82 +51,46 @@ class BodyStream:
             self.is_over, self._error = True, error
 
     def flush(self) -> None:
-        """Wake the reader if there is something to read, and nothing takes it in the reader's place."""
-        if self._waiting is None or not (self._pieces or self.is_over):
-            return
-        pieces = self._pieces
-        if self.is_over or not self._is_taken(pieces[0] if len(pieces) == 1 else b"".join(pieces)):
+        """Wake the reader if there is something to read."""
+        if self.has_data:
             self.interrupt()
-
-    def pass_on(self, piece: bytes) -> None:
-        """Do what `feed` and `flush` do, with one piece of a body that is not over."""
-        if self._waiting is not None and not self._pieces and self._is_taken(piece):
-            return
-        if not self.is_over:  # Otherwise there was an error.
-            self.feed(piece)
-        self.interrupt()
-
-    def _is_taken(self, arrived: bytes) -> bool:
-        """Give what has arrived to what takes it in the reader's place. Return False if the reader has to read."""
-        if self._take is None:
-            return False
-        try:
-            if not self._take(arrived):
-                return False
-        except Exception as error:  # The reader raises it.
-            self.end(error)
-        self._pieces, self.size = [], 0
-        return not self.is_over
 
     def interrupt(self) -> None:
         """Wake the reader, even if nothing has arrived."""
-        if self._waiting is not None:
-            waiting, self._waiting = self._waiting, None
-            waiting.set()
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
 
-    async def wait(self) -> None:
-        """Wait for more of the body, its end, or `interrupt`."""
-        if not self.has_data:
-            self._waiting = Wakeup()
-            try:
-                await self._waiting
-            finally:
-                self._waiting = None
+    async def _wait(self) -> None:
+        self._waiting = asyncio.get_running_loop().create_future()
+        await self._waiting
 
     async def preview(self, limit: int) -> bytes:
         """Return the body, or what has arrived of it above the limit, and leave it to be read."""
         while not self.is_over and self.size <= limit:
-            self._waiting = Wakeup()
-            await self._waiting
+            await self._wait()
         return b"".join(self._pieces)
 
-    async def next(self, take: Callable[[bytes], bool] | None = None) -> bytes | None:
-        """Return what has arrived: empty after `interrupt`, None at the end. Raises the error that ended the body.
-
-        What arrives while this waits is given to `take`, which returns False, before anything, to leave it.
-        """
-        self._take = take
-        try:
-            await self.wait()
-        finally:
-            self._take = None  # It refers to this stream: the cycle would wait for the collector.
+    async def next(self) -> bytes | None:
+        """Return what has arrived: empty after `interrupt`, None at the end. Raises the error that ended the body."""
+        if not self.has_data:
+            await self._wait()
         if self._pieces:
-            pieces = self._pieces
-            self.discard()
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            return self.discard()
         if not self.is_over:
             return b""
         if self._error is not None:
             raise self._error
         return None
 
-    def discard(self) -> None:
-        """Drop what has arrived, and let the sender continue."""
-        self._pieces, self.size = [], 0
+    def discard(self) -> bytes:
+        """Return what has arrived, and let the sender continue."""
+        pieces, self._pieces, self.size = self._pieces, [], 0
         if self.is_paused:
             self.is_paused = False
             if not self._transport.is_closing():
                 self._transport.resume_reading()
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the pieces that have arrived. Raises the error that ended the body."""

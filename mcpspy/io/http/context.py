@@ -9,22 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
-
-import orjson
 
 from mcpspy.core.compression import missing_package
-from mcpspy.core.protocol import mcp_headers
-from mcpspy.core.protocol.http_headers import (
-    names_only,
-    request_headers,
-    rewritten_url,
-    without_downgrade,
-)
-from mcpspy.core.protocol.mcp_headers import LIST
+from mcpspy.core.protocol.http_headers import names_only, without_downgrade
 from mcpspy.core.protocol.oauth import OAuthTracker
 from mcpspy.core.recording import encode
 from mcpspy.core.recording.encode import MAX_BODY
@@ -33,17 +23,13 @@ from mcpspy.io.host_process import clients_of
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
+    from mcpspy.core.exchange.heads import RequestHead
     from mcpspy.core.protocol.http_headers import Headers, Location, Upstream
     from mcpspy.core.recording.encode import Lines, Value
     from mcpspy.io.host_process import Fields
-    from mcpspy.io.http.server import HttpRequest
     from mcpspy.io.http.upstream import UpstreamClient
-    from mcpspy.io.http.upstream_connection import Body, UpstreamConnection, UpstreamResponse
+    from mcpspy.io.http.upstream_connection import UpstreamError
     from mcpspy.io.recording.recorder import Recorder
-
-SESSION = "Mcp-Session-Id"
-
-ENCODING = "content-encoding"
 
 JOIN_LIMIT = 1 << 14
 """Maximum size, in bytes, of buffers that are joined for a write. Below it, joining is faster than writev."""
@@ -134,10 +120,6 @@ class _Names(dict[str, str]):
         self._ended.pop(name, None)
 
 
-def _fragment(value: bytes) -> orjson.Fragment:
-    return orjson.Fragment(bytes(value))
-
-
 class ClientProcesses:
     """The processes of clients on this machine: a look per connection until one is found, in a thread."""
 
@@ -222,12 +204,8 @@ class ExchangeContext:
         """Origins to which redirects led past the proxy, of which the user knows."""
         self._numbers = itertools.count(1)
         self._writing = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
         self.clients = ClientProcesses()
-
-    @property
-    def is_writing(self) -> bool:
-        """Return whether a thread writes to the recording."""
-        return self._writing.locked()
 
     def next_number(self) -> int:
         return next(self._numbers)
@@ -256,17 +234,18 @@ class ExchangeContext:
         async with self._writing:
             await asyncio.to_thread(self.recorder.write, lines)
 
-    def note_line(self, kind: str, fields: Mapping[str, Value]) -> bytes:
-        """Return the line of a note about this moment."""
-        at = self.recorder.now()
-        try:
-            line = {"t": round(at, 6), "note": kind, **fields}
-            return orjson.dumps(line, default=_fragment) + b"\n"
-        except TypeError:  # A header that is not UTF-8.
-            return encode.note(at, kind, fields)
+    def record_soon(self, line: bytes) -> None:
+        """Write a line after those that are being written."""
+        if not self.record_at_once(line, len(line)):
+            task = asyncio.ensure_future(self.record([line], len(line)))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def note_soon(self, kind: str, fields: Mapping[str, Value]) -> None:
+        self.record_soon(encode.note(self.recorder.now(), kind, fields))
 
     async def note(self, kind: str, fields: Mapping[str, Value]) -> None:
-        await self.record([self.note_line(kind, fields)], 0)
+        await self.record([encode.note(self.recorder.now(), kind, fields)], 0)
 
     def report_once(self, line: str) -> None:
         """Print a line about a client once."""
@@ -308,82 +287,19 @@ class ExchangeContext:
                 f"bodies compressed by {encoding} are recorded as they are sent, without {package}: {command}"
             )
 
-    def public_origin(self, request: HttpRequest) -> str:
+    def public_origin(self, request: RequestHead) -> str:
         """Return the origin under which the client of this request knows the server."""
         return f"http://{request.headers.get('Host', '')}"
 
-    async def send_request(self, method: str, target: str, headers: Headers, body: Body) -> UpstreamResponse:
-        """Send a request to the server. Raises UpstreamError."""
-        return await self.send(method, self.client.head(method, target, headers, body), body)
+    def upstream_head(
+        self, method: str, target: str, headers: Headers, body: bytes | None, *, has_body: bool
+    ) -> bytes:
+        """Return the head of a request, as `UpstreamClient.head` does."""
+        return self.client.head(method, target, headers, body, has_body=has_body)
 
-    async def send(
-        self,
-        method: str,
-        head: bytes,
-        body: Body,
-        early: Callable[[], None] | None = None,
-        on_connection: Callable[[UpstreamConnection], None] | None = None,
-    ) -> UpstreamResponse:
-        """Send a request to the server, as `UpstreamClient.send` does. Raises UpstreamError."""
-        return await self.client.send(method, head, body, early, on_connection)
+    def client_process(self, client: object, stream: str) -> Fields | None:
+        """Return the process of a client once, when it was found."""
+        return self.clients.take(client, stream)
 
-
-class ExchangeHead:
-    """One request of a client: its number, stream and addresses."""
-
-    def __init__(self, context: ExchangeContext, request: HttpRequest, number: int | None = None) -> None:
-        """Prepare an exchange; `number` is that of one that has begun."""
-        self.request = request
-        self._context = context
-        self.number = context.next_number() if number is None else number
-        self.public_origin = context.public_origin(request)
-        """The origin under which the client knows the server."""
-        self.target = request.target
-        streams = self._streams = context.streams
-        self._origin = context.upstream.origin
-        self.is_mcp = streams.is_endpoint(self.target)
-        self.stream = streams.of(request.headers.get(SESSION), self.target, self.number)
-        self.lists_tools = request.headers.get(mcp_headers.METHOD) == LIST
-        """True if the head names `tools/list` (2026-07-28)."""
-        self.address: str | None = None
-        """The address for messages that this HTTP+SSE stream (2024-11-05) has named."""
-
-    @property
-    def fields(self) -> dict[str, Value]:
-        """The fields of this exchange's entries in the recording."""
-        return {"stream": self.stream, "http": self.number}
-
-    @property
-    def is_get(self) -> bool:
-        return self.request.method == "GET"
-
-    @property
-    def is_address(self) -> bool:
-        """Return whether this is a POST of HTTP+SSE (2024-11-05), whose responses arrive on another stream."""
-        return self._streams.is_address(self.target)
-
-    @property
-    def headers(self) -> Headers:
-        """Return the headers that the server gets."""
-        return request_headers(self.request.headers.items(), self._context.upstream, self.public_origin)
-
-    def forwarded(self, body: Body) -> bytes:
-        """Return the head that is sent with the client's own body. Equal requests share it."""
-        request = self.request
-        known = request.head.forwarded
-        if known is None:
-            known = self._context.client.head(request.method, self.target, self.headers, body)
-            if isinstance(body, bytes) and not request.head.is_chunked:
-                request.head.forwarded = known
-        return known
-
-    def redirect(self, chunk: bytes, data: bytes) -> bytes:
-        """Learn the address for messages, and replace the server's origin in it with the proxy's."""
-        try:
-            address = data.decode()
-            target = urljoin(self.target, rewritten_url(address, self._origin, ""))
-        except ValueError:  # Not an address: the client will reject it.
-            return chunk
-        self.address = target.partition("#")[0]
-        self._streams.bind_address(self.address, self.stream)
-        return chunk.replace(data, rewritten_url(address, self._origin, self.public_origin).encode(), 1)
+    def connect_failed(self, error: UpstreamError) -> None:
+        """Report why there is no connection to the server, where only the user can do something about it."""

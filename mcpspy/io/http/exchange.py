@@ -1,481 +1,592 @@
-"""One proxied HTTP exchange.
+"""One proxied exchange: the shell of `core.exchange.machine`, between its two connections.
 
-A body is recorded before its last byte is forwarded; nothing else is delayed, except for decisions and by
-`io.http.event_stream`. Bytes and headers are forwarded unchanged. If one side disconnects, the other is disconnected
-at once.
+Callbacks of the connections, and steps of the interception, become events; the commands are executed in their order.
+While one of them takes long (a large write, the turn of another exchange), events wait, and nothing more is read.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING
-from urllib.parse import urljoin, urlsplit
+from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from mcpspy.core.protocol.http_headers import (
-    EVENTS,
-    JSON,
-    REDIRECTS,
-    location_at_proxy,
-    names_only,
-    response_headers,
-)
-from mcpspy.core.protocol.message import Request, read_frame
-from mcpspy.core.recording.capped_body import CappedBody
-from mcpspy.core.recording.decode import Frame
+from mcpspy.core.exchange import commands as c
+from mcpspy.core.exchange.heads import RequestHead
+from mcpspy.core.exchange.machine import ExchangeMachine
+from mcpspy.core.exchange.prepared import PreparedRequest
+from mcpspy.core.exchange.states import ExchangeState
+from mcpspy.core.intercept.actions import ExchangeStep, Forward, Inject
+from mcpspy.core.intercept.heads import HttpHead
+from mcpspy.core.protocol.http_headers import JSON, Location
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
-from mcpspy.core.recording.encode_body import REST
-from mcpspy.core.redact.display import redacted_url
-from mcpspy.core.sanitize import sanitize
-from mcpspy.io.http.context import ENCODING, SESSION, ExchangeHead
-from mcpspy.io.http.event_stream import EventStream
-from mcpspy.io.http.exchange_record import SHORT, ExchangeRecord
-from mcpspy.io.http.intercepted_exchange import (
-    ClientAnswered,
-    ClientDisconnected,
-    InterceptedExchange,
-)
-from mcpspy.io.http.message_head import MAX_KNOWN
-from mcpspy.io.http.request_body import RequestBody
+from mcpspy.io.http.body_stream import BUFFERED
+from mcpspy.io.http.interception import PendingHead
 from mcpspy.io.http.routes import Route
 from mcpspy.io.http.server import Response
-from mcpspy.io.http.short_exchange import ShortExchanges
 from mcpspy.io.http.upstream_connection import HEAD_WAIT, UpstreamError
-from mcpspy.io.network.outgoing import in_turns
+from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
-    from mcpspy.core.framing import Pieces
-    from mcpspy.core.protocol.http_headers import Headers
+    from collections.abc import Awaitable, Callable
+
+    from mcpspy.core.exchange.heads import ResponseHead
+    from mcpspy.core.recording.encode import Value
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.server import HttpRequest
-    from mcpspy.io.http.short_exchange import ShortExchange
-    from mcpspy.io.http.upstream_connection import Body, UpstreamConnection, UpstreamResponse
+    from mcpspy.io.http.upstream_connection import UpstreamConnection
 
-METADATA_LIMIT = 1 << 20
-"""Maximum size, in bytes, of a metadata document that is read; a larger one is forwarded unchanged."""
+IDEMPOTENT = frozenset("DELETE GET HEAD OPTIONS PUT TRACE".split())
+
+WAITED, WORKED, INSPECT = c.Waited(), c.Worked(), c.Inspect()
 
 
-class HttpExchange:
-    """One request, from its head to the end of its response."""
+class ProxiedExchange:
+    """One exchange between its connections."""
+
+    _connection: UpstreamConnection | None = None
+    """The connection to the server, while the response is not over."""
+    _connecting: asyncio.Task[UpstreamConnection] | None = None
+    _asked: c.Ask | None = None
+    """The request that was sent, while it may be sent again."""
+    _is_busy = False
+    """True while commands are executed, or wait."""
+    _waiting: asyncio.Future[Any] | asyncio.Handle | None = None
+    """What the commands wait for."""
+    _rest: list[c.Command] | None = None
+    """The commands that wait."""
+    _is_deciding = False
+    _pending_head: tuple[HttpHead, PendingHead] | None = None
+    _is_half_closed = False
+    _is_cut = False
+    """True once the client is lost, or has its whole response: nothing is sent to it."""
+    _is_gone = False
+    """True once the client is lost."""
+    _ended: asyncio.Future[None] | None = None
+    _events: tuple[c.Event, ...] = ()
+    """Events that wait for commands."""
+    _steps: tuple[c.Event, ...] = ()
+    """Steps of the interception that are not taken yet."""
+    _unsent: tuple[c.ToServer, ...] = ()
+    """Parts of the request that wait for the connection."""
+    _holds: frozenset[tuple[str, str]] = frozenset()
+    """The sides from which nothing is read, each with the reason."""
+    _is_kept = False
+    """True if the interception keeps it until it ends, because no client waits."""
 
     def __init__(
         self,
         context: ExchangeContext,
         interception: HttpInterception,
-        request: HttpRequest,
-        short: ShortExchange | None = None,
+        prepared: PreparedRequest,
+        request: HttpRequest | None,
+        route: Route | None = None,
     ) -> None:
-        """Prepare an exchange, or the rest of a short one, whose request was sent."""
+        """Prepare an exchange; one without a client has the route to the server of a client's session."""
         self._context = context
         self._interception = interception
         self._request = request
-        self._short = short
-        self._head = ExchangeHead(context, request, None if short is None else short.number)
-        self._record = ExchangeRecord(context, self._head, request)
-        self._body = RequestBody(context, interception, self._record, self._head, request)
-        self._intercepted: InterceptedExchange | None = None
-        self._is_stream = False
-        self._connection: UpstreamConnection | None = None if short is None else short.upstream
-        request.half_close = self._half_close
-        if short is not None:
-            self._record.started_at, self._record.request = short.started_at, short.body
-            self._record.has_head = short.has_head
-            self._intercepted = short.intercepted
-            if self._intercepted is not None:
-                self._intercepted.head = self._head
-
-    async def run(self) -> Response | None:
-        """Proxy the exchange. Cancelled when the client hangs up and when the proxy stops."""
-        try:
-            try:
-                if self._short is not None and self._short.upstream is not None:
-                    response = await self._short.response()
-                else:
-                    response = await self._send_request(await self._take_body())
-            except UpstreamError as error:
-                if self._record.half_closed is not None and self._connection is not None:
-                    raise ConnectionResetError from error
-                return await self._respond_unreachable(error)
-            except ClientAnswered:
-                return await self._respond()
-            except ClientDisconnected:
-                await self._disconnect()
-                return None
-            try:
-                return await self._forward_response(response)
-            finally:
-                # The server should stop sending when the client has hung up.
-                if self._intercepted is None or not self._intercepted.is_draining:
-                    response.close()
-        except (asyncio.CancelledError, ConnectionResetError):
-            await self._record.end(MCPSPY if self._context.is_stopping else CLIENT)
-            raise
-        except Exception:  # A bug in mcpspy: `io.http.server` reports it and hangs up.
-            await self._record.end(MCPSPY)
-            raise
-        finally:
-            self._request.half_close = None  # It would be a cycle, which waits for the collector.
-            if self._intercepted is not None:
-                self._intercepted.close()
-
-    async def _take_body(self) -> Body:
-        """Return the body to send, or None if the message in it is intercepted."""
-        request, head = self._request, self._head
-        if not request.has_body or self._intercepted is not None:
-            return None
-        request.accept_body()
-        if not (head.is_mcp and request.method == "POST"):
-            return self._body.unrecorded()
-        is_session = SESSION in request.headers or head.is_address
-        self._interception.routes.add_post(
-            Route(head.stream, head.target, request.headers, head.public_origin, is_session)
-        )
-        body = await self._body.message()
-        if not self._body.needs_decision:
-            return body
-        self._intercept()
-        return None
-
-    def _intercept(self) -> InterceptedExchange:
-        body = self._record.request or b""
-        head = self._head
-        self._intercepted = InterceptedExchange(self._context, self._interception, head, body)
-        self._intercepted.head = head
-        return self._intercepted
-
-    async def _send_request(self, body: Body) -> UpstreamResponse:
-        if self._intercepted is not None:
-            return await self._intercepted.send_request(await self._intercepted.request())
-        request, context, head = self._request, self._context, self._head
-        if self._interception.changes_heads(CLIENT):
-            line = request.method, head.target
-            headers = await self._interception.decided_headers(head.fields, head.headers, line)
-            forwarded = context.client.head(request.method, head.target, headers, body)
+        number, now = context.next_number(), context.recorder.now()
+        self._route = route
+        if request is None:
+            stream = route.stream if route is not None and route.is_session else str(number)
+            machine = ExchangeMachine(context, interception, prepared, number, now, stream=stream)
         else:
-            forwarded = head.forwarded(body)
-        return await context.send(
-            request.method, forwarded, body, request.body.interrupt, self._use_connection
-        )
+            machine = ExchangeMachine(context, interception, prepared, number, now, client=request.peer)
+            if machine.is_mcp:
+                self._enter(prepared, request, machine.stream)
+        self.machine = machine
 
-    def _use_connection(self, connection: UpstreamConnection) -> None:
-        self._connection = connection
-        if self._record.half_closed is not None:
-            connection.half_close()
-
-    def _half_close(self) -> bool:
-        """Pass on that the client sends nothing more. Return False if that is a hang-up here.
-
-        Messages that are decided on, and streams of events, end with it, as in most servers.
-        """
-        context = self._context
-        if self._intercepted is not None or self._is_stream or not context.client.can_half_close:
-            return False
-        self._record.half_closed = self._record.now()
-        if self._connection is not None:
-            self._connection.half_close()
-        return True
-
-    def _continue(self, request: HttpRequest, short: ShortExchange) -> Awaitable[Response | None]:
-        """Continue a short exchange of an equal request."""
-        return HttpExchange(self._context, self._interception, request, short).run()
-
-    async def _forward_response(self, response: UpstreamResponse) -> Response | None:
-        request, context, head = self._request, self._context, self._head
-        self._learn(response)
-        kind = response.content_type if head.is_mcp and request.method != "HEAD" else ""
-        if not response.body.has_data:
-            await self._wait_for_body(response)
-        is_short = kind == JSON and self._record.is_short(response.body, response.header(ENCODING))
-        if (
-            self._interception.is_on
-            and self._intercepted is None
-            and kind in (EVENTS, JSON)
-            and await self._needs_decision(response, is_short=is_short)
-        ):
-            self._intercept()
-        if kind:
-            context.report_encoding(response.header(ENCODING))
-        if response.content_type == EVENTS and not head.is_mcp:
-            context.report_unrecorded(head.target)
-        self._record.add_head(response.status, response.head)
-        self._follow_redirect(response)
-        if is_short and self._intercepted is None and not self._interception.changes_heads(SERVER):
-            await self._forward_whole(response)
-            return None
-        headers = await self._response_headers(response)
-        try:
-            if request.method == "GET" and response.is_ok and context.oauth.is_metadata(head.target):
-                last = await self._forward_metadata(response, headers)
-            else:
-                last = await self._forward_body(response, headers, kind)
-            # Recorded before the last byte is forwarded, because some clients stop reading early.
-            await self._record.end(None)
-            request.send(last, is_last=True)
-        except ConnectionError:
-            await self._record.end(CLIENT)
-        except UpstreamError:
-            # After a normal end, the client would treat this as the whole body.
-            await self._record.end(SERVER)
-            request.hang_up()
-        except ClientAnswered:
-            if not request.has_started:
-                return await self._respond()
-            await self._record.end(None)
-            request.finish()
-        except ClientDisconnected:
-            await self._disconnect()
-        return None
-
-    async def _needs_decision(self, response: UpstreamResponse, *, is_short: bool) -> bool:
-        """Return whether the messages of a response are intercepted. A long body or a stream is, before it arrives."""
-        if not is_short:
-            return True
-        interception = self._interception
-        return interception.decides_responses and interception.decides(
-            SERVER, await response.body.preview(SHORT)
-        )
-
-    async def _forward_whole(self, response: UpstreamResponse) -> None:
-        """Forward a short message that has arrived, after one write to the recording."""
-        request, head = self._request, self._head
-        body = await response.body.next() or b""
-        self._record.add_message(SERVER, body)
-        await self._record.end(None)
-        if head.lists_tools:
-            self._interception.learn_tools(body)
-        prepared = response.head.forwarded.get(self._head_key)
-        if prepared is not None:
-            self._prepare_short()
-            request.respond(prepared, body)
-            return
-        self._start_short(response, await self._response_headers(response))
-        request.send(body, is_last=True)
-
-    @property
-    def _head_key(self) -> object:
-        """Return what the head that the client gets depends on."""
-        return (self._request.head.version, self._request.keeps_alive, self._head.public_origin)
-
-    def _prepare_short(self) -> None:
-        """Let later requests with this head be short exchanges."""
-        head = self._request.head
-        if head.begin is None and ShortExchanges.fit(self._context, self._head):
-            head.begin = ShortExchanges(self._context, self._interception, self._head, self._continue).begin
-
-    def _start_short(self, response: UpstreamResponse, headers: Headers) -> None:
-        """Begin the response to the client, and remember its head for short exchanges."""
-        self._prepare_short()
-        head, key = response.head, self._head_key
-        prepared = self._start(response, headers)
-        if head.length is not None and len(head.forwarded) < MAX_KNOWN:
-            head.forwarded[key] = prepared
-            head.is_ordinary = response.status == 200 and not any(
-                name in head.named for name in ("location", "www-authenticate")
+    def _enter(self, prepared: PreparedRequest, request: HttpRequest, stream: str) -> None:
+        context, head = self._context, prepared.head
+        if context.recorder.writer is not None:
+            context.clients.look(request.peer, stream)
+        if head.method == "POST" and head.has_body:
+            is_session = prepared.session is not None or context.streams.is_address(prepared.target)
+            self._interception.routes.add_post(
+                Route(stream, prepared.target, head.headers, prepared.public_origin, is_session)
             )
 
-    async def _response_headers(self, response: UpstreamResponse) -> Headers:
-        """Return the headers for the client, after the decision of the scripts."""
-        context, head = self._context, self._head
-        headers = response_headers(response.headers, context.upstream, head.public_origin)
-        headers = context.oauth.response_headers(head.target, headers, head.public_origin)
-        if not self._interception.changes_heads(SERVER):
-            return headers
-        await self._record.flush()  # The notes follow that of the head.
-        line = self._request.method, head.target
-        return await self._interception.decided_headers(head.fields, headers, line, response.status)
+    # The route of the interception.
 
-    async def _wait_for_body(self, response: UpstreamResponse) -> None:
-        """Wait a moment, because most servers send a short body right after the head."""
-        timer = asyncio.get_running_loop().call_later(HEAD_WAIT, response.body.interrupt)
-        try:
-            await response.body.wait()
-        finally:
-            timer.cancel()
+    @property
+    def is_get(self) -> bool:
+        """Return whether the client has sent no message."""
+        return self._request is not None and self.machine.prepared.head.method == "GET"
 
-    def _start(self, response: UpstreamResponse, headers: Headers) -> bytes:
-        """Begin the response to the client with the server's head. Return it."""
-        has_length = any(name.lower() == "content-length" for name, _ in headers)
-        return self._request.prepare(response.status, response.head.reason, headers, has_length=has_length)
+    @property
+    def fields(self) -> dict[str, Value]:
+        """The fields of this exchange's entries in the recording."""
+        return self.machine.record.fields
 
-    async def _write(self, data: bytes | bytearray) -> None:
-        """Send a part of the response after what is recorded of it. Raises ConnectionResetError."""
-        await self._record.flush()
-        await self._request.write(bytes(data))
+    @property
+    def stream(self) -> str:
+        """The session to which it belongs."""
+        return self.machine.stream
 
-    async def _forward_body(self, response: UpstreamResponse, headers: Headers, kind: str) -> bytes:
-        """Forward the body as it arrives, unless its messages are intercepted. Return its last part."""
-        if self._intercepted is not None:
-            return await self._forward_intercepted(response, headers, kind, self._intercepted)
-        self._start(response, headers)
-        if kind == JSON:
-            return await self._forward_message(response)
-        await self._write(b"")
-        return await self._forward_rest(response, kind)
+    @property
+    def lists_tools(self) -> bool:
+        return self.machine.is_listing
 
-    async def _forward_rest(self, response: UpstreamResponse, kind: str = "") -> bytes:
-        """Forward a stream of events, or a body that is not recorded. Return its last part."""
-        if kind == EVENTS:
-            stream = EventStream(self._context, self._interception, self._head, response, self._intercept)
-            await stream.forward(self._intercepted)
-            return b""
-        self._record.begin_unrecorded()
-        while (piece := await response.body.next()) is not None:
-            self._record.take_unrecorded(piece)
-            if response.body.is_complete:
-                return piece
-            await self._write(piece)
-        return b""
+    @property
+    def is_answered_here(self) -> bool:
+        """Return whether its client waits here for its response."""
+        return self.machine.is_answered_here
 
-    async def _forward_intercepted(
-        self, response: UpstreamResponse, headers: Headers, kind: str, intercepted: InterceptedExchange
-    ) -> bytes:
-        """Forward the messages after the decisions on them, with a matching head. Return the last part."""
-        await self._record.flush()
-        if kind == JSON:
-            received = self._response_body(response)
-            pieces: Pieces = []
-            body, is_unchanged = await intercepted.message(response, received, pieces)
-            if received.is_over:
-                self._start(response, headers)
-                return await self._forward_oversized(response, received, pieces)
-            if not is_unchanged:
-                headers = without(headers, ENCODING, "content-length")
-                headers.append(("Content-Length", str(len(body))))
-            elif response.header(ENCODING) is None and not self._interception.changes_heads(SERVER):
-                self._start_short(response, headers)
-                return body
-            self._start(response, headers)
-            return body
-        if kind == EVENTS:  # Events are sent one by one, uncompressed.
-            headers = without(headers, ENCODING, "content-length")
-        self._start(response, headers)
-        await self._write(b"")
-        return await self._forward_rest(response, kind)
+    def deliver(self, step: ExchangeStep) -> None:
+        """Execute a step, in order. Never waits."""
+        event: c.Event
+        if isinstance(step, Inject):
+            if self._request is None and step.side == CLIENT:
+                event = c.Injected(step.data, step.id)
+            else:
+                event = c.Answer(step.data) if step.exchange is self else c.Insert(step.data)
+        else:
+            event = step
+        self._steps += (event,)
+        if len(self._steps) == 1 and not self._is_deciding:
+            self._interception.wake_later(self._take_steps)
 
-    async def _forward_oversized(self, response: UpstreamResponse, body: CappedBody, pieces: Pieces) -> bytes:
-        """Forward a body above the limit, which begins with `pieces`. Return its last part, once it is recorded."""
-        lacks = REST
-        try:
-            held = pieces.pop()
-            pieces.reverse()
-            while pieces:
-                await self._write(pieces.pop())
-            while (piece := await response.body.next()) is not None:
-                await self._write(held)
-                held = piece
-                await in_turns(body.feed(piece))
-            lacks = ""
-        finally:
-            await self._context.record(body.close(self._record.now(), lacks=lacks), 0)
-        return bytes(held)
+    def _take_steps(self) -> None:
+        steps, self._steps = self._steps, ()
+        for step in steps:
+            self._take(step)
 
-    async def _respond(self) -> Response:
-        """Respond in place of the server. The messages are already recorded."""
-        assert self._intercepted is not None
-        status, body = self._intercepted.answer()
-        if not self._record.has_head:
-            self._record.add_head(status, by=MCPSPY)
-        await self._record.end(None)
-        return Response(status, body, JSON if body else None)
+    def release_all(self) -> None:
+        """Forward all held messages unchanged."""
+        for ticket, data in self.machine.held():
+            self.deliver(Forward("", data, self, ticket))
 
-    async def _disconnect(self) -> None:
-        """Close the connection without a response."""
-        await self._record.end(MCPSPY)
-        self._request.hang_up(at_once=True)
+    def inspect(self) -> None:
+        """Decide on all events of this stream from the next one on."""
+        self._take(INSPECT)
 
-    def _learn(self, response: UpstreamResponse) -> None:
-        """Remember the session that begins or has ended, a challenge of OAuth, and how the exchange may end."""
-        request, streams = self._request, self._context.streams
-        self._is_stream = response.content_type == EVENTS
-        if not (response.keeps_alive or request.body.is_over):  # The server reads no more of the request.
-            request.keeps_alive = False
-        begun, session = response.header("mcp-session-id"), request.headers.get(SESSION)
-        if begun is not None and response.is_ok:
-            streams.bind(begun, self._head.stream)
-        is_deleted = request.method == "DELETE" and response.is_ok
-        if session is not None and self._head.is_mcp and (is_deleted or response.status == 404):
-            streams.end(session)
-        if response.header("www-authenticate") is not None:
-            self._record.facts = self._context.oauth.learn(response.headers)
+    # The client's side.
 
-    def _follow_redirect(self, response: UpstreamResponse) -> None:
-        """Learn another path of the endpoint from a redirect of it, or report that it leads past the proxy."""
-        named, head, context = response.header("location"), self._head, self._context
-        if named is None or not head.is_mcp or response.status not in REDIRECTS:
+    def request_data(self, data: bytes, is_last: bool) -> None:
+        self._take(c.RequestData(data, is_last))
+
+    def half_close(self) -> bool:
+        """Pass on that the client sends nothing more. Return False if that is a hang-up here."""
+        if not (self.machine.may_half_close and self._context.client.can_half_close):
+            return False
+        self._take(c.HalfClosed())
+        return True
+
+    def client_waits(self, *, is_paused: bool) -> None:
+        self._hold(SERVER, "the client has not read", is_held=is_paused)
+
+    def client_gone(self) -> None:
+        """End the exchange at once, because the client is lost, or the proxy stops."""
+        self._is_cut = self._is_gone = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+        lacks = ""
+        if self._connection is not None:
+            self._connection.abandon()
+            lacks = self._connection.lacks
+            self._connection = None
+        self._events = ()
+        if isinstance(self._waiting, asyncio.Handle):
+            self._waiting.cancel()
+            self._waiting, self._rest, self._is_busy = None, None, False
+        is_ours = self._context.is_stopping or self._request is None
+        self._take(c.ClientGone(MCPSPY if is_ours else CLIENT, lacks))
+
+    def ended(self) -> asyncio.Future[None]:
+        """Return a future that is done at the end."""
+        if self._ended is None:
+            self._ended = asyncio.get_running_loop().create_future()
+            self._settle()
+        return self._ended
+
+    # The server's side.
+
+    def response_begins(self, head: ResponseHead, data: bytes, *, keeps_alive: bool, is_last: bool) -> None:
+        self._take(c.ResponseBegins(head, keeps_alive, data, is_last))
+        if is_last:
+            self._connection = None
+
+    def response_data(self, data: bytes, is_last: bool) -> None:
+        self._take(c.ResponseData(data, is_last))
+        if is_last:
+            self._connection = None
+
+    def server_waits(self, *, is_paused: bool) -> None:
+        self._hold(CLIENT, "the server has not read", is_held=is_paused)
+
+    def server_gone(self, error: UpstreamError) -> None:
+        connection, self._connection, asked = self._connection, None, self._asked
+        assert connection is not None
+        # A request that a server did not begin to answer, because it closed an idle connection, is sent again only if
+        # its method is idempotent (RFC 9110, 9.2.2).
+        may_repeat = asked is not None and asked.method in IDEMPOTENT and asked.is_last and not asked.body
+        if asked is not None and may_repeat and connection.is_stale:
+            self._connect(asked)
             return
-        location = location_at_proxy(named, context.upstream.origin, head.public_origin)
-        keeps_method = response.status in (307, 308)
-        if location.origin is not None:
-            self._record.add("redirect", {"to": location.origin, "location": names_only(location.value)})
-            context.report_redirect(location, keeps_method=keeps_method)
-        elif keeps_method:
-            context.streams.add_endpoint(urlsplit(urljoin(head.target, location.value)).path or "/")
+        self._take(c.ServerGone(str(error), lacks=connection.lacks))
 
-    async def _forward_metadata(self, response: UpstreamResponse, headers: Headers) -> bytes:
-        """Forward a document about the server with the proxy's addresses in it. Return its last part."""
-        body = b""
-        while len(body) <= METADATA_LIMIT and (piece := await response.body.next()) is not None:
-            body += piece
-        if not response.body.is_complete:
-            self._start(response, headers)
-            await self._write(body)
-            return await self._forward_rest(response)
-        body, self._record.facts = self._context.oauth.rewritten(
-            self._head.target, body, self._head.public_origin
-        )
-        self._start(response, [*without(headers, "content-length"), ("Content-Length", str(len(body)))])
-        return body
+    def _connect(self, asked: c.Ask) -> None:
+        self._asked, self._unsent = None, ()
+        self._connecting = asyncio.ensure_future(self._context.client.connect())
+        self._connecting.add_done_callback(lambda task: self._connected(task, asked))
 
-    async def _forward_message(self, response: UpstreamResponse) -> bytes:
-        """Forward a message. Return its last part, once it is recorded."""
-        body = self._response_body(response)
-        held = b""
-        is_whole = False
+    def _connected(self, connecting: asyncio.Task[UpstreamConnection], asked: c.Ask) -> None:
+        self._connecting = None
+        self._hold(CLIENT, "there is no connection", is_held=False)
+        if connecting.cancelled() or self.machine.state is ExchangeState.OVER:
+            if not (connecting.cancelled() or connecting.exception()):
+                connecting.result().abandon()
+            return
+        error = connecting.exception()
+        if isinstance(error, UpstreamError):
+            self._context.connect_failed(error)
+            self._take(c.ServerGone(str(error), is_connected=False))
+            return
+        if error is not None:
+            self._fail(error)
+            return
+        self._use(connecting.result(), asked)
+        unsent, self._unsent = self._unsent, ()
+        for data, is_last in unsent:
+            if self._connection is not None:
+                self._connection.send(data, is_last=is_last)
+
+    def _use(self, connection: UpstreamConnection, asked: c.Ask) -> None:
+        self._connection = connection
+        if self._is_half_closed:
+            connection.half_close()
+        connection.ask(self, asked.method, asked.head, asked.body, is_last=asked.is_last)
+        if (CLIENT, "the server has not read") not in self._holds and self._holds:
+            self._regulate()
+
+    # Events and commands.
+
+    def _take(self, event: c.Event) -> None:
+        """Let the machine take an event, unless it has to wait."""
+        if self._is_busy:
+            self._events += (event,)
+            if self._waiting is not None and isinstance(event, c.RequestData | c.ResponseData):
+                side = CLIENT if isinstance(event, c.RequestData) else SERVER
+                self._hold(side, "commands wait", is_held=True)
+            return
+        self._is_busy = True
         try:
-            while not response.body.is_complete:
-                if held or not response.body.has_data:
-                    await self._write(held)
-                held = await response.body.next() or b""
-                await in_turns(body.feed(held))
-            is_whole = True
+            self._execute(self.machine.take(event, self._context.recorder.now()))
+            if self._events or self._waiting is not None or self._holds or self._ended is not None:
+                self._take_events()
+                return
+        except Exception as error:
+            self._fail(error)
+            return
+        self._is_busy = False
+        if self.machine.state is ExchangeState.OVER and (
+            self._is_gone or self._is_kept or self._pending_head
+        ):
+            self._settle()
+
+    def _execute(self, commands: list[c.Command]) -> None:
+        position = 0
+        while position < len(commands):
+            command = commands[position]
+            position += 1
+            kind = type(command)
+            if kind is c.RecordLines:
+                if not self._context.record_at_once(command.lines, command.size):  # type: ignore[union-attr]
+                    self._wait_for(self._context.record(command.lines, command.size), commands[position:])  # type: ignore[union-attr,arg-type]
+                    return
+            elif kind is c.ToClient:
+                self.send_to_client(command.data)  # type: ignore[union-attr]
+            elif kind is c.Ask:
+                self._ask(command)  # type: ignore[arg-type]
+            elif kind is c.Finish:
+                self._finish(keeps_alive=command.keeps_alive)  # type: ignore[union-attr]
+            elif isinstance(command, c.ToServer):
+                self._send(command)
+            elif isinstance(command, c.Continue):
+                if command.in_turn:
+                    self._give_turn(command.long_step, commands[position:])
+                    return
+                commands = self._after(WORKED, commands[position:])
+                position = 0
+            elif isinstance(command, c.Decide):
+                late, commands, position = self._decide(command), commands[position:], 0
+                if late is not None:
+                    self._wait_for(late, commands)
+                    return
+                commands = [*self._taken_steps(), *commands]
+            else:
+                self._do(command)
+
+    def send_to_client(self, data: bytes) -> None:
+        request = self._request
+        if request is not None and not self._is_cut:
+            request.has_started = True
+            request.connection.transport.write(data)
+
+    def _after(self, event: c.Event, rest: list[c.Command]) -> list[c.Command]:
+        return [*self.machine.take(event, self._context.recorder.now()), *rest]
+
+    def _taken_steps(self) -> list[c.Command]:
+        """Return the commands of the steps that a decision has delivered."""
+        steps, self._steps = self._steps, ()
+        return [each for step in steps for each in self.machine.take(step, self._context.recorder.now())]
+
+    def _do(self, command: c.Command) -> None:
+        """Execute a command that is rare."""
+        connection = self._connection
+        match command:
+            case c.Wait():
+                if connection is not None and connection.has_waited:
+                    self._events = (WAITED, *self._events)
+                else:
+                    asyncio.get_running_loop().call_later(HEAD_WAIT, self._take, WAITED)
+            case c.CloseServer():
+                self._close_server()
+            case c.HalfCloseServer():
+                self._is_half_closed = True
+                if connection is not None:
+                    connection.half_close()
+            case c.Pause(side, is_paused):
+                self._hold(side, "the scripts decide", is_held=is_paused)
+            case c.AcceptBody() | c.Respond() | c.HangUp():
+                if self._request is not None and not self._is_cut:
+                    self._do_for_client(self._request, command)
+            case c.ReportOnce(what, value, keeps_method):
+                self._report(what, value, keeps_method=keeps_method)
+            case _:
+                self._do_for_interception(command)
+
+    def _do_for_client(self, request: HttpRequest, command: c.AcceptBody | c.Respond | c.HangUp) -> None:
+        if isinstance(command, c.AcceptBody):
+            request.send_continue()
+            return
+        self._is_cut = True
+        if isinstance(command, c.HangUp):
+            transport = request.connection.transport
+            (transport.abort if command.at_once else transport.close)()
+            request.connection.end(request)
+            return
+        request.keeps_alive = request.keeps_alive and not self._is_half_closed
+        kind = JSON if command.body else None
+        request.connection.respond(request, Response(command.status, command.body, kind))
+        self._say_hint()
+        if self.machine.state is not ExchangeState.OVER:
+            self._keep()
+
+    def _keep(self) -> None:
+        self._is_kept = True
+        self._interception.keep_exchange(self)
+
+    def _report(self, what: str, value: object, *, keeps_method: bool) -> None:
+        if what == "encoding":
+            self._context.report_encoding(str(value))
+        elif what == "unrecorded":
+            self._context.report_unrecorded(str(value))
+        elif isinstance(value, Location):
+            self._context.report_redirect(value, keeps_method=keeps_method)
+
+    def _do_for_interception(self, command: c.Command) -> None:
+        interception, routes = self._interception, self._interception.routes
+        match command:
+            case c.DecideHead(headers, status):
+                self._decide_head(headers, status)
+            case c.Intercept():
+                interception.add_exchange(self)
+                if self._request is None:
+                    self._keep()
+            case c.Leave(True):
+                interception.remove_delivered(self)
+            case c.Leave(False):
+                interception.remove_exchange(self)
+            case c.OpenStream(True):
+                routes.remove_uninspected(self)
+                routes.open_stream(self)
+            case c.OpenStream(False):
+                routes.add_uninspected(self)
+            case c.CloseStream():
+                routes.remove_uninspected(self)
+                routes.close_stream(self)
+            case c.Fail(id, why):
+                interception.failed(id, why)
+            case c.ToStream(data):
+                assert self._route is not None
+                client = routes.to_client(self._route.stream)
+                if client is not None:
+                    client.deliver(Inject(SERVER, data, None, self._route.stream))
+
+    def _ask(self, command: c.Ask) -> None:
+        if self._is_cut:
+            return
+        connection = self._context.client.take()
+        if connection is None:
+            self._connect(command)
+            return
+        self._asked = command if connection.idle_since else None
+        self._use(connection, command)
+
+    def _send(self, command: c.ToServer) -> None:
+        if self._connection is not None:
+            self._connection.send(command.data, is_last=command.is_last)
+        elif self._connecting is not None:
+            self._unsent += (command,)
+            if sum(len(each.data) for each in self._unsent) > BUFFERED:
+                self._hold(CLIENT, "there is no connection", is_held=True)
+
+    def _finish(self, *, keeps_alive: bool) -> None:
+        request = self._request
+        if request is not None and not self._is_cut:
+            self._is_cut = True
+            request.keeps_alive = keeps_alive
+            if self._holds:
+                self._release_holds()
+            request.connection.end(request)
+            if self._context.oauth.hint is not None:
+                self._say_hint()
+
+    def _say_hint(self) -> None:
+        oauth = self._context.oauth
+        if oauth.hint is not None:
+            say(oauth.hint)
+            oauth.hint = None
+
+    def _close_server(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.abandon()
+        if self._connecting is not None:
+            self._connecting.cancel()
+
+    def _decide(self, command: c.Decide) -> Awaitable[None] | None:
+        def hold(ticket: int) -> None:
+            raw = command.raw if self._request is not None else command.data
+            taken = c.Taken(ticket, raw, command.event)
+            self.machine.take(taken, self._context.recorder.now())
+
+        self._is_deciding = True
+        try:
+            return self._interception.take(self, command.side, command.data, command.fields, hold)
         finally:
-            listed = body.data() if self._head.lists_tools and is_whole else b""
-            lacks = "" if is_whole else response.lacks
-            await self._record.write(body.close(self._record.now(), lacks=lacks), body.size)
-        if listed:
-            self._interception.learn_tools(listed)
-        return held
+            self._is_deciding = False
 
-    def _response_body(self, response: UpstreamResponse) -> CappedBody:
-        encoding = response.header(ENCODING)
-        return CappedBody(SERVER, self._head.fields, encoding, self._context.max_body)
+    def _decide_head(self, headers: list[tuple[str, str]], status: int | None) -> None:
+        def decided(step: c.Event) -> None:
+            self._forget_head()
+            self._take(step)
 
-    async def _respond_unreachable(self, error: UpstreamError) -> Response:
-        """Respond with a JSON-RPC error because the server cannot be reached."""
-        await self._body.record_rest()
-        upstream = self._context.upstream
-        line = f"mcpspy: cannot reach {redacted_url(upstream.origin + upstream.path)}: {error}"
-        self._record.add_head(502, error=line)
-        await self._record.end(None)
-        message = self._record.request
-        messages = read_frame(Frame(0.0, CLIENT, message)) if message else []
-        request_id = messages[0].id if len(messages) == 1 and isinstance(messages[0], Request) else None
-        return json_error(502, request_id, line)
+        side = CLIENT if status is None else SERVER
+        waiting = PendingHead(self.fields, headers, decided)
+        prepared = self.machine.prepared
+        now = self._interception.now()
+        head = HttpHead(0, now, side, waiting, prepared.head.method, prepared.target, headers, status)
+        self._pending_head = head, waiting
+        self._interception.decide_head(head, waiting)
+
+    def _forget_head(self) -> None:
+        pending, self._pending_head = self._pending_head, None
+        if pending is not None:
+            self._interception.forget_head(*pending)
+
+    def _wait_for(self, work: Awaitable[None], rest: list[c.Command], event: c.Event | None = None) -> None:
+        """Execute the rest of the commands after what takes long, then take an event."""
+        self._rest = rest
+        self._waiting = asyncio.ensure_future(work)
+        self._waiting.add_done_callback(lambda work: self._waited(work, event))
+
+    def _give_turn(self, long_step: Callable[[], None] | None, rest: list[c.Command]) -> None:
+        """Execute the rest of the commands when other exchanges had their turn, and after a long step in a thread."""
+        if long_step is not None:
+            self._wait_for(asyncio.to_thread(long_step), rest, WORKED)
+            return
+        self._rest = rest
+        self._waiting = asyncio.get_running_loop().call_soon(self._proceed, WORKED)
+
+    def _waited(self, work: asyncio.Future[None], event: c.Event | None) -> None:
+        if not work.cancelled() and (error := work.exception()) is not None:
+            self._waiting = None
+            self._fail(error)
+            return
+        self._proceed(None if self._is_gone else event)
+
+    def _proceed(self, event: c.Event | None) -> None:
+        """Execute the commands that have waited, then take the events that have."""
+        rest, self._rest, self._waiting = self._rest or [], None, None
+        try:
+            self._execute([*self._taken_steps(), *rest])
+            if event is not None:
+                self._events = (event, *self._events)
+            self._take_events()
+        except Exception as error:
+            self._fail(error)
+
+    def _take_events(self) -> None:
+        """Take the events that have waited."""
+        while self._events and self._waiting is None:
+            event, *events = self._events
+            self._events = tuple(events)
+            self._execute(self.machine.take(event, self._context.recorder.now()))
+        if self._waiting is None:
+            self._is_busy = False
+            if self._holds:
+                self._hold(CLIENT, "commands wait", is_held=False)
+                self._hold(SERVER, "commands wait", is_held=False)
+            if self.machine.state is ExchangeState.OVER:
+                self._settle()
+
+    def _fail(self, error: BaseException) -> None:
+        """End the exchange because of a bug in mcpspy."""
+        say(f"a bug in mcpspy: {type(error).__name__}: {str(error)!a}")
+        self._is_busy, self._waiting, self._rest = False, None, None
+        self._events = ()
+        self._close_server()
+        request, was_cut, self._is_cut = self._request, self._is_cut, True
+        self._take(c.ClientGone(MCPSPY))
+        if request is not None and not was_cut:
+            if request.has_started:
+                request.connection.transport.abort()
+                request.connection.end(request)
+            else:
+                request.connection.respond(request, Response(500))
+
+    def _settle(self) -> None:
+        """Free what an exchange has that is over."""
+        if self.machine.state is not ExchangeState.OVER or self._is_busy:
+            return
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(None)
+        if self._is_kept:
+            self._interception.drop_exchange(self)
+        if self._pending_head is not None:
+            self._forget_head()
+        if self._is_gone and self._request is not None:
+            connection = self._request.connection
+            connection.give_up()
+            connection.end(self._request)
+
+    # Flow control.
+
+    def _hold(self, side: str, why: str, *, is_held: bool) -> None:
+        """Read nothing from a side for this reason, or no longer for this one."""
+        hold = side, why
+        if is_held != (hold in self._holds):
+            self._holds = self._holds | {hold} if is_held else self._holds - {hold}
+            self._regulate()
+
+    def _regulate(self) -> None:
+        sides = {side for side, _ in self._holds}
+        if self._connection is not None:
+            self._connection.pause_reading(is_paused=SERVER in sides)
+        if self._request is not None and not self._is_cut:
+            self._request.connection.pause_reading(is_paused=CLIENT in sides)
+
+    def _release_holds(self) -> None:
+        if self._holds:
+            self._holds = frozenset()
+            self._regulate()
 
 
-def without(headers: Headers, *names: str) -> Headers:
-    """Return the headers except those with these names, in lower case."""
-    return [(name, value) for name, value in headers if name.lower() not in names]
-
-
-def json_error(status: int, request_id: str | None, line: str) -> Response:
-    """Return a JSON-RPC error from mcpspy. `request_id` is JSON text."""
-    body = {
-        "jsonrpc": "2.0",
-        "id": orjson.Fragment(request_id) if request_id is not None else None,
-        "error": {"code": -32000, "message": sanitize(line)},  # A Host may not be UTF-8.
-    }
-    return Response(status, orjson.dumps(body), JSON)
+def injected(context: ExchangeContext, interception: HttpInterception, route: Route) -> ProxiedExchange:
+    """Return the exchange of an injected request, which is sent like the last POST of its session's client."""
+    head = RequestHead("POST", route.target, route.headers, "1.1", keeps_alive=True)
+    prepared = PreparedRequest(context, head, route.target)
+    prepared.public_origin = route.public_origin
+    return ProxiedExchange(context, interception, prepared, None, route)

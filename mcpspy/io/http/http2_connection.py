@@ -25,18 +25,13 @@ from h2.events import (  # type: ignore[import-untyped]
 from h2.exceptions import ProtocolError  # type: ignore[import-untyped]
 from h2.settings import SettingCodes  # type: ignore[import-untyped]
 
-from mcpspy.io.http.inline_task import Wakeup
+from mcpspy.core.exchange.connections import Asking
+from mcpspy.core.exchange.heads import ResponseHead
 from mcpspy.io.http.message_head import header_text
-from mcpspy.io.http.upstream_connection import (
-    CLOSED,
-    ResponseHead,
-    UpstreamConnection,
-    UpstreamError,
-    UpstreamResponse,
-)
+from mcpspy.io.http.upstream_connection import CLOSED, UpstreamConnection
 
 if TYPE_CHECKING:
-    from mcpspy.io.http.upstream_connection import Body
+    from mcpspy.io.http.upstream_connection import ResponseReceiver
 
 WINDOW = 1 << 20
 """Bytes that the server may send before they are acknowledged."""
@@ -51,20 +46,20 @@ NOT_IN_HTTP2 = frozenset(
 
 
 class Http2Connection(UpstreamConnection):
-    takes_short = False
     """A connection over HTTP/2."""
 
     def __init__(self, keep: Callable[[UpstreamConnection], None] | None = None) -> None:
         super().__init__(keep)
         self._http2: Any = H2Connection(H2Configuration(client_side=True, header_encoding=None))
         self._stream = 0
-        self._arrived = b""
+        self._beginning = b""
         """The beginning of a frame."""
         self._unsent = b""
         """The part of the body for which the server has no room yet."""
-        self._is_last = False
+        self._ends = False
         """True if the body ends with what is unsent."""
-        self._is_paused = False
+        self._is_full = False
+        """True while the transport takes nothing more."""
         self._is_terminated = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -75,12 +70,11 @@ class Http2Connection(UpstreamConnection):
         self._flush()
 
     def pause_writing(self) -> None:
-        self._is_paused = True
+        self._is_full = True
 
     def resume_writing(self) -> None:
-        self._is_paused = False
+        self._is_full = False
         self._send_unsent()
-        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -88,113 +82,118 @@ class Http2Connection(UpstreamConnection):
                 for event in self._http2.receive_data(frame):
                     self._take(event)
         except ProtocolError as error:
-            self._give_up(f"its response is not HTTP/2: {error}")
+            self._break(f"its response is not HTTP/2: {error}")
             return
         self._flush()
-        if self._response is not None or self._error is not None:
-            self._wake()
-        elif self._is_terminated and self._head_arrived is None:
+        if self._head is not None and self._receiver is not None:
+            self._deliver(is_last=self._state is Asking.IDLE)
+        if self._is_terminated and self._receiver is None:
             self.transport.close()
 
     def _frames(self, data: bytes) -> Iterator[bytes]:
         """Yield the frames that are complete; h2 would raise an error before it returned those in front of it."""
-        data = self._arrived + data
+        data = self._beginning + data
         while len(data) >= FRAME_HEADER and len(data) >= (
             end := FRAME_HEADER + int.from_bytes(data[:3], "big")
         ):
             frame, data = data[:end], data[end:]
             yield frame
-        self._arrived = data
+        self._beginning = data
 
     def _take(self, event: object) -> None:
         if isinstance(event, WindowUpdated | RemoteSettingsChanged):
-            self.resume_writing()
+            self._send_unsent()
         elif isinstance(event, ResponseReceived):
             self._head_size = 1
             status, *headers = event.headers
             pairs = [(header_text(name), header_text(value)) for name, value in headers]
-            self._response = UpstreamResponse(self, ResponseHead(int(status[1]), "", pairs))
+            self._head, self._is_unread = ResponseHead(int(status[1]), "", pairs), True
+            self._keeps_alive = not self._is_terminated
+            self._move("begin")
+            self._move("head")
         elif isinstance(event, DataReceived):
             self._http2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
             self.on_body(event.data)
         elif isinstance(event, StreamEnded):
             self._keeps_alive = not self._is_terminated
-            if self._response is not None:
-                self._response.body.end()
+            self._move("end")
+            self._is_sent = self._is_sent and not self._unsent
         elif isinstance(event, StreamReset):
-            if self._response is not None and self._response.body.is_over:  # It needs no more of the request.
+            if self._head is not None and self._state is Asking.IDLE:  # It needs no more of the request.
                 self._is_sent, self._unsent = False, b""
                 return
-            self._give_up(f"the server reset the stream: {_name(event.error_code)}")
+            self._break(f"the server reset the stream: {_name(event.error_code)}")
         elif isinstance(event, ConnectionTerminated):
             self._is_terminated, self._keeps_alive = True, False
             # The server completes the open stream (RFC 9113, 6.8), of which h2 would take no frame any more.
             self._http2.state_machine.state = ConnectionState.CLIENT_OPEN
             if event.error_code or (event.last_stream_id or 0) < self._stream:
-                self._give_up(f"{CLOSED}: {_name(event.error_code)}")
+                self._break(f"{CLOSED}: {_name(event.error_code)}")
 
-    def _give_up(self, why: str) -> None:
-        self._fail(UpstreamError(why))
-        self.transport.abort()
-
-    async def _write(self, head: bytes, body: Body) -> None:
+    def ask(
+        self, receiver: ResponseReceiver, method: str, head: bytes, body: bytes, *, is_last: bool
+    ) -> None:
+        self._receiver, self._method, self._head = receiver, method, None
+        self._head_size, self._is_sent, self._unsent = 0, is_last, b""
+        if self.transport.is_closing():
+            self._lose()
+            self._fail(CLOSED)
+            return
+        self._move("request")
         first, *lines = head.rstrip(b"\r\n").split(b"\r\n")
-        method, target, _ = first.split(b" ")
+        _, target, _ = first.split(b" ")
         headers = [(name.lower(), value) for name, _, value in (line.partition(b": ") for line in lines)]
         given = dict(headers)
         left_out = NOT_IN_HTTP2 | {name.strip().lower() for name in given.get(b"connection", b"").split(b",")}
         pseudo = [
-            (b":method", method),
+            (b":method", method.encode()),
             (b":scheme", b"https"),
             (b":authority", given.get(b"host", b"")),
             (b":path", target),
         ]
+        fields = [pair for pair in headers if pair[0] not in left_out]
         try:
             self._stream = self._http2.get_next_available_stream_id()
-            fields = [pair for pair in headers if pair[0] not in left_out]
-            self._http2.send_headers(self._stream, pseudo + fields, end_stream=not body)
-            self._flush()
-            if body and isinstance(body, bytes):
-                self._send(body, is_last=True)
-            elif body:
-                async for piece in body:
-                    self._send(piece)
-                    while self._unsent and not self._is_over:
-                        self._writable = Wakeup()
-                        await self._writable
-                    if self._is_over:
-                        return
-                self._send(b"", is_last=True)
-                self._is_sent = True
+            self._http2.send_headers(self._stream, pseudo + fields, end_stream=is_last and not body)
         except ProtocolError as error:
-            raise UpstreamError(f"the request cannot be sent over HTTP/2: {error}") from error
+            self._break(f"the request cannot be sent over HTTP/2: {error}")
+            return
+        self._flush()
+        if body:
+            self._send_part(body, is_last=is_last)
 
-    def release(self) -> None:
-        self._is_sent = self._is_sent and not self._unsent
-        super().release()
+    def send(self, data: bytes, *, is_last: bool) -> None:
+        self._is_sent = is_last
+        self._send_part(data, is_last=is_last)
 
-    @property
-    def _is_over(self) -> bool:
-        """Return whether a body is not read further: the response has begun, or there will be none."""
-        return self._response is not None or self._error is not None or self.transport.is_closing()
-
-    def _send(self, piece: bytes, *, is_last: bool = False) -> None:
-        self._unsent, self._is_last = piece, is_last and bool(piece)
-        if is_last and not piece:
-            self._http2.end_stream(self._stream)
-            self._flush()
-        self._send_unsent()
+    def _send_part(self, data: bytes, *, is_last: bool) -> None:
+        try:
+            if is_last and not data and not self._unsent:
+                self._http2.end_stream(self._stream)
+                self._flush()
+                return
+            was_waiting = bool(self._unsent)
+            self._unsent, self._ends = self._unsent + data, is_last
+            self._send_unsent()
+        except ProtocolError as error:
+            self._break(f"the request cannot be sent over HTTP/2: {error}")
+            return
+        if self._unsent and not was_waiting and self._receiver is not None:
+            self._receiver.server_waits(is_paused=True)
 
     def _send_unsent(self) -> None:
         """Send as much as the server has room for (RFC 9113, 5.2)."""
-        while self._unsent and not self._is_paused and self._error is None:
+        was_waiting = bool(self._unsent)
+        while self._unsent and not self._is_full and self._receiver is not None:
             room = self._http2.local_flow_control_window(self._stream)
             size = min(room, self._http2.max_outbound_frame_size)
             if size <= 0:
                 break
             piece, self._unsent = self._unsent[:size], self._unsent[size:]
-            self._http2.send_data(self._stream, piece, end_stream=self._is_last and not self._unsent)
+            self._http2.send_data(self._stream, piece, end_stream=self._ends and not self._unsent)
             self._flush()
+        if was_waiting and not self._unsent and self._receiver is not None:
+            self._receiver.server_waits(is_paused=False)
 
     def _flush(self) -> None:
         if (data := self._http2.data_to_send()) and not self.transport.is_closing():

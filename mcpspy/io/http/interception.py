@@ -8,28 +8,27 @@ that reaches a side.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from mcpspy.core.framing import is_message
 from mcpspy.core.intercept.actions import CommandError, Decision, Forward, HeadDecided
-from mcpspy.core.intercept.heads import HttpHead
 from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.core.protocol.message import Result, read_frame
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
-from mcpspy.core.recording.encode import MCPSPY, JsonText, frame_prefix, splice
-from mcpspy.core.recording.encode_body import body_line
+from mcpspy.core.recording.encode import MCPSPY, frame_prefix, splice
 from mcpspy.io.control.server_asyncio import AsyncioServer
 from mcpspy.io.http.routes import ExchangeRoute, Route, RouteTable
 from mcpspy.io.intercept.asyncio_interception import AsyncioInterception
-from mcpspy.io.intercept.interception import is_message
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
     from mcpspy.core.intercept import actions
+    from mcpspy.core.intercept.heads import HttpHead
     from mcpspy.core.intercept.interceptor import Interceptor
     from mcpspy.core.intercept.trust_guard import TrustGuard
     from mcpspy.core.protocol.http_headers import Headers
@@ -45,19 +44,30 @@ class PendingHead:
 
     is_answered_here = lists_tools = False
 
-    def __init__(self, fields: dict[str, Value], headers: Headers) -> None:
+    def __init__(
+        self, fields: dict[str, Value], headers: Headers, decided: Callable[[HeadDecided], None]
+    ) -> None:
         self.fields = fields
         self.stream = str(fields["stream"])
         self._headers = headers
-        self.decided: asyncio.Future[Headers] = asyncio.get_running_loop().create_future()
+        self._decided = decided
 
     def deliver(self, step: actions.ExchangeStep) -> None:
         assert isinstance(step, HeadDecided)
-        if not self.decided.done():
-            self.decided.set_result(step.headers)
+        self._decided(step)
 
     def release_all(self) -> None:
         self.deliver(HeadDecided(self._headers, self))
+
+
+class UnattendedExchange(Protocol):
+    """An exchange for which no client waits."""
+
+    def client_gone(self) -> None:
+        """End the exchange."""
+
+    def ended(self) -> asyncio.Future[None]:
+        """Return a future that is done at the end."""
 
 
 class HttpInterception(AsyncioInterception):
@@ -77,8 +87,8 @@ class HttpInterception(AsyncioInterception):
         self._context = context
         self._inject = inject
         self._exchanges: set[ExchangeRoute] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
-        """Tasks that are cancelled at the end."""
+        self._unattended: set[UnattendedExchange] = set()
+        """Exchanges for which no client waits."""
         self._critical_tasks: set[asyncio.Task[None]] = set()
         """Short tasks that are awaited at the end."""
         self._only_check: TrustGuard | None = None
@@ -137,17 +147,17 @@ class HttpInterception(AsyncioInterception):
         """True if a message of the server may need a decision, while messages are intercepted."""
         return self._only_check is None or not self._only_check.passes_server
 
-    async def take(
+    def take(
         self,
         exchange: ExchangeRoute,
         side: str,
         data: bytes,
         fields: dict[str, Value],
         on_ticket: Callable[[int], None],
-    ) -> None:
+    ) -> Coroutine[Any, Any, None] | None:
         """Decide on a message, record it, and deliver the steps to the exchange.
 
-        `on_ticket` is called with its ticket first.
+        `on_ticket` is called with its ticket first. Return what is left to be awaited if the recording takes longer.
         """
         if exchange.lists_tools and side == SERVER:
             self.learn_tools(data)
@@ -156,30 +166,16 @@ class HttpInterception(AsyncioInterception):
         on_ticket(decision.ticket)
         if decision.to_mcpspy:
             fields = {**fields, "to": MCPSPY}
-        await self._record_message(at, side, data, fields, lines)
+        size = len(data) + sum(map(len, lines))
+        entry = [*splice(frame_prefix(side, fields) % at, [data], body=True), *lines]
+        if not self._context.record_at_once(entry, size):
+            return self._take_later(entry, size, effects)
         self._execute(effects)
         self._settle()
+        return None
 
-    def take_at_once(
-        self,
-        exchange: ExchangeRoute,
-        side: str,
-        data: bytes,
-        fields: JsonText,
-        *,
-        on_ticket: Callable[[int], None],
-        before: bytes = b"",
-    ) -> None:
-        """Do the same as `take` for a short message, while no thread writes to the recording.
-
-        `before` is recorded in front of it.
-        """
-        at = self.now()
-        decision, lines, effects = self._decide(at, exchange, side, data)
-        on_ticket(decision.ticket)
-        if decision.to_mcpspy:
-            fields = JsonText(b'%b,"to":"%b"}' % (fields[:-1], MCPSPY.encode()))
-        self._context.recorder.write(b"".join((before, body_line(at, side, fields, data), *lines)))
+    async def _take_later(self, entry: Lines, size: int, effects: list[Effect]) -> None:
+        await self._context.record(entry, size)
         self._execute(effects)
         self._settle()
 
@@ -190,27 +186,17 @@ class HttpInterception(AsyncioInterception):
             "http_request" if side == CLIENT else "http_response"
         )
 
-    async def decided_headers(
-        self, fields: dict[str, Value], headers: Headers, line: tuple[str, str], status: int | None = None
-    ) -> Headers:
-        """Return the headers of a request, or with a status of a response, after the decision of the scripts.
-
-        `line` is the method and the target of the request.
-        """
-        side = CLIENT if status is None else SERVER
-        if not self.changes_heads(side):
-            return headers
-        waiting = PendingHead(fields, headers)
-        head = HttpHead(0, self.now(), side, waiting, *line, headers, status)
+    def decide_head(self, head: HttpHead, waiting: PendingHead) -> None:
+        """Let the scripts decide on a head. `waiting` gets the headers to continue with."""
         self._exchanges.add(waiting)
-        try:
-            self._run(lambda interceptor, _: interceptor.process_head(head))
-            self._settle()
-            return await waiting.decided
-        finally:
-            self._exchanges.discard(waiting)
-            if self._interceptor is not None and self._interceptor.scripts is not None:
-                self._interceptor.scripts.forget(head)
+        self._run(lambda interceptor, _: interceptor.process_head(head))
+        self._settle()
+
+    def forget_head(self, head: HttpHead, waiting: PendingHead) -> None:
+        """Handle the end of the wait for the decision on a head."""
+        self._exchanges.discard(waiting)
+        if self._interceptor is not None and self._interceptor.scripts is not None:
+            self._interceptor.scripts.forget(head)
 
     def wake_later(self, wake: Callable[[], None]) -> None:
         """Call a function of an exchange after the command or the message that is being processed."""
@@ -257,10 +243,11 @@ class HttpInterception(AsyncioInterception):
 
     async def _finish(self) -> None:
         self._cancel_alarm()
-        while self._tasks or self._critical_tasks:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, *self._critical_tasks, return_exceptions=True)
+        while self._unattended or self._critical_tasks:
+            for exchange in tuple(self._unattended):
+                exchange.client_gone()
+            ends = [exchange.ended() for exchange in self._unattended]
+            await asyncio.gather(*ends, *self._critical_tasks, return_exceptions=True)
 
     def _check_deliverable(self, interceptor: Interceptor, order: dict[str, Any]) -> None:
         stream = order.get("stream")
@@ -280,9 +267,13 @@ class HttpInterception(AsyncioInterception):
         self.session = recorder.id or self.session
         self._control = AsyncioServer.open(self, say)
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a task in the background, at most until the end."""
-        _start(work, self._tasks)
+    def keep_exchange(self, exchange: UnattendedExchange) -> None:
+        """Keep an exchange for which no client waits, at most until the end."""
+        self._unattended.add(exchange)
+
+    def drop_exchange(self, exchange: UnattendedExchange) -> None:
+        """Forget an exchange that has ended."""
+        self._unattended.discard(exchange)
 
     def _carry_out(self, at: float, steps: list[actions.Step]) -> None:
         if not steps:
@@ -294,7 +285,9 @@ class HttpInterception(AsyncioInterception):
         ):
             self._execute(effects)
         else:
-            _start(self._perform(lines, effects), self._critical_tasks)
+            task = asyncio.ensure_future(self._take_later(lines, sum(map(len, lines)), effects))
+            self._critical_tasks.add(task)
+            task.add_done_callback(self._critical_tasks.discard)
 
     def _decide(
         self, at: float, exchange: ExchangeRoute, side: str, data: bytes
@@ -311,10 +304,6 @@ class HttpInterception(AsyncioInterception):
         self._next_free_ticket -= 1
         step = Forward(side, data, exchange, self._next_free_ticket)
         return Decision(step.ticket, False, [step], False), [], [partial(exchange.deliver, step)]
-
-    async def _perform(self, lines: Lines, effects: list[Effect]) -> None:
-        await self.record_lines(lines)
-        self._execute(effects)
 
     def forward(self, step: Forward | actions.Substitute | actions.Dropped | actions.Disconnect) -> None:
         """Let the exchange of a message execute the step. It keeps the message until then."""
@@ -340,19 +329,6 @@ class HttpInterception(AsyncioInterception):
             return exchange
         return self.routes.to_client(step.stream if exchange is None else exchange.stream)
 
-    async def record_lines(self, lines: Iterable[bytes | bytearray]) -> None:
-        entry = list(lines)
-        if entry:
-            await self._context.record(entry, sum(map(len, entry)))
-
-    async def _record_message(
-        self, at: float, side: str, data: bytes, fields: dict[str, Value], lines: Lines
-    ) -> None:
-        """Record a message, directly followed by its notes."""
-        size = len(data) + sum(map(len, lines))
-        entry = [*splice(frame_prefix(side, fields) % at, [data], body=True), *lines]
-        await self._context.record(entry, size)
-
     def _switch(self, *, is_wanted: bool) -> bool:
         if is_wanted:
             self.routes.inspect()
@@ -366,15 +342,9 @@ class HttpInterception(AsyncioInterception):
         self._discard(error)
         for exchange in list(self._exchanges):  # Releasing its messages may remove an exchange.
             exchange.release_all()
-        _start(self._context.note("error", {"text": self._failure}), self._critical_tasks)
+        self._context.note_soon("error", {"text": self._failure})
         self._settle()
 
 
 def _without_line_end(data: bytes) -> bytes:
     return data.removesuffix(b"\n").removesuffix(b"\r")
-
-
-def _start(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> None:
-    task = asyncio.ensure_future(work)
-    tasks.add(task)
-    task.add_done_callback(tasks.discard)

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from yarl import URL
 
+from mcpspy.core.exchange.machine import json_error
 from mcpspy.core.protocol.endpoint_detection import DetectionVerdict, by_body, by_head
 from mcpspy.core.protocol.http_headers import (
+    JSON,
     LOOPBACK,
     WEBSOCKET_REFUSAL,
     Upstream,
@@ -30,8 +32,7 @@ from mcpspy.core.recording.encode import MAX_BODY
 from mcpspy.core.redact.display import REDACTED, redacted_url
 from mcpspy.io.http.body_stream import BUFFERED
 from mcpspy.io.http.context import ExchangeContext
-from mcpspy.io.http.exchange import HttpExchange, json_error
-from mcpspy.io.http.injected_request import InjectedRequest
+from mcpspy.io.http.exchange import ProxiedExchange, injected
 from mcpspy.io.http.interception import HttpInterception
 from mcpspy.io.http.server import HttpRequest, Response, accepting
 from mcpspy.io.http.upstream import UpstreamClient
@@ -81,33 +82,37 @@ class HttpProxy(Generic[Context_co]):
         context.max_body = options.max_body
         context.oauth.keeps_resource = options.keep_resource
         self.interception = HttpInterception(
-            context, options.interception, options.name or options.upstream.host, InjectedRequest
+            context, options.interception, options.name or options.upstream.host, injected
         )
         self._allowed = [*options.allowed_hosts, *(() if options.host in LOOPBACK else (options.host,))]
 
-    async def refusal(self, request: HttpRequest) -> Response | None:
+    def refusal(self, request: HttpRequest) -> Response | None:
         """Return the response to a request that a foreign web page sent; None for any other request."""
-        if request.head.is_accepted:
+        if request.connection.prepared.is_accepted(request.head):
             return None
         host, origin = request.headers.get("Host"), request.headers.get("Origin")
         why = rejection_reason(host, origin, self._allowed)
         if why is not None:
-            return await self._reject(request, 403, f"{why} (allow it with --allow-host NAME)")
+            return self._reject(request, 403, f"{why} (allow it with --allow-host NAME)")
         if is_websocket(request.method, request.headers):
             self.context.report_once(f"refused a WebSocket at {request.target}: {WEBSOCKET_REFUSAL}")
-            return await self._reject(request, 501, WEBSOCKET_REFUSAL)
-        request.head.is_accepted = True
+            return self._reject(request, 501, WEBSOCKET_REFUSAL)
+        request.connection.prepared.accept(request.head)
         return None
 
-    def forward(self, request: HttpRequest) -> Awaitable[Response | None]:
-        return HttpExchange(self.context, self.interception, request).run()
+    def forward(self, request: HttpRequest) -> ProxiedExchange:
+        """Let a new exchange handle a request."""
+        prepared = request.connection.prepared.request(self.context, request.head, request.target)
+        exchange = ProxiedExchange(self.context, self.interception, prepared, request)
+        request.hand_over(exchange)
+        return exchange
 
     def stop(self) -> None:
         """Release held messages, because the listener is about to close."""
         self.context.is_stopping = True
         self.interception.end()
 
-    async def _reject(self, request: HttpRequest, status: int, why: str) -> Response:
+    def _reject(self, request: HttpRequest, status: int, why: str) -> Response:
         number = self.context.next_number()
         line = f"mcpspy: refused: {why}"
         fields: dict[str, Value] = {
@@ -119,8 +124,8 @@ class HttpProxy(Generic[Context_co]):
             "request": recorded_headers(request.headers.items()),
             "error": line,
         }
-        await self.context.note("http", fields)
-        return json_error(status, None, line)
+        self.context.note_soon("http", fields)
+        return Response(status, json_error(None, line), JSON)
 
 
 class HttpEndpoints:
@@ -148,20 +153,24 @@ class HttpEndpoints:
     async def __aexit__(self, *_: object) -> None:
         await self._running.aclose()
 
-    async def handle(self, request: HttpRequest) -> Response | None:
+    def handle(self, request: HttpRequest) -> Response | Awaitable[None] | None:
         """Proxy one request, unless a foreign web page sent it."""
         main = self._main
-        if (refusal := await main.refusal(request)) is not None:
+        if (refusal := main.refusal(request)) is not None:
             return refusal
-        if main.context.streams.is_endpoint(request.target):
-            return await main.forward(request)
-        for other in self._others:
-            if other.context.streams.is_endpoint(request.target):
-                return await other.forward(request)
+        for proxy in (main, *self._others):
+            if proxy.context.streams.is_endpoint(request.target):
+                proxy.forward(request)
+                return None
+        return self._handle_unknown(request)
+
+    async def _handle_unknown(self, request: HttpRequest) -> None:
+        """Proxy a request to a path that is no known endpoint."""
+        proxy = self._main
         if await _is_mcp(request):
             async with self._creating:
-                main = await self._found(request.target)
-        return await main.forward(request)
+                proxy = await self._found(request.target)
+        proxy.forward(request)
 
     def stop(self) -> None:
         """Release held messages, because the listener is about to close."""

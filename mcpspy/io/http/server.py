@@ -2,26 +2,29 @@
 
 Handles heads, framing, flow control and the end of connections. llhttp is strict: it refuses what two parsers may
 read in two ways (a body with two lengths, lines that end in LF alone, continued lines). Requests of one connection
-are handled one after the other. A client that hangs up cancels the handler. Sources: RFC 9110 (semantics) and RFC 9112 (messages, 6: bodies, 9: connections).
+are handled one after the other, by a coroutine or by a receiver that gets what arrives in callbacks. A client that
+hangs up ends both. Sources: RFC 9110 (semantics) and RFC 9112 (messages, 6: bodies, 9: connections).
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from http import HTTPStatus
-from typing import Protocol, cast
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias, cast
 
 import httptools
 from multidict import CIMultiDict
 
-from mcpspy.core.recording.encode import JsonText
+from mcpspy.core.exchange.connections import Reading, read_on
+from mcpspy.core.exchange.heads import REASONS, ClientHead, RequestHead, client_head
+from mcpspy.core.exchange.prepared import PreparedHeads
 from mcpspy.io.http.body_stream import BodyStream
-from mcpspy.io.http.inline_task import InlineTask
 from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
 from mcpspy.io.network import listener as listeners
 from mcpspy.io.recording.recorder import say
@@ -29,84 +32,113 @@ from mcpspy.io.recording.recorder import say
 LINGER = 1.0
 """Seconds that a client has to read a response that came before the end of its request, until the connection ends."""
 
-_REASONS = {status.value: status.phrase for status in HTTPStatus}
 
+class RequestReceiver(Protocol):
+    """Handles a request in callbacks, in place of a coroutine. It ends with `DownstreamConnection.end`."""
 
-class StartedExchange(Protocol):
-    """An exchange whose response is sent without a handler (`io.http.short_exchange`)."""
+    def request_data(self, data: bytes, is_last: bool) -> None:
+        """Take a part of the body."""
 
-    def settle(self) -> None:
-        """Continue with a handler: call `DownstreamConnection.continue_short`."""
+    def client_gone(self) -> None:
+        """Take the loss of the client, or the end of the server."""
 
+    def half_close(self) -> bool:
+        """Pass on that the client sends nothing more. Return False if the exchange has to end with that."""
 
-class RequestHead:
-    """The head of a request. Equal requests of a connection share it, so it is parsed once."""
-
-    forwarded: bytes | None = None
-    """The head that is sent to the server, with a body of this length."""
-    recorded: JsonText | None = None
-    """The headers in the recording."""
-    is_accepted = False
-    """True once its Host and Origin were checked."""
-    begin: Callable[[DownstreamConnection, bytes], StartedExchange | None] | None = None
-    """Begins a short exchange of a request with this head and a body, if it is one."""
-
-    def __init__(
-        self, method: str, target: str, headers: CIMultiDict[str], version: str, *, keeps_alive: bool
-    ) -> None:
-        self.method = method
-        self.target = target
-        """The target as it was sent; of an absolute one, the host has become the Host (RFC 9112, 3.2.2)."""
-        self.headers = headers
-        self.version = version
-        self.keeps_alive = keeps_alive
-        self.is_chunked = "Transfer-Encoding" in headers
-        """True if the body has no length."""
-        self.length = 0 if self.is_chunked else int(headers.get("Content-Length", 0))
-        self.waits = headers.get("Expect", "").lower() == "100-continue"
-        """True if the client waits for `100 Continue` before it sends the body."""
+    def client_waits(self, *, is_paused: bool) -> None:
+        """Send no more until the client has read, or continue."""
 
 
 class HttpRequest:
     """A request, and the response to it."""
 
+    receiver: RequestReceiver | None = None
+    """Handles the request, unless a coroutine does."""
+    has_started = False
+    """True once there is a response."""
+    is_over = False
+    """True once the whole request has arrived."""
+    _client_head = ClientHead(b"", False, True, True)
+    _unsent = b""
+    """The head of the response, until it is sent."""
+
     def __init__(self, connection: DownstreamConnection, head: RequestHead) -> None:
+        self.connection = connection
         self.head = head
-        self.method = head.method
         self.target = head.target
-        self.headers = head.headers
-        self.body = BodyStream(connection.transport)
         self.keeps_alive = head.keeps_alive
-        self.has_started = False
-        """True once there is a response."""
-        self._connection = connection
-        self._head = b""
-        """The head of the response, until it is sent."""
-        self._is_chunked = False
-        self._has_body = True
-        self.half_close: Callable[[], bool] | None = None
-        """Passes on that the client sends nothing more. Returns False if the exchange has to end with that."""
+        self.arrived: list[bytes] = []
+        """Parts of the body that no one has taken."""
+
+    @property
+    def method(self) -> str:
+        return self.head.method
+
+    @property
+    def headers(self) -> CIMultiDict[str]:
+        return cast("CIMultiDict[str]", self.head.headers)
 
     @property
     def peer(self) -> ClientAddress:
         """Return the address of the client."""
-        return self._connection.peer
+        return self.connection.peer
 
     @property
-    def has_body(self) -> bool:
-        """Return whether the request has a body, which may be empty only if it has no length."""
-        return self.head.is_chunked or self.head.length > 0
+    def local_host(self) -> str:
+        """Return the address of this machine to which the client has connected."""
+        return str(self.connection.transport.get_extra_info("sockname")[0])
 
-    @property
-    def is_writable(self) -> bool:
-        """Return whether `write` would neither fail nor wait, because the client has read enough."""
-        connection = self._connection
-        return connection.is_drained and not connection.transport.is_closing()
+    @cached_property
+    def body(self) -> BodyStream:
+        """The body, for a coroutine."""
+        body = BodyStream(self.connection.transport)
+        for piece in self.arrived:
+            body.feed(piece)
+        self.arrived = []
+        if self.is_over:
+            body.end()
+        return body
+
+    def feed(self, piece: bytes) -> None:
+        """Take a part of the body, for `flush`."""
+        if "body" in self.__dict__:
+            self.body.feed(piece)
+        else:
+            self.arrived.append(piece)
+
+    def end(self, error: Exception | None = None) -> None:
+        """Take the end of the body, for `flush`; with an error if the client hung up before it."""
+        if "body" in self.__dict__ or error is not None:
+            self.body.end(error)
+        self.is_over = self.is_over or error is None
+
+    def flush(self) -> None:
+        """Give what has arrived to what handles the request."""
+        receiver = self.receiver
+        if receiver is None:
+            if "body" in self.__dict__:
+                self.body.flush()
+            return
+        arrived, self.arrived = self.arrived, []
+        if arrived or self.is_over:
+            receiver.request_data(b"".join(arrived), self.is_over)
+
+    def hand_over(self, receiver: RequestReceiver) -> None:
+        """Let a receiver handle the request. It gets what has arrived, even if that is nothing."""
+        self.receiver = receiver
+        arrived, self.arrived = b"".join(self.arrived), []
+        if "body" in self.__dict__:
+            arrived = self.body.discard()
+            del self.body
+        receiver.request_data(arrived, self.is_over)
 
     def accept_body(self) -> None:
         """Send `100 Continue` to a client that waits for it."""
         if self.head.waits and not self.body.has_data:
-            self._connection.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.send_continue()
+
+    def send_continue(self) -> None:
+        self.connection.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it arrives, after `100 Continue` for a client that waits for it."""
@@ -119,63 +151,33 @@ class HttpRequest:
         if body is not None:
             names["Content-Length"] = str(len(body))
         names["Date"] = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())
-        self.prepare(status, _REASONS.get(status, ""), names.items(), has_length=body is not None)
+        self.prepare(status, REASONS.get(status, ""), names.items(), has_length=body is not None)
         self.send(body or b"")
 
     def prepare(
         self, status: int, reason: str, headers: Iterable[tuple[str, str]], *, has_length: bool
-    ) -> bytes:
-        """Begin the response with these headers and those of this connection. Return its head, which `send` sends."""
-        version = self.head.version
-        lines = [f"HTTP/1.1 {status} {reason}"]
-        lines += [f"{name}: {value}" for name, value in headers]
-        self._has_body = self.method != "HEAD" and status >= 200 and status not in (204, 304)
-        if self._has_body and not has_length:
-            self._is_chunked = version == "1.1"
-            if self._is_chunked:
-                lines.append("Transfer-Encoding: chunked")
-            else:
-                self.keeps_alive = False
-        if not self.keeps_alive:
-            lines.append("Connection: close")
-        elif version == "1.0":
-            lines.append("Connection: keep-alive")
-        lines.append("\r\n")
-        self._head = "\r\n".join(lines).encode("utf-8", "surrogateescape")
+    ) -> None:
+        """Begin the response with these headers and those of this connection. `send` sends its head."""
+        self._client_head = client_head(
+            self.head, status, reason, headers, has_length=has_length, keeps_alive=self.keeps_alive
+        )
+        self._unsent, self.keeps_alive = self._client_head.data, self._client_head.keeps_alive
         self.has_started = True
-        return self._head
-
-    def respond(self, head: bytes, body: bytes) -> None:
-        """Send a whole response whose head `prepare` made before for an equal one."""
-        self.has_started = True
-        self._connection.write(head + body)
 
     def send(self, data: bytes = b"", *, is_last: bool = False) -> None:
         """Send a part of the body in one write, with what is not sent of the head."""
-        head, self._head = self._head, b""
-        if not self._has_body:
-            data = b""
-        elif self._is_chunked:
-            if data:
-                data = b"%x\r\n%b\r\n" % (len(data), data)
-            if is_last:
-                data += b"0\r\n\r\n"
-        if head or data:
-            self._connection.write(head + data if head and data else head or data)
+        unsent, self._unsent = self._unsent, b""
+        if data := unsent + self._client_head.framed(data, is_last=is_last):
+            self.connection.write(data)
 
     async def write(self, data: bytes) -> None:
         """Send a part of the body. Raises ConnectionResetError if the client has hung up."""
         self.send(data)
-        await self._connection.drain()
+        await self.connection.drain()
 
     def finish(self) -> None:
         """Send the end of the body."""
         self.send(is_last=True)
-
-    def hang_up(self, *, at_once: bool = False) -> None:
-        """Close the connection; `at_once` without what is not sent yet."""
-        transport = self._connection.transport
-        (transport.abort if at_once else transport.close)()
 
 
 class Response:
@@ -195,8 +197,11 @@ class Response:
             self.headers["Content-Type"] = content_type
 
 
-Handler = Callable[[HttpRequest], Awaitable[Response | None]]
-"""Returns a response, or None after it has sent one itself, from `HttpRequest.start` to its end."""
+Handler: TypeAlias = Callable[[HttpRequest], Awaitable[Response | None] | Response | None]
+"""Returns a response, or None after it has handed the request over to a receiver.
+
+A coroutine may also return None after it has sent a response itself, from `HttpRequest.start` to its end.
+"""
 
 
 class ClientAddress(tuple[object, ...]):
@@ -212,29 +217,28 @@ class DownstreamConnection(asyncio.Protocol):
     """A connection of a client, and the requests on it that have no response yet."""
 
     transport: asyncio.Transport
+    task: asyncio.Task[None] | None = None
+    """The coroutine that handles the first request."""
+    _is_due = False
+    """True if a request has arrived whose handling has not started."""
+    _writable: asyncio.Future[None] | None = None
+    """Done when the client has read enough; None while it has."""
+    _idle: asyncio.Future[None] | None = None
+    """Done when the last request was handled, if someone waits for that."""
 
     def __init__(self, handler: Handler, open_ones: set[DownstreamConnection]) -> None:
         self._handler = handler
         self._open_ones = open_ones
         self._parser = httptools.HttpRequestParser(self)
+        self._reading = Reading.BETWEEN
         self._known: KnownHeads[RequestHead] = KnownHeads()
+        self.prepared = PreparedHeads()
+        """What was made of the heads, for requests with equal ones."""
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_size = 0
-        self._is_in_head = self._is_in_message = False
         self._requests: deque[HttpRequest] = deque()
         self._receiving: HttpRequest | None = None
-        self.task: InlineTask[None] | None = None
-        """The handling of the first request."""
-        self._is_due = False
-        """True if a request has arrived whose handling has not started."""
-        self.short: StartedExchange | None = None
-        """The exchange in progress, if it is a short one."""
-        self._writable: asyncio.Future[None] | None = None
-        self.is_drained = True
-        """False while the client has to read before more is sent."""
-        self._is_refusing = False
-        self._is_lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -242,48 +246,96 @@ class DownstreamConnection(asyncio.Protocol):
         self._open_ones.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.settle()
-        self._is_lost = True
+        self._reading = Reading.LOST
         self._open_ones.discard(self)
         self.resume_writing()
         for request in self._requests:
-            request.body.end(ConnectionResetError("the client hung up"))
-        if self.task is not None:
-            self.task.cancel()
+            if request.receiver is None:
+                request.end(ConnectionResetError("the client hung up"))
+        self.cancel()
+        while self._requests:
+            self._requests.popleft().receiver = None
+        self._settle()
         # Otherwise the connection is freed only by the cycle collector, after hundreds of others.
         self._receiving = None
         del self._parser
-        for head in self._known.heads():
-            head.begin = None
+
+    def cancel(self) -> None:
+        """End the handling of the first request."""
+        receiver = self._requests[0].receiver if self._requests else None
+        if receiver is not None:
+            receiver.client_gone()
+        elif self.task is not None:
+            self.task.cancel()
+
+    def give_up(self) -> None:
+        """Close the connection of a client that is lost; one whose request is refused may read the refusal."""
+        (self.transport.close if self._is_refusing else self.transport.abort)()
+
+    @property
+    def _is_refusing(self) -> bool:
+        return self._reading is Reading.REFUSED
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._requests and self.task is None
+
+    def when_idle(self) -> asyncio.Future[None]:
+        """Return a future that is done when no request is handled."""
+        if self._idle is None:
+            self._idle = asyncio.get_running_loop().create_future()
+            self._settle()
+        return self._idle
+
+    def _settle(self) -> None:
+        if self._idle is not None and self.is_idle and not self._idle.done():
+            self._idle.set_result(None)
 
     def pause_writing(self) -> None:
-        self.is_drained = False
         self._writable = asyncio.get_running_loop().create_future()
+        self._let_wait(is_paused=True)
 
     def resume_writing(self) -> None:
-        self.is_drained = True
-        if self._writable is not None and not self._writable.done():
-            self._writable.set_result(None)
-        self._writable = None
+        writable, self._writable = self._writable, None
+        if writable is not None and not writable.done():
+            writable.set_result(None)
+            self._let_wait(is_paused=False)
+
+    def _let_wait(self, *, is_paused: bool) -> None:
+        if self._requests and (receiver := self._requests[0].receiver) is not None:
+            receiver.client_waits(is_paused=is_paused)
+
+    @property
+    def is_drained(self) -> bool:
+        """Return whether the client has read enough."""
+        return self._writable is None
+
+    def pause_reading(self, *, is_paused: bool) -> None:
+        """Read nothing more from the client, or continue, unless a second request waits."""
+        if self.transport.is_closing():
+            return
+        if is_paused:
+            self.transport.pause_reading()
+        elif len(self._requests) <= 1:
+            self.transport.resume_reading()
 
     async def drain(self) -> None:
         """Wait until the client has read enough. Raises ConnectionResetError if it has hung up."""
         if self._writable is not None:
             await asyncio.shield(self._writable)
-        if self._is_lost or self.transport.is_closing():
+        if self._reading is Reading.LOST or self.transport.is_closing():
             raise ConnectionResetError("the client hung up")
 
     def write(self, data: bytes) -> None:
         """Send bytes. Raises ConnectionResetError if the client has hung up."""
-        if self._is_lost or self.transport.is_closing():
+        if self._reading is Reading.LOST or self.transport.is_closing():
             raise ConnectionResetError("the client hung up")
         self.transport.write(data)
 
     def data_received(self, data: bytes) -> None:
         if self._is_refusing:
             return
-        self.settle()
-        is_between = not self._requests and not self._is_in_message
+        is_between = not self._requests and self._reading is Reading.BETWEEN
         if is_between and (known := self._known.split(data)) is not None:
             self._take_whole(*known)
             return
@@ -300,29 +352,25 @@ class DownstreamConnection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._refuse(400, f"not HTTP/1.1: {error}")
             return
-        if is_between and not self._is_in_message and len(self._requests) == 1:
+        if is_between and self._reading is Reading.BETWEEN and len(self._requests) == 1:
             head = self._requests[0].head
             if not (head.is_chunked or head.waits):
                 self._known.add(packet, head, head.length)
         if self._is_due:
             self._start()
-        elif self._requests:
-            self._requests[0].body.flush()
-        if self._is_in_head:  # A part of a line is in no header yet.
+        elif self._requests and self._requests[0] is self._receiving:
+            self._requests[0].flush()
+        if self._reading is Reading.HEAD:  # A part of a line is in no header yet.
             self._head_size += len(data)
             if self._head_size > 4 * MAX_HEAD:
                 self._refuse_long_head()
 
     def _take_whole(self, head: RequestHead, body: bytes) -> None:
         """Take a request whose head is known, so that nothing is left to parse."""
-        if head.begin is not None and not self.transport.is_closing():
-            self.short = head.begin(self, body)
-            if self.short is not None:
-                return
-        request = self._receiving = HttpRequest(self, head)
+        request = HttpRequest(self, head)
         if body:
-            request.body.feed(body)
-        request.body.end()
+            request.arrived.append(body)
+        request.is_over = True
         self._requests.append(request)
         self._start()
 
@@ -331,38 +379,16 @@ class DownstreamConnection(asyncio.Protocol):
 
         Only the server can tell whether the client has hung up, or waits for the response.
         """
-        self.settle()
-        if len(self._requests) != 1 or self._is_in_message or self.transport.get_extra_info("ssl_object"):
+        is_between = self._reading is Reading.BETWEEN
+        if len(self._requests) != 1 or not is_between or self.transport.get_extra_info("ssl_object"):
             return False
-        request = self._requests[0]
-        if request.half_close is None or not request.half_close():
-            return False
-        request.keeps_alive = False
-        return True
-
-    def settle(self) -> None:
-        """Continue a short exchange as any other one, because more than its response is to be handled."""
-        if self.short is not None:
-            self.short.settle()
-
-    def end_short(self, response: bytes) -> None:
-        """Send the response that ends a short exchange."""
-        self.short = None
-        if not self.transport.is_closing():
-            self.transport.write(response)
-
-    def continue_short(self, head: RequestHead, handler: Handler) -> None:
-        """Continue a short exchange, whose request was sent, with a handler."""
-        self.short = None
-        request = HttpRequest(self, head)
-        request.body.end()
-        self._requests.append(request)
-        task = InlineTask(self._handle(request, handler))
-        self.task = None if task.done() else task
+        receiver = self._requests[0].receiver
+        return receiver is not None and receiver.half_close()
 
     def on_message_begin(self) -> None:
         self._target, self._headers, self._head_size = b"", [], 0
-        self._receiving, self._is_in_head, self._is_in_message = None, True, True
+        self._receiving = None
+        self._reading = read_on(self._reading, "begin")
 
     def on_url(self, url: bytes) -> None:
         self._target += url
@@ -372,9 +398,9 @@ class DownstreamConnection(asyncio.Protocol):
         self._head_size += len(name) + len(value)
 
     def on_headers_complete(self) -> None:
-        if self._is_refusing:
+        if self._reading is Reading.REFUSED:
             return
-        self._is_in_head = False
+        self._reading = read_on(self._reading, "head")
         if self._head_size + len(self._target) > MAX_HEAD:
             self._refuse_long_head()
             return
@@ -384,6 +410,9 @@ class DownstreamConnection(asyncio.Protocol):
         method, target = self._parser.get_method().decode(), header_text(self._target)
         if method == "CONNECT":
             self._refuse(405, "CONNECT is for forward proxies")
+            return
+        if self._parser.get_http_version() == "0.9":  # To llhttp, LF ends a target, and a header follows.
+            self._refuse(400, "the request line has no version")
             return
         if len(headers.getall("Host", ())) > 1:
             self._refuse(400, "there is more than one Host")
@@ -407,12 +436,12 @@ class DownstreamConnection(asyncio.Protocol):
 
     def on_body(self, piece: bytes) -> None:
         if self._receiving is not None and self._receiving in self._requests:
-            self._receiving.body.feed(piece)
+            self._receiving.feed(piece)
 
     def on_message_complete(self) -> None:
-        self._is_in_message = False
+        self._reading = read_on(self._reading, "end")
         if self._receiving is not None:
-            self._receiving.body.end()
+            self._receiving.end()
             if self._receiving not in self._requests and not self._receiving.keeps_alive:
                 self.transport.close()
 
@@ -425,34 +454,70 @@ class DownstreamConnection(asyncio.Protocol):
 
     def _start(self) -> None:
         self._is_due = False
-        if not self._is_lost:
-            task = InlineTask(self._handle(self._requests[0], self._handler))
-            self.task = None if task.done() else task
-
-    async def _handle(self, request: HttpRequest, handler: Handler) -> None:
+        if self._reading is Reading.LOST or not self._requests:
+            return
+        request = self._requests[0]
         try:
-            response = await handler(request)
-            if response is not None:
-                request.start(response.status, response.headers.items(), response.body)
-        except ConnectionError:  # The client hung up.
-            self.transport.abort()
+            result = self._handler(request)
         except Exception as error:
-            say(f"a bug in mcpspy: {type(error).__name__}: {str(error)!a}")
-            if request.has_started:
-                self.transport.abort()
-            else:
-                request.start(500, (), b"")
+            self._fail(request, error)
+            return
+        if isinstance(result, Response):
+            self.respond(request, result)
+        elif result is not None:
+            self.task = _task(self._handle(request, result))
+            if self.task.done():
+                self.task = None
+
+    async def _handle(self, request: HttpRequest, work: Awaitable[Response | None]) -> None:
+        try:
+            response = await work
+        except ConnectionError:  # The client hung up, or its request is refused.
+            self.give_up()
+        except Exception as error:
+            self._fail(request, error)
+            return
         except asyncio.CancelledError:
             self.transport.abort()
             self._requests.clear()
             raise
-        self.task = None
+        else:
+            if response is not None:
+                self.respond(request, response)
+                return
+        finally:
+            self.task = None
+            self._settle()
+        if request.receiver is None:
+            self.end(request)
+
+    def respond(self, request: HttpRequest, response: Response) -> None:
+        """Send a response, the last of what is sent for a request."""
+        if not self.transport.is_closing():
+            request.start(response.status, response.headers.items(), response.body)
+        self.end(request)
+
+    def _fail(self, request: HttpRequest, error: Exception) -> None:
+        """Handle a bug in what handles a request."""
+        say(f"a bug in mcpspy: {type(error).__name__}: {str(error)!a}")
+        if request.has_started or self.transport.is_closing():
+            self.transport.abort()
+            self.end(request)
+        else:
+            self.respond(request, Response(500))
+
+    def end(self, request: HttpRequest) -> None:
+        """Handle the end of a request's handling, which is the first one."""
+        request.receiver = None  # They refer to each other: the cycle would wait for the collector.
+        if not self._requests or self._requests[0] is not request:  # The connection is lost.
+            return
         self._requests.popleft()
-        if not request.body.is_over:
+        self._settle()
+        if not request.is_over:
             self._discard_rest(request)
         elif not request.keeps_alive:
             self.transport.close()
-        elif self._requests and not self._is_lost and not self.transport.is_closing():
+        elif self._requests and not self.transport.is_closing():
             asyncio.get_running_loop().call_soon(self._start)
             if len(self._requests) == 1:
                 self.transport.resume_reading()
@@ -463,7 +528,10 @@ class DownstreamConnection(asyncio.Protocol):
         If it were closed at once, the client could lose the response (RFC 9112, 9.6).
         """
         request.body.discard()
-        if not (request.keeps_alive or self.transport.is_closing()):
+        if self.transport.is_closing():
+            return
+        self.transport.resume_reading()
+        if not request.keeps_alive:
             if not self.transport.get_extra_info("ssl_object"):
                 self.transport.write_eof()
             asyncio.get_running_loop().call_later(LINGER, self.transport.close)
@@ -473,26 +541,39 @@ class DownstreamConnection(asyncio.Protocol):
 
     def _refuse(self, status: int, why: str) -> None:
         """Refuse a request that cannot be read, and those after it."""
-        self._is_refusing = True
-        for request in self._requests:
-            request.body.end(ConnectionResetError(why))
-        if self._is_due:
-            self._start()
-        elif self._requests:
-            self._requests[0].body.flush()
-        if self._requests:  # A response to this one would be taken for that of an earlier request.
-            self.transport.abort()
+        self._reading = Reading.REFUSED
+        requests = self._requests
+        if requests and (len(requests) > 1 or requests[0] is not self._receiving or requests[0].has_started):
+            self.transport.abort()  # A response to this one would be taken for that of an earlier request.
+        else:
+            self._send_refusal(status, why)
+        if not requests or self._is_due:
             return
-        body = f"{status} {_REASONS[status]}: {why}\n".encode()
-        head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        if (receiver := requests[0].receiver) is not None:
+            receiver.client_gone()
+        else:
+            requests[0].end(ConnectionResetError(why))
+            requests[0].flush()
+
+    def _send_refusal(self, status: int, why: str) -> None:
+        body = f"{status} {REASONS[status]}: {why}\n".encode()
+        head = f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
         head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         self.transport.write(head.encode() + body)
         self.transport.close()
 
 
+def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Return a task that has started, where Python can do that."""
+    loop = asyncio.get_running_loop()
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(work, loop=loop, eager_start=True)
+    return loop.create_task(work)
+
+
 @asynccontextmanager
 async def accepting(handler: Handler, listener: socket.socket) -> AsyncIterator[None]:
-    """Serve requests with a handler while the context is open. A client that hangs up cancels the handler."""
+    """Serve requests with a handler while the context is open. A client that hangs up ends the handling."""
     open_ones: set[DownstreamConnection] = set()
     loop = asyncio.get_running_loop()
     is_unix = listener.family == getattr(socket, "AF_UNIX", None)
@@ -502,13 +583,9 @@ async def accepting(handler: Handler, listener: socket.socket) -> AsyncIterator[
         yield
     finally:
         server.close()
-        for connection in open_ones:
-            loop.call_soon(connection.settle)  # Not in this task, or it would only start later.
-        await asyncio.sleep(0)
         await _wait(open_ones)
-        for connection in open_ones:
-            if connection.task is not None:
-                connection.task.cancel()
+        for connection in tuple(open_ones):
+            connection.cancel()
         await _wait(open_ones)
         for connection in tuple(open_ones):
             connection.transport.abort()
@@ -516,7 +593,7 @@ async def accepting(handler: Handler, listener: socket.socket) -> AsyncIterator[
 
 
 async def _wait(connections: Iterable[DownstreamConnection]) -> None:
-    """Wait for the current handlers, not longer than the grace period."""
-    tasks = [connection.task for connection in connections if connection.task is not None]
-    if tasks:
-        await asyncio.wait(tasks, timeout=listeners.GRACE)
+    """Wait for the requests in progress, not longer than the grace period."""
+    ends = [connection.when_idle() for connection in connections if not connection.is_idle]
+    if ends:
+        await asyncio.wait(ends, timeout=listeners.GRACE)

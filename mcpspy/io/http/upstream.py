@@ -1,7 +1,6 @@
 """The connections to one server behind the proxy, opened and used again.
 
-A connection is used again while it is idle for a few seconds. A request that a server did not begin to answer, because
-it closed an idle connection, is sent again only if its method is idempotent (RFC 9110, 9.2.2). Over TLS, HTTP/2 is
+A connection is used again while it is idle for a few seconds. Over TLS, HTTP/2 is
 offered by ALPN (RFC 7301) only to a server that refuses HTTP/1.1, which is faster here, or if the client uses HTTP/2
 too (`io.forward`). Proxies of the environment are reached with absolute targets, or with CONNECT for TLS (RFC 9110,
 9.3.6).
@@ -20,14 +19,9 @@ from urllib.parse import unquote
 
 from yarl import URL
 
+from mcpspy.core.exchange.heads import ResponseHead
 from mcpspy.core.protocol.http_headers import Headers
-from mcpspy.io.http.upstream_connection import (
-    CHUNKED,
-    Body,
-    UpstreamConnection,
-    UpstreamError,
-    UpstreamResponse,
-)
+from mcpspy.io.http.upstream_connection import CHUNKED, UpstreamConnection, UpstreamError
 from mcpspy.io.network.outgoing import IDLE, reason
 
 IDEMPOTENT = frozenset("DELETE GET HEAD OPTIONS PUT TRACE".split())
@@ -69,6 +63,25 @@ class _Negotiation(asyncio.Protocol):
         self._early.append(data)
 
 
+class _ProxyAnswer:
+    """Gets the response to a CONNECT, which has no body."""
+
+    def __init__(self) -> None:
+        self.head: asyncio.Future[ResponseHead] = asyncio.get_running_loop().create_future()
+
+    def response_begins(self, head: ResponseHead, _: bytes, *, keeps_alive: bool, is_last: bool) -> None:
+        if not self.head.done():
+            self.head.set_result(head)
+
+    def response_data(self, data: bytes, is_last: bool) -> None: ...
+
+    def server_gone(self, error: UpstreamError) -> None:
+        if not self.head.done():
+            self.head.set_exception(error)
+
+    def server_waits(self, *, is_paused: bool) -> None: ...
+
+
 class UpstreamClient:
     """The connections to one server."""
 
@@ -85,48 +98,23 @@ class UpstreamClient:
         self._unix_socket = unix_socket
         self._idle: list[UpstreamConnection] = []
 
-    def head(self, method: str, target: str, headers: Headers, body: Body) -> bytes:
+    def head(
+        self, method: str, target: str, headers: Headers, body: bytes | None, *, has_body: bool
+    ) -> bytes:
         """Return the head of a request. A body of bytes gets its length; another one is chunked unless it has one."""
         if self._proxy is not None and self._origin.scheme == "http":
             target = str(self._origin).rstrip("/") + target
             headers = headers + _authorization(self._proxy)
         lines = [f"{method} {target} HTTP/1.1"]
-        if isinstance(body, bytes):
+        if body is not None:
             headers = [pair for pair in headers if pair[0].lower() != "content-length"]
             headers.append(("Content-Length", str(len(body))))
         lines += [f"{name}: {value}" for name, value in headers]
         lines.append("\r\n")
         head = "\r\n".join(lines).encode("utf-8", "surrogateescape")
-        if body is None or any(name.lower() == "content-length" for name, _ in headers):
+        if not has_body or any(name.lower() == "content-length" for name, _ in headers):
             return head
         return head[:-2] + CHUNKED
-
-    async def send(
-        self,
-        method: str,
-        head: bytes,
-        body: Body,
-        early: Callable[[], None] | None = None,
-        on_connection: Callable[[UpstreamConnection], None] | None = None,
-    ) -> UpstreamResponse:
-        """Send a request whose head was made by `head`. Return the response when its head has arrived.
-
-        `early` is called if that happens before the request has been sent; then `body` must yield something.
-        `on_connection` gets the connection before the request is sent. Raises UpstreamError.
-        """
-        connection = self._take()
-        is_fresh = connection is None
-        while True:
-            if connection is None:
-                connection = await self._connect()
-            if on_connection is not None:
-                on_connection(connection)
-            try:
-                return await connection.send(method, head, body, early)
-            except UpstreamError:
-                if is_fresh or not connection.is_stale or method not in IDEMPOTENT or body is not None:
-                    raise
-            connection, is_fresh = None, True
 
     @property
     def can_half_close(self) -> bool:
@@ -134,23 +122,8 @@ class UpstreamClient:
         first = self._origin if self._proxy is None else self._proxy
         return self._origin.scheme == first.scheme == "http"
 
-    @property
-    def has_short(self) -> bool:
-        """Return whether an idle connection can carry a short exchange."""
-        return bool(self._idle) and self._idle[-1].takes_short
-
     def take(self) -> UpstreamConnection | None:
-        """Return an idle connection that can carry a short exchange."""
-        return self._take() if self.has_short else None
-
-    async def close(self) -> None:
-        """Close the idle connections."""
-        while self._idle:
-            self._idle.pop().transport.abort()
-        await asyncio.sleep(0)  # The transports close in the next iteration of the loop.
-
-    def _take(self) -> UpstreamConnection | None:
-        """Return the idle connection that was used last."""
+        """Return the idle connection that was used last, if there is one."""
         while self._idle:
             connection = self._idle.pop()
             if not connection.transport.is_closing() and monotonic() - connection.idle_since < IDLE:
@@ -158,11 +131,17 @@ class UpstreamClient:
             connection.transport.abort()
         return None
 
+    async def close(self) -> None:
+        """Close the idle connections."""
+        while self._idle:
+            self._idle.pop().transport.abort()
+        await asyncio.sleep(0)  # The transports close in the next iteration of the loop.
+
     def _keep(self, connection: UpstreamConnection) -> None:
         connection.idle_since = monotonic()
         self._idle.append(connection)
 
-    async def _connect(self) -> UpstreamConnection:
+    async def connect(self) -> UpstreamConnection:
         """Open a connection. Raises UpstreamError."""
         try:
             return await self._open()
@@ -208,10 +187,12 @@ class UpstreamClient:
         name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         lines = [f"CONNECT {name} HTTP/1.1", f"Host: {name}"]
         lines += [f"{header}: {value}" for header, value in _authorization(proxy)]
-        response = await outer.send("CONNECT", "\r\n".join((*lines, "", "")).encode(), None)
-        if response.status != 200:
+        answer = _ProxyAnswer()
+        outer.ask(answer, "CONNECT", "\r\n".join((*lines, "", "")).encode(), b"", is_last=True)
+        head = await answer.head
+        if head.status != 200:
             outer.transport.abort()
-            raise UpstreamError(f"the proxy answered {response.status} {response.head.reason}")
+            raise UpstreamError(f"the proxy answered {head.status} {head.reason}")
         inner = _Negotiation(self._keep)
         try:
             transport = await asyncio.get_running_loop().start_tls(

@@ -396,12 +396,6 @@ class SessionInterception:
         raise NotImplementedError
 
 
-def is_message(data: bytes, blanks: bytes | None = None) -> bool:
-    """Return whether the outer brackets are those of a JSON object or array. `blanks` may surround them."""
-    data = data.strip(blanks)
-    return data[:1] + data[-1:] in (b"{}", b"[]")
-
-
 def frames(recorder: Recorder, since: float) -> Iterator[Frame]:
     """Yield the messages recorded after `since` seconds, in order; of a large file, only the first and last ones.
 

@@ -7,8 +7,9 @@ decide, the channels forward bytes without this module.
 
 from __future__ import annotations
 
+from mcpspy.core.framing import is_message
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, note
-from mcpspy.io.intercept.interception import MAX_WAITING, SessionInterception, is_message
+from mcpspy.io.intercept.interception import MAX_WAITING, SessionInterception
 from mcpspy.io.stdio.base import STDERR, THROUGH
 from mcpspy.io.stdio.message_channel import MessageChannel, StderrLines
 

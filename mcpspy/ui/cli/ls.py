@@ -12,11 +12,12 @@ from mcpspy.analysis import rows
 from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.catalog import Catalog, sessions_of
+from mcpspy.io.recording.reader import read_time
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.arguments import filter_errors
 from mcpspy.ui.cli.options import FOLDER, Option, Switch, formats
 from mcpspy.ui.cli.parser import integer, suggested_folder
-from mcpspy.ui.report.listed_session import FAILED, ListedSession, read_sessions_filter, read_time
+from mcpspy.ui.report.listed_session import FAILED, ListedSession, read_sessions_filter
 from mcpspy.ui.text.terminal import Output, columns, print_json
 from mcpspy.ui.text.width import cells
 

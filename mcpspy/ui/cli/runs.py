@@ -11,8 +11,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.runs import recorded_runs
 from mcpspy.ui.cli.options import FOLDER, formats
-from mcpspy.ui.report import listed_session
-from mcpspy.ui.report.listed_session import ListedSession
+from mcpspy.ui.report.listed_session import ListedSession, run_members
 from mcpspy.ui.text.terminal import Output, columns, print_json
 
 EPILOG = """\
@@ -52,7 +51,7 @@ def main(args: argparse.Namespace) -> int:
     """List the runs, the newest last: next to the prompt."""
     catalog = Catalog(args.dir)
     found = [
-        listed_session.run_members(each, lambda summary, name: ListedSession(summary, catalog).count(name))
+        run_members(each, lambda summary, name: ListedSession(summary, catalog).count(name))
         for each in recorded_runs(args.dir)
     ]
     if args.format == "json":

@@ -92,7 +92,7 @@ async def _serve(
 
     access = Access(names)
     server = WebServer(args.dir, access, allows_control=args.allow_control, extension=args.extension)
-    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=1.0)
+    runner = server.runner()
     await runner.setup()
     stopped = asyncio.Event()
     stop_on_signals(lambda _: stopped.set())

@@ -10,9 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 import time
-import traceback
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Self
@@ -195,6 +193,9 @@ def summary_of(error: Exception) -> str:
 
 def keep_traceback() -> str:
     """Write the traceback, redacted, to a file that only the user can read: its error may contain traffic."""
+    import tempfile  # With `traceback` 12 ms, and only a bug needs them.
+    import traceback
+
     try:
         fd, path = tempfile.mkstemp(prefix="mcpspy-", suffix=".log")
         with open(fd, "w", encoding="utf-8", errors="backslashreplace") as log:

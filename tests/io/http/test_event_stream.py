@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.io.http.event_stream import EventStream
-from mcpspy.io.http.intercepted_exchange import InterceptedExchange
-from mcpspy.io.http.server import HttpRequest
+from mcpspy.core.exchange.events import DecidedEvents, ForwardedEvents
+from mcpspy.core.exchange.machine import ExchangeMachine
+from mcpspy.io.http.exchange import ProxiedExchange
 from tests.io.http_spy import PONG, chunk, event
 
 if TYPE_CHECKING:
@@ -20,23 +20,23 @@ pytestmark = pytest.mark.timeout(60)
 
 MOST = 20
 
-PARTS = (EventStream, InterceptedExchange)
+PARTS = (ForwardedEvents, DecidedEvents, ExchangeMachine, ProxiedExchange)
 """Classes of the objects of an exchange."""
 
 
 @pytest.fixture
 def refusals(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Return a list to which each chunk is added that is left to the coroutine while it waits."""
+    """Return a list to which each chunk is added that is no event like the one before."""
     refused: list[bytes] = []
-    take = EventStream._forward_at_once
+    known = ForwardedEvents.known
 
-    def noted(self: EventStream, data: bytes) -> bool:
-        is_taken = take(self, data)
-        if not is_taken:
+    def noted(self: ForwardedEvents, now: float, data: bytes) -> bytes | None:
+        line = known(self, now, data)
+        if line is None:
             refused.append(data)
-        return is_taken
+        return line
 
-    monkeypatch.setattr(EventStream, "_forward_at_once", noted)
+    monkeypatch.setattr(ForwardedEvents, "known", noted)
     return refused
 
 
@@ -44,14 +44,14 @@ async def test_each_event_is_in_the_file_when_it_is_forwarded(
     proxy: Start, monkeypatch: pytest.MonkeyPatch, refusals: list[bytes]
 ) -> None:
     async with proxy() as spy:
-        send, recorded = HttpRequest.send, []
+        send, recorded = ProxiedExchange.send_to_client, []
 
-        def noted(self: HttpRequest, data: bytes = b"", *, is_last: bool = False) -> None:
-            if data == event(PONG):
+        def noted(self: ProxiedExchange, data: bytes) -> None:
+            if data == chunk(event(PONG)):
                 recorded.append(len(spy.said("server")))
-            send(self, data, is_last=is_last)
+            send(self, data)
 
-        monkeypatch.setattr(HttpRequest, "send", noted)
+        monkeypatch.setattr(ProxiedExchange, "send_to_client", noted)
         client, call = await spy.event_stream()
         for _ in range(MOST):
             await call.send(chunk(event(PONG)))
@@ -109,10 +109,10 @@ async def test_the_rest_of_an_event_and_a_client_that_does_not_read_are_left_to_
 async def test_a_bug_while_an_event_is_forwarded_ends_the_stream_and_is_reported(
     proxy: Start, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(self: EventStream, _: bytes) -> bool:
+    def broken(self: ForwardedEvents, *_: object) -> bytes | None:
         raise ValueError("broken")
 
-    monkeypatch.setattr(EventStream, "_forward_at_once", broken)
+    monkeypatch.setattr(ForwardedEvents, "known", broken)
     async with proxy() as spy:
         client, call = await spy.event_stream()
         await call.send(chunk(event(PONG)))

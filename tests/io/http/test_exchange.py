@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mcpspy.core.exchange.machine import METADATA_LIMIT
 from mcpspy.io.http import context as streams_module
 from mcpspy.io.http import server
-from mcpspy.io.http.exchange import METADATA_LIMIT
 from mcpspy.io.recording import writer
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, closed, event, plain
 
@@ -1085,3 +1085,21 @@ async def uploaded(client: Client, piece: bytes, count: int) -> ConnectionError 
     except ConnectionError as error:
         return error
     return None
+
+
+async def test_only_a_request_without_a_body_and_an_effect_is_sent_again(proxy: Start) -> None:
+    """The server closes an idle connection while the request is on its way (RFC 9110, 9.2.2)."""
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.post(PING)
+        first = await spy.server.call()
+        await first.send(plain(PONG, JSON))
+        await client.answer()
+        await client.ask("GET", "/mcp")
+        second = await spy.server.call()
+        assert second.writer is first.writer
+        second.writer.close()
+        third = await spy.server.call()
+        await third.send(plain(b"", status="405 Method Not Allowed"))
+        assert (await client.answer())[0] == 405
+        assert await spy.ended(2) == [None, None]

@@ -18,9 +18,10 @@ from h2.events import RequestReceived  # type: ignore[import-untyped]
 from mcpspy.io.http import upstream
 from mcpspy.io.http.http2_connection import Http2Connection
 from mcpspy.io.http.upstream import UpstreamClient
-from mcpspy.io.http.upstream_connection import CLOSED, Body, UpstreamError
+from mcpspy.io.http.upstream_connection import CLOSED, UpstreamError
 from mcpspy.io.network.outgoing import trust
 from tests.io.forward.conftest import Pki, make_pki
+from tests.io.http import asking
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -51,11 +52,9 @@ class Answer(NamedTuple):
     body: bytes
 
 
-async def ask(client: UpstreamClient, target: str, body: Body, method: str = "POST") -> Answer:
-    head = client.head(
-        method, target, [("Host", "public"), ("Connection", "X-Hop"), ("X-Hop", "1"), ("A", "ü")], body
-    )
-    response = await client.send(method, head, body)
+async def ask(client: UpstreamClient, target: str, body: asking.Body, method: str = "POST") -> Answer:
+    headers = [("Host", "public"), ("Connection", "X-Hop"), ("X-Hop", "1"), ("A", "ü")]
+    response = await asking.send(client, method, asking.head_of(client, method, target, headers, body), body)
     try:
         pieces = [piece async for piece in response.body.chunks()]
         return Answer(response.status, dict(response.headers), b"".join(pieces))
@@ -102,8 +101,8 @@ async def test_events_arrive_while_the_request_is_still_sent(server: Http2Server
         await goes_on.wait()
 
     sent = body()
-    head = client.head("POST", "/events", [("Host", "public")], sent)
-    response = await client.send("POST", head, sent, early=goes_on.set)
+    head = asking.head_of(client, "POST", "/events", [("Host", "public")], sent)
+    response = await asking.send(client, "POST", head, sent, early=goes_on.set)
     first = b""
     while first != b"data: 1\n\ndata: 2\n\n":
         first += await response.body.next() or b""
@@ -200,7 +199,7 @@ GO_AWAY = b"\0\0\x08\x07" + bytes(9)
 async def test_frames_in_place_of_a_response_are_an_error_with_its_name(frames: bytes, why: str) -> None:
     async with connected(b"", frames) as connection:
         with pytest.raises(UpstreamError, match=why):
-            await connection.send("POST", ASK, b"{}")
+            await asking.ask(connection, "POST", ASK, b"{}")
         assert connection.transport.is_closing()
 
 
@@ -208,10 +207,10 @@ async def test_a_connection_that_the_server_ends_while_nothing_is_asked_is_close
     async with connected(GO_AWAY + bytes(4), b"") as connection:
         await connection.lost.wait()
         with pytest.raises(UpstreamError, match=CLOSED):
-            await connection.send("POST", ASK, b"{}")
+            await asking.ask(connection, "POST", ASK, b"{}")
 
 
 async def test_a_request_that_http2_does_not_allow_is_an_error_and_not_sent() -> None:
     async with connected(b"", b"") as connection:
         with pytest.raises(UpstreamError, match="the request cannot be sent over HTTP/2"):
-            await connection.send("POST", ASK[:-2] + b":path: /x\r\n\r\n", b"{}")
+            await asking.ask(connection, "POST", ASK[:-2] + b":path: /x\r\n\r\n", b"{}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpspy.io.http import intercepted_response
+from mcpspy.core.exchange import events as events_module
 from mcpspy.io.http import proxy as proxy_module
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 
@@ -352,7 +352,7 @@ async def test_a_bug_in_reading_a_stream_ends_it_and_leaves_no_one_waiting(
 ) -> None:
     async with proxy("/mcp", "tool:none => drop") as spy:
         client, served = await spy.exchange()
-        monkeypatch.setattr(intercepted_response, "is_message", lambda _: 1 / 0)
+        monkeypatch.setattr(events_module, "is_message", lambda _: 1 / 0)
         await served.send(EVENTS + chunk(event(PONG)))
         await client.head()
         with pytest.raises(asyncio.IncompleteReadError):

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
+from mcpspy.core.framing import is_message
 from mcpspy.core.intercept import interceptor as interceptor_module
 from mcpspy.io.control.client import AsyncControlClient, CommandRefused, live_sessions
 from mcpspy.io.intercept import executor
 from mcpspy.io.intercept import interception as base_module
-from mcpspy.io.intercept.interception import is_message
 from tests.core.trust.locks import lock_text
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.io.http.upstream_connection import UpstreamConnection, UpstreamError
+from mcpspy.io.http.upstream_connection import ResponseReceiver, UpstreamConnection, UpstreamError
+from tests.io.http import asking
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -28,6 +29,8 @@ class Transport:
 
     def abort(self) -> None:
         self.is_closed = True
+
+    close = abort
 
     def pause_reading(self) -> None:
         pass
@@ -56,25 +59,28 @@ bodies = st.lists(
 )
 
 
+class CountedConnection(UpstreamConnection):
+    """A connection that counts the chunks that it takes without its parser, or takes none."""
+
+    taken = 0
+    takes = True
+
+    def _has_taken_chunk(self, packet: bytes, receiver: ResponseReceiver) -> bool:
+        is_taken = self.takes and super()._has_taken_chunk(packet, receiver)
+        self.taken += is_taken
+        return is_taken
+
+
 async def received(packets: list[bytes], *, takes: bool) -> tuple[bytes, int]:
-    """Return the body that arrives in these packets, and the number of pieces taken without its reader."""
-    taken: list[bytes] = []
+    """Return the body that arrives in these packets, and the number of chunks taken without the parser."""
     body: list[bytes] = []
-
-    def take(piece: bytes) -> bool:
-        if not takes:
-            return False
-        taken.append(piece)
-        body.append(piece)
-        return True
-
-    connection = UpstreamConnection()
+    connection = CountedConnection()
+    connection.takes = takes
     connection.connection_made(cast("asyncio.Transport", Transport()))
 
     async def read() -> None:
-        response = await connection.send("GET", b"", None)
-        while (piece := await response.body.next(take)) is not None:
-            body.append(piece)
+        response = await asking.ask(connection, "GET", b"", None)
+        body.extend([piece async for piece in response.body.chunks()])
 
     reading = asyncio.create_task(read())
     for packet in packets:
@@ -82,7 +88,7 @@ async def received(packets: list[bytes], *, takes: bool) -> tuple[bytes, int]:
         await asyncio.sleep(0)
         connection.data_received(packet)
     await reading
-    return b"".join(body), len(taken)
+    return b"".join(body), connection.taken
 
 
 @given(bodies, st.lists(st.integers(0, 400), max_size=12), st.booleans())

@@ -1,0 +1,1 @@
+"""One exchange over HTTP as a state machine: it takes events and returns commands, without sockets."""
