@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -230,11 +229,11 @@ def without(options: Options, words: Sequence[str]) -> list[str]:
     return found + left
 
 
-def integer(what: str, use: str, least: int = 1, most: float = math.inf) -> Callable[[str], int]:
+def integer(what: str, use: str, least: int = 1, most: int | None = None) -> Callable[[str], int]:
     """Return a function that reads an integer, and raises UsageError for any other text."""
 
     def read(text: str) -> int:
-        if text.isascii() and text.isdigit() and least <= int(text) <= most:
+        if text.isascii() and text.isdigit() and least <= int(text) and (most is None or int(text) <= most):
             return int(text)
         raise UsageError(f"not a {what}", use)
 
@@ -259,7 +258,7 @@ def finite(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    return number if math.isfinite(number) else None
+    return number if abs(number) < float("inf") else None  # Also not NaN.
 
 
 def speed(text: str) -> float:
