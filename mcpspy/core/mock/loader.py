@@ -1,18 +1,22 @@
 """Loader of a recorded session: reads entries and groups them into interactions, by cause and effect.
 
-It determines the cause and the gates of each server message. `core.session.request_table` finds the request of
-responses and progress; the cause of other messages is inferred. Actions of rules and viewers are applied, so that
-the client receives the same messages as when the session was recorded. The interactions are stored in the store.
+`core.session.correlation` finds the request of each message. The loader infers the cause of messages that belong to no
+request, and the gates of the server's messages. Actions of rules and viewers are applied, so that the client receives
+the same messages as when the session was recorded. The interactions are stored in the store.
 """
 
 from __future__ import annotations
 
-from typing import TypeGuard
+import operator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, count
+from typing import Any
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
 
 from mcpspy.core.mock.interaction import CANCEL, EOF, ValidMessage
-from mcpspy.core.mock.matching import request_key
+from mcpspy.core.mock.matching import RequestKey, plain_key, request_key
 from mcpspy.core.mock.store import (
     MODERN,
     NOTICE,
@@ -23,7 +27,6 @@ from mcpspy.core.mock.store import (
     RecordedHandshake,
 )
 from mcpspy.core.protocol.message import (
-    AnyMessage,
     Failure,
     Malformed,
     Notification,
@@ -33,62 +36,80 @@ from mcpspy.core.protocol.message import (
     read_frame,
     text,
 )
-from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, Peers
+from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
+from mcpspy.core.protocol.plain_line import PAYLOAD, PlainHead
 from mcpspy.core.protocol.spec import CLIENT, META, SERVER
-from mcpspy.core.recording.decode import Entry, Frame, Header, Note
+from mcpspy.core.protocol.spec import MODERN as MODERN_REVISION
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
 from mcpspy.core.redact.placeholder import MARK
-from mcpspy.core.session import outcome
-from mcpspy.core.session.exchange import SUBSCRIBE, State, event_of
-from mcpspy.core.session.request_table import Key, RequestTable
-from mcpspy.core.session.rule_notes import RULE
+from mcpspy.core.session.correlation import (
+    CorrelatedEntry,
+    Correlation,
+    RepeatedEvent,
+    RequestAnswered,
+    RequestCancelled,
+    RequestRepeated,
+    ResponseMissing,
+    TaskProgressed,
+)
+from mcpspy.core.session.exchange import SUBSCRIBE, State
+from mcpspy.core.session.request_table import RequestTable
+from mcpspy.core.session.rule_notes import RULE, not_forwarded
 
 CONNECTION_CLOSED = -32000
 """Error code of SDK servers for open requests after the client has closed its end."""
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
-# Globals, because access to a member of an Enum runs Python code.
-PENDING, OK = State.PENDING, State.OK
-
 GONE: Location = (0, 0)
 """Location of a message that never reached the client."""
 
+HIDDEN = -2
+"""Row of a request that did not pass between host and server, and so belongs to no interaction."""
 
-class TrackedRequest(Struct, gc=False, eq=False):
+MAX_ANSWERED = 1 << 12
+"""Answered requests that are remembered: a second response to an older one is only unsolicited."""
+
+FORGETS_EVERY = 1024
+"""Requests between two calls of `forget_but`."""
+
+
+class _HttpNote(Struct, gc=False):
+    """The members of the notes on an HTTP exchange that matter here; every exchange has two notes."""
+
+    t: float
+    note: str
+    http: int
+    status: int | None = None
+    hung_up: str | None = None
+
+
+_decode_note = Decoder(_HttpNote).decode
+
+
+class RecordedRequest(Struct, gc=False, eq=False):
+    """A request that the correlation tracks, and its place in the interactions."""
+
     row: int
-    number: int
-    key: Key
+    method: str
+    subject: str | None
+    at: float
+    stream: str | None
+    is_modern: bool = False
+    is_subscription: bool = False
     place: int | None = None
     """Place of a server request in its interaction; None for a client request."""
-    is_owed: bool = False
-    """True until the client has responded."""
-    handshake: RecordedHandshake | None = None
-    is_subscription: bool = False
-    is_modern: bool = False
-    is_task: bool = False
-    is_counted: bool = True
-    poll_of: None = None
     state: State = State.PENDING
+    poll_of: RecordedRequest | None = None
     cancelled_at: float | None = None
+    is_owed: bool = False
+    """True while its interaction waits for the client's response, or for the end of its task."""
+    is_withheld: bool = False
+    """True if the client did not receive the server's response: mcpspy may respond."""
 
-
-class LoaderPairing(RequestTable[TrackedRequest]):
-    """Request table that can forget answered requests, which the loader never looks up again."""
-
-    def knows(self, key: Key) -> bool:
-        return key in self._open
-
-    def forget(self, key: Key) -> None:
-        self._answered.pop(key, None)
-
-    def take_pending(self, key: Key) -> TrackedRequest | None:
-        """Remove and return the only pending request of a key, answered by a result; None in all other cases."""
-        waiting = self._open.get(key)
-        if waiting is None or len(waiting) > 1 or waiting[0].state is not PENDING:
-            return None
-        del self._open[key]
-        waiting[0].state = OK
-        return waiting[0]
+    @property
+    def is_counted(self) -> bool:
+        return self.poll_of is None
 
 
 class CauseInference:
@@ -109,20 +130,27 @@ class CauseInference:
         """Stream → row of the client's last message, and True if that message was a response."""
         self._last_stream: str | None = None
 
-    def open_request(self, row: int, stream: str | None) -> None:
-        if (waiting := self._open.get(stream)) is None:
-            self._open[stream] = {row: None}
-        else:
-            waiting[row] = None
+    def open_request(self, request: RecordedRequest, http: int | None) -> None:
+        """Add a request of the client; `http` is the exchange that carried it."""
+        row, stream = request.row, request.stream
+        if http is not None:
+            self.exchanges[http] = row
+        if not request.is_subscription:
+            if (waiting := self._open.get(stream)) is None:
+                self._open[stream] = {row: None}
+            else:
+                waiting[row] = None
+        self._last[stream], self._last_stream = (row, False), stream
 
     def close_request(self, row: int, stream: str | None) -> None:
         waiting = self._open.get(stream)
         if waiting is not None and row in waiting:
             del waiting[row]
-            if not waiting:
+            if not waiting and stream is not None:  # Each request of 2026-07-28 has another stream.
                 del self._open[stream]
 
     def follow(self, stream: str | None, row: int, *, is_answer: bool = False) -> None:
+        """Note the row of the client's last message."""
         self._last[stream], self._last_stream = (row, is_answer), stream
 
     def may_follow(self, row: int) -> bool:
@@ -135,7 +163,7 @@ class CauseInference:
             row == last_row for last_row, _ in self._last.values()
         )
 
-    def row_of(self, frame: Frame, method: str) -> int:
+    def row_of(self, frame: Frame | PlainHead, method: str) -> int:
         """Return the row of the interaction that a server message belongs to."""
         stream = frame.stream
         if frame.http is not None and (row := self.exchanges.get(frame.http)) is not None:
@@ -151,6 +179,10 @@ class CauseInference:
         return next(reversed(waiting)) if waiting else OPENING
 
 
+_CHANGES = ("replace", "repair", "release")
+"""Actions whose `sent` the client received."""
+
+
 class InterceptionNotes:
     """Changes to the server's messages by interception during the recording, from notes of kind `rule`.
 
@@ -158,23 +190,21 @@ class InterceptionNotes:
     """
 
     def __init__(self, store: InteractionStore) -> None:
-        self.last: tuple[int, int] | None = None
-        """Row and place of the preceding entry if it is a server message, because notes on it come next."""
+        self.last: dict[str | None, tuple[int, int]] = {}
+        """Id of each server message in the preceding entry → its row and place, because notes on it come next."""
         self._store = store
         self._held: dict[object, tuple[int, int]] = {}
 
     def may_change(self, row: int) -> bool:
         """Return True if a note may still change a message of this row."""
-        return (self.last is not None and self.last[0] == row) or any(
-            row == held for held, _ in self._held.values()
-        )
+        return any(row == noted for noted, _ in (*self.last.values(), *self._held.values()))
 
     def add(self, note: Note, line: bytes, offset: int) -> None:
         """Apply a note; `line` is its line in the file, or empty if it is in no file."""
         fields = note.fields
         ticket, action = fields.get("ticket"), fields.get("action")
         is_held = isinstance(ticket, int)
-        target = self._held.pop(ticket, None) if is_held and action == "release" else self.last
+        target = self._held.pop(ticket, None) if is_held and action == "release" else self._noted(fields)
         if target is None or fields.get("from") != SERVER:
             return
         if is_held and action == "hold":
@@ -184,9 +214,9 @@ class InterceptionNotes:
         if action not in ("delay", "release") or not isinstance(seconds, int | float):
             seconds = 0.0
         later = max(0.0, seconds)
-        if fields.get("why") in ("dropped", "connection closed"):
+        if not_forwarded(fields) is not None:
             self._store.amend(*target, GONE)
-        elif isinstance(sent, str) and sent[:1] + sent[-1:] == "{}" and action in ("replace", "release"):
+        elif isinstance(sent, str) and sent[:1] + sent[-1:] == "{}" and action in _CHANGES:
             where = (
                 self._store.noted(offset, len(line))
                 if line
@@ -196,51 +226,80 @@ class InterceptionNotes:
         elif later:
             self._store.amend(*target, None, later)
 
+    def _noted(self, fields: dict[str, Any]) -> tuple[int, int] | None:
+        """Return the message before a note; of a batch, the one with the id of the note."""
+        latest, id_text = next(reversed(self.last.values()), None), fields.get("id")
+        return self.last.get(id_text, latest) if isinstance(id_text, str) else latest
 
-class InteractionLoader(Peers):
+
+class InteractionLoader(Correlation[RecordedRequest]):
     """Loader of entries into the interactions of a store."""
 
     def __init__(self, store: InteractionStore, header: Header | None = None) -> None:
-        super().__init__()
+        super().__init__(header, forgets=True)
         self.store = store
         self.has_server = False
-        self._pairing = LoaderPairing()
         self.exchanges = 0
+        """Number of requests, of both sides."""
         self.damaged = 0
         """Lines that are not valid entries."""
+        self.causes = CauseInference(store)
         self._closed_at: float | None = None
         self._since: dict[int, tuple[tuple[int, ...], float]] = {}
         """Row → gates of the interaction so far, and the time at which the last one opened; absent without gates."""
-        self.causes = CauseInference(store)
         self._owed: dict[int, int] = {}
         """Row → number of tasks and responses of the client that the interaction waits for."""
         self._interceptions = InterceptionNotes(store)
+        self._line, self._offset = b"", 0
+        """Line of the current entry, empty if it is in no file, and its offset there."""
+        self._ends: Iterator[int] = iter(())
+        """Offsets at which the lines end that `add_lines` has not processed."""
+        self._forgets_at = FORGETS_EVERY
         store.settles = self.is_settled
         if header is not None:
             store.name, store.upstream = header.name, header.upstream
 
+    def add_lines(self, lines: Sequence[bytes], offset: int) -> int:
+        """Add consecutive lines, the first one at `offset`; return the offset of the next line."""
+        sums = accumulate(map(len, lines), initial=offset)
+        next(sums)
+        self._ends = map(operator.add, sums, count())  # Each line ends with an LF.
+        place = 0
+        while (place := self.take_plain(lines, place)) < len(lines):
+            line, end = lines[place], next(self._ends)
+            if (note := _http_note(line)) is None:
+                self.add(read_entry(line), line, end - len(line))
+            else:
+                self._interceptions.last = {}
+                self._add_note(self._note(note), note)
+            place += 1
+        if self.exchanges >= self._forgets_at:
+            self._forgets_at = self.exchanges + FORGETS_EVERY
+            self._pairing.forget_but(MAX_ANSWERED)
+        return offset + sum(map(len, lines)) + len(lines)
+
     def add(self, entry: Entry, line: bytes = b"", offset: int = 0) -> None:
         """Add the next entry; `line` is its line in the file. Messages that are in no file are kept in memory."""
+        self._line, self._offset = line, offset
         if isinstance(entry, Note) and entry.kind == RULE:
             self._interceptions.add(entry, line, offset)
-            return
-        self._interceptions.last = None
-        if isinstance(entry, Frame):
-            if self._pairing.is_repeated(entry):
-                return
-            for message in read_frame(entry):
-                if was_forwarded(message):
-                    self._add_message(message, self._where(message.data, line, offset))
-                else:
-                    self.exchanges += isinstance(message, Request)
-        elif isinstance(entry, Note):
-            self._add_note(entry)
         else:
-            self.damaged += 1
+            self._interceptions.last = {}
+        for change in self.changes_of(entry):
+            what = change.what
+            if isinstance(what, Note):
+                self._add_note(change, what)
+            elif isinstance(what, Damaged):
+                self.damaged += 1
+            elif not isinstance(what, Malformed) and not isinstance(change, RepeatedEvent):
+                self._add_message(change, what)
+                if change.task is not None and change.task.has_ended:
+                    self._settle_owed(change.task.call)
 
-    def end(self) -> None:
+    def finish(self) -> None:
+        """Complete the store: the recording has no more entries."""
         self.store.is_whole, self.store.settles = True, None
-        self._pairing = LoaderPairing()
+        self._pairing = RequestTable()
         self.causes = CauseInference(self.store)
         self._since.clear()
         self._owed.clear()
@@ -255,206 +314,228 @@ class InteractionLoader(Peers):
             return False
         return not (self._owed.get(row) or self._interceptions.may_change(row) or self.causes.may_follow(row))
 
-    def _where(self, data: bytes, line: bytes, offset: int) -> Location:
-        within = line.find(data)
-        return (offset + within, len(data)) if within >= 0 and line else self.store.keep(data)
-
-    def _add_message(self, message: ValidMessage, where: Location) -> None:
-        if message.side == CLIENT:
-            if isinstance(message, Request):
-                self._client_request(message, where)
-            elif isinstance(message, Notification):
-                self._client_notification(message, where)
+    def _begin(self, message: Request) -> RecordedRequest:
+        frame, method = message.frame, message.method
+        request = RecordedRequest(HIDDEN, method, message.subject, message.at, frame.stream)
+        request.is_modern = (message.revision or "") >= MODERN_REVISION
+        request.is_subscription = method == SUBSCRIBE
+        if frame.side == CLIENT and frame.by is None:
+            flags = (MODERN if request.is_modern else 0) | (SUBSCRIPTION if request.is_subscription else 0)
+            where = self._where(message.data)
+            request.row = self.store.begin(where, message.at, self.exchanges, flags)
+            if method in HANDSHAKE_METHODS:
+                handshake = RecordedHandshake(method, request.row)
+                self.store.index.handshakes.setdefault(method, []).append(handshake)
             else:
-                self._client_response(message, where)
-            return
-        self.has_server = True
-        if isinstance(message, Request):
-            self._server_request(message, where)
-        elif isinstance(message, Notification):
-            self._server_notification(message, where)
-        else:
-            self._server_response(message, where)
-
-    def _client_request(self, message: Request, where: Location) -> None:
-        frame, store = message.frame, self.store
-        matched = request_key(message, store.ignored)
-        tracked = TrackedRequest(len(store), self.exchanges, (frame.stream, CLIENT, message.id))
-        tracked.is_modern = matched.version is not None
-        tracked.is_subscription = message.method == SUBSCRIBE
-        token = message.progress_token if bytes(message.body.meta) else None
-        self._pairing.request(tracked, frame, message.id, token, modern=True)
-        self._begin(tracked, message.at, where)
-        self.add_request(message)
-        if message.method in HANDSHAKE_METHODS:
-            tracked.handshake = RecordedHandshake(message.method, tracked.row)
-            store.index.handshakes.setdefault(message.method, []).append(tracked.handshake)
-        else:
-            answers = matched.question is not None
-            store.index.add_request(
-                tracked.row, matched.digest, message.method, matched.subject, answers=answers
-            )
-            if MARK in message.data:
-                store.index.redacted.append(tracked.row)
-            if matched.version is not None:
-                store.index.versions.add(matched.version)
-        if frame.http is not None:
-            self.causes.exchanges[frame.http] = tracked.row
-        if not tracked.is_subscription:
-            self.causes.open_request(tracked.row, frame.stream)
-        self.causes.follow(frame.stream, tracked.row)
-
-    def _client_notification(self, message: Notification, where: Location) -> None:
-        frame = message.frame
-        if message.method == "notifications/cancelled":
-            tracked, flaw, _ = self._pairing.cancel(frame, text(message.body.request_id))
-            if tracked is not None:
-                if flaw is None and tracked.cancelled_at is None:
-                    tracked.cancelled_at = message.at
-                self._over(tracked, frame.stream)
-        elif message.method != "notifications/progress":
-            row = self.store.begin(where, message.at, 0, NOTICE)
-            self.store.index.add_notification(message.method, row)
-            self.causes.follow(frame.stream, row)
-
-    def _client_response(self, message: Result | Failure, where: Location) -> None:
-        tracked, _ = self._pairing.answer(message.frame, message.id, event_of(message))
-        if tracked is None:
-            tracked, _ = self._pairing.explain_unsolicited(message.frame, message.id)
-        if tracked is not None and tracked.place is not None:
-            self._gate(tracked.row, tracked.place, message.at)
-            self.store.replies.setdefault(tracked.row, {})[tracked.place] = where
-            if tracked.is_owed:
-                tracked.is_owed = False
-                self._owed[tracked.row] -= 1
-            self.causes.follow(message.frame.stream, tracked.row, is_answer=True)
-
-    def _server_response(self, message: Result | Failure, where: Location) -> None:
-        tracked, _ = self._pairing.answer(message.frame, message.id, event_of(message))
-        if tracked is None:
-            return
-        self._take_handshake(tracked, message)
-        if isinstance(message, Result):
-            tracked.is_task = message.is_task
-            if tracked.is_task:  # The server may still report its status.
-                self._owed[tracked.row] = self._owed.get(tracked.row, 0) + 1
-        kind = Result if isinstance(message, Result) else Failure
-        self._answered(
-            tracked, kind, message.at, where, message.code if isinstance(message, Failure) else None
-        )
-        if isinstance(message, Result) and bytes(message.body.request_state):
-            self.store.add_state(message.body.request_state, tracked.row)
-
-    def _server_request(self, message: Request, where: Location) -> None:
-        frame = message.frame
-        row = self.causes.row_of(frame, message.method)
-        tracked = TrackedRequest(row, self.exchanges, (frame.stream, SERVER, message.id))
-        tracked.place = self.store.count(row)
-        tracked.is_owed = True
+                self._index(request.row, request_key(message, self.store.ignored), message.data)
+            self.causes.open_request(request, frame.http)
+        elif not frame.is_ours:
+            self._server_request(request, frame, self._where(message.data), message.id)
         self.exchanges += 1
-        self._owed[row] = self._owed.get(row, 0) + 1
-        token = message.progress_token if bytes(message.body.meta) else None
-        self._pairing.request(tracked, frame, message.id, token, modern=True)
-        self.add_request(message)
-        self._add(row, Request, message.at, where)
+        return request
 
-    def _server_notification(self, message: Notification, where: Location) -> None:
-        frame, body = message.frame, message.body
-        if message.method == "notifications/progress":
-            tracked, _ = self._pairing.progress(frame, text(body.progress_token))
-            if tracked is not None and tracked.place is None:
-                self._add(tracked.row, Notification, message.at, where)
-            return
+    def _index(self, row: int, key: RequestKey, data: bytes) -> None:
+        index = self.store.index
+        index.add_request(row, key.digest, key.method, key.subject, answers=key.question is not None)
+        if MARK in data:
+            index.redacted.append(row)
+        if key.version is not None:
+            index.versions.add(key.version)
+
+    def _method_of(self, request: RecordedRequest) -> str:
+        return request.method
+
+    def _time_of(self, request: RecordedRequest) -> float:
+        return request.at
+
+    def _subject_of(self, request: RecordedRequest) -> str | None:
+        return request.subject
+
+    def _poll(self, request: RecordedRequest, call: RecordedRequest) -> None:
+        request.poll_of = call
+
+    def _where(self, data: bytes) -> Location:
+        within = self._line.find(data) if self._line else -1
+        return (self._offset + within, len(data)) if within >= 0 else self.store.keep(data)
+
+    def _server_request(
+        self, request: RecordedRequest, head: Frame | PlainHead, where: Location, id_text: str
+    ) -> None:
+        """Add a request to the interaction that caused it."""
+        row = request.row = self.causes.row_of(head, request.method)
+        request.place = self.store.count(row)
+        self._owe(request)
+        self.has_server = True
+        self._add(row, Request, request.at, where, id_text)
+
+    def _owe(self, request: RecordedRequest) -> None:
+        request.is_owed = True
+        self._owed[request.row] = self._owed.get(request.row, 0) + 1
+
+    def _settle_owed(self, request: RecordedRequest) -> None:
+        if request.is_owed:
+            request.is_owed = False
+            self._owed[request.row] -= 1
+
+    def _add_message(self, change: CorrelatedEntry[RecordedRequest], message: ValidMessage) -> None:
+        """Add a message of a known request, or a notification. New requests were added by `_begin`."""
+        request, frame = change.request, message.frame
+        if request is not None and request.row == HIDDEN:
+            request = None
+        if isinstance(message, Request):
+            if isinstance(change, RequestRepeated) and request is not None:
+                request.stream = frame.stream
+                self.causes.open_request(request, frame.http)
+        elif isinstance(message, Notification):
+            if frame.by is not None:
+                return
+            if message.side == CLIENT:
+                self._client_notification(change, request, message)
+            elif frame.to is None:
+                self.has_server = True
+                self._server_notification(change, request, message)
+        elif message.side == CLIENT:
+            if isinstance(change, RequestAnswered) and request is not None:
+                self._client_response(
+                    request, message.at, None if frame.is_ours else self._where(message.data)
+                )
+        else:
+            self.has_server |= frame.to is None
+            if request is not None:
+                self._server_response(change, request, message)
+
+    def _client_notification(
+        self,
+        change: CorrelatedEntry[RecordedRequest],
+        request: RecordedRequest | None,
+        message: Notification,
+    ) -> None:
         if message.method == "notifications/cancelled":
-            tracked, flaw, _ = self._pairing.cancel(frame, text(body.request_id))
-            if tracked is not None and flaw is None and tracked.cancelled_at is None:
-                tracked.cancelled_at = message.at
-        else:
-            listens = text(meta_raw(body.meta, META + "subscriptionId")) if bytes(body.meta) else None
-            tracked = self._pairing.subscription(frame, listens)
-        if tracked is None:
-            self._add(self.causes.row_of(frame, message.method), Notification, message.at, where)
-        elif tracked.place is not None:
-            self._add(tracked.row, Notification, message.at, where, cancels=tracked.place)
-        else:
-            number = tracked.number if tracked.is_subscription else None
-            self._add(
-                self.causes.row_of(frame, message.method), Notification, message.at, where, listens=number
-            )
+            if request is not None and change.flaw is None:
+                if request.cancelled_at is None:
+                    request.cancelled_at = message.at
+                self._over(request)
+        elif message.method != "notifications/progress":
+            row = self.store.begin(self._where(message.data), message.at, 0, NOTICE)
+            self.store.index.add_notification(message.method, row)
+            self.causes.follow(message.frame.stream, row)
 
-    def _add_note(self, note: Note) -> None:
-        fields = note.fields
+    def _client_response(self, request: RecordedRequest, at: float, where: Location | None) -> None:
+        """Add a response to a request of the server; `where` is None if mcpspy answered, or the server never got it."""
+        if request.place is None:
+            return
+        self._settle_owed(request)
+        if where is not None:
+            self._gate(request.row, request.place, at)
+            self.store.replies.setdefault(request.row, {})[request.place] = where
+            self.causes.follow(request.stream, request.row, is_answer=True)
+
+    def _server_response(
+        self,
+        change: CorrelatedEntry[RecordedRequest],
+        request: RecordedRequest,
+        message: Result | Failure,
+    ) -> None:
+        frame, is_first = message.frame, isinstance(change, RequestAnswered)
+        kind, where = type(message), self._where(message.data)
+        if frame.to is not None or not (is_first or (request.is_withheld and frame.by is not None)):
+            request.is_withheld |= is_first
+            self.causes.close_request(request.row, request.stream)
+            return
+        request.is_withheld = False
+        self._take_handshake(request, message)
+        if isinstance(message, Result) and message.is_task:  # The server may still report its status.
+            self._owe(request)
+        if isinstance(message, Failure) and request.cancelled_at is not None:
+            self._gate(request.row, CANCEL, request.cancelled_at)
+        ends = request.is_subscription or (isinstance(message, Failure) and message.code == CONNECTION_CLOSED)
+        if self._closed_at is not None and ends:
+            self._gate(request.row, EOF, self._closed_at)
+        self._answer(request, kind, message.at, where, message.id)
+        if isinstance(message, Result) and bytes(message.body.request_state):
+            self.store.add_state(message.body.request_state, request.row)
+
+    def _answer(
+        self,
+        request: RecordedRequest,
+        kind: type[ValidMessage],
+        at: float,
+        where: Location,
+        id_text: str | None = None,
+    ) -> None:
+        number = self.store.number_of(request.row) if request.is_subscription else None
+        self._add(request.row, kind, at, where, id_text, listens=number)
+        self.causes.close_request(request.row, request.stream)
+
+    def _server_notification(
+        self,
+        change: CorrelatedEntry[RecordedRequest],
+        request: RecordedRequest | None,
+        message: Notification,
+    ) -> None:
+        frame, method = message.frame, message.method
+        where = self._where(message.data)
+        if method == "notifications/progress":
+            if request is not None and request.place is None:
+                self._add(request.row, Notification, message.at, where)
+            return
+        if isinstance(change, TaskProgressed):
+            listens = text(meta_raw(message.body.meta, META + "subscriptionId"))
+            request = self._pairing.subscription(frame, listens)
+        elif isinstance(change, RequestCancelled) and request is not None and request.cancelled_at is None:
+            request.cancelled_at = None if change.flaw is not None else message.at
+        if request is not None and request.place is not None:
+            self._add(request.row, Notification, message.at, where, cancels=request.place)
+            return
+        number = None
+        if request is not None and request.is_subscription:
+            number = self.store.number_of(request.row)
+        self._add(self.causes.row_of(frame, method), Notification, message.at, where, listens=number)
+
+    def _add_note(self, change: CorrelatedEntry[RecordedRequest], note: Note) -> None:
+        fields, request = note.fields, change.request
         if note.kind == "eof" and fields.get("from") == CLIENT:
             self._closed_at = note.at
-        elif note.is_end:
-            self._pairing.end()
-        elif note.kind == "http":
-            self._pairing.http(fields.get("http"), fields.get("status"), fields)
-        elif note.kind == "http-end":
-            number = fields.get("http")
-            tracked, flaw = self._pairing.http_end(number, fields.get("hung_up"))
-            if tracked is not None and tracked.state is not State.PENDING:
-                if tracked.state is State.REFUSED and not self.store.is_answered(tracked.row):
-                    self._refused(tracked, flaw or "refused", note.at)
-                self._over(tracked, tracked.key[0])
-            if isinstance(number, int):
-                self.causes.exchanges.pop(number, None)
+        if (
+            request is not None
+            and request.row != HIDDEN
+            and request.place is None
+            and not isinstance(change, ResponseMissing)
+        ):
+            if request.state is State.REFUSED and not self.store.is_answered(request.row):
+                self._refused(request, change.why or "refused", note.at)
+            self._over(request)
+        if note.kind == "http-end" and isinstance(number := fields.get("http"), int):
+            self.causes.exchanges.pop(number, None)
 
-    def _refused(self, tracked: TrackedRequest, why: str, at: float) -> None:
+    def _refused(self, request: RecordedRequest, why: str, at: float) -> None:
         """Add an HTTP error status without a message as a response."""
-        data = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32000,"message":"%b"}}' % (
-            tracked.key[2].encode(),
-            why.encode(),
-        )
-        self._add(tracked.row, Failure, at, self.store.keep(data))
+        data = b'{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"%b"}}' % why.encode()
+        self._add(request.row, Failure, at, self.store.keep(data))
 
-    def _over(self, tracked: TrackedRequest, stream: str | None) -> None:
-        if tracked.place is None:
-            if tracked.state is State.CANCELLED or outcome.of(tracked.state).is_late:
-                self.store.cancel(tracked.row)
-            self.causes.close_request(tracked.row, stream)
+    def _over(self, request: RecordedRequest) -> None:
+        if request.place is None:
+            if request.state is State.CANCELLED:
+                self.store.cancel(request.row)
+            self.causes.close_request(request.row, request.stream)
 
-    def _take_handshake(self, tracked: TrackedRequest, message: Result | Failure) -> None:
+    def _take_handshake(self, request: RecordedRequest, message: Result | Failure) -> None:
         """Read the server's name and supported revisions from a response."""
-        handshake = tracked.handshake
-        self.add_response(message, "" if handshake is None else handshake.method)
-        self.store.server = self.server
-        if handshake is None:
+        index, self.store.server = self.store.index, self.server
+        for handshake in index.handshakes.get(request.method, ())[::-1]:
+            if handshake.row == request.row:
+                break
+        else:
             return
-        handshake.is_answered, handshake.is_accepted = True, isinstance(message, Result)
         result = message.result if isinstance(message, Result) else None
+        handshake.is_answered, handshake.is_accepted = True, isinstance(message, Result)
         if not isinstance(result, dict):
             return
         if isinstance(revision := result.get("protocolVersion"), str):
             handshake.revision = revision
-        if handshake.method == "server/discover" and isinstance(
-            versions := result.get("supportedVersions"), list
-        ):
-            self.store.index.versions.update(version for version in versions if isinstance(version, str))
-
-    def _answered(
-        self,
-        tracked: TrackedRequest,
-        kind: type[ValidMessage],
-        at: float,
-        where: Location,
-        code: int | None = None,
-    ) -> None:
-        row, is_subscription = tracked.row, tracked.is_subscription
-        self._pairing.forget(tracked.key)
-        if tracked.cancelled_at is not None and kind is Failure:
-            self._gate(row, CANCEL, tracked.cancelled_at)
-        if self._closed_at is not None and (is_subscription or code == CONNECTION_CLOSED):
-            self._gate(row, EOF, self._closed_at)
-        self._add(row, kind, at, where, listens=tracked.number if is_subscription else None)
-        self.causes.close_request(row, tracked.key[0])
-
-    def _begin(self, tracked: TrackedRequest, at: float, where: Location) -> None:
-        self.exchanges += 1
-        flags = MODERN if tracked.is_modern else 0
-        if tracked.is_subscription:
-            flags |= SUBSCRIPTION
-        self.store.begin(where, at, tracked.number, flags)
+        versions = result.get("supportedVersions")
+        if handshake.method == "server/discover" and isinstance(versions, list):
+            index.versions.update(version for version in versions if isinstance(version, str))
 
     def _gate(self, row: int, gate: int, at: float) -> None:
         gates, since = self._since.get(row) or ((), self.store.at(row))
@@ -467,26 +548,66 @@ class InteractionLoader(Peers):
         kind: type[ValidMessage],
         at: float,
         where: Location,
+        id_text: str | None = None,
         *,
         listens: int | None = None,
         cancels: int | None = None,
     ) -> None:
         store = self.store
-        self._interceptions.last = row, store.count(row)
+        self._interceptions.last[id_text] = row, store.count(row)
         gates, since = self._since.get(row) or ((), store.at(row))
         after = max(0.0, at - since)
         is_answer = kind is Result or kind is Failure
         if gates or not is_answer or listens is not None or not store.answer(row, where, after, kind):
             store.add(row, kind, where, after, gates=gates, listens=listens, cancels=cancels)
 
+    def _plain_request(  # noqa: PLR0917 - keywords take longer, and there are a million calls.
+        self, head: PlainHead, method: str, subject: str, number: int, data: bytes, is_modern: bool
+    ) -> RecordedRequest:
+        request = RecordedRequest(HIDDEN, method, subject or None, head.t, head.stream, is_modern)
+        store, where = self.store, (next(self._ends) - 1 - len(data), len(data))
+        self._interceptions.last = {}
+        if head.side == CLIENT:
+            request.row = store.begin(where, head.t, self.exchanges, MODERN if is_modern else 0)
+            key = plain_key(method, data, store.ignored) or self._key_of(data)
+            self._index(request.row, key, data)
+            self.causes.open_request(request, head.http)
+        else:
+            self._server_request(request, head, where, str(number))
+        self.exchanges += 1
+        return request
 
-def was_forwarded(message: AnyMessage) -> TypeGuard[ValidMessage]:
-    """Return True if a message passed between host and server.
+    def _key_of(self, data: bytes) -> RequestKey:
+        (message,) = read_frame(Frame(0.0, CLIENT, data))
+        assert isinstance(message, Request)
+        return request_key(message, self.store.ignored)
 
-    Excluded are dropped messages, messages that mcpspy sent to the server, responses to these, and messages that a
-    viewer sent to the host. A response by mcpspy is included, because the host received no other.
-    """
-    frame = message.frame
-    if isinstance(message, Malformed) or (frame.side == SERVER and frame.to is not None):
-        return False
-    return frame.by is None or (frame.side == SERVER and isinstance(message, Result | Failure))
+    def _plain_result(self, head: PlainHead, request: RecordedRequest, data: bytes, is_error: bool) -> None:
+        row, size = request.row, len(data)
+        where = next(self._ends) - 1 - size, size
+        if head.side == CLIENT or row in self._since or row == HIDDEN:
+            self._interceptions.last = {}
+            if head.side == CLIENT:
+                self._client_response(request, head.t, where)
+            elif row != HIDDEN:
+                self._answer(request, Result, head.t, where)
+            return
+        self.has_server = True
+        place, after = 0, head.t - request.at
+        after = max(after, 0.0)
+        if not self.store.answer(row, where, after, Result):
+            place = self.store.count(row)
+            self.store.add(row, Result, where, after)
+        self._interceptions.last = {None: (row, place)}
+        self.causes.close_request(row, request.stream)
+
+
+def _http_note(line: bytes) -> Note | None:
+    """Read a note on an HTTP exchange without its headers; None if the line is something else."""
+    if b'"note":"http' not in line or PAYLOAD in line:
+        return None
+    try:
+        note = _decode_note(line)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return Note(note.t, note.note, {"http": note.http, "status": note.status, "hung_up": note.hung_up})

@@ -106,8 +106,7 @@ class Selector:
             return None
         if self._is_in_order or (id := plain_id(plain.id)) is None:  # noqa: A001
             return None
-        params = b"" if plain.params is UNSET else bytes(plain.params)
-        key = plain_key(plain.method, params, self._recordings.ignored)
+        key = plain_key(plain.method, data, self._recordings.ignored)
         if key is None:
             return None
         number = self._taken.get(key.digest, 0)

@@ -1,7 +1,8 @@
 """Correlation of requests with their outcome: the fold over the entries of a recording.
 
-`Correlation` reads entries and yields typed changes for `Session`, `Index` and `StatsCollector`, which choose the
-type of a request. `core.session.request_table` finds the request of a message; `core.session.exchange` owns the states.
+`Correlation` reads entries and yields typed changes for `Session`, `Index`, `StatsCollector` and the mock's loader,
+which choose the type of a request. `core.session.request_table` finds the request of a message;
+`core.session.exchange` owns the states.
 """
 
 from __future__ import annotations
@@ -533,6 +534,8 @@ class Correlation(Peers, ABC, Generic[P]):
         head, end = None, len(lines)
         while place < end:
             start, _, payload = lines[place].partition(PAYLOAD)
+            if not payload:  # A note; an exception would take longer.
+                break
             data = payload[:-1]
             try:
                 message = decode_message(data)

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from weakref import finalize
 
 from mcpspy.core.jsontools import Pointer
-from mcpspy.core.mock.loader_fast import FastInteractionLoader
+from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.redact.display import redacted_command, redacted_url
@@ -106,7 +106,7 @@ class _RecordingFile:
         self.path = recording.path
         header = recording.header
         self._header = header
-        self.loader = FastInteractionLoader(InteractionStore(label, ignored, self._message), header)
+        self.loader = InteractionLoader(InteractionStore(label, ignored, self._message), header)
         self.bytes = 0
         self.is_over = False
         self.warnings: list[str] = []
@@ -151,7 +151,7 @@ class _RecordingFile:
             raise UsageError(f"{self.path}: contains no requests", "so there is nothing to answer")
         if not self.loader.has_server:
             raise UsageError(f"{self.path}: contains no messages from a server", "did its command start?")
-        self.loader.end()
+        self.loader.finish()
 
     def _message(self, place: int, length: int) -> bytes:
         part, offset = divmod(place, PART)

@@ -134,7 +134,7 @@ def recordings_of(sessions: Iterable[tuple[str, Session]], ignored: Iterable[Poi
         loader = InteractionLoader(InteractionStore(label, ignored), session.header)
         for entry in entries(session):
             loader.add(entry)
-        loader.end()
+        loader.finish()
         stores.append(loader.store)
     return Recordings(stores, ignored)
 

@@ -308,7 +308,7 @@ def test_an_answer_waits_for_the_unread_rest_of_the_recording() -> None:
     assert live.say(id=request["id"], result=DECLINE) == []
     for entry in read[8:]:
         loader.add(entry)
-    loader.end()
+    loader.finish()
     live.session.resume(live.now)
     assert live.received()[0]["result"]["said"] == DECLINE
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from mcpspy.core.mock.interaction import CANCEL, EOF, Interaction
-from mcpspy.core.mock.loader import InteractionLoader
-from mcpspy.core.mock.loader_fast import FastInteractionLoader
+from mcpspy.core.mock.loader import FORGETS_EVERY, MAX_ANSWERED, InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.session import MockOptions, MockSession
 from mcpspy.core.mock.store import InteractionStore
@@ -139,9 +138,17 @@ def test_unsolicited_responses_and_garbage_are_skipped() -> None:
 
 def test_only_the_interaction_of_an_answered_request_stays_in_memory() -> None:
     loader = loaded(Talk().handshake().call(1).call(2).session)
-    assert not loader._pairing._answered
-    assert not loader.causes._open
+    assert not any(loader.causes._open.values())
     assert not loader._owed
+    calls = [line for number in range(2 * MAX_ANSWERED) for line in _call(number)]
+    for begin in range(0, len(calls), 64):
+        loader.add_lines(calls[begin : begin + 64], 0)
+    assert len(loader._pairing._answered) <= MAX_ANSWERED + FORGETS_EVERY
+
+
+def _call(number: int) -> list[bytes]:
+    request, answer = request_entry(number), answers(number, "yes")
+    return [json.dumps({"t": 9.0, **each}, separators=(",", ":")).encode() for each in (request, answer)]
 
 
 def test_a_message_while_no_request_is_pending_follows_the_last_client_message() -> None:
@@ -222,7 +229,7 @@ def loader(*said: Json, lines: bool = True) -> InteractionLoader:
         json.dumps({"t": float(at), **each}, separators=(",", ":")).encode() for at, each in enumerate(said)
     ]
     whole = b"".join(text + b"\n" for text in texts)
-    read = FastInteractionLoader(
+    read = InteractionLoader(
         InteractionStore("r.jsonl", (), lambda place, length: whole[place : place + length])
     )
     if lines:
@@ -235,7 +242,7 @@ def loader(*said: Json, lines: bool = True) -> InteractionLoader:
 
 def live(*said: Json, lines: bool = True, **options: Any) -> Live:
     read = loader(*said, lines=lines)
-    read.end()
+    read.finish()
     return Live(Recordings([read.store]), **options)
 
 
@@ -395,3 +402,94 @@ def test_a_change_that_is_not_valid_text_is_played_with_replacements(lines: bool
         lines=lines,
     )
     assert client.answered("x", text="a") == "?"
+
+
+def batch(side: str, *messages: Json) -> Json:
+    return {"from": side, "msg": [{"jsonrpc": "2.0", **message} for message in messages]}
+
+
+def result(id: Any, said: str) -> Json:  # noqa: A002
+    return {"id": id, "result": {"said": said}}
+
+
+def test_a_redirected_request_that_is_sent_again_is_one_interaction() -> None:
+    carried: Json = {"stream": "s", "http": 1}
+    again: Json = {"stream": "s", "http": 2}
+    client = live(
+        request_entry(1, **carried),
+        {"note": "http", "status": 307, "response": {"location": "/mcp/"}, **carried},
+        {"note": "http-end", "hung_up": None, **carried},
+        request_entry(1, **again),
+        entry("server", {"method": "notifications/tools/list_changed"}, **again),
+        answers(1, "moved", **again),
+        {"note": "http-end", "hung_up": None, **again},
+        request_entry(2),
+        answers(2, "later"),
+    )
+    assert [said.get("method", "answer") for said in client.call("x", text="a")] == [
+        "notifications/tools/list_changed",
+        "answer",
+    ]
+    assert client.answered("y", text="a") == "later"
+    assert [interaction.number for interaction in client.session.recordings.interactions] == [0, 1]
+
+
+def test_an_error_with_the_id_of_an_answered_request_answers_no_other_one() -> None:
+    failed = {"id": 1, "error": {"code": -32000, "message": "again"}}
+    client = live(
+        request_entry(1, "b", stream="s", http=1),
+        answers(1, "one", stream="s", http=1),
+        request_entry(2, stream="s", http=2),
+        entry("server", failed, stream="s", http=2),
+        answers(2, "two", stream="s", http=2),
+    )
+    assert client.answered("x", text="a") == "two"
+
+
+def test_a_response_that_a_rule_answered_instead_is_not_played() -> None:
+    failed = entry("server", {"id": 1, "error": {"code": -32001, "message": "no"}}, **OURS)
+    client = live(request_entry(1), answers(1, "was", **KEPT), done("error"), failed)
+    assert client.answered("x", text="a") == -32001
+
+
+def test_a_notification_after_a_dropped_call_follows_the_call_before_it() -> None:
+    changed_tools = entry("server", {"method": "notifications/tools/list_changed"})
+    dropped = {"note": "rule", "action": "drop", "from": "client", "id": "2", "method": "tools/call"}
+    late = request_entry(2, "b", **KEPT)
+    client = live(request_entry(1), late, dropped, changed_tools, answers(1, "yes"))
+    assert [said.get("method", "answer") for said in client.call("x", text="a")][-1] == "answer"
+
+
+def test_a_server_request_that_mcpspy_answered_needs_no_answer_in_the_mock() -> None:
+    asked = entry("server", {"id": 7, "method": "roots/list"})
+    timed_out = entry("client", {"id": 7, "error": {"code": -32001, "message": "timed out"}}, **OURS)
+    late = entry("client", {"id": 7, "result": {"roots": []}}, **KEPT)
+    client = live(request_entry(1), asked, timed_out, late, answers(1, "alone"))
+    client.initialize(roots={})
+    assert [said.get("method", "answer") for said in client.call("x", text="a")] == ["roots/list", "answer"]
+
+
+def test_a_note_on_a_batch_changes_the_message_with_its_id() -> None:
+    both = batch("server", result(1, "was"), result(2, "other"))
+    client = live(request_entry(1), request_entry(2, "b"), both, changed("became"))
+    assert client.answered("x", text="a") == "became"
+    assert client.answered("y", text="b") == "other"
+
+
+def test_a_dropped_part_of_a_batch_is_not_played() -> None:
+    both = batch("server", result(1, "was"), result(2, "other"))
+    client = live(request_entry(1), request_entry(2, "b"), both, done("drop"))
+    assert client.call("x", text="a") == []
+    assert client.answered("y", text="b") == "other"
+
+
+def test_a_repaired_response_is_played_as_the_host_received_it() -> None:
+    client = live(request_entry(1), answers(1, "was"), changed("became", "repair"))
+    assert client.answered("x", text="a") == "became"
+
+
+def test_an_interaction_ends_after_its_task() -> None:
+    talk = Talk().client(id=1, method="a").server(id=1, result={"task": {"taskId": "t", "status": "working"}})
+    assert settled(talk.call(2).call(3)) == [1]
+    status: Json = {"method": "notifications/tasks/status", "params": {"taskId": "t", "status": "completed"}}
+    assert settled(talk.server(**status).call(4)) == [0, 1, 2]

@@ -111,7 +111,7 @@ def test_the_fast_key_equals_the_full_key(method: str, params: Any, ignores: boo
     said = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     (request,) = read_frame(Frame(0.0, "client", json.dumps(said).encode()))
     assert isinstance(request, Request)
-    found, wanted = plain_key(method, bytes(request.raw_params), ignored), request_key(request, ignored)
+    found, wanted = plain_key(method, request.data, ignored), request_key(request, ignored)
     if found is not None:
         assert found.digest == wanted.digest
         assert (found.subject, found.version) == (wanted.subject, wanted.version)
@@ -120,9 +120,13 @@ def test_the_fast_key_equals_the_full_key(method: str, params: Any, ignores: boo
 
 @pytest.mark.parametrize("data", [b'{"a":1}', b"{}", b"", b'{"n":1e40}', b'{"_meta":{"progressToken":1}}'])
 def test_plain_params_have_a_fast_key(data: bytes) -> None:
-    assert plain_key("tools/call", data) is not None
+    assert plain_key("tools/call", _message(data)) is not None
 
 
 @pytest.mark.parametrize("data", [b"[]", b"{", b'{"requestState":"s"}', b'{"name":1}', b'{"_meta":5}'])
 def test_unusual_params_have_no_fast_key(data: bytes) -> None:
-    assert plain_key("tools/call", data) is None
+    assert plain_key("tools/call", _message(data)) is None
+
+
+def _message(params: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":1%b}' % (b',"params":' + params if params else b"")

@@ -381,7 +381,7 @@ class Reading:
                 if left:
                     loader.add(left.pop(0))
                 if not left:
-                    loader.end()
+                    loader.finish()
                     self._unread.pop(which)
             self.session.resume(0.0)
         return self.received()

@@ -1,4 +1,4 @@
-"""The fast path gives the same interactions as the slow one."""
+"""Plain lines, which take a short cut, give the same interactions as entries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from mcpspy.core.jsontools import Pointer
 from mcpspy.core.mock.interaction import Interaction
 from mcpspy.core.mock.loader import InteractionLoader
-from mcpspy.core.mock.loader_fast import FastInteractionLoader
 from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.recording.decode import read_entry
 from tests.core.mock.talking import VERSION, Json, interactions_of, modern
@@ -74,7 +73,7 @@ def both(lines: list[bytes], ignored: tuple[Pointer, ...] = (), cut: int = 0) ->
 
     long, short = (
         InteractionLoader(InteractionStore("r", ignored, read)),
-        FastInteractionLoader(InteractionStore("r", ignored, read)),
+        InteractionLoader(InteractionStore("r", ignored, read)),
     )
     for line in lines:
         long.add(read_entry(line))
@@ -209,7 +208,7 @@ def test_the_fast_loader_reads_real_recordings_like_the_full_loader(path: Path) 
 
 
 def test_a_plain_exchange_needs_no_separate_steps() -> None:
-    loader = FastInteractionLoader(InteractionStore())
+    loader = InteractionLoader(InteractionStore())
     lines = [frame(0.0, "client", id=1, method="ping"), frame(0.5, "server", id=1, result={})]
     loader.add_lines(lines, 0)
     assert loader.store.steps == {}
