@@ -105,7 +105,7 @@ class InterceptedResponse:
         except Exception as broken:  # Raised by the exchange that forwards the stream, or by `drain_events`.
             error = broken
         finally:
-            torn = events.close()
+            torn = None if decoded.is_over else events.close()
             if torn is not None and torn.event is not None:
                 await self._record_event(torn.event)
             await self._interception.record_lines(decoded.close(self._interception.now()))

@@ -143,13 +143,14 @@ class Running:
             "Transfer-Encoding: chunked",
         ]
         writer.write("\r\n".join([*head, "", ""]).encode())
-        await send_chunks(writer, body)
-        stream = Reader(reader)
-        first, headers = await stream.head()
-        assert first.startswith("HTTP/1.1 200")
-        found = await digest(stream, dict(headers))
-        writer.close()
-        return found
+        try:
+            await send_chunks(writer, body)
+            stream = Reader(reader)
+            first, headers = await stream.head()
+            assert first.startswith("HTTP/1.1 200")
+            return await digest(stream, dict(headers))
+        finally:
+            writer.close()
 
     async def notes(self, kind: str) -> list[dict[str, Any]]:
         """Return the notes of the last exchange, after its end."""
