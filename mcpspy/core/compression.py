@@ -7,7 +7,6 @@ between two steps. The libraries of br and zstd, which are optional, are those t
 
 from __future__ import annotations
 
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -131,7 +130,10 @@ def _decompressor(encoding: str) -> tuple[Callable[[], _Decompressor] | None, ty
             brotli = import_module(_PACKAGES[encoding])
             return lambda: _Brotli(brotli.Decompressor()), brotli.error
         if encoding == "zstd":
-            zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else _PACKAGES[encoding])
+            try:
+                zstd = import_module("compression.zstd")  # Python 3.14
+            except ImportError:
+                zstd = import_module(_PACKAGES[encoding])
             options = {zstd.DecompressionParameter.window_log_max: MAX_WINDOW}
             return lambda: zstd.ZstdDecompressor(options=options), zstd.ZstdError
     except ImportError:  # Recorded compressed, as it came.

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
     from mcpspy.core.recording.encode import Value
 
+ANY_RATIO, EXTREME_RATIO = 4 << 20, 1000
+"""Decoded bytes above which a body or stream is no longer decoded, if they are more than this many per byte sent.
+
+gzip reaches 1,030 at most, text far less. The check of a message that is not cut into steps takes 7 ms per megabyte.
+"""
+
 MAX_RATIO = 100
 """Compression ratio above which a stream of events that exceeds the limit is no longer decoded."""
 
@@ -63,12 +69,15 @@ class CappedBody:
         for data in self._decoder.steps(chunk):
             self._encoder.feed(data)
             self.size += len(data)
-            if max(self.size, self.sent) > self._limit:
+            if self._exceeds_limit():
                 break
             yield
-        if max(self.size, self.sent) > self._limit:
+        if self._exceeds_limit():
             self.is_over = True
             yield from self._give_up()
+
+    def _exceeds_limit(self) -> bool:
+        return max(self.size, self.sent) > self._limit or _is_extreme(self.size, self.sent)
 
     def data(self) -> bytes:
         """Return the decoded body so far."""
@@ -126,8 +135,10 @@ class CappedStream:
         for data in self._decoder.steps(chunk):
             self._decoded += len(data)
             self._lines += _line_ends(data)
-            self.is_over = self._decoded > max(self._limit, MAX_RATIO * self._sent) or self._lines > max(
-                MIN_LINES, MAX_LINE_RATIO * self._sent
+            self.is_over = (
+                _is_extreme(self._decoded, self._sent)
+                or self._decoded > max(self._limit, MAX_RATIO * self._sent)
+                or self._lines > max(MIN_LINES, MAX_LINE_RATIO * self._sent)
             )
             if self.is_over:
                 return
@@ -139,6 +150,10 @@ class CappedStream:
             return ()
         fields = {**self._fields, "encoding": self._decoder.encoding}
         return [oversized(at, self._side, fields, self._sent, self._hash.hexdigest(), lacks="")]
+
+
+def _is_extreme(decoded: int, sent: int) -> bool:
+    return decoded > max(ANY_RATIO, EXTREME_RATIO * sent)
 
 
 def _line_ends(data: bytes) -> int:

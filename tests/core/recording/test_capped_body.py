@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from mcpspy.core.compression import STEP
 from mcpspy.core.framing import SseFramer
 from mcpspy.core.recording.capped_body import (
+    ANY_RATIO,
+    EXTREME_RATIO,
     LINES_OF_STEP,
     MAX_LINE_RATIO,
     MIN_LINES,
@@ -177,6 +179,22 @@ def test_a_compressed_body_is_taken_in_many_steps_up_to_the_limit(encoding: str)
     assert max(after - before for before, after in pairwise(sizes)) <= STEP
     assert max(sizes) <= 5 << 20
     assert body.is_over
+
+
+@pytest.mark.parametrize("encoding", COMPRESS)
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_a_message_of_an_extreme_compression_ratio_is_not_recorded(encoding: str, *, is_stream: bool) -> None:
+    packed = COMPRESS[encoding](b"data: " + bytes(8 << 20))
+    capped: CappedBody | CappedStream
+    if is_stream:
+        capped = CappedStream("server", HTTP, encoding, MAX_BODY)
+        decoded = sum(map(len, capped.steps(packed)))
+    else:
+        capped = CappedBody("server", HTTP, encoding, MAX_BODY)
+        decoded = max(capped.size for _ in capped.feed(packed))
+    assert decoded <= max(ANY_RATIO, EXTREME_RATIO * len(packed))
+    assert capped.is_over == (len(packed) * EXTREME_RATIO < 8 << 20)
+    assert capped.is_over or encoding in ("gzip", "deflate")  # Their ratio is at most 1,030.
 
 
 def test_only_the_steps_of_brotli_are_long_and_only_up_to_the_limit() -> None:
