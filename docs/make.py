@@ -25,8 +25,7 @@ from mcpspy.analysis.lake.schema import TABLES
 from mcpspy.core.query.syntax import SYNTAX
 from mcpspy.core.redact.formats import generated, read_formats
 from mcpspy.ui.cli.main import ABOUT, COMMANDS, EXIT_CODES, described, module_of
-from mcpspy.ui.cli.options import describe
-from mcpspy.ui.cli.parser import HelpFormatter
+from mcpspy.ui.cli.parser import HelpFormatter, describe
 
 DOCS = Path(__file__).resolve().parent
 

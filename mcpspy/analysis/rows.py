@@ -23,7 +23,7 @@ from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
 from mcpspy.core.session import outcome as judge
 from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.http_exchanges import HttpExchange
+from mcpspy.core.session.http_exchanges import RecordedHttpExchange
 from mcpspy.core.session.rule_notes import RULE, TRUST, about, words
 from mcpspy.core.session.session import Change
 
@@ -252,12 +252,12 @@ def _rule(rule: object) -> str:
     return f"{rule.get('rule')}: {rule.get('when') or '(all)'} =>{probability} {rule.get('action')}"
 
 
-def _note_row(note: Note, effect: str | None, http: HttpExchange | None) -> Row:
+def _note_row(note: Note, effect: str | None, http: RecordedHttpExchange | None) -> Row:
     describe, latency = _NOTES.get(note.kind), ""
     if note.kind == "http-end" and effect is not None:  # A rule ended it.
         subject, status, tone = f"HTTP exchange {note.fields.get('http')} ended: {effect}", "", ISSUE
     elif http is not None:
-        subject, status, tone = _get(note, http) if http.is_get else _exchange(note, http)
+        subject, status, tone = _get(http) if http.is_get else _exchange(note, http)
         took = http.took if note.kind == "http-end" or http.is_get else max(note.at - http.asked_at, 0.0)
         latency = "" if took is None else duration(took)
     elif describe is not None:
@@ -303,7 +303,7 @@ def _http(note: Note) -> NoteText:
     return f"{fields.get('method')} {fields.get('path')}", status, tone
 
 
-def _exchange(note: Note, http: HttpExchange) -> NoteText:
+def _exchange(note: Note, http: RecordedHttpExchange) -> NoteText:
     """Return the text of the head or the end of an exchange, with the text of a refusal that no request shows."""
     subject, status, tone = _NOTES[note.kind](note)
     if http.words and not http.is_told and note.kind == "http" and "error" not in note.fields:
@@ -311,11 +311,10 @@ def _exchange(note: Note, http: HttpExchange) -> NoteText:
     return subject, status, QUIET if http.is_harmless and tone == BAD and note.kind == "http" else tone
 
 
-def _get(note: Note, http: HttpExchange) -> NoteText:
-    """Return the text of a GET stream: all of it in the row of its head."""
-    subject = _NOTES[note.kind](note)[0]
+def _get(http: RecordedHttpExchange) -> NoteText:
+    """Return the text of a GET stream."""
     tone = BAD if not http.is_harmless else ISSUE if http.hung_up == SERVER else QUIET
-    return subject, http.describe(), tone
+    return http.describe(), "", tone
 
 
 def _http_end(note: Note) -> NoteText:

@@ -202,7 +202,7 @@ class SseFramer:
         self._end = b"\n\n"
         """The ends of the last line and of the blank line of the latest event."""
         self._line_end = b""
-        """The end of the latest line."""
+        """The latest line, or its last bytes."""
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """Return the events that ended in this chunk."""
@@ -214,17 +214,16 @@ class SseFramer:
         if not self._held and self._begun and (event := self._whole_event(data)) is not None:
             return [event]
         events: list[SseEvent] = []
+        before = self._line_end
         for line in data.splitlines(keepends=True):  # On bytes: at CR, LF and CRLF only.
             self._after_cr = line.endswith(b"\r")
             self._held += len(line)
             if not line.endswith((b"\n", b"\r")):
                 collect(self._line, line)
                 break
-            rest = line.rstrip(b"\r\n")
-            before, self._line_end = self._line_end, line[len(rest) :]
-            if line == b"\r" and before == b"\r\n" and not self._line:  # Its LF has not arrived.
-                self._line_end = before
-            self._end_line(rest, events, before + self._line_end)
+            self._end_line(line.rstrip(b"\r\n"), events, before, line)
+            before = line
+        self._line_end = before[-2:]
         if self._limit and self._held > self._limit:
             self._shrink()
         return events
@@ -256,6 +255,13 @@ class SseFramer:
             return None
         self._set_end(event, end + end)
         return event
+
+    def _end_event(self, before: bytes, line: bytes) -> None:
+        """Remember the end of an event by its last line and the blank line."""
+        end = b"\r\n" if before.endswith(b"\r\n") else before[-1:]
+        if line == b"\r" and len(end) == 2:  # Its LF has not arrived.
+            line = end
+        self._set_end(self._current, end + line)
 
     def _set_end(self, event: SseEvent, end: bytes) -> None:
         if end != self._end:
@@ -321,7 +327,7 @@ class SseFramer:
         event.lacks = lacks
         return event if _has_fields(event) else None
 
-    def _end_line(self, rest: bytes, events: list[SseEvent], end: bytes = b"") -> None:
+    def _end_line(self, rest: bytes, events: list[SseEvent], before: bytes = b"", line: bytes = b"") -> None:
         pieces, self._line = self._line, []
         if rest:
             pieces.append(rest)
@@ -339,7 +345,7 @@ class SseFramer:
             if self.is_oversized:
                 self._shrink()
             if _has_fields(self._current):
-                self._set_end(self._current, end)
+                self._end_event(before, line)
                 events.append(self._current)
                 self._current = SseEvent()
             self._held = 0

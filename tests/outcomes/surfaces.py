@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -21,6 +22,9 @@ from prometheus_client.parser import text_string_to_metric_families
 import mcpspy
 from mcpspy.analysis import rows
 from mcpspy.analysis.contract import Contract, check
+from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffOptions
+from mcpspy.analysis.diff.results import ComparisonContext, compare_steps
+from mcpspy.analysis.diff.steps import SessionSteps
 from mcpspy.analysis.explain import Explainer
 from mcpspy.analysis.export import FORMATS
 from mcpspy.analysis.export.base import RecordedSession
@@ -37,15 +41,16 @@ from mcpspy.core.query.item import FilterItem
 from mcpspy.core.query.parser import Query, QueryError, parse
 from mcpspy.core.query.sessions import parse_sessions
 from mcpspy.core.recording.decode import read_entry
+from mcpspy.core.session import outcome
 from mcpspy.core.session.columns import RowKind
-from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.index_state import dump, restore
 from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.core.session.session import Session
 from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.io.recording.catalog import Catalog, sessions_of
-from mcpspy.io.recording.reader import Recording, Summary
+from mcpspy.io.recording.reader import Recording, Summary, read_time
 from mcpspy.io.recording.session_counts import count
 from mcpspy.ui.agent.queries import FindArguments, ListArguments, find, list_sessions
 from mcpspy.ui.agent.reports import StatsArguments, stats
@@ -57,7 +62,7 @@ from mcpspy.ui.model.session_loader import MergedLoader, SessionLoader
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.model.statistics import StatsModel
 from mcpspy.ui.model.timeline import TimelineModel
-from mcpspy.ui.report.listed_session import ListedSession, read_time
+from mcpspy.ui.report.listed_session import ListedSession
 from mcpspy.ui.tui.panels import timeline as timeline_panel
 from mcpspy.ui.tui.session.labels import sentence, title
 from mcpspy.ui.tui.sessions.session_list import session_row
@@ -1026,6 +1031,34 @@ def export_mermaid(recorded: RecordedCase) -> Reading:
     return Reading(failures="\n".join(line for line in text.splitlines() if "--x" in line))
 
 
+def diff(recorded: RecordedCase) -> Reading:
+    """Compare each request with the same one that succeeded: an error is its outcome.
+
+    A request that continues another one is not a step of its own; one that mcpspy kept back, or that is open, has no
+    result either.
+    """
+    bad = {}
+    kinds = {each.key: each.kind for each in recorded.case.operations}
+    exchanges: dict[int | None, Exchange] = {each.number: each for each in recorded.session.exchanges}
+    for step in SessionSteps(recorded.session).steps:
+        exchange = exchanges[step.position.exchange]
+        key = recorded.keys.get(exchange.number, "")
+        if (
+            exchange.continued_by is not None
+            or outcome.of(step.state).is_withheld
+            or kinds.get(key) in (None, OPEN)
+        ):
+            continue
+        good = copy(step)
+        good.state, good.error, good.results = State.OK, None, [b"{}"]
+        changes = [*compare_steps(good, step, ComparisonContext(DiffOptions()), is_exact=True)]
+        bad[key] = any(
+            change.kind is ChangeKind.ERROR and change.severity is ChangeSeverity.BREAKING
+            for change in changes
+        )
+    return Reading(bad=bad, is_partial=True)
+
+
 # The API and the tools of agents.
 
 
@@ -1152,6 +1185,7 @@ SURFACES = {
     "html": Surface(export_html, False),
     "html: filter": Surface(export_html_filter, False),
     "markdown": Surface(export_markdown),
+    "diff": Surface(diff),
     "mermaid": Surface(export_mermaid),
     "api": Surface(api, False),
     "api: filter": Surface(api_filter, False),

@@ -31,31 +31,29 @@ from mcpspy.core.protocol.listing import EVERY_LISTING, LISTINGS
 from mcpspy.core.protocol.message import Failure, Notification, Result, loads
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.protocol.spec import MODERN
-from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.outcome import FAILED, OUTCOMES
+from mcpspy.core.session.exchange import TRANSITIONS, Event, Exchange, State
+from mcpspy.core.session.outcome import FAILED, OK, OUTCOMES, TOOL_ERRORS, describe
 
 BREAKING, DIFFERENT, NOTE = ChangeSeverity
 
 SUMMARY = 200
 
-_SUCCEEDED = frozenset((State.OK, State.CLOSED, State.INPUT_REQUIRED))
-_FAILED = FAILED | {
+_SUCCEEDED = frozenset(state for state, outcome in OUTCOMES.items() if outcome.tone == OK)
+_FAILED = frozenset(
     state
     for state, outcome in OUTCOMES.items()
-    if outcome.unanswered or outcome.is_withheld or state is State.PENDING
-}
+    if outcome.failed or outcome.unanswered or outcome.is_withheld
+)
+"""The states of a request whose sender got no usable outcome."""
 
 NAMED = {method: (listing.member, listing.key) for method, listing in EVERY_LISTING.items()}
 """Method → the unordered list in its result, and the member that identifies an item."""
 
-_LATE = tuple(state for state, outcome in OUTCOMES.items() if outcome.is_late)
+_AT_END = {state: after[Event.END] for state, after in TRANSITIONS.items() if Event.END in after}
+"""The states of a live session: they differ from their values only by the time at which it was read."""
 
-_SAME = {
-    State.PENDING: State.UNANSWERED,
-    State.NOT_CONTINUED: State.INPUT_REQUIRED,
-    **dict.fromkeys(_LATE, State.CANCELLED),
-}
-"""States that differ only by the time at which the session was read, or by a race."""
+_CANCELLED = {State.CANCELLED, *(state for state, outcome in OUTCOMES.items() if outcome.is_late)}
+"""States that differ by a race: whether a response arrives after a cancellation, and which one, is chance."""
 
 _NOT_FOUND = frozenset((-32002, -32602))
 """Error codes for a missing resource: until 2025-11-25, and since 2026-07-28."""
@@ -91,11 +89,12 @@ def compare_steps(
     """Yield the differences of two steps, except latency."""
     if not is_exact:
         yield from compare_params(ChangeKind.REQUEST, DIFFERENT, old, new, context)
-    before, now = _SAME.get(old.state, old.state), _SAME.get(new.state, new.state)
-    if before is not now and State.UNKNOWN not in (before, now):
+    before, now = _AT_END.get(old.state, old.state), _AT_END.get(new.state, new.state)
+    if before is now and before not in _CANCELLED:
+        if is_exact:
+            yield from _responses(old, new, context)
+    elif State.UNKNOWN not in (before, now) and not (before in _CANCELLED and now in _CANCELLED):
         yield from _outcome(old, new, before, now, is_exact=is_exact)
-    elif is_exact and before is now is not State.CANCELLED:  # A response after a cancellation is chance.
-        yield from _responses(old, new, context)
     if is_exact:
         yield from _progress(old, new, context)
 
@@ -153,13 +152,14 @@ def _response(step: RequestStep, *, is_error: bool) -> Any:
 
 def ended(step: RequestStep) -> str:
     """Return the outcome in a few words; may contain a peer's text."""
+    late = "late " if OUTCOMES[step.state].is_late else ""
     if step.error is not None:
-        return _first_line(step.error_description)
-    if step.state is State.TOOL_ERROR and isinstance(result := step.result, dict):
+        return late + _first_line(step.error_description)
+    if step.state in TOOL_ERRORS and isinstance(result := step.result, dict):
         content = result.get("content")
         first = content[0] if isinstance(content, list) and content else None
         if isinstance(first, dict) and isinstance(text := first.get("text"), str):
-            return f"tool error: {_first_line(text)}"
+            return f"{late}tool error: {_first_line(text)}"
     return str(step.state)
 
 
@@ -180,7 +180,7 @@ def _responses(old: RequestStep, new: RequestStep, context: ComparisonContext) -
         for judged in compare_listed(listing, items, others, tolerance=context.options.tolerance):
             found = ValueChange(("result", listing.member, *judged.tokens), judged.old, judged.new)
             yield _value_change(ChangeKind.INTERFACE, judged.severity, found, judged.why)
-    kind = ChangeKind.RESULT if old.error is None and old.state is not State.TOOL_ERROR else ChangeKind.ERROR
+    kind = ChangeKind.ERROR if old.state in FAILED else ChangeKind.RESULT
     for found in context.differences(one, two, patterns):
         if _is_of_era(found.tokens, found.old, found.new, context):
             continue
@@ -223,7 +223,7 @@ def _progress(old: RequestStep, new: RequestStep, context: ComparisonContext) ->
     patterns = context.patterns(new)
     one, two = (cut({"progress": _notified(step, context)}, patterns) for step in (old, new))
     # The progress before a cancellation is chance.
-    by_chance = old.state in (State.CANCELLED, *_LATE)
+    by_chance = old.state in _CANCELLED
     for found in context.differences(one, two, patterns):
         yield _value_change(ChangeKind.PROGRESS, NOTE if by_chance else DIFFERENT, found)
 
@@ -299,8 +299,7 @@ def _errors(old: SessionSteps, new: SessionSteps) -> dict[str, Any]:
 def _ended(steps: SessionSteps) -> str:
     if _last_answered(steps) is not None:
         return "ok"
-    last = steps.introductions[-1][0]
-    return last.answer.description if isinstance(last.answer, Failure) else last.state
+    return describe(steps.introductions[-1][0])[0]
 
 
 def _client(old: SessionSteps, new: SessionSteps) -> Iterator[DiffChange]:

@@ -139,19 +139,14 @@ def _literal(text: str | None) -> Any:
     return None if text is None else fragment(text.encode("utf-8", "surrogatepass")) or text
 
 
-def error(answer: Result | Failure | None, state: State | None = None) -> dict[str, Any]:
-    """Return the code, name and message of a JSON-RPC error, or the text of a tool error; empty for a success.
-
-    `state` is the outcome that the response reports, if it is that of a task.
-    """
+def error(answer: Result | Failure | None) -> dict[str, Any]:
+    """Return the code, name and message of a JSON-RPC error, or the text of a tool error; empty without a response."""
     if isinstance(answer, Failure):
         return {
             "code": _literal(answer.code_text),
             "error": {"name": error_name(answer.code), "message": answer.text},
         }
-    if answer is None or not (answer.is_tool_error or state is State.TOOL_ERROR):
-        return {}
-    return {"error": {"name": str(State.TOOL_ERROR), "message": answer.text}}
+    return {} if answer is None else {"error": {"name": str(State.TOOL_ERROR), "message": answer.text}}
 
 
 def outcome(exchange: Exchange) -> dict[str, Any]:
@@ -161,7 +156,7 @@ def outcome(exchange: Exchange) -> dict[str, Any]:
         "exchange": exchange.number,
         "status": str(exchange.state),
         "latency_ms": milliseconds(exchange.latency),
-        **error(judge.reported_by(exchange), exchange.state),
+        **error(judge.error_of(exchange)),
         "request_bytes": len(exchange.request.data),
         "response_bytes": None if answer is None else len(answer.data),
         **({"progress_count": len(exchange.progress)} if exchange.progress else {}),

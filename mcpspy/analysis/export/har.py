@@ -158,6 +158,11 @@ def _http_entry(header: Header, clock: WallClock, number: int, transfer: HttpTra
         "_resourceType": "fetch",
         "_http": number,
     }
+    if body and end.get("cut"):
+        entry["response"]["content"] |= {
+            "size": end.get("size"),
+            "comment": "only the beginning was recorded",
+        }
     if transfer.summaries:
         entry["comment"] = "; ".join(transfer.summaries)
     if error := _error(transfer):

@@ -17,7 +17,6 @@ from mcpspy.analysis.export.base import CARRIERS, RecordedSession
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
-from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Change
 
 LARGEST = 64_000
@@ -85,7 +84,7 @@ def _bodies(change: Change) -> Iterator[str]:
     answer = what if isinstance(what, Result | Failure) else exchange.answer
     if answer is not None:
         yield "\n### response\n" + _body(answer.data)
-    elif exchange.state is State.PENDING:
+    elif exchange.is_open:
         yield "\nNo response yet.\n"
 
 

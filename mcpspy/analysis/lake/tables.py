@@ -22,8 +22,8 @@ from mcpspy.core.protocol.listing import ListingPages, joined
 from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.recording.decode import Damaged, Note
-from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.outcome import reported_by
+from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.outcome import error_of
 from mcpspy.core.session.session import Session
 
 
@@ -195,11 +195,10 @@ def _kind(message: Message) -> str:
 
 def _error(exchange: Exchange) -> tuple[int | None, str | None]:
     """Return the code and the text of the error of an exchange."""
-    answer = reported_by(exchange)
-    if isinstance(answer, Failure):
-        return answer.code, answer.text[: rows.REASON]
-    is_tool_error = exchange.state is State.TOOL_ERROR or (answer is not None and answer.is_tool_error)
-    return None, answer.text[: rows.REASON] if is_tool_error and answer is not None else None
+    answer = error_of(exchange)
+    if answer is None:
+        return None, None
+    return answer.code if isinstance(answer, Failure) else None, answer.text[: rows.REASON]
 
 
 def _is_compact(message: Message) -> bool:

@@ -94,7 +94,7 @@ _EVERY = 4096
 
 
 class StatsCollector(Correlation[StatsCall]):
-    follows_progress = False
+    follows_progress = follows_posts = False
 
     def __init__(self, header: Header | None = None, query: Query | None = None, top: int = 10) -> None:
         """Create an empty collector; `query` filters what the tables count, `top` limits the large messages."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from mcpspy.core.intercept.actions import AbortUpstream, Disconnect, Dropped, Forward, HeadDecided, Substitute
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcpspy.core.exchange.heads import ResponseHead
     from mcpspy.core.framing import SseEvent
     from mcpspy.core.protocol.http_headers import Headers
@@ -196,6 +198,8 @@ class Continue(NamedTuple):
     """Send `Worked` at once, after what precedes it, or `in_turn` when other exchanges had theirs."""
 
     in_turn: bool
+    long_step: Callable[[], None] | None = None
+    """Runs in a thread first: it may take more than a few milliseconds."""
 
 
 class Pause(NamedTuple):

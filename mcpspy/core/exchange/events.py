@@ -6,9 +6,8 @@ may name an address. Methods yield bytes for the client, and commands, in order.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from mcpspy.core.compression import BodyDecoder
 from mcpspy.core.exchange.commands import Continue, Decide, RecordLines
 from mcpspy.core.framing import is_message
 from mcpspy.core.intercept.actions import Forward, Substitute
@@ -20,6 +19,7 @@ from mcpspy.core.recording.encode_body import SseEncoder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from mcpspy.core.compression import Steps
     from mcpspy.core.exchange.commands import Command, Taken
     from mcpspy.core.framing import SseEvent
     from mcpspy.core.intercept.actions import Dropped
@@ -32,6 +32,8 @@ ENDPOINT_LIMIT = 1 << 16
 MAX_KNOWN_CHUNK = 1 << 14
 """Maximum size, in bytes, of a chunk that is compared with the one before."""
 
+T = TypeVar("T")
+
 Output: TypeAlias = "Iterator[bytes | Command]"
 """Bytes for the client, and commands."""
 
@@ -42,11 +44,42 @@ TURN = Continue(True)
 CONTINUE = Continue(False)
 
 
-def in_turns(steps: Iterator[None]) -> Output:
+class _Step(Generic[T]):
+    """A step that runs in a thread, and its value; None after the last one."""
+
+    def __init__(self, steps: Steps[T]) -> None:
+        self._steps = steps
+        self.value: T | None = None
+        self.is_last = False
+
+    def __call__(self) -> None:
+        try:
+            self.value = next(self._steps)
+        except StopIteration:
+            self.is_last = True
+
+
+def values(steps: Steps[T]) -> Iterator[T | Continue]:
+    """Yield the values of steps, and between two of them that other exchanges have their turn."""
+    if not steps.are_long:
+        for number, value in enumerate(steps):
+            if number:
+                yield TURN
+            yield value
+        return
+    while True:
+        step = _Step(steps)
+        yield Continue(True, step)
+        if step.is_last:
+            return
+        yield step.value  # type: ignore[misc]  # It has run.
+
+
+def in_turns(steps: Steps[None]) -> Output:
     """Run steps; other exchanges run between two of them."""
-    for number, _ in enumerate(steps):
-        if number:
-            yield TURN
+    for each in values(steps):
+        if each is not None:
+            yield each
 
 
 class ForwardedEvents:
@@ -87,9 +120,10 @@ class ForwardedEvents:
     def feed(self, now: float, chunk: bytes, redirect: Redirect) -> Output:
         self.now = now
         first: SseEvent | None = None
-        for number, data in enumerate(self._decoded.steps(chunk)):
-            if number:
-                yield TURN
+        for data in values(self._decoded.steps(chunk)):
+            if not isinstance(data, bytes):
+                yield data
+                continue
             events, lines = self._encoder.feed(self.now, data)
             if lines:
                 yield RecordLines(lines, sum(map(len, lines)))
@@ -130,7 +164,7 @@ class DecidedEvents:
         self, fields: dict[str, Value], encoding: str | None, limit: int, *, may_name_endpoint: bool
     ) -> None:
         self._fields = fields
-        self._decoder = BodyDecoder(encoding)
+        self._decoded = CappedStream(SERVER, fields, encoding, limit)
         self._events = SseUnits(limit)
         self._may_name_endpoint = may_name_endpoint
         self._held: dict[int, Taken] = {}
@@ -149,14 +183,20 @@ class DecidedEvents:
         return not (self._is_in_event or self._deferred)
 
     @property
+    def is_over(self) -> bool:
+        """Return whether the stream is no longer decoded, because it is compressed as those of an attack."""
+        return self._decoded.is_over
+
+    @property
     def held(self) -> list[Taken]:
         return [self._held[ticket] for ticket in sorted(self._held)]
 
     def feed(self, now: float, chunk: bytes, redirect: Redirect) -> Output:
         self.now = now
-        for number, data in enumerate(self._decoder.steps(chunk)):
-            if number:
-                yield TURN
+        for data in values(self._decoded.steps(chunk)):
+            if not isinstance(data, bytes):
+                yield data
+                continue
             for unit in self._events.feed(data):
                 yield from self._take(unit, redirect)
 
@@ -210,6 +250,8 @@ class DecidedEvents:
         torn = self._events.close()
         if torn is not None and torn.event is not None:
             yield self._recorded(now, torn.event)
+        if note := list(self._decoded.close(now)):
+            yield RecordLines(note, 0)
         if torn is not None:
             yield torn.raw
         yield self._end_event()

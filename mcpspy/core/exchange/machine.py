@@ -33,7 +33,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mcpspy.core.exchange import commands as c
-from mcpspy.core.exchange.events import CONTINUE, DecidedEvents, ForwardedEvents, Output
+from mcpspy.core.exchange.events import DecidedEvents, ForwardedEvents
 from mcpspy.core.exchange.heads import ENCODING
 from mcpspy.core.exchange.states import ExchangeState, Input
 from mcpspy.core.intercept import actions
@@ -251,13 +251,6 @@ class ExchangeMachine(ResponseSide):
         if self.is_intercepted:
             commands.append(self._leave())
         return commands if state is not ExchangeState.STREAMING else commands + self._close_stream()
-
-    def _sift_breaks(self, error: str) -> Output:
-        assert isinstance(self._events, DecidedEvents)
-        yield from self._events.close(self._now)
-        self._has_ended, self._error = True, error
-        yield CONTINUE
-        yield from self._end_if_settled()
 
     def _unreachable(self, event: c.ServerGone) -> list[c.Command]:
         """Return a JSON-RPC error, because the server cannot be reached or does not respond."""

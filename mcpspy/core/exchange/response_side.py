@@ -25,11 +25,19 @@ from mcpspy.core.recording.encode import SERVER
 if TYPE_CHECKING:
     from mcpspy.core.exchange.prepared import PreparedResponse
 
-from mcpspy.core.exchange.base import FINISHES, METADATA_LIMIT, NOTHING, WAIT, with_length, without
+from mcpspy.core.exchange.base import (
+    CLOSE_SERVER,
+    FINISHES,
+    METADATA_LIMIT,
+    NOTHING,
+    WAIT,
+    with_length,
+    without,
+)
 from mcpspy.core.exchange.unattended import Unattended
 
 
-class ResponseSide(Unattended):
+class ResponseSide(CLOSE_SERVER, Unattended):
     """An exchange that takes the response of the server."""
 
     def _response_begins(self, event: c.ResponseBegins) -> list[c.Command]:
@@ -281,11 +289,22 @@ class ResponseSide(Unattended):
         events = self._events
         assert isinstance(events, DecidedEvents)
         yield from events.feed(self._now, data, self._redirect)
+        if events.is_over:  # It ends here for the client too: no message is forwarded without a decision.
+            yield CLOSE_SERVER
+            yield from self._sift_breaks("its compressed events are those of an attack")
+            return
         if is_last:
             yield from events.close(self._now)
             self._has_ended = True
             yield CONTINUE
             yield from self._end_if_settled()
+
+    def _sift_breaks(self, error: str) -> Output:
+        assert isinstance(self._events, DecidedEvents)
+        yield from self._events.close(self._now)
+        self._has_ended, self._error = True, error
+        yield CONTINUE
+        yield from self._end_if_settled()
 
     def _end_if_settled(self) -> list[c.Command]:
         """Return the end of a stream once none of its messages is held, or all of the client's requests are answered."""

@@ -76,6 +76,10 @@ class Unattended(RequestSide):
         events, body = self._events, self._body
         if isinstance(events, DecidedEvents):
             yield from events.feed(self._now, data, self._redirect)
+            if events.is_over:
+                yield from self._fail("the events of the response are compressed as those of an attack")
+                yield CLOSE_SERVER
+                is_last = True
             if is_last:
                 yield from events.close(self._now)
         elif body is not None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, NoReturn
 
+from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 
 FIELDS = {
@@ -61,6 +62,10 @@ class QueryError(UsageError):
         super().__init__(message)
         self.start = start
         self.end = end
+
+    def located(self, name: str, hint: str) -> UsageError:
+        """Return the error with the name of the filter and the position of the mistake."""
+        return UsageError(sanitize(f"{name}, character {self.start + 1}: {self}"), hint)
 
 
 class Atom(NamedTuple):

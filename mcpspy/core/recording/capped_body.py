@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from mcpspy.core.compression import BodyDecoder
+from mcpspy.core.compression import STEP, BodyDecoder, Steps
 from mcpspy.core.recording.encode import MAX_BODY, oversized
 from mcpspy.core.recording.encode_body import BodyEncoder
 
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 MAX_RATIO = 100
 """Compression ratio above which a stream of events that exceeds the limit is no longer decoded."""
+
+MIN_LINES, MAX_LINE_RATIO = 1 << 15, 2
+"""Lines in a compressed stream above which it is no longer decoded, if they are more than this many per byte sent.
+
+An event of ten bytes takes six times as many in the recording, and as long as a thousand bytes of a longer one.
+"""
+
+LINES_OF_STEP, SMALL_STEP = 128, 1 << 9
+"""Lines above which a step of a stream is halved, down to these bytes: an event of two lines takes some 15 µs."""
 
 
 class CappedBody:
@@ -41,8 +50,11 @@ class CappedBody:
         self.is_over = False
         """True once the body exceeds the limit."""
 
-    def feed(self, chunk: bytes) -> Iterator[None]:
-        """Take a chunk as it was sent, in steps that are short enough for an event loop."""
+    def feed(self, chunk: bytes) -> Steps[None]:
+        """Take a chunk as it was sent, in steps for an event loop."""
+        return Steps(self._feed(chunk), are_long=self._decoder.has_long_steps and not self.is_over)
+
+    def _feed(self, chunk: bytes) -> Iterator[None]:
         self.sent += len(chunk)
         if self._hash is not None:
             self._hash.update(chunk)
@@ -91,7 +103,7 @@ class CappedStream:
         self._limit = limit
         self._decoder = BodyDecoder(encoding)
         self._hash = sha256() if self._decoder.is_decoding else None
-        self._sent = self._decoded = 0
+        self._sent = self._decoded = self._lines = 0
         self.is_over = False
         """True once the stream is no longer decoded."""
 
@@ -99,10 +111,13 @@ class CappedStream:
     def is_decoding(self) -> bool:
         return self._hash is not None
 
-    def steps(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield a chunk in decoded steps; nothing once `is_over`."""
+    def steps(self, chunk: bytes) -> Steps[bytes]:
+        """Return a chunk in decoded steps for an event loop, each with few events; none once `is_over`."""
+        return Steps(self._steps(chunk), are_long=self._decoder.has_long_steps and not self.is_over)
+
+    def _steps(self, chunk: bytes) -> Iterator[bytes]:
         if self._hash is None:
-            yield chunk
+            yield from _in_short_steps(chunk)
             return
         self._sent += len(chunk)
         self._hash.update(chunk)
@@ -110,10 +125,13 @@ class CappedStream:
             return
         for data in self._decoder.steps(chunk):
             self._decoded += len(data)
-            if self._decoded > max(self._limit, MAX_RATIO * self._sent):
-                self.is_over = True
+            self._lines += _line_ends(data)
+            self.is_over = self._decoded > max(self._limit, MAX_RATIO * self._sent) or self._lines > max(
+                MIN_LINES, MAX_LINE_RATIO * self._sent
+            )
+            if self.is_over:
                 return
-            yield data
+            yield from _in_short_steps(data)
 
     def close(self, at: float) -> Iterable[bytes]:
         """Return the note of a stream whose rest is not recorded."""
@@ -121,3 +139,17 @@ class CappedStream:
             return ()
         fields = {**self._fields, "encoding": self._decoder.encoding}
         return [oversized(at, self._side, fields, self._sent, self._hash.hexdigest(), lacks="")]
+
+
+def _line_ends(data: bytes) -> int:
+    return data.count(b"\n") + data.count(b"\r")
+
+
+def _in_short_steps(data: bytes) -> Iterator[bytes]:
+    """Yield a part of a stream in steps, each with few lines and so with few events."""
+    if len(data) <= SMALL_STEP or (len(data) <= STEP and _line_ends(data) <= LINES_OF_STEP):
+        yield data
+        return
+    middle = len(data) // 2
+    yield from _in_short_steps(data[:middle])
+    yield from _in_short_steps(data[middle:])

@@ -131,8 +131,9 @@ class SseEncoder:
 
     def fields(self, event: SseEvent) -> dict[str, Value]:
         """Return the fields of an event in the recording, without its data."""
-        named = {"event": event.event, "id": event.id, "retry": event.retry, "event_end": event.new_end}
-        return self._fields | {k: v for k, v in named.items() if v is not None}
+        named = {"event": event.event, "id": event.id, "retry": event.retry}
+        ends = {} if event.new_end is None else {"event_end": event.new_end}
+        return self._fields | {k: v for k, v in named.items() if v is not None} | ends
 
     def _json_fields(self, event: SseEvent) -> JsonText:
         """Return the fields of an event as JSON, which are nearly always those of the event before it."""

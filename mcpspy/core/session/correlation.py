@@ -41,7 +41,7 @@ from mcpspy.core.session.exchange import (
     event_of,
     transition,
 )
-from mcpspy.core.session.http_exchanges import HttpExchange, HttpExchanges
+from mcpspy.core.session.http_exchanges import HttpExchanges, RecordedHttpExchange
 from mcpspy.core.session.outcome import cancelled_by, never_completed
 from mcpspy.core.session.request_table import Key, RequestTable, id_key, id_of_part, question
 from mcpspy.core.session.rule_notes import RULE, not_forwarded, words
@@ -75,7 +75,7 @@ class CorrelatedEntry(Struct, Generic[P], gc=False):
     """The reason for the state of the request, if it is new (`Exchange.why`); of a note without a request, what it did."""
     task: TaskChange[P] | None = None
     """Its effect on the task of a call: of the request, or of the call that the request polls."""
-    http: HttpExchange | None = None
+    http: RecordedHttpExchange | None = None
     """The HTTP exchange that a note begins or ends, or whose allowed refusal has this error as its text."""
 
 
@@ -143,6 +143,9 @@ class Correlation(Peers, ABC, Generic[P]):
     follows_progress = True
     """True if progress notifications are related to their requests. They never change a state."""
 
+    follows_posts = True
+    """True if the HTTP exchange of each message is followed, and not only GETs and refusals."""
+
     def __init__(
         self,
         header: Header | None = None,
@@ -160,7 +163,7 @@ class Correlation(Peers, ABC, Generic[P]):
         self.last_at = 0.0
         """Time of the last entry, in seconds since the start."""
         self._pairing = RequestTable[P](forgets=forgets, recall=recall, is_merged=sessions > 1)
-        self.http_exchanges = HttpExchanges(forgets=forgets)
+        self.http_exchanges = HttpExchanges(forgets=forgets, follows_all=self.follows_posts)
         self._running = sessions
         self.held: dict[int, int] = {}
         """Ticket of a held message → its row."""

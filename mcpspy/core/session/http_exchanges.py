@@ -19,8 +19,8 @@ from mcpspy.core.recording.decode import Frame, Note
 NOT_OFFERED = 405
 """The status by which a server offers no stream (GET), or does not let clients end sessions (DELETE): both are allowed."""
 
-KEPT = 1024
-"""Streams that are remembered by a correlation that forgets."""
+KEPT, KEPT_OPEN = 1 << 10, 1 << 14
+"""Streams that are remembered by a correlation that forgets, and exchanges without an end."""
 
 _ENDED_BY = {
     CLIENT: "ended by the client",
@@ -31,7 +31,7 @@ _ENDED_BY = {
 """Side that hung up → the end of a stream in words."""
 
 
-class HttpExchange(Struct, gc=False):
+class RecordedHttpExchange(Struct, gc=False):
     """One HTTP exchange whose response has begun."""
 
     number: int
@@ -111,11 +111,12 @@ class GetTotals(Struct):
 class HttpExchanges:
     """The exchanges that are in progress, and all GET streams."""
 
-    def __init__(self, *, forgets: bool = False) -> None:
-        self.open: dict[int, HttpExchange] = {}
-        self.listening: dict[int, HttpExchange] = {}
+    def __init__(self, *, forgets: bool = False, follows_all: bool = True) -> None:
+        """Follow no exchange yet. `follows_all`: also the ordinary ones, a POST with a status of success."""
+        self.open: dict[int, RecordedHttpExchange] = {}
+        self.listening: dict[int, RecordedHttpExchange] = {}
         """Those of `open` that are GET streams, whose events are counted."""
-        self.gets: dict[int, HttpExchange] = {}
+        self.gets: dict[int, RecordedHttpExchange] = {}
         """All GETs for a stream, without those that belong to an earlier one."""
         self.latest: dict[str, int] = {}
         """Key → number of the latest of them."""
@@ -123,13 +124,20 @@ class HttpExchanges:
         """Numbers of GETs that belong to an earlier one, in the order in which they ended."""
         self.totals = GetTotals()
         self._forgets = forgets
+        self._follows_all = follows_all
 
-    def begin(self, note: Note) -> HttpExchange | None:
+    def begin(self, note: Note) -> RecordedHttpExchange | None:
         """Take the head of a response, the note `http`."""
         fields, number = note.fields, note.fields.get("http")
         if not isinstance(number, int):
             return None
         method, status, asked_at = str(fields.get("method")), fields.get("status"), fields.get("asked_at")
+        if method == "POST" and isinstance(status, int) and status < 300 and "error" not in fields:
+            if not self._follows_all:
+                return None
+            at = asked_at if isinstance(asked_at, int | float) else note.at
+            ordinary = self.open[number] = RecordedHttpExchange(number, method, "", at, status, is_get=False)
+            return ordinary
         request, response = (
             value if isinstance(value := fields.get(name), dict) else {} for name in ("request", "response")
         )
@@ -137,7 +145,7 @@ class HttpExchanges:
         refused = status is None or status >= 300
         opens = request.get("accept", "") if refused else response.get("content-type", "")
         stream, path = fields.get("stream"), str(fields.get("path")).partition("?")[0]
-        exchange = self.open[number] = HttpExchange(
+        exchange = self.open[number] = RecordedHttpExchange(
             number,
             method,
             path if stream in (None, str(number)) else f"{stream} {path}",
@@ -145,6 +153,10 @@ class HttpExchanges:
             status,
             method == "GET" and EVENTS in str(opens) and "by" not in fields and "error" not in fields,
         )
+        while self._forgets and len(self.open) > KEPT_OPEN:
+            oldest = next(iter(self.open))
+            del self.open[oldest]
+            self.listening.pop(oldest, None)
         if isinstance(error := fields.get("error"), str):
             exchange.words = error
         elif refused and (challenge := response.get("www-authenticate")):
@@ -159,12 +171,13 @@ class HttpExchanges:
                 del self.gets[next(iter(self.gets))]
         return exchange
 
-    def end(self, note: Note) -> HttpExchange | None:
+    def end(self, note: Note) -> RecordedHttpExchange | None:
         """Take the end of an exchange, the note `http-end`."""
-        number, hung_up, body = (note.fields.get(name) for name in ("http", "hung_up", "body"))
+        number = note.fields.get("http")
         exchange = self.open.pop(number, None) if isinstance(number, int) else None
         if exchange is None:
             return None
+        hung_up, body = note.fields.get("hung_up"), note.fields.get("body")
         exchange.ended_at, exchange.hung_up = note.at, hung_up if isinstance(hung_up, str) else None
         if isinstance(body, str):
             exchange.words = refusal_words(body) or exchange.words
@@ -179,7 +192,7 @@ class HttpExchanges:
             exchange.events += 1
             self.totals.events += 1
 
-    def add_answer(self, frame: Frame, *, settles: bool) -> HttpExchange | None:
+    def add_answer(self, frame: Frame, *, settles: bool) -> RecordedHttpExchange | None:
         """Take an error in the body of a refusal. Return the exchange if it is one that the specification allows.
 
         A message that settles a request is shown with it.
@@ -195,7 +208,7 @@ class HttpExchanges:
         if (exchange := self.open.get(number)) is not None and exchange.is_refused:
             exchange.words = refusal_words(body) or exchange.words
 
-    def _end_get(self, exchange: HttpExchange) -> None:
+    def _end_get(self, exchange: RecordedHttpExchange) -> None:
         """Add a stream without an event to the one before it."""
         if not exchange.is_refused:
             self.totals.longest = max(self.totals.longest, exchange.took or 0.0)
@@ -213,11 +226,11 @@ class HttpExchanges:
             self.folded.append(exchange.number)
 
 
-def _kind(exchange: HttpExchange) -> tuple[bool, int | None]:
+def _kind(exchange: RecordedHttpExchange) -> tuple[bool, int | None]:
     return exchange.is_refused, exchange.status if exchange.is_refused else None
 
 
-def http_exchange(head: Note, end: Note | None = None) -> HttpExchange | None:
+def http_exchange(head: Note, end: Note | None = None) -> RecordedHttpExchange | None:
     """Return an exchange from its notes alone."""
     exchanges = HttpExchanges()
     exchange = exchanges.begin(head)

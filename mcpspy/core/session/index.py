@@ -46,7 +46,7 @@ from mcpspy.core.session.correlation import (
     TaskProgressed,
 )
 from mcpspy.core.session.exchange import SUBSCRIBE, State, outcome_of
-from mcpspy.core.session.http_exchanges import HttpExchange
+from mcpspy.core.session.http_exchanges import RecordedHttpExchange
 from mcpspy.core.session.outcome import FAILED, SessionCounts
 from mcpspy.core.session.request_table import Key, id_key
 from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, RULE, has_effect, words
@@ -348,7 +348,7 @@ class Index(Columns, Correlation[Slot]):
             self._pair[row] = slot.row + 1
             self._settle(slot.row, slot.state)
 
-    def _keep_refusal(self, exchange: HttpExchange, row: int | None) -> None:
+    def _keep_refusal(self, exchange: RecordedHttpExchange, row: int | None) -> None:
         """Remember the row with the text of a refusal, and the text if no request shows it."""
         if row is not None:
             self.refusals[exchange.number] = row

@@ -17,7 +17,7 @@ from msgspec import Struct
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.exchange import State
-from mcpspy.core.session.http_exchanges import GetTotals, HttpExchange, HttpExchanges
+from mcpspy.core.session.http_exchanges import GetTotals, HttpExchanges, RecordedHttpExchange
 from mcpspy.core.session.index import Index, Slot
 from mcpspy.core.session.request_table import Key, Moved, Question, TaskKey
 
@@ -65,7 +65,7 @@ class StoredTables(Struct, forbid_unknown_fields=True):
 class StoredExchanges(Struct, forbid_unknown_fields=True):
     """The attributes of `HttpExchanges`."""
 
-    exchanges: list[HttpExchange]
+    exchanges: list[RecordedHttpExchange]
     open: list[int]
     gets: list[int]
     latest: dict[str, int]

@@ -102,6 +102,9 @@ def states_of(atom: str) -> frozenset[State]:
 FAILED = frozenset(state for state, outcome in OUTCOMES.items() if outcome.failed)
 """The states that count as errors."""
 
+TOOL_ERRORS = states_of("toolerror")
+"""The states of a request whose result is the error of a tool."""
+
 UNANSWERED = frozenset(state for state, outcome in OUTCOMES.items() if outcome.unanswered)
 """The states that count as unanswered."""
 
@@ -167,11 +170,16 @@ def reported_by(exchange: Exchange) -> Result | Failure | None:
     return answer
 
 
+def error_of(exchange: Exchange) -> Result | Failure | None:
+    """Return the response with the error of a request that failed: a tool error is a result. None if none has it."""
+    answer, state = reported_by(exchange), exchange.state
+    return answer if state in TOOL_ERRORS or (state in FAILED and isinstance(answer, Failure)) else None
+
+
 def error_text(exchange: Exchange) -> str:
     """Return the text of the error of a request that failed, not sanitized, or the reason for its state."""
-    answer, state = reported_by(exchange), exchange.state
-    has_text = isinstance(answer, Failure) or state in (State.TOOL_ERROR, State.LATE_TOOL_ERROR)
-    return (answer.text if answer is not None and has_text and OUTCOMES[state].failed else "") or exchange.why
+    answer = error_of(exchange)
+    return ("" if answer is None else answer.text) or exchange.why
 
 
 _WORDS = {

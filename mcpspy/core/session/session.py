@@ -33,7 +33,7 @@ from mcpspy.core.session.correlation import (
     ResponseMissing,
 )
 from mcpspy.core.session.exchange import Exchange, State, outcome_of
-from mcpspy.core.session.http_exchanges import HttpExchange
+from mcpspy.core.session.http_exchanges import RecordedHttpExchange
 from mcpspy.core.session.outcome import FAILED, UNANSWERED, SessionCounts, filter_status
 from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, RULE, has_effect, words
 from mcpspy.core.session.tasks import TaskChange
@@ -50,7 +50,7 @@ class Change(Struct, frozen=True, gc=False):
     """Its protocol issue in this session: `unsolicited response` …"""
     effect: str | None = None
     """Actions of rules and viewers on it, in words. Known once the notes after it were read."""
-    http: HttpExchange | None = None
+    http: RecordedHttpExchange | None = None
     """The HTTP exchange that a note begins or ends, or whose allowed refusal has this error as its text."""
 
     @property
@@ -163,7 +163,7 @@ class Session(Correlation[Exchange]):
                     _take_task(task, what)
                     if task.call is exchange and isinstance(correlated, RequestAnswered):
                         exchange.is_task = True
-                self._changed(what, exchange, flaw)
+                self._changed(what, exchange, flaw, None, correlated.http)
                 continue
             if isinstance(what, Note) and has_effect(what.kind, what.fields):
                 self._note_effect(what.fields)
@@ -204,7 +204,7 @@ class Session(Correlation[Exchange]):
         exchange: Exchange | None = None,
         flaw: str | None = None,
         effect: str | None = None,
-        http: HttpExchange | None = None,
+        http: RecordedHttpExchange | None = None,
     ) -> Change:
         change = Change(len(self.changes), what, exchange, flaw, effect, http)
         self.changes.append(change)

@@ -13,7 +13,7 @@ from msgspec import Raw
 from mcpspy.core.protocol.message import AnyMessage, Body, Failure, Request, Result
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.http_exchanges import HttpExchange
+from mcpspy.core.session.http_exchanges import RecordedHttpExchange
 from mcpspy.core.session.session import Change, Session
 
 KEPT = 4096
@@ -75,7 +75,7 @@ class StreamingSession(Session):
         exchange: Exchange | None = None,
         flaw: str | None = None,
         effect: str | None = None,
-        http: HttpExchange | None = None,
+        http: RecordedHttpExchange | None = None,
     ) -> Change:
         change = Change(self._numbered, what, exchange, flaw, effect, http)
         self._numbered += 1

@@ -37,6 +37,8 @@ def open_session(url: URL, trusted: ssl.SSLContext, **more: Any) -> aiohttp.Clie
         proxy=outgoing.environment_proxy(url),
         max_line_size=MAX_HEADER,
         max_field_size=MAX_HEADER,
+        # `core.compression` decodes bodies: aiohttp does not count what was sent, and cannot use old versions of Brotli.
+        auto_decompress=False,
         **more,
     )
 

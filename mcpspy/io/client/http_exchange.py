@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import aiohttp
 from yarl import URL
 
+from mcpspy.core.compression import missing_package
 from mcpspy.core.protocol.http_headers import EVENTS, JSON, recorded_headers
 from mcpspy.core.protocol.refusal import RefusalBody, is_refusal
 from mcpspy.core.recording import encode
-from mcpspy.core.recording.capped_body import CappedBody
+from mcpspy.core.recording.capped_body import CappedBody, CappedStream
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.core.recording.encode_body import LAST_CHUNK, REST, BodyEncoder, SseEncoder
-from mcpspy.io.network.outgoing import in_turns
+from mcpspy.io.extras import install_command
+from mcpspy.io.network.outgoing import Turns, in_turns
 
 if TYPE_CHECKING:
     from mcpspy.core.framing import SseEvent
@@ -131,6 +133,11 @@ class ClientExchange:
 
     async def events(self) -> AsyncIterator[ResponsePart]:
         """Yield the recorded messages of the body as they arrive. Raises aiohttp.ClientError if the body breaks off."""
+        encoding = self.response.headers.get("Content-Encoding")
+        package = missing_package(encoding)
+        if package is not None:
+            needed = f"the response is compressed by {encoding}, which needs {package}"
+            raise aiohttp.ClientPayloadError(f"{needed}: {install_command('compression')}")
         if self.response.content_type == EVENTS:
             async for event in self._read_events(self.response):
                 yield event
@@ -160,37 +167,40 @@ class ClientExchange:
 
     async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncIterator[ResponsePart]:
         encoder = SseEncoder(SERVER, self.fields, self._max_body)
+        encoding = response.headers.get("Content-Encoding")
+        decoded = CappedStream(SERVER, self.fields, encoding, self._max_body or sys.maxsize)
         try:
             async for chunk in response.content.iter_any():
-                events = encoder.events(chunk)
-                at = self._now()
-                self._write(
-                    [
-                        line
-                        for event in events
-                        if not self._is_recorded_later(event)
-                        for line in encoder.line(at, event)
-                    ]
-                )
-                for event in events:
-                    if event.oversized:
+                async for step in Turns(decoded.steps(chunk)):
+                    events = encoder.events(step)
+                    at = self._now()
+                    recorded = [event for event in events if not self._is_recorded_later(event)]
+                    self._write([line for event in recorded for line in encoder.line(at, event)])
+                    for event in events:
+                        if event.oversized:
+                            raise BodyTooLarge(self._max_body)
+                        yield self._part(encoder, event)
+                    if encoder.is_oversized:
                         raise BodyTooLarge(self._max_body)
-                    data = b"".join(event.data or ())
-                    message = data if event.is_message else None
-                    text = "" if event.is_message else data.decode("utf-8", "replace")
-                    fields = encoder.fields(event) if self._is_recorded_later(event) else None
-                    yield ResponsePart(message, event.event, text, event.id, event.retry, fields)
-                if encoder.is_oversized:
+                if decoded.is_over:
                     raise BodyTooLarge(self._max_body)
         finally:
-            self._write(list(encoder.close(self._now())))
+            at = self._now()
+            self._write(list(decoded.close(at) if decoded.is_over else encoder.close(at)))
+
+    def _part(self, encoder: SseEncoder, event: SseEvent) -> ResponsePart:
+        data = b"".join(event.data or ())
+        message = data if event.is_message else None
+        text = "" if event.is_message else data.decode("utf-8", "replace")
+        fields = encoder.fields(event) if self._is_recorded_later(event) else None
+        return ResponsePart(message, event.event, text, event.id, event.retry, fields)
 
     def _is_recorded_later(self, event: SseEvent) -> bool:
         return event.is_message and event.oversized is None and not self._records_messages
 
     async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
-        # aiohttp has decoded it already, in steps with a bound.
-        body = CappedBody(SERVER, self.fields, None, self._max_body or sys.maxsize)
+        encoding = response.headers.get("Content-Encoding")
+        body = CappedBody(SERVER, self.fields, encoding, self._max_body or sys.maxsize)
         is_torn, data = True, b""
         try:
             async for chunk in response.content.iter_any():

@@ -26,7 +26,7 @@ from mcpspy.io.http.upstream_connection import HEAD_WAIT, UpstreamError
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from mcpspy.core.exchange.heads import ResponseHead
     from mcpspy.core.recording.encode import Value
@@ -304,8 +304,7 @@ class ProxiedExchange:
                 self._send(command)
             elif isinstance(command, c.Continue):
                 if command.in_turn:
-                    self._rest = commands[position:]
-                    self._waiting = asyncio.get_running_loop().call_soon(self._proceed, WORKED)
+                    self._give_turn(command.long_step, commands[position:])
                     return
                 commands = self._after(WORKED, commands[position:])
                 position = 0
@@ -487,18 +486,26 @@ class ProxiedExchange:
         if pending is not None:
             self._interception.forget_head(*pending)
 
-    def _wait_for(self, work: Awaitable[None], rest: list[c.Command]) -> None:
-        """Execute the rest of the commands after what takes long."""
+    def _wait_for(self, work: Awaitable[None], rest: list[c.Command], event: c.Event | None = None) -> None:
+        """Execute the rest of the commands after what takes long, then take an event."""
         self._rest = rest
         self._waiting = asyncio.ensure_future(work)
-        self._waiting.add_done_callback(self._written)
+        self._waiting.add_done_callback(lambda work: self._waited(work, event))
 
-    def _written(self, work: asyncio.Future[None]) -> None:
+    def _give_turn(self, long_step: Callable[[], None] | None, rest: list[c.Command]) -> None:
+        """Execute the rest of the commands when other exchanges had their turn, and after a long step in a thread."""
+        if long_step is not None:
+            self._wait_for(asyncio.to_thread(long_step), rest, WORKED)
+            return
+        self._rest = rest
+        self._waiting = asyncio.get_running_loop().call_soon(self._proceed, WORKED)
+
+    def _waited(self, work: asyncio.Future[None], event: c.Event | None) -> None:
         if not work.cancelled() and (error := work.exception()) is not None:
             self._waiting = None
             self._fail(error)
             return
-        self._proceed(None)
+        self._proceed(None if self._is_gone else event)
 
     def _proceed(self, event: c.Event | None) -> None:
         """Execute the commands that have waited, then take the events that have."""
@@ -552,7 +559,7 @@ class ProxiedExchange:
             self._forget_head()
         if self._is_gone and self._request is not None:
             connection = self._request.connection
-            connection.transport.abort()
+            connection.give_up()
             connection.end(self._request)
 
     # Flow control.

@@ -83,6 +83,11 @@ class HttpRequest:
         """Return the address of the client."""
         return self.connection.peer
 
+    @property
+    def local_host(self) -> str:
+        """Return the address of this machine to which the client has connected."""
+        return str(self.connection.transport.get_extra_info("sockname")[0])
+
     @cached_property
     def body(self) -> BodyStream:
         """The body, for a coroutine."""
@@ -263,6 +268,10 @@ class DownstreamConnection(asyncio.Protocol):
         elif self.task is not None:
             self.task.cancel()
 
+    def give_up(self) -> None:
+        """Close the connection of a client that is lost; one whose request is refused may read the refusal."""
+        (self.transport.close if self._is_refusing else self.transport.abort)()
+
     @property
     def _is_refusing(self) -> bool:
         return self._reading is Reading.REFUSED
@@ -402,6 +411,9 @@ class DownstreamConnection(asyncio.Protocol):
         if method == "CONNECT":
             self._refuse(405, "CONNECT is for forward proxies")
             return
+        if self._parser.get_http_version() == "0.9":  # To llhttp, LF ends a target, and a header follows.
+            self._refuse(400, "the request line has no version")
+            return
         if len(headers.getall("Host", ())) > 1:
             self._refuse(400, "there is more than one Host")
             return
@@ -460,8 +472,8 @@ class DownstreamConnection(asyncio.Protocol):
     async def _handle(self, request: HttpRequest, work: Awaitable[Response | None]) -> None:
         try:
             response = await work
-        except ConnectionError:  # The client hung up.
-            self.transport.abort()
+        except ConnectionError:  # The client hung up, or its request is refused.
+            self.give_up()
         except Exception as error:
             self._fail(request, error)
             return
@@ -530,12 +542,20 @@ class DownstreamConnection(asyncio.Protocol):
     def _refuse(self, status: int, why: str) -> None:
         """Refuse a request that cannot be read, and those after it."""
         self._reading = Reading.REFUSED
-        if self._requests:  # A response to this one would be taken for that of an earlier request.
-            if not self._is_due and self._requests[0].receiver is None:
-                self._requests[0].end(ConnectionResetError(why))
-                self._requests[0].flush()
-            self.transport.abort()
+        requests = self._requests
+        if requests and (len(requests) > 1 or requests[0] is not self._receiving or requests[0].has_started):
+            self.transport.abort()  # A response to this one would be taken for that of an earlier request.
+        else:
+            self._send_refusal(status, why)
+        if not requests or self._is_due:
             return
+        if (receiver := requests[0].receiver) is not None:
+            receiver.client_gone()
+        else:
+            requests[0].end(ConnectionResetError(why))
+            requests[0].flush()
+
+    def _send_refusal(self, status: int, why: str) -> None:
         body = f"{status} {REASONS[status]}: {why}\n".encode()
         head = f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
         head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import islice
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
 import msgspec
@@ -22,12 +22,13 @@ import orjson
 from msgspec import Struct
 
 from mcpspy.analysis.lake.schema import BYTES, TEXTS, TIME, UNKNOWN, VERSION, Row, columns_of
-from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.lake.storage import TEMPORARY, StoredFile, storage_of
-from mcpspy.io.recording.redaction import redacted_header
 from mcpspy.io.recording.scan import opened
+
+if TYPE_CHECKING:
+    from mcpspy.core.redact.redactor import Redactor
 
 MARKER = "_mcpspy-lake.json"
 JOURNAL = "_compaction.json"
@@ -268,6 +269,8 @@ def writing(lake: Lake, day: str, key: str) -> Iterator[BinaryIO]:
 
 def first_line(path: Path, redacting: Redactor | None) -> bytes:
     """Return the header line of a recording, redacted. Raise UsageError or CannotStart."""
+    from mcpspy.io.recording.redaction import redacted_header  # Only what adds sessions redacts.
+
     with opened(path) as file:
         line = file.readline()
     return line if redacting is None else redacted_header(line, redacting)

@@ -6,17 +6,28 @@ import asyncio
 import os
 import re
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Generic, TypeVar
 from urllib.request import getproxies, proxy_bypass
 
 from yarl import URL
 
+from mcpspy.core.compression import Steps
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.redact.display import redacted_text
 from mcpspy.errors import CannotStart
 
 IDLE = 4.0
 """Seconds that an idle connection is kept: less than the five after which uvicorn and Node close theirs."""
+
+T = TypeVar("T")
+
+
+class _End:
+    """The end of the steps, which is not a value that they yield."""
+
+
+_END = _End()
 
 _ERRNO = re.compile(r"\[Errno (\d+)\]")
 
@@ -61,8 +72,35 @@ def trust(cacert: str | None, *, insecure: bool, protocols: Sequence[str] = ("ht
     return context
 
 
-async def in_turns(steps: Iterator[None]) -> None:
-    """Run steps; other exchanges run between two of them."""
-    for number, _ in enumerate(steps):
-        if number:
+class Turns(Generic[T]):
+    """The values of steps; other exchanges run between two of them, and during a long one, which runs in a thread."""
+
+    def __init__(self, steps: Steps[T]) -> None:
+        self._steps = steps
+        self._is_first = True
+
+    def __aiter__(self) -> Turns[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        found = await self._in_thread() if self._steps.are_long else next(self._steps, _END)
+        if isinstance(found, _End):
+            raise StopAsyncIteration
+        if not (self._is_first or self._steps.are_long):
             await asyncio.sleep(0)
+        self._is_first = False
+        return found
+
+    async def _in_thread(self) -> T | _End:
+        step = asyncio.ensure_future(asyncio.to_thread(next, self._steps, _END))
+        try:
+            return await asyncio.shield(step)
+        except asyncio.CancelledError:
+            await asyncio.wait([step])  # A thread cannot be cancelled, and the caller uses what it changes.
+            raise
+
+
+async def in_turns(steps: Steps[None]) -> None:
+    """Run steps; other exchanges run between two of them."""
+    async for _ in Turns(steps):
+        pass

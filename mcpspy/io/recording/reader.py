@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -116,6 +117,14 @@ def read_header_of(path: Path) -> Header:
         return read_header(line.rstrip(b"\n"))
     except UsageError as error:
         raise UsageError(f"{path}: {error.args[0]}", error.hint) from None
+
+
+def read_time(text: str) -> float | None:
+    """Return the seconds since the epoch; None for text that is not a time. Without a zone, it is local."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def damaged_lines(count: int) -> str:

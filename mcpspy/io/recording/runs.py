@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from mcpspy.core.session.runs import HostProcess, Run, RunMember, runs_of
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.io.host_process import start_of
 from mcpspy.io.recording.catalog import Catalog, sessions_of
-from mcpspy.io.recording.reader import Summary
+from mcpspy.io.recording.reader import Summary, read_time
 from mcpspy.io.recording.scan import FileStatus, RecordingScan
 
 RUN = "run:"
@@ -57,7 +56,7 @@ class Runs:
 
     def _member(self, summary: Summary) -> RunMember | None:
         header, path = summary.header, summary.path
-        if (began := _time(header.started)) is None:
+        if (began := read_time(header.started)) is None:
             return None
         if header.parent is not None:
             return RunMember(path.name, began, began + summary.last, (_host(header.parent),))
@@ -147,13 +146,5 @@ class _Evidence:
 
 
 def _host(process: ProcessFields) -> HostProcess:
-    started = None if process.started is None else _time(process.started)
+    started = None if process.started is None else read_time(process.started)
     return HostProcess(process.pid, process.program, started)
-
-
-def _time(text: str) -> float | None:
-    """Return the seconds since the epoch; None for text that is not a time."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None

@@ -19,6 +19,12 @@ THROUGH = "pass"
 STDERR = "stderr"
 NOISE = (THROUGH, "drop", STDERR)
 
+CHUNK = 65536
+"""Bytes per read: the size of a pipe. Larger reads were not faster."""
+
+MAX_OWN_OUTPUT = 1 << 17
+"""Bytes per pipe that may be the exited server's own: more than a pipe and a chunk hold."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -13,7 +13,7 @@ import stat
 from collections import deque
 from errno import EINVAL, ENOSYS, EOPNOTSUPP
 
-from mcpspy.io.stdio.base import close
+from mcpspy.io.stdio.base import CHUNK, close
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from mcpspy.io.stdio.message_channel import MessageChannel, StderrLines
 
     assert sys.platform != "win32"
-
-CHUNK = 65536
-"""Bytes per read: the size of a pipe. Larger reads were not faster."""
 
 _NO_NOWAIT = (EOPNOTSUPP, ENOSYS, EINVAL)
 """Errors of a kernel without RWF_NOWAIT, or without RWF_NOWAIT for pipes (before 6.4)."""

@@ -16,7 +16,7 @@ import time
 
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.recorder import say
-from mcpspy.io.stdio.base import STDERR
+from mcpspy.io.stdio.base import MAX_OWN_OUTPUT, STDERR
 from mcpspy.io.stdio.channel import Channel, TerminalWriter
 from mcpspy.io.stdio.guard import ANSWER
 from mcpspy.io.stdio.process import leave, outcome, signal_name
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
 END_TOGETHER = 0.01
 """Seconds after the server's exit in which processes that end with it, by a signal to the group, need no relay."""
-
-MAX_OWN_OUTPUT = 1 << 17
-"""Bytes per pipe that may be the exited server's own: more than a pipe and a chunk hold."""
 
 GUARD_TIMEOUT = 1.0
 """Seconds to wait until the guard answers whether a signal reached the whole group; then the signal is forwarded."""

@@ -18,7 +18,7 @@ from collections import deque
 
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND, McpspyError
 from mcpspy.io.recording.recorder import say
-from mcpspy.io.stdio.base import STDERR, close
+from mcpspy.io.stdio.base import CHUNK, MAX_OWN_OUTPUT, STDERR, close
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from mcpspy.io.stdio.base import RecordingTap, RunOptions, Taps
     from mcpspy.io.stdio.interception import StdioInterception
     from mcpspy.io.stdio.message_channel import MessageChannel, StderrLines
-
-CHUNK = 65536
 
 STARTUP_TIME = 0.2
 """Seconds after which a server either runs or has failed. Then viewers may connect."""
@@ -46,9 +44,6 @@ READER_CHECK = 0.1
 
 QUIET_TIME = 0.005
 """Seconds without data, after the server's exit, that show that all of the server's own output was read."""
-
-MAX_OWN_OUTPUT = 1 << 17
-"""Bytes that may still be the server's own after its exit: more than a pipe and a chunk can hold."""
 
 MAX_FINAL_OUTPUT = 4 << 20
 """Bytes per pipe that are forwarded after the server's exit."""

@@ -248,7 +248,7 @@ def _parsed(read: Callable[[str], T], text: str, example: str) -> T:
     try:
         return read(text)
     except QueryError as error:
-        raise UsageError(f"filter, character {error.start + 1}: {error}", f"e.g. {example}") from None
+        raise error.located("filter", f"e.g. {example}") from None
 
 
 def read(store: SessionStore, arguments: ReadArguments) -> AgentAnswer:

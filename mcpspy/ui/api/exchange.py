@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.core.protocol.message import AnyMessage, Failure, Message, Notification, Request, Result, loads
-from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import UsageError
 
 if TYPE_CHECKING:
     from mcpspy.core.query.parser import Query
@@ -115,6 +113,4 @@ def read_query(text: str) -> Query:
     try:
         return parse(text)
     except QueryError as error:
-        raise UsageError(
-            sanitize(f"filter, character {error.start + 1}: {error}"), "see docs/filter.md"
-        ) from None
+        raise error.located("filter", "see docs/filter.md") from None

@@ -119,16 +119,14 @@ def query_of(text: str | None, *, linted: bool = False, allow_unsafe: AllowUnsaf
 
 
 @contextmanager
-def filter_errors() -> Iterator[None]:
-    """Return a context manager that raises QueryError as UsageError, with the position in the filter."""
+def filter_errors(page: str = "docs/filter.md") -> Iterator[None]:
+    """Return a context manager that raises QueryError with the position in `--filter`, and the page about it."""
     from mcpspy.core.query.lexer import QueryError
 
     try:
         yield
     except QueryError as error:
-        raise UsageError(
-            sanitize(f"--filter, character {error.start + 1}: {error}"), "see docs/filter.md"
-        ) from None
+        raise error.located("--filter", f"see {page}") from None
 
 
 def title_of(name: str) -> str:

@@ -19,8 +19,8 @@ from mcpspy.ui.cli.options import (
     Switch,
     check_interception,
     headers,
-    recorded,
 )
+from mcpspy.ui.cli.parser import recorded
 
 if TYPE_CHECKING:
     from mcpspy.io.client.oauth import OAuthOptions
@@ -46,7 +46,6 @@ starts a new one.
 
 exit codes: 0 stdin closed; 2 usage error; 143 ended by SIGTERM
 """
-
 
 _DECISIONS = (*TRUST, *SCRIPTS, *REDACTION)
 

@@ -56,7 +56,6 @@ STORES = (
 )
 """Systems, and the commands that add the CA to the trust store and remove it."""
 
-
 OPTIONS = (
     *(option.but(one_of="output") for option in formats("json: one object")),
     Switch("--cert", "print only the path of the CA certificate", one_of="output"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,8 +13,9 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import recordings
-from mcpspy.ui.cli.options import FOLDER, Argument, Option, Repeated, Switch, formats, reading
-from mcpspy.ui.text.terminal import Output, warn_incomplete
+from mcpspy.ui.cli.options import FOLDER, Argument, Option, Repeated, Switch, formats
+from mcpspy.ui.cli.parser import reading
+from mcpspy.ui.text.terminal import Output, print_report, warn_incomplete
 
 EPILOG = """\
 examples:
@@ -58,8 +58,7 @@ def main(args: argparse.Namespace) -> int:
     if args.format == "text":
         _print(checked)
     else:
-        text = _json(checked) if args.format == "json" else _junit(checked)
-        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+        print_report(_json(checked) if args.format == "json" else _junit(checked))
     return 0 if all(result.is_met for _, results in checked for result in results) else FINDINGS
 
 

@@ -40,7 +40,6 @@ Completer: TypeAlias = Callable[..., Iterable[str]]
 MOST = 50
 """Number of sessions to offer: the latest."""
 
-
 OPTIONS = (Argument("shell", None, "shell to print the code for", choices=SHELLS),)
 
 

@@ -13,7 +13,8 @@ from mcpspy.io.hosts.configuration import command_line
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.main import main as mcpspy
-from mcpspy.ui.cli.options import FOLDER, Switch, suggested_folder
+from mcpspy.ui.cli.options import FOLDER, Switch
+from mcpspy.ui.cli.parser import suggested_folder
 from mcpspy.ui.demo.client import converse
 
 EPILOG = """\

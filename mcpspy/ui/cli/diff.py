@@ -29,17 +29,8 @@ from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.recording.piped import STDIN
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.arguments import session_path
-from mcpspy.ui.cli.options import (
-    FOLDER,
-    LAKE,
-    Argument,
-    Option,
-    Options,
-    Repeated,
-    Switch,
-    formats,
-    reading,
-)
+from mcpspy.ui.cli.options import FOLDER, LAKE, Argument, Option, Options, Repeated, Switch, formats
+from mcpspy.ui.cli.parser import reading
 from mcpspy.ui.text.terminal import Output, warn_incomplete
 
 EPILOG = """\

@@ -49,7 +49,6 @@ _CALLS = """
 SELECT session, target, count(*), count(*) FILTER (status IN ('error', 'tool error', 'refused'))
 FROM exchanges WHERE server = ? AND method = 'tools/call' AND target IS NOT NULL GROUP BY ALL"""
 
-
 OPTIONS = (
     Argument("lake", "LAKE", "a lake, or a folder of recordings"),
     Option("--server", "NAME", "name of the server", is_required=True),

@@ -12,7 +12,8 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS
 from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.lint import host_profiles
-from mcpspy.ui.cli.options import FOLDER, Argument, Option, formats, integer
+from mcpspy.ui.cli.options import FOLDER, Argument, Option, formats
+from mcpspy.ui.cli.parser import integer
 from mcpspy.ui.report.explanation import explain, explanation_lines
 from mcpspy.ui.report.last_good import last_good, since_last_good
 from mcpspy.ui.text.terminal import Output
@@ -32,7 +33,6 @@ folder of the recording has one.
 exit codes: 0 nothing wrong found; 1 causes found; 2 usage error or not a recording;
 3 file not readable
 """
-
 
 OPTIONS = (
     Argument("session", "SESSION", "session to explain, - for stdin (default: last)", nargs="?",

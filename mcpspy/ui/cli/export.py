@@ -22,17 +22,8 @@ from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of
 from mcpspy.io.settings import table
 from mcpspy.io.telemetry.options import PROTOCOLS, SIGNALS
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
-from mcpspy.ui.cli.options import (
-    CACERT,
-    FOLDER,
-    UNSAFE_REGEX,
-    Argument,
-    Option,
-    Repeated,
-    Switch,
-    headers,
-    read_unsafe_regex,
-)
+from mcpspy.ui.cli.options import CACERT, FOLDER, UNSAFE_REGEX, Argument, Option, Repeated, Switch, headers
+from mcpspy.ui.cli.parser import read_unsafe_regex
 from mcpspy.ui.model.filter_items import exchange_filter, exchange_matches
 from mcpspy.ui.text.terminal import Output, scanned
 

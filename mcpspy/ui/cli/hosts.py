@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import TYPE_CHECKING, Any
-
-import orjson
 
 from mcpspy.analysis import rows
 from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry, origin
@@ -19,7 +16,7 @@ from mcpspy.io.hosts.configuration import ConfigTarget, target
 from mcpspy.io.hosts.last_session import LastSession, SessionOutcome, SessionsByName
 from mcpspy.io.recording.redaction import RedactionOptions, display_rules
 from mcpspy.ui.cli.options import Option, Switch, formats
-from mcpspy.ui.text.terminal import Output, columns
+from mcpspy.ui.text.terminal import Output, columns, print_json
 
 if TYPE_CHECKING:
     from mcpspy.core.redact.config import RedactionRules
@@ -57,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
         shown += 1
         document = _document(host, found, sessions, args.dir, rules)
         if args.format == "json":
-            sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
+            print_json(document)
         else:
             _print(output, document)
     if not shown and args.format == "text":

@@ -1,4 +1,4 @@
-"""`mcpspy http`: a recording proxy for MCP servers that speak HTTP; `mcpspy exec`: a program with its own proxy."""
+"""`mcpspy http`: a recording proxy for HTTP; `mcpspy exec`: a program with its own one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from mcpspy.ui.cli.options import (
     Repeated,
     Switch,
     check_interception,
-    recorded,
 )
+from mcpspy.ui.cli.parser import recorded
 
 if TYPE_CHECKING:
     from mcpspy.io.http.proxy import HttpOptions

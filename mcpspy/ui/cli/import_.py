@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import orjson
 
 from mcpspy.core.counted import counted
 from mcpspy.core.importers.base import ImportedSession
@@ -21,9 +18,10 @@ from mcpspy.io.importing import STDIN, check, files_to_import, header, read, wri
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions, prepared, redactor
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.cli.options import FOLDER, REDACTION, Argument, Option, Switch, check_redaction, read_redaction
+from mcpspy.ui.cli.options import FOLDER, REDACTION, Argument, Option, Switch
+from mcpspy.ui.cli.parser import check_redaction, read_redaction
 from mcpspy.ui.cli.workers import create_output, file_size, require_folder, results, workers
-from mcpspy.ui.text.terminal import Output
+from mcpspy.ui.text.terminal import Output, print_json
 
 SHOWN = 8
 """Number of sessions that an error lists."""
@@ -95,7 +93,7 @@ def main(args: argparse.Namespace) -> int:
         return _import_folder(Path(args.file), args)
     require_folder(args, args.file)
     check(args.output)
-    check_redaction(read_redaction(args))
+    check_redaction(read_redaction(args, REDACTION))
     format, found = read(args.file, args.source)  # noqa: A001
     sessions = _selected(args, found)
     if args.name is not None:
@@ -107,7 +105,7 @@ def main(args: argparse.Namespace) -> int:
     written: list[dict[str, Any]] = []
     lost = 0
     for session, head in zip(sessions, heads, strict=True):
-        redacting = redactor(read_redaction(args), say)
+        redacting = redactor(read_redaction(args, REDACTION), say)
         path = write(head, session.lines, args.dir, args.output, redacting)
         lost += redacting.lost if redacting is not None else 0
         written.append(_described(path, session))
@@ -117,7 +115,7 @@ def main(args: argparse.Namespace) -> int:
         say(f"{lost} entries could not be redacted and were skipped")
     if args.format == "json":
         summary = {"in": args.file, "format": format.name, "sessions": written, "lost": lost}
-        sys.stdout.buffer.write(orjson.dumps(summary, option=orjson.OPT_APPEND_NEWLINE))
+        print_json(summary)
     else:
         output = Output()
         for one in written:
@@ -138,7 +136,7 @@ def _import_folder(folder: Path, args: argparse.Namespace) -> int:
     """Import the files of a folder; those that have a recording in the other folder already are left alone."""
     if args.session is not None:
         raise UsageError("--session: not possible with a folder", "name the file")
-    options = prepared(read_redaction(args), say)
+    options = prepared(read_redaction(args, REDACTION), say)
     files = files_to_import(folder)
     if not files:
         raise UsageError(sanitize(f"{folder}: this folder contains no files"), "name another folder")
@@ -169,10 +167,7 @@ def _import_folder(folder: Path, args: argparse.Namespace) -> int:
     numbers = {"files": len(left) - len(failed), "present": len(files) - len(left)}
     if args.format == "json":
         summary = {"in": str(folder), "out": str(out), **numbers, "sessions": every}
-        document = orjson.dumps(
-            {**summary, "failures": failed, "lost": lost}, option=orjson.OPT_APPEND_NEWLINE
-        )
-        sys.stdout.buffer.write(document)
+        print_json({**summary, "failures": failed, "lost": lost})
     else:
         text = f"{out}: {counted(len(every), 'recording')} of {counted(numbers['files'], 'file')}"
         output.line(sanitize(text + (f", {numbers['present']} present" if numbers["present"] else "")))

@@ -9,8 +9,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from mcpspy.core.counted import counted
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.extras import require
@@ -18,17 +16,10 @@ from mcpspy.io.lake.files import Lake
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, summarize
 from mcpspy.ui.cli.arguments import age, is_folder, session_path
-from mcpspy.ui.cli.options import (
-    FOLDER,
-    REDACTION,
-    Argument,
-    Option,
-    Switch,
-    formats,
-    read_redaction,
-)
+from mcpspy.ui.cli.options import FOLDER, REDACTION, Argument, Option, Switch, formats
+from mcpspy.ui.cli.parser import read_redaction
 from mcpspy.ui.cli.workers import adding_shown, workers
-from mcpspy.ui.text.terminal import Output, ProgressBar
+from mcpspy.ui.text.terminal import Output, ProgressBar, print_json
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -57,7 +48,6 @@ TAKES_OPTIONS_ANYWHERE = True
 
 WATCH_SECONDS = 2.0
 """Time between two looks for sessions that have ended."""
-
 
 OPTIONS = (
     Argument("action", "ACTION", f"one of {', '.join(ACTIONS)}", choices=ACTIONS),
@@ -91,13 +81,10 @@ def main(args: argparse.Namespace) -> int:
 
 def _print(lake: Lake, args: argparse.Namespace, document: dict[str, Any], text: str) -> None:
     if args.format == "json":
-        sys.stdout.buffer.write(
-            orjson.dumps({"lake": lake.storage.location, **document}, option=orjson.OPT_APPEND_NEWLINE)
-        )
-        sys.stdout.buffer.flush()
+        print_json({"lake": lake.storage.location, **document})
     else:
-        (output := Output()).line(f"{lake.shown}: {text}")
-        output.flush()
+        Output().line(f"{lake.shown}: {text}")
+    sys.stdout.flush()
 
 
 def _add(lake: Lake, args: argparse.Namespace) -> int:
@@ -129,7 +116,7 @@ def _add_found(lake: Lake, args: argparse.Namespace, found: list[Summary], execu
 
     with ProgressBar("sessions") as progress:
         show = adding_shown(progress)
-        result = add(lake, found, read_redaction(args), executor, show, copies=not args.no_jsonl)
+        result = add(lake, found, read_redaction(args, REDACTION), executor, show, copies=not args.no_jsonl)
     for failure in result.failures:
         sys.stderr.write(f"mcpspy: lake: {failure}\n")
     text = f"{counted(result.added, 'session')} added, {result.present} present"

@@ -22,7 +22,8 @@ from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import query_of, recordings
-from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, Argument, Option, Repeated, Switch, read_unsafe_regex
+from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, Argument, Option, Repeated, Switch
+from mcpspy.ui.cli.parser import read_unsafe_regex
 from mcpspy.ui.cli.workers import file_size, results, workers
 from mcpspy.ui.report.lint import (
     MOST,
@@ -43,7 +44,7 @@ from mcpspy.ui.report.lint_scan import (
     self_test,
     user_rules,
 )
-from mcpspy.ui.text.terminal import Output, ProgressBar, warn_incomplete
+from mcpspy.ui.text.terminal import Output, ProgressBar, print_report, warn_incomplete
 
 if TYPE_CHECKING:
     from mcpspy.io.lake.fetch import StoredSession
@@ -70,12 +71,10 @@ exit codes: 0 no findings at or above --fail-on; 1 findings; 2 usage error or no
 recording; 3 file not readable, or a worker was killed
 """
 
-
 _FORMATS = ["text", "json", "sarif", "junit", "github"]
 
 OPTIONS = (
-    Argument("sessions", "SESSION", "sessions to check, - for stdin (default: last)", nargs="*",
-        excludes=("--lake",), hint="use --where to select sessions"),
+    Argument("sessions", "SESSION", "sessions to check, - for stdin (default: last)", nargs="*"),
     Repeated("--select", "CODES", "run only these rules: ENV, LIFE3, SEC201, ALL (default: ALL)"),
     Repeated("--ignore", "CODES", "skip these rules; the longer of two matching codes wins"),
     Option("--host", "HOSTS",
@@ -91,7 +90,8 @@ OPTIONS = (
     Option("--config", "FILE",
         "settings file (default: the project's mcpspy.toml or pyproject.toml, else the user's)"),
     Repeated("--rules-file", "FILE", "also run the rules of this Python file, which is executed"),
-    Option("--lake", "LAKE", "check the sessions of this lake"),
+    Option("--lake", "LAKE", "check the sessions of this lake", excludes=("SESSION",),
+        hint="use --where to select sessions"),
     Option("--where", "SQL",
         "of the lake, check those for which this condition on its table sessions is true",
         requires="--lake LAKE"),
@@ -306,8 +306,7 @@ def _write(
         text = sarif(linted)
     else:
         text = document(linted, baseline.document() if baseline is not None else None, statistics)
-    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
-    sys.stdout.buffer.flush()
+    print_report(text)
     if baseline is not None and form != "json":
         sys.stderr.write("".join(f"{line}\n" for line in baseline.lines()))
 

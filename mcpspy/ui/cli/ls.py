@@ -8,17 +8,17 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from mcpspy.analysis import rows
 from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import UsageError
 from mcpspy.io.recording.catalog import Catalog, sessions_of
+from mcpspy.io.recording.reader import read_time
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.cli.options import FOLDER, Option, Switch, formats, integer, suggested_folder
-from mcpspy.ui.report.listed_session import FAILED, ListedSession, read_sessions_filter, read_time
-from mcpspy.ui.text.terminal import Output, columns
+from mcpspy.ui.cli.arguments import filter_errors
+from mcpspy.ui.cli.options import FOLDER, Option, Switch, formats
+from mcpspy.ui.cli.parser import integer, suggested_folder
+from mcpspy.ui.report.listed_session import FAILED, ListedSession, read_sessions_filter
+from mcpspy.ui.text.terminal import Output, columns, print_json
 from mcpspy.ui.text.width import cells
 
 if TYPE_CHECKING:
@@ -100,8 +100,7 @@ def main(args: argparse.Namespace) -> int:
     found = found[-limit:] if limit else found
     if args.format == "json":
         for row in found:
-            document = _as_json(row, _COUNTS if args.count else ())
-            sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
+            print_json(_as_json(row, _COUNTS if args.count else ()))
     elif not total:
         output = Output()
         output.line(f"No sessions in {sessions_folder(args.dir)} yet. Record one:")
@@ -128,14 +127,8 @@ def _limit(args: argparse.Namespace) -> int:
 
 
 def _query(text: str) -> SessionQuery:
-    from mcpspy.core.query.lexer import QueryError
-
-    try:
+    with filter_errors("docs/ls.md"):
         return read_sessions_filter(text)
-    except QueryError as error:
-        raise UsageError(
-            sanitize(f"--filter, character {error.start + 1}: {error}"), "see docs/ls.md"
-        ) from None
 
 
 def _print(found: list[ListedSession], counts: tuple[str, ...]) -> None:

@@ -223,7 +223,8 @@ def module_of(name: str) -> Any:
 
 def parse(name: str, arguments: list[str]) -> tuple[Any, argparse.Namespace]:
     """Return the module of a command and its parsed arguments; raise UsageError."""
-    from mcpspy.ui.cli.options import COMMAND, check, describe, given
+    from mcpspy.ui.cli.options import COMMAND, check
+    from mcpspy.ui.cli.parser import describe, given
 
     module = module_of(name)
     parser = CommandParser(**described(name, module))
@@ -263,7 +264,7 @@ def parsers(typed: str | None) -> tuple[argparse.ArgumentParser, argparse.Argume
     parser.add_argument("--version", action="store_true")
     commands = parser.add_subparsers()
     if typed in COMMANDS:
-        from mcpspy.ui.cli.options import describe
+        from mcpspy.ui.cli.parser import describe
     command = None
     for name, (_, text) in COMMANDS.items():
         if name != typed:

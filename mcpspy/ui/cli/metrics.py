@@ -23,8 +23,6 @@ from mcpspy.ui.cli.arguments import listen_address
 from mcpspy.ui.cli.options import FOLDER, Option, Switch
 
 if TYPE_CHECKING:
-    from aiohttp import web
-
     from mcpspy.analysis.metrics import PrometheusMetrics
 
 EPILOG = """\
@@ -41,7 +39,6 @@ exit codes: 0; 2 usage error; 3 cannot listen, or prometheus-client is not insta
 
 DEFAULT = "127.0.0.1:9464"
 """The usual address of OpenTelemetry's exporters for Prometheus."""
-
 
 OPTIONS = (
     Option("--listen", "HOST:PORT", f"address to listen on (default: {DEFAULT})"),
@@ -70,33 +67,28 @@ def main(args: argparse.Namespace) -> int:
 
 
 async def _serve(listener: socket.socket, host: str, catalog: Catalog, metrics: PrometheusMetrics) -> None:
-    from aiohttp import web
+    from mcpspy.io.http.server import HttpRequest, Response, accepting
 
-    async def answer(request: web.Request) -> web.Response:
-        address = request.get_extra_info("sockname")[0]
-        why = rejection_reason(
-            request.headers.get("Host"), request.headers.get("Origin"), (host, str(address))
-        )
+    async def answer(request: HttpRequest) -> Response:
+        names = host, request.local_host
+        why = rejection_reason(request.headers.get("Host"), request.headers.get("Origin"), names)
         if why is not None:
-            return web.Response(status=403, text=f"{why}\n")
-        return web.Response(body=metrics.text(), headers={"Content-Type": "text/plain; version=0.0.4"})
+            return Response(403, f"{why}\n".encode(), "text/plain")
+        if request.method not in ("GET", "HEAD") or request.target.partition("?")[0] != "/metrics":
+            return Response(404)
+        return Response(200, metrics.text(), "text/plain; version=0.0.4")
 
-    application = web.Application()
-    application.router.add_get("/metrics", answer)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
     stopped = asyncio.Event()
     stop_on_signals(lambda _: stopped.set())
     following = asyncio.create_task(_follow_all(catalog, metrics))
     following.add_done_callback(lambda _: stopped.set())
     try:
-        await web.SockSite(runner, listener).start()
-        sys.stdout.write(f"{origin(host, listener)}/metrics\n")
-        sys.stdout.flush()
-        await stopped.wait()
+        async with accepting(answer, listener):
+            sys.stdout.write(f"{origin(host, listener)}/metrics\n")
+            sys.stdout.flush()
+            await stopped.wait()
     finally:
         following.cancel()
-        await runner.cleanup()
         with suppress(asyncio.CancelledError):
             await following
 

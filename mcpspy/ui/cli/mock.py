@@ -34,11 +34,9 @@ from mcpspy.ui.cli.options import (
     Repeated,
     Switch,
     check_interception,
-    fill,
     headers,
-    speed,
-    without,
 )
+from mcpspy.ui.cli.parser import fill, speed, without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The table of options: names, help, values, where the values go, and which options fit together.
 
 A command puts its `OPTIONS` together from single options and from the groups here. argparse interprets them for every
-command except `run`, which every host starts once per server: it has a small parser of its own, for the same table.
+command except `run`, which every host starts once per server: it has its own small parser, for the same table.
 `parents=` of argparse would put shared options before a command's own, and change the order of the help.
 
 Imports next to nothing, because `mcpspy run` reads its options before it starts the server.
@@ -9,31 +9,20 @@ Imports next to nothing, because `mcpspy run` reads its options before it starts
 
 from __future__ import annotations
 
-import math
-from copy import copy
-from functools import reduce
-
 from mcpspy.errors import UsageError
-from mcpspy.io.recording.recorder import RecordingTarget, say
 from mcpspy.io.scripts import TIMED_HOOKS
-from mcpspy.io.settings import UnsafeRegex
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from typing import Any, Self, TypeAlias, TypeVar
+    from typing import Any, Self, TypeAlias
 
     from mcpspy.io.intercept.interception import InterceptionOptions
-    from mcpspy.io.recording.redaction import RedactionOptions
 
-    Target = TypeVar("Target")
-    Value = TypeVar("Value")
-    Recorded = TypeVar("Recorded", bound=RecordingTarget)
 
 ACTION = "ACTION"
 """Name of the argument that selects one of several actions, such as `add` of `mcpspy lake`."""
-
 
 COMMAND = "-- COMMAND"
 """Name of the argument that is the command line of a server, after `--`."""
@@ -79,31 +68,42 @@ class Option:
         self.nargs = nargs
         self.is_required = is_required
         self.requires = requires
-        """What must be given too: `--http`, `--format html`, `--rate or --repeat`, or an action."""
+        """The options of which one must be given too: `--http`, `--format html`, `--rate or --repeat`, or an action."""
         self.excludes = excludes
-        """What must not be given too."""
+        """Options, as in `requires`, that must not be given too."""
         self.hint = hint
         """The next step after an error about `requires` or `excludes`."""
         self.old = old
         """The old name: it works for one more release, and help and completion do not show it."""
-        self.attribute = dest or flags.rpartition(" ")[2].lstrip("-").replace("-", "_")
-        """Name in the namespace of argparse."""
-        self.has_other_name = dest != ""
-        """True if another option sets the same attribute, and has its default."""
+        self.dest = dest
         self.one_of = one_of
         """Name of a group of options, of which one can be given, and if they are required one must be given."""
         self.action = action
         """Action of argparse, None for the usual one."""
 
     @property
+    def is_argument(self) -> bool:
+        return self.flags[0] != "-"
+
+    @property
     def name(self) -> str:
         """Return the name in errors."""
-        return self.flags.rpartition(" ")[2]
+        return (self.metavar or self.flags.upper()) if self.is_argument else self.flags.rpartition(" ")[2]
+
+    @property
+    def attribute(self) -> str:
+        """Return the name in the namespace of argparse."""
+        return self.dest or self.flags.rpartition(" ")[2].lstrip("-").replace("-", "_")
+
+    @property
+    def is_alias(self) -> bool:
+        """Return whether it sets the attribute of another option, which has the default."""
+        return self.dest != "" and not self.about
 
     def but(self, **changes: Any) -> Self:
         """Return this option with other attributes."""
-        changed = copy(self)
-        vars(changed).update(changes)
+        changed = self.__new__(type(self))
+        vars(changed).update(vars(self) | changes)
         return changed
 
     def value_of(self, text: str) -> Any:
@@ -111,13 +111,16 @@ class Option:
         try:
             return text if self.read is None else self.read(text)
         except (UsageError, ValueError) as error:
-            raise UsageError(f"{text}: {error.args[0]}", getattr(error, "hint", "")) from None
+            problem = str(error.args[0]) if error.args else "not a valid value"
+            begins = "" if problem.startswith(f"{text}: ") else f"{text}: "
+            raise UsageError(begins + problem, getattr(error, "hint", "")) from None
 
     def put(self, target: object, value: Any) -> None:
         """Set the attributes of a target, or add to them if they are lists or dictionaries."""
         for path in self.into.split():
-            *way, name = path.split(".")
-            holder = reduce(getattr, way, target)
+            holder, (*way, name) = target, path.split(".")
+            for step in way:
+                holder = getattr(holder, step)
             present = getattr(holder, name)
             if isinstance(present, list):
                 present.append(value)
@@ -126,34 +129,11 @@ class Option:
             else:
                 setattr(holder, name, value)
 
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments of argparse's `add_argument`, except the names."""
-        found = {"metavar": self.metavar, "choices": self.choices or None, "default": self.default}
-        if self.read is not None:
-            found["type"] = self._typed
-        if self.nargs is not None:
-            found["nargs"] = self.nargs
-        if self.is_required and not self.one_of:
-            found["required"] = True
-        return found if self.action is None else {**found, "action": self.action}
-
-    def _typed(self, text: str) -> Any:
-        from argparse import ArgumentTypeError
-
-        try:
-            return self.value_of(text)
-        except UsageError as error:
-            raise ArgumentTypeError(str(error)) from None
-
 
 class Repeated(Option):
     """An option that can be repeated: its values are a list."""
 
     is_repeated = True
-
-    def settings(self) -> dict[str, Any]:
-        action = "append" if self.nargs is None else "extend"
-        return {**super().settings(), "action": action, "default": []}
 
 
 class Switch(Option):
@@ -167,68 +147,21 @@ class Switch(Option):
     def put(self, target: object, value: Any) -> None:
         super().put(target, self.sets)
 
-    def settings(self) -> dict[str, Any]:
-        return {
-            "action": "store_const",
-            "const": self.sets if self.has_other_name else True,
-            "default": False,
-        }
 
-
-class Argument(Option):
-    """An argument by its position."""
-
-    @property
-    def name(self) -> str:
-        return self.metavar or self.flags.upper()
+Argument = Option
+"""An argument by its position: its name has no dashes."""
 
 
 Options: TypeAlias = "Sequence[Option]"
 
 
-def describe(parser: argparse._ActionsContainer, options: Options) -> None:
-    """Add options to a parser of argparse, in order."""
-    groups: dict[str, argparse._ActionsContainer] = {"": parser}
-    for option in options:
-        if option.one_of not in groups:
-            groups[option.one_of] = parser.add_mutually_exclusive_group(required=option.is_required)
-        _add(groups[option.one_of], option)
-
-
-def _add(parser: argparse._ActionsContainer, option: Option) -> None:
-    from argparse import SUPPRESS
-
-    settings = option.settings()
-    settings["help"] = option.about + "; repeatable" * option.is_repeated if option.about else SUPPRESS
-    if isinstance(option, Argument):
-        parser.add_argument(option.flags, **settings)
-        return
-    if option.has_other_name:
-        settings["default"] = SUPPRESS
-    parser.add_argument(*option.flags.split(), dest=option.attribute, **settings)
-    if option.old:
-        parser.add_argument(
-            option.old, dest=option.attribute, **{**settings, "help": SUPPRESS, "default": SUPPRESS}
-        )
-
-
-def given(options: Options, args: argparse.Namespace) -> dict[str, Any]:
-    """Return the values of the options that a command line has, by the names of the options."""
-    values = {option: getattr(args, option.attribute, None) for option in options}
-    return {
-        option.name: value
-        for option, value in values.items()
-        if value not in (None, False, [], option.default)
-    }
-
-
 def check(options: Options, values: Mapping[str, Any]) -> None:
     """Raise UsageError for values, by the names of their options, that do not fit together."""
     for option in options:
-        if (name := option.name) not in values:
+        if not (option.requires or option.excludes) or (name := option.name) not in values:
             continue
         if option.requires and not any(_is_given(each, values) for each in option.requires.split(" or ")):
-            shown = f"{name} {values[name]}" if option.choices else name
+            shown = f"{name} {values[name]}" if option.choices and option.default else name
             raise UsageError(f"{shown} requires {option.requires}", option.hint)
         for other in option.excludes:
             if _is_given(other, values):
@@ -241,71 +174,6 @@ def _is_given(text: str, values: Mapping[str, Any]) -> bool:
     if name not in values:
         return text == values.get(ACTION)
     return not value or value.isupper() or values[name] == value
-
-
-def fill(target: Target, args: argparse.Namespace, options: Options) -> Target:
-    """Return the target with the values of the options that go into it."""
-    for option in filter(lambda each: each.into, options):
-        value = getattr(args, option.attribute)
-        if not option.is_repeated:
-            value = [] if value in (None, False) else [value]
-        for each in value:
-            option.put(target, each)
-    return target
-
-
-def without(options: Options, words: Sequence[str]) -> list[str]:
-    """Return the words of a command line without some options and their values, up to `--`."""
-    flags = {option.flags: option for option in options}
-    found, left = [], list(words)
-    while left and left[0] != "--":
-        word = left.pop(0)
-        flag, equals, _ = word.partition("=")
-        if flag not in flags:
-            found.append(word)
-        elif not equals and not isinstance(flags[flag], Switch):
-            del left[:1]
-    return found + left
-
-
-def integer(what: str, use: str, least: int = 1, most: float = math.inf) -> Callable[[str], int]:
-    """Return a function that reads an integer, and raises UsageError for any other text."""
-
-    def read(text: str) -> int:
-        if text.isascii() and text.isdigit() and least <= int(text) <= most:
-            return int(text)
-        raise UsageError(f"not a {what}", use)
-
-    return read
-
-
-def reading(read: Callable[[str], Value], use: str, problem: str = "") -> Callable[[str], Value]:
-    """Return a function like `read`; it raises UsageError, with a hint, where that raises ValueError."""
-
-    def read_value(text: str) -> Value:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise UsageError(problem or str(error), use) from None
-
-    return read_value
-
-
-def finite(text: str) -> float | None:
-    """Return a finite number, None for any other text."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def speed(text: str) -> float:
-    """Return a factor of the recorded speed; raise UsageError."""
-    number = finite(text)
-    if number is None or number < 0:
-        raise UsageError("not a speed", "0: no pauses, 1: as recorded, 2: twice as fast")
-    return number
 
 
 def duration(text: str) -> float:
@@ -392,7 +260,6 @@ CERTIFICATES = (
     Switch("--insecure", "do not verify the server's certificate", "insecure"),
 )  # fmt: skip
 
-
 TRUST = (
     Option("--trust", "FILE", "compare what the server lists, and calls, with this lockfile of mcpspy trust",
         "interception.trust"),
@@ -401,7 +268,6 @@ TRUST = (
     Switch("--first-use", "--trust: add a server to the lockfile with what it lists first",
         "interception.first_use", requires="--trust FILE"),
 )  # fmt: skip
-
 
 RULES = (
     Repeated("--rules", "FILE", "TOML file of rules that delay, drop, answer, change or hold messages",
@@ -435,7 +301,6 @@ UNSAFE_REGEX = Switch(
     "redaction.unsafe_regex.is_allowed",
 )
 
-
 CONFIG = Option(
     "--config",
     "FILE",
@@ -468,11 +333,7 @@ VIEW_SCRIPT = Repeated("--script", "FILE", "Python file with columns and views (
 
 def headers(needs: str = "") -> Options:
     """Return `--header` and `--header-env`; `needs` is the option that they require."""
-    what = (
-        f"{needs.partition(' ')[0]}: send this header with every request"
-        if needs
-        else "send this header with every request"
-    )
+    what = f"{needs.partition(' ')[0]}: send this header with every request".removeprefix(": ")
     return (
         Repeated("--header", "'NAME: VALUE'", f"{what}; {VARIABLE}", requires=needs),
         Repeated(
@@ -493,46 +354,9 @@ def formats(about: str = "", *choices: str) -> Options:
     )
 
 
-def suggested_folder(args: argparse.Namespace) -> str:
-    """Return ` --dir DIR` for commands that are suggested to a user who has chosen a folder; else ""."""
-    import shlex
-
-    return f" --dir {shlex.quote(args.dir)}" if args.dir else ""
-
-
 def check_interception(options: InterceptionOptions) -> None:
     """Raise UsageError or CannotStart for rules, scripts or a lockfile that cannot be read."""
     options.scripts.check()
     if options.files or options.flags:
         options.rules()
     options.guard()
-
-
-def read_redaction(args: argparse.Namespace, options: Options = REDACTION) -> RedactionOptions:
-    """Return the options of `REDACTION`, or of a part of them, with warnings on stderr."""
-    redaction = fill(RecordingTarget(), args, options).redaction
-    redaction.unsafe_regex.say = say
-    return redaction
-
-
-def recorded(target: Recorded, args: argparse.Namespace, options: Options) -> Recorded:
-    """Return the target with the values of the options that go into it, among them `REDACTION`.
-
-    Raises UsageError or CannotStart.
-    """
-    fill(target, args, options)
-    target.redaction.unsafe_regex.say = say
-    check_redaction(target.redaction)
-    return target
-
-
-def read_unsafe_regex(args: argparse.Namespace) -> UnsafeRegex:
-    """Return the decision of `--unsafe-regex` and the settings, with warnings on stderr."""
-    return UnsafeRegex(args.unsafe_regex, say, getattr(args, "config", None))
-
-
-def check_redaction(options: RedactionOptions) -> None:
-    """Raise UsageError or CannotStart for invalid options. `run` does not call it: its server starts first."""
-    from mcpspy.io.recording.redaction import redactor
-
-    redactor(options, lambda _: None)

@@ -1,16 +1,32 @@
-"""The argument parser of every command: one line per usage error, and the same help on every Python."""
+"""The table of options read by argparse, for every command except `run`.
+
+One line per usage error, and the same help on every Python. The values become settings, by the paths in the table.
+"""
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import math
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 from mcpspy.core.redact.display import redacted_text
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mcpspy.io.recording.recorder import RecordingTarget
+    from mcpspy.io.recording.redaction import RedactionOptions
+    from mcpspy.io.settings import UnsafeRegex
+    from mcpspy.ui.cli.options import Option, Options
+
+Target = TypeVar("Target")
+Value = TypeVar("Value")
+Recorded = TypeVar("Recorded", bound="RecordingTarget")
 
 _NUMBER = re.compile(r"-\.?\d")
 
@@ -127,3 +143,172 @@ def _looks_like_server(word: str) -> bool:
 
 def _after(message: str, start: str) -> str | None:
     return message.removeprefix(start) if message.startswith(start) else None
+
+
+def describe(parser: argparse._ActionsContainer, options: Options) -> None:
+    """Add options to a parser of argparse, in order."""
+    groups: dict[str, argparse._ActionsContainer] = {"": parser}
+    for option in options:
+        if option.one_of not in groups:
+            groups[option.one_of] = parser.add_mutually_exclusive_group(required=option.is_required)
+        _add(groups[option.one_of], option)
+
+
+def _add(parser: argparse._ActionsContainer, option: Option) -> None:
+    settings = _settings(option)
+    if option.is_argument:
+        parser.add_argument(option.flags, **settings)
+        return
+    parser.add_argument(*option.flags.split(), dest=option.attribute, **settings)
+    if option.old:
+        settings |= {"help": argparse.SUPPRESS, "default": argparse.SUPPRESS}
+        parser.add_argument(option.old, dest=option.attribute, **settings)
+
+
+def _settings(option: Option) -> dict[str, Any]:
+    """Return the arguments of `add_argument`, except the names."""
+    from mcpspy.ui.cli.options import Switch
+
+    about = option.about + "; repeatable" * option.is_repeated if option.about else argparse.SUPPRESS
+    default = argparse.SUPPRESS if option.is_alias else [] if option.is_repeated else option.default
+    settings: dict[str, Any] = {"help": about, "default": default}
+    if isinstance(option, Switch):
+        return {**settings, "action": "store_const", "const": option.sets if option.is_alias else True}
+    settings |= {"metavar": option.metavar, "choices": option.choices or None}
+    if option.read is not None:
+        settings["type"] = partial(_value_of, option)
+    if option.nargs is not None:
+        settings["nargs"] = option.nargs
+    if option.is_required and not option.one_of:
+        settings["required"] = True
+    if option.is_repeated:
+        settings["action"] = "append" if option.nargs is None else "extend"
+    return settings if option.action is None else {**settings, "action": option.action}
+
+
+def _value_of(option: Option, text: str) -> Any:
+    try:
+        return option.value_of(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def given(options: Options, args: argparse.Namespace) -> dict[str, Any]:
+    """Return the values of the options that a command line has, by the names of the options."""
+    values = {option: getattr(args, option.attribute, None) for option in options}
+    return {
+        option.name: value
+        for option, value in values.items()
+        if value not in (None, False, [], option.default)
+    }
+
+
+def fill(target: Target, args: argparse.Namespace, options: Options) -> Target:
+    """Return the target with the values of the options that go into it."""
+    for option in filter(lambda each: each.into, options):
+        value = getattr(args, option.attribute)
+        if not option.is_repeated:
+            value = [] if value in (None, False) else [value]
+        for each in value:
+            option.put(target, each)
+    return target
+
+
+def without(options: Options, words: Sequence[str]) -> list[str]:
+    """Return the words of a command line without some options and their values, up to `--`."""
+    from mcpspy.ui.cli.options import Switch
+
+    flags = {option.flags: option for option in options}
+    found, left = [], list(words)
+    while left and left[0] != "--":
+        word = left.pop(0)
+        flag, equals, _ = word.partition("=")
+        if flag not in flags:
+            found.append(word)
+        elif not equals and not isinstance(flags[flag], Switch):
+            del left[:1]
+    return found + left
+
+
+def integer(what: str, use: str, least: int = 1, most: float = math.inf) -> Callable[[str], int]:
+    """Return a function that reads an integer, and raises UsageError for any other text."""
+
+    def read(text: str) -> int:
+        if text.isascii() and text.isdigit() and least <= int(text) <= most:
+            return int(text)
+        raise UsageError(f"not a {what}", use)
+
+    return read
+
+
+def reading(read: Callable[[str], Value], use: str, problem: str = "") -> Callable[[str], Value]:
+    """Return a function like `read`; it raises UsageError, with a hint, where that raises ValueError."""
+
+    def read_value(text: str) -> Value:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise UsageError(problem or str(error), use) from None
+
+    return read_value
+
+
+def finite(text: str) -> float | None:
+    """Return a finite number, None for any other text."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def speed(text: str) -> float:
+    """Return a factor of the recorded speed; raise UsageError."""
+    number = finite(text)
+    if number is None or number < 0:
+        raise UsageError("not a speed", "0: no pauses, 1: as recorded, 2: twice as fast")
+    return number
+
+
+def suggested_folder(args: argparse.Namespace) -> str:
+    """Return ` --dir DIR` for commands that are suggested to a user who has chosen a folder; else ""."""
+    import shlex
+
+    return f" --dir {shlex.quote(args.dir)}" if args.dir else ""
+
+
+def read_redaction(args: argparse.Namespace, options: Options) -> RedactionOptions:
+    """Return the options of `REDACTION`, or of a part of them, with warnings on stderr."""
+    from mcpspy.io.recording.recorder import RecordingTarget, say
+
+    redaction = fill(RecordingTarget(), args, options).redaction
+    redaction.unsafe_regex.say = say
+    return redaction
+
+
+def recorded(target: Recorded, args: argparse.Namespace, options: Options) -> Recorded:
+    """Return the target with the values of the options that go into it, among them `REDACTION`.
+
+    Raises UsageError or CannotStart.
+    """
+    from mcpspy.io.recording.recorder import say
+
+    fill(target, args, options)
+    target.redaction.unsafe_regex.say = say
+    check_redaction(target.redaction)
+    return target
+
+
+def read_unsafe_regex(args: argparse.Namespace) -> UnsafeRegex:
+    """Return the decision of `--unsafe-regex` and the settings, with warnings on stderr."""
+    from mcpspy.io.recording.recorder import say
+    from mcpspy.io.settings import UnsafeRegex
+
+    return UnsafeRegex(args.unsafe_regex, say, getattr(args, "config", None))
+
+
+def check_redaction(options: RedactionOptions) -> None:
+    """Raise UsageError or CannotStart for invalid options. `run` does not call it: its server starts first."""
+    from mcpspy.io.recording.redaction import redactor
+
+    redactor(options, lambda _: None)

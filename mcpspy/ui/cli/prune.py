@@ -9,8 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
 from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
 from mcpspy.core.recording.decode import Header
@@ -20,8 +18,9 @@ from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of, headers, read_header_of
 from mcpspy.io.settings import config_file, sessions_folder, table
 from mcpspy.ui.cli.arguments import age
-from mcpspy.ui.cli.options import FOLDER, Option, Switch, formats, integer, size
-from mcpspy.ui.text.terminal import Output, columns
+from mcpspy.ui.cli.options import FOLDER, Option, Switch, formats, size
+from mcpspy.ui.cli.parser import integer
+from mcpspy.ui.text.terminal import Output, columns, print_json
 
 EPILOG = """\
 examples:
@@ -74,7 +73,6 @@ _READERS = {
 }
 """The limits in the settings, and the functions that read them."""
 
-
 OPTIONS = (
     Option("--older-than", "AGE", "delete sessions that ended longer ago than this: 12h, 30d, 8w", read=age),
     Option("--keep", "N", "keep only the newest N sessions", read=_READERS["keep"]),
@@ -103,8 +101,7 @@ def main(args: argparse.Namespace) -> int:
     for failure in failures:
         sys.stderr.write(f"mcpspy: prune: {failure}\n")
     if args.format == "json":
-        document = _document(deleted, failures, len(found) - len(deleted), is_dry=args.dry_run)
-        sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
+        print_json(_document(deleted, failures, len(found) - len(deleted), is_dry=args.dry_run))
     else:
         _print(deleted, len(found) - len(deleted), is_dry=args.dry_run)
     return CannotStart.exit_code if failures else 0

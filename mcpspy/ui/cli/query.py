@@ -57,7 +57,6 @@ SELECT time, server, method, target, status, latency_ms, session, n FROM exchang
 LONGEST = 60
 """Maximum columns of a cell, except in the last column."""
 
-
 OPTIONS = (
     Argument("sql", "SQL", "a SELECT statement, or the name of a saved query", nargs="?",
         excludes=("--schema",)),

@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import orjson
-
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, McpspyError, UsageError
@@ -22,9 +20,10 @@ from mcpspy.io.recording.reader import RecordingState
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import STDOUT, RedactionOptions, clean, prepared, redactor
 from mcpspy.ui.cli.arguments import is_folder
-from mcpspy.ui.cli.options import ALWAYS_REDACTED, FOLDER, Argument, Option, Switch, formats, read_redaction
+from mcpspy.ui.cli.options import ALWAYS_REDACTED, FOLDER, Argument, Option, Switch, formats
+from mcpspy.ui.cli.parser import read_redaction
 from mcpspy.ui.cli.workers import create_output, file_size, require_folder, results, workers
-from mcpspy.ui.text.terminal import Output, columns
+from mcpspy.ui.text.terminal import Output, columns, print_json
 
 EPILOG = """\
 examples:
@@ -121,7 +120,7 @@ def _redact_folder(folder: Path, out: Path | None, args: argparse.Namespace) -> 
     }
     if args.format == "json":
         document = {"in": str(folder), "out": None if out is None else str(out), **numbers, "failed": failed}
-        _print_document({**document, **_found(counts), "lost": lost, "torn": torn})
+        print_json({**document, **_found(counts), "lost": lost, "torn": torn})
     else:
         text = f"{folder if out is None else out}: {counted(numbers['files'], 'file')}"
         text += f", {counted(counts.total(), 'secret')}{'' if out is None else ' redacted'}"
@@ -156,11 +155,6 @@ def _redacted(file: Path, out: Path | None, options: RedactionOptions, key: byte
     return _Redacted(counts, redacting.lost, torn)
 
 
-def _print_document(document: dict[str, object]) -> None:
-    sys.stdout.buffer.write(orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE))
-    sys.stdout.buffer.flush()
-
-
 def _found(counts: Counter[tuple[str, str]]) -> dict[str, object]:
     found = [
         {"rule": rule, "pointer": pointer, "count": count} for (rule, pointer), count in counts.most_common()
@@ -169,7 +163,7 @@ def _found(counts: Counter[tuple[str, str]]) -> dict[str, object]:
 
 
 def _print_json(source: str, out: str | None, counts: Counter[tuple[str, str]], lost: int, torn: int) -> None:
-    _print_document({"in": source, "out": out, **_found(counts), "lost": lost, "torn": torn})
+    print_json({"in": source, "out": out, **_found(counts), "lost": lost, "torn": torn})
 
 
 def _print(source: str, out: str | None, counts: Counter[tuple[str, str]], lost: int, torn: int) -> None:

@@ -44,11 +44,8 @@ from mcpspy.ui.cli.options import (
     Switch,
     duration,
     headers,
-    read_unsafe_regex,
-    reading,
-    recorded,
-    speed,
 )
+from mcpspy.ui.cli.parser import read_unsafe_regex, reading, recorded, speed
 from mcpspy.ui.cli.replay_load import FORMATS, LOAD, LoadTest, read_load
 from mcpspy.ui.model.filter_items import exchange_item
 from mcpspy.ui.report import load as load_report

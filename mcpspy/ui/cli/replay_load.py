@@ -14,7 +14,8 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.recording.recorder import say
 from mcpspy.ui.cli.diff import STDOUT, write_report
-from mcpspy.ui.cli.options import Option, duration, finite, integer, reading
+from mcpspy.ui.cli.options import Option, duration
+from mcpspy.ui.cli.parser import finite, integer, reading
 from mcpspy.ui.report import load as load_report
 from mcpspy.ui.text.terminal import Output, StatusLine
 

@@ -42,7 +42,6 @@ exit codes: the server's; if a signal ended the server, the same signal ends mcp
 2 usage error or invalid rule; 3 rules or script not readable; 126 not executable; 127 not found
 """
 
-
 OPTIONS = (
     NAME.but(about="session name (default: from the command)"),
     *SESSION[1:],

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from datetime import datetime
 from typing import Any
-
-import orjson
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.runs import recorded_runs
 from mcpspy.ui.cli.options import FOLDER, formats
-from mcpspy.ui.report import listed_session
-from mcpspy.ui.report.listed_session import ListedSession
-from mcpspy.ui.text.terminal import Output, columns
+from mcpspy.ui.report.listed_session import ListedSession, run_members
+from mcpspy.ui.text.terminal import Output, columns, print_json
 
 EPILOG = """\
 examples:
@@ -55,12 +51,12 @@ def main(args: argparse.Namespace) -> int:
     """List the runs, the newest last: next to the prompt."""
     catalog = Catalog(args.dir)
     found = [
-        listed_session.run_members(each, lambda summary, name: ListedSession(summary, catalog).count(name))
+        run_members(each, lambda summary, name: ListedSession(summary, catalog).count(name))
         for each in recorded_runs(args.dir)
     ]
     if args.format == "json":
         for run in found:
-            sys.stdout.buffer.write(orjson.dumps(run, option=orjson.OPT_APPEND_NEWLINE))
+            print_json(run)
         return 0
     output = Output()
     if not found:

@@ -9,8 +9,6 @@ import time
 from datetime import datetime
 from typing import Any
 
-import orjson
-
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
@@ -30,7 +28,7 @@ from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.arguments import read_parameters
 from mcpspy.ui.cli.options import FOLDER, Argument, Option, Switch, duration, formats
 from mcpspy.ui.model.body import pretty
-from mcpspy.ui.text.terminal import Output, columns
+from mcpspy.ui.text.terminal import Output, columns, print_json
 
 TAKES_OPTIONS_ANYWHERE = True
 
@@ -58,7 +56,6 @@ TIMEOUT = 30.0
 
 OPENING = 2.0
 """Seconds after the start of a session in which its control socket may not be open yet."""
-
 
 OPTIONS = (
     Argument("session", "SESSION", "the live session", nargs="?", excludes=("--list",),
@@ -203,9 +200,7 @@ def _print_sessions(found: list[LiveSession], *, as_json: bool) -> None:
     if as_json:
         for path, hello in found:
             document = {key: value for key, value in hello.items() if key != "mcpspy"}
-            sys.stdout.buffer.write(
-                orjson.dumps({**document, "socket": path}, option=orjson.OPT_APPEND_NEWLINE)
-            )
+            print_json({**document, "socket": path})
         return
     output = Output()
     table = [

@@ -11,8 +11,6 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-import orjson
-
 from mcpspy.analysis import rows
 from mcpspy.core.mock.interaction import Interaction
 from mcpspy.core.mock.recordings import Recordings
@@ -31,21 +29,11 @@ from mcpspy.io.recording.scan import part_after
 from mcpspy.io.recording.tail import follow
 from mcpspy.io.settings import table
 from mcpspy.ui.cli.arguments import counted_back, is_folder, query_of, recordings, session_path
-from mcpspy.ui.cli.options import (
-    FOLDER,
-    LAKE,
-    UNSAFE_REGEX,
-    VIEW_SCRIPT,
-    Argument,
-    Option,
-    Switch,
-    formats,
-    integer,
-    read_unsafe_regex,
-)
+from mcpspy.ui.cli.options import FOLDER, LAKE, UNSAFE_REGEX, VIEW_SCRIPT, Argument, Option, Switch, formats
+from mcpspy.ui.cli.parser import integer, read_unsafe_regex
 from mcpspy.ui.cli.show_format import JsonFormatter, TextFormatter
 from mcpspy.ui.model.filter_items import ChangeItem
-from mcpspy.ui.text.terminal import Output, columns, warn_incomplete
+from mcpspy.ui.text.terminal import Output, columns, print_json, warn_incomplete
 from mcpspy.ui.text.width import elide, pad, shorten_subject
 
 if TYPE_CHECKING:
@@ -221,7 +209,7 @@ def _print_mock(recordings: Recordings, args: argparse.Namespace) -> None:
     found = mock_entries(recordings.interactions)
     if args.format == "json":
         for entry in found:
-            sys.stdout.buffer.write(orjson.dumps(entry._asdict(), option=orjson.OPT_APPEND_NEWLINE))
+            print_json(entry._asdict())
         return
     output = Output(args.color, args.width)
     method, target, *numbers = MOCK_WIDTHS

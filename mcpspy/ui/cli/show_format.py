@@ -18,6 +18,7 @@ from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.redact.placeholder import PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
+from mcpspy.core.session.outcome import is_error_response
 from mcpspy.core.session.session import Change, Session
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.show_layout import Widths, heads, message_line, needs, note_line, widths
@@ -374,7 +375,8 @@ class JsonFormatter:
         # An unsolicited, second or late response: its own outcome.
         for name in ("code", "error"):
             found.pop(name, None)
-        found |= {"status": None if change.status is None else str(change.status), **columns.error(what)}
+        status = None if change.status is None else str(change.status)
+        found |= {"status": status, **columns.error(what if is_error_response(what) else None)}
         if exchange is not None:
             found["latency_ms"] = columns.milliseconds(exchange.latency_at(what.at))
         return found

@@ -139,7 +139,7 @@ def message_line(row: Row, stream: str, widths: Widths, own: Iterable[tuple[str,
 def note_line(row: Row, stream: str, widths: Widths) -> str:
     """Return the line of a note or of anything else that is not JSON-RPC: its text may use the whole line."""
     kind = pad(row.method, max(8 if widths.stream else 6, cells(row.method)))
-    latency = "" if row.latency in row.status else row.latency
+    latency = "" if row.latency in row.subject else row.latency
     status = " · ".join(filter(None, (row.status, latency)))
     parts = [_start(row.time, stream, row.arrow, widths), kind, row.subject, status]
     return (" " * widths.gap).join(parts).rstrip()

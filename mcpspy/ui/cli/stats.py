@@ -15,16 +15,8 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
-from mcpspy.ui.cli.options import (
-    FOLDER,
-    UNSAFE_REGEX,
-    Argument,
-    Option,
-    Switch,
-    formats,
-    integer,
-    read_unsafe_regex,
-)
+from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, Argument, Option, Switch, formats
+from mcpspy.ui.cli.parser import integer, read_unsafe_regex
 from mcpspy.ui.cli.workers import file_size, results, workers
 from mcpspy.ui.report.stats_table import SORTS, CountedSession, TableStyle, count_session
 from mcpspy.ui.text.numbers import GLYPHS, BarStyle
@@ -49,7 +41,6 @@ exit codes: 0; 2 usage error, not a recording, or invalid filter; 3 file not rea
 
 WIDTH = 100
 """Columns if the output has no width."""
-
 
 OPTIONS = (
     Argument("sessions", "SESSION", "sessions to count, - for stdin; several are compared (default: last)",

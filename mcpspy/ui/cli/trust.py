@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.options import COMMAND, FOLDER, Argument, Option, Switch, duration
 from mcpspy.ui.report import diff as diff_report
 from mcpspy.ui.report.lint_scan import visible
-from mcpspy.ui.text.terminal import Output
+from mcpspy.ui.text.terminal import Output, print_report
 
 if TYPE_CHECKING:
     from mcpspy.core.recording.decode import Header
@@ -44,7 +43,6 @@ name, or the beginning of a session id. docs/trust.md describes the lockfile.
 exit codes: 0 written, or unchanged; 1 --check: different or not in the lockfile; 2 usage
 error or invalid lockfile; 3 the server cannot be reached, or a file is not readable
 """
-
 
 OPTIONS = (
     Argument("session", "SESSION", "a session with the server", nargs="?"),
@@ -152,5 +150,4 @@ def _write_report(args: argparse.Namespace, difference: SessionDiff, programs: l
         ]
         report = {"server": name, "same": not changes, "changes": changes, "programs": programs}
         text = json.dumps(report, indent=2) + "\n"
-    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
-    sys.stdout.buffer.flush()
+    print_report(text)

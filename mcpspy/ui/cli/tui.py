@@ -41,7 +41,6 @@ terminal was closed
 HUNG_UP = 129
 """Exit code after the terminal was closed, as after SIGHUP."""
 
-
 OPTIONS = (
     Argument("session", "SESSION", "session to open; several are merged by time", nargs="*"),
     Switch("--ascii", "draw ASCII only, as in locales without UTF-8"),

@@ -37,7 +37,6 @@ until mcpspy web ends (ctrl-c). The page can only read, unless --allow-control i
 exit codes: 0; 2 usage error; 3 cannot listen
 """
 
-
 OPTIONS = (
     Option("--listen", "HOST:PORT", "address to listen on (default: 127.0.0.1:0, any free port)"),
     Option("--tls-cert", "FILE", "serve HTTPS with this certificate (PEM, with its chain); needs --tls-key",
@@ -93,7 +92,7 @@ async def _serve(
 
     access = Access(names)
     server = WebServer(args.dir, access, allows_control=args.allow_control, extension=args.extension)
-    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=1.0)
+    runner = server.runner()
     await runner.setup()
     stopped = asyncio.Event()
     stop_on_signals(lambda _: stopped.set())

@@ -14,7 +14,8 @@ from typing import TypeVar
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.ui.cli.options import Option, Options, integer
+from mcpspy.ui.cli.options import Option, Options
+from mcpspy.ui.cli.parser import integer
 from mcpspy.ui.text.terminal import ProgressBar
 
 Item = TypeVar("Item")

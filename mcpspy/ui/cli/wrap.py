@@ -1,4 +1,4 @@
-"""`mcpspy wrap`: configure a host to start its servers through mcpspy; `mcpspy unwrap`: restore its servers."""
+"""`mcpspy wrap`: start the servers of a host through mcpspy; `mcpspy unwrap`: restore them."""
 
 from __future__ import annotations
 

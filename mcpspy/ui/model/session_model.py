@@ -29,7 +29,7 @@ from mcpspy.core.protocol.plain_line import PAYLOAD
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
 from mcpspy.core.session.columns import KIND, NOTIFICATION, Columns, RowKind
 from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.http_exchanges import HttpExchange, http_exchange
+from mcpspy.core.session.http_exchanges import RecordedHttpExchange, http_exchange
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.tail import RESTARTED
@@ -253,7 +253,7 @@ class SessionModel:
         exchange.effects = [index.effects[row] for row in rows if row in index.effects]
         return Change(row, what, exchange, "; ".join(flaws) or None, index.effects.get(row), http)
 
-    def _http(self, row: int, note: AnyMessage | Note | Damaged, load: Load) -> HttpExchange | None:
+    def _http(self, row: int, note: AnyMessage | Note | Damaged, load: Load) -> RecordedHttpExchange | None:
         """Return the HTTP exchange that a note begins or ends, or whose allowed refusal has an error as its text."""
         if not isinstance(note, Note):
             is_text = (

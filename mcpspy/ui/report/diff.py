@@ -28,7 +28,6 @@ from mcpspy.analysis.diff import (
     SessionDiff,
 )
 from mcpspy.analysis.diff.model import IgnoreSuggestion
-from mcpspy.analysis.export.markdown import code_span, longest_run
 from mcpspy.analysis.rows import duration
 from mcpspy.core.sanitize import sanitize
 
@@ -185,7 +184,7 @@ TONES = {
     ChangeSeverity.DIFFERENT: rows.OPEN,
     ChangeSeverity.NOTE: rows.QUIET,
 }
-_MARKS = {OLD: rows.BAD, NEW: rows.OK, SAME: rows.QUIET}
+MARKS = {OLD: rows.BAD, NEW: rows.OK, SAME: rows.QUIET}
 
 KINDS = max(map(len, ChangeKind))
 
@@ -220,7 +219,7 @@ def _change_lines(
             return
     yield head, None
     for mark, line in body(change, room):
-        yield f"    {mark} {line}", _MARKS[mark]
+        yield f"    {mark} {line}", MARKS[mark]
 
 
 def document(
@@ -322,11 +321,15 @@ def markdown(
 
 
 def span(text: str) -> str:
+    from mcpspy.analysis.export.markdown import code_span  # Only reports in Markdown need it.
+
     return code_span(text) if text else "` `"
 
 
 def fence(block: Iterable[str], language: str = "diff") -> str:
     """Return a fenced block that the lines cannot end."""
+    from mcpspy.analysis.export.markdown import longest_run
+
     text = "\n".join(block)
     ticks = "`" * max(3, 1 + longest_run(text))
     return f"{ticks}{language}\n{text}\n{ticks}"

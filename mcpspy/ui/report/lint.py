@@ -11,19 +11,20 @@ import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from mcpspy import __version__
 from mcpspy.analysis import rows
-from mcpspy.analysis.diff import ChangeSeverity, SessionDiff
 from mcpspy.analysis.lint import Finding, LintRule, Severity
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
-from mcpspy.ui.report.diff import change_heading
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, visible
+
+if TYPE_CHECKING:
+    from mcpspy.analysis.diff import SessionDiff
 
 TONES = {Severity.ERROR: rows.BAD, Severity.WARNING: rows.OPEN, Severity.INFO: rows.QUIET}
 
@@ -201,15 +202,14 @@ def _uri(path: str) -> str:
     return Path(path).as_uri() if Path(path).is_absolute() else quote(path)
 
 
-CHANGE_LEVELS = {
-    ChangeSeverity.BREAKING: "error",
-    ChangeSeverity.DIFFERENT: "warning",
-    ChangeSeverity.NOTE: "note",
-}
+CHANGE_LEVELS = {"breaking": "error", "different": "warning", "note": "note"}
+"""Severity of a change → its level."""
 
 
 def trust_sarif(difference: SessionDiff, programs: Sequence[str], file: str) -> str:
     """Return the log, with a line ending: one result per change and per line of `programs`, at the lockfile."""
+    from mcpspy.ui.report.diff import change_heading  # Few reports are about trust.
+
     found = [
         ("trust", CHANGE_LEVELS[change.severity], f"{case.method}: {change_heading(change)}")
         for case, change in difference.changes

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
-from mcpspy.io.recording.reader import RecordingState, Summary
-from mcpspy.io.recording.runs import RecordedRun
+from mcpspy.io.recording.reader import RecordingState, Summary, read_time
 from mcpspy.io.recording.session_counts import is_too_large
 
 if TYPE_CHECKING:
     from mcpspy.core.query.sessions import SessionItem, SessionQuery
+    from mcpspy.io.recording.runs import RecordedRun
 
 
 FAILED = "failed"
@@ -89,14 +89,6 @@ def read_sessions_filter(text: str) -> SessionQuery:
     from mcpspy.core.query.sessions import parse_sessions
 
     return parse_sessions(text, time.time, read_time)
-
-
-def read_time(text: str) -> float | None:
-    """Return the seconds since the epoch; None if the text is not a time. Without a zone, it is local."""
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def run_members(found: RecordedRun, count: Callable[[Summary, str], int | None]) -> dict[str, Any]:

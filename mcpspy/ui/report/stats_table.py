@@ -17,10 +17,11 @@ from mcpspy.analysis.stats.group import BY_SUBJECT, GroupKind
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
+from mcpspy.core.session.outcome import OUTCOMES
 from mcpspy.io.recording.scan import LineBlock
 from mcpspy.ui.text.numbers import BarStyle, share, span
 from mcpspy.ui.text.terminal import scanned
-from mcpspy.ui.text.width import cells, cut
+from mcpspy.ui.text.width import cells, cut, pad
 
 
 class CountedSession(NamedTuple):
@@ -95,6 +96,10 @@ def arrow(side: str) -> str:
     return rows.FROM_CLIENT if side == CLIENT else rows.FROM_SERVER
 
 
+Lines = Iterator[tuple[str, str | None]]
+
+T = TypeVar("T")
+
 NARROWEST, WIDEST = 14, 60
 
 LEAST, MOST = 6, 40
@@ -151,7 +156,9 @@ COLUMNS = (
     _Column("open", lambda row: _number(row.group.pending), always=False),
     _Column("input", _state(State.INPUT_REQUIRED), always=False),
     _Column("canc", _state(State.CANCELLED, State.LATE_OK), always=False),
-    _Column("drop", _state(State.DROPPED, State.ABANDONED), always=False),
+    _Column(
+        "drop", _state(*(state for state, judged in OUTCOMES.items() if judged.is_withheld)), always=False
+    ),
     _Column("unkn", _state(State.UNKNOWN), always=False),
     _Column("p50", _time(lambda times: times.p50)),
     _Column("p95", _time(lambda times: times.p95)),
@@ -182,7 +189,7 @@ def ordered(found: Sequence[TableRow], sort: str) -> list[TableRow]:
     return sorted(found, key=lambda row: (-key(row.group, row.times), row.label))
 
 
-def lines(title: str, found: Sequence[TableRow | str], look: TableStyle) -> Iterator[tuple[str, str | None]]:
+def lines(title: str, found: Sequence[TableRow | str], look: TableStyle) -> Lines:
     """Yield the lines of a table with tones; bars show total response times. Texts are kept as lines."""
     width, bars = look.width, look.bars
     only = [row for row in found if isinstance(row, TableRow)]
@@ -197,9 +204,8 @@ def lines(title: str, found: Sequence[TableRow | str], look: TableStyle) -> Iter
     most = max((row.times.total for row in only), default=0.0)
 
     def line(label: str, numbers: Sequence[str], bar: str) -> str:
-        label = cut(label, label_width)
-        padded = label + " " * (label_width - cells(label))
-        return " ".join([padded, *map(str.rjust, numbers, widths), bar]).rstrip()
+        name = pad(label, label_width)
+        return " ".join([name, *map(str.rjust, numbers, widths), bar]).rstrip()
 
     yield line(title, heads, "time" if bar_width >= LEAST else ""), rows.QUIET
     numbered = iter(table)
@@ -214,10 +220,6 @@ def lines(title: str, found: Sequence[TableRow | str], look: TableStyle) -> Iter
 def _label(row: TableRow) -> str:
     return "  " * row.depth + row.label
 
-
-Lines = Iterator[tuple[str, str | None]]
-
-T = TypeVar("T")
 
 _WHOLE = "\0"
 """Key of the whole method instead of a subject. No tool can have this name."""
@@ -260,9 +262,8 @@ def _wholes(sessions: Sequence[CountedSession]) -> Lines:
         found.insert(1, _total(sessions))
     widths = [max(map(cells, column)) for column in zip(*found, strict=True)]
     for number, row in enumerate(found):
-        first_cell = row[0] + " " * (widths[0] - cells(row[0]))
-        middle = [cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True)]
-        yield " ".join([first_cell, *middle, row[-1]]), None if number else rows.QUIET
+        middle = map(str.rjust, row[1:-1], widths[1:-1])
+        yield " ".join([pad(row[0], widths[0]), *middle, row[-1]]), None if number else rows.QUIET
 
 
 def _total(sessions: Sequence[CountedSession]) -> list[str]:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 import time
-import traceback
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Self
@@ -70,9 +68,6 @@ class Output:
             return text
         return text.translate(_PLAIN).encode(self._encoding, "backslashreplace").decode(self._encoding)
 
-    def flush(self) -> None:
-        sys.stdout.flush()
-
 
 def _codes(style: str) -> str:
     """Return the parameters of SGR for a tone or for colours."""
@@ -114,6 +109,19 @@ def warn_incomplete(path: object, torn: int) -> None:
     """Report an incomplete last line of a recording on stderr, if it has any bytes."""
     if torn:
         sys.stderr.write(sanitize(f"mcpspy: {path}: incomplete last line skipped ({torn} bytes)") + "\n")
+
+
+def print_json(value: object) -> None:
+    """Print a value as a line of JSON."""
+    import orjson
+
+    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def print_report(text: str) -> None:
+    """Print a report for other programs, byte for byte also on a terminal."""
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+    sys.stdout.buffer.flush()
 
 
 def columns(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -185,6 +193,9 @@ def summary_of(error: Exception) -> str:
 
 def keep_traceback() -> str:
     """Write the traceback, redacted, to a file that only the user can read: its error may contain traffic."""
+    import tempfile  # With `traceback` 12 ms, and only a bug needs them.
+    import traceback
+
     try:
         fd, path = tempfile.mkstemp(prefix="mcpspy-", suffix=".log")
         with open(fd, "w", encoding="utf-8", errors="backslashreplace") as log:

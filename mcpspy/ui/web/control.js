@@ -32,7 +32,7 @@ const control = {
     toggle.addEventListener("click", () => this.toggle());
     const words = query === null ? "Messages pass." : query ? `Holding messages that match ${query}.` : "Holding all messages.";
     const parts = [toggle, make("span", { role: "status" }, `${words}${held.length ? ` ${plural(held.length, "message")} held.` : ""}`)];
-    if (held.length > 1) parts.push(actionButton("Release all", () => this.order({ order: "release all" }, "released")));
+    if (held.length > 1) parts.push(button("Release all", "", () => this.order({ order: "release all" }, "released")));
     return make("div.bar", {}, ...parts);
   },
 
@@ -40,10 +40,10 @@ const control = {
     const { ticket } = held;
     const decide = (order, done) => () => this.order({ order, ticket }, done);
     const actions = [
-      actionButton("Release", decide("release", "released")),
-      actionButton("Edit", () => this.edit(held)),
-      actionButton("Drop", decide("drop", "dropped")),
-      ...(held.request ? [actionButton("Answer with an error", () => this.answer(held))] : []),
+      button("Release", "", decide("release", "released")),
+      button("Edit", "", () => this.edit(held)),
+      button("Drop", "", decide("drop", "dropped")),
+      ...(held.request ? [button("Answer with an error", "", () => this.answer(held))] : []),
     ];
     const who = `${held.side === "client" ? "to the server" : "to the client"}, held by ${held.by || "a viewer"}`;
     const differences = make("pre", { hidden: true });
@@ -90,12 +90,6 @@ const control = {
   },
 };
 
-function actionButton(label, does) {
-  const made = make("button", { type: "button" }, label);
-  made.addEventListener("click", does);
-  return made;
-}
-
 /** Return JSON on several lines; text that is not JSON, or would change, as it is. */
 function onLines(text) {
   try {
@@ -119,7 +113,7 @@ function openEditor(title, text, label, done) {
       "div.bar",
       {},
       make("button", { type: "submit" }, label),
-      actionButton("Cancel", () => dialog.close()),
+      button("Cancel", "", () => dialog.close()),
     ),
   );
   form.addEventListener("submit", async (event) => {

@@ -45,6 +45,28 @@ function cell(content, name = "") {
   return make(`td${name && `.${name}`}`, {}, ...(Array.isArray(content) ? content : [content]));
 }
 
+const line = (...cells) => make("tr", {}, ...cells);
+
+/** Return a cell with a number, or with a number and its unit. */
+const figure = (value) => cell(typeof value === "number" ? commas(value) : value, "figure");
+
+/** Return a cell with a number of errors or of unanswered requests; empty for none. */
+const badCell = (count) => cell(count ? commas(count) : "", "figure.bad");
+
+/** Return the cells of latencies, and their bar. */
+function latencyCells(latency, name) {
+  if (!latency) return [...["", "", ""].map(figure), cell("", "range")];
+  const bar = latencyBar(latency, `${name}: p50 ${duration(latency.p50)}, p95 ${duration(latency.p95)}`);
+  return [...[latency.p50, latency.p95, latency.max].map((each) => figure(duration(each))), cell(bar, "range")];
+}
+
+/** Return a bar for a part of a whole. */
+function shareBar(share) {
+  const bar = make("i.share");
+  bar.style.width = `${share * 100}%`;
+  return bar;
+}
+
 function statsView({ sessions }) {
   return sessions.length === 1 && !place.key.startsWith(RUN) ? sessionStats(sessions[0]) : runStats(sessions);
 }
@@ -56,33 +78,16 @@ const straysOf = (stats) => (stats.filter ? 0 : stats.stray_errors);
 
 /** Return the numbers of the sessions of a run, one line each. */
 function runStats(sessions) {
+  const heads = ["session", "messages", "bytes", "requests", "errors", "unanswered", "p50", "p95", "max", "latency", "peak"];
   const lines = sessions.map((stats) => {
     const { client, server } = stats.requests;
-    const latency = client.latency;
+    const counts = [summed(stats.messages), size(summed(stats.bytes)), client.count + server.count];
     const wrong = [client.errors + server.errors + straysOf(stats), client.unanswered + server.unanswered];
-    const times = ["p50", "p95", "max"].map((key) => cell(latency ? duration(latency[key]) : "", "figure"));
-    return make(
-      "tr",
-      {},
-      cell(linkToSession(stats.id, stats.name), "what"),
-      cell(summed(stats.messages).toLocaleString("en"), "figure"),
-      cell(size(summed(stats.bytes)), "figure"),
-      cell((client.count + server.count).toLocaleString("en"), "figure"),
-      ...wrong.map(badCell),
-      ...times,
-      cell(latency ? latencyBar(latency, `${stats.name}: p50 ${duration(latency.p50)}, p95 ${duration(latency.p95)}`) : "", "range"),
-      cell(String(stats.in_flight.most), "figure"),
-    );
+    const latency = latencyCells(client.latency, stats.name);
+    const name = cell(linkToSession(stats.id, stats.name), "what");
+    return line(name, ...counts.map(figure), ...wrong.map(badCell), ...latency, figure(stats.in_flight.most));
   });
-  return [
-    make("h2", {}, "Sessions"),
-    table(["session", "messages", "bytes", "requests", "errors", "unanswered", "p50", "p95", "max", "latency", "peak"], lines),
-  ];
-}
-
-/** Return a cell with a number of errors or of unanswered requests; empty for none. */
-function badCell(count) {
-  return cell(count ? count.toLocaleString("en") : "", "figure.bad");
+  return [make("h2", {}, "Sessions"), table(heads, lines)];
 }
 
 /** Return a link to a session of the run that is shown. */
@@ -95,57 +100,41 @@ function linkToSession(id, name) {
 
 function sessionStats(stats) {
   const both = [stats.requests.client, stats.requests.server];
-  const sum = (of) => both.reduce((total, side) => total + (of(side) ?? 0), 0);
-  const errors = sum((side) => side.errors) + straysOf(stats);
-  const unanswered = sum((side) => side.unanswered);
+  const errors = total(both.map((side) => side.errors)) + straysOf(stats);
+  const unanswered = total(both.map((side) => side.unanswered ?? 0));
   const pending = stats.waiting.length;
   const tiles = [
     tile("duration", duration(stats.seconds)),
-    tile("messages", summed(stats.messages).toLocaleString("en")),
+    tile("messages", commas(summed(stats.messages))),
     tile("bytes", size(summed(stats.bytes))),
-    tile("requests", sum((side) => side.count).toLocaleString("en")),
-    tile("errors", errors.toLocaleString("en"), errors ? "bad" : ""),
-    tile("unanswered", unanswered.toLocaleString("en"), unanswered ? "bad" : ""),
-    ...(stats.live ? [tile("pending", pending.toLocaleString("en"), pending ? "open" : "")] : []),
+    tile("requests", commas(total(both.map((side) => side.count)))),
+    tile("errors", commas(errors), errors ? "bad" : ""),
+    tile("unanswered", commas(unanswered), unanswered ? "bad" : ""),
+    ...(stats.live ? [tile("pending", commas(pending), pending ? "open" : "")] : []),
     tile("peak concurrency", String(stats.in_flight.most)),
     tile("server busy", `${(stats.server_share * 100).toFixed(1)} %`),
   ];
+  const spent = (group) => group.latency?.total ?? 0;
   const groups = stats.groups.filter((group) => group.latency || group.kind !== "notification");
-  const longest = Math.max(...groups.map((group) => group.latency?.total ?? 0), 1e-9);
-  const lines = groups
-    .sort((one, other) => (other.latency?.total ?? 0) - (one.latency?.total ?? 0))
-    .map((group) => {
-      const { latency } = group;
-      const name = `${group.method ?? "(others)"} ${group.about ?? ""}`;
-      const times = latency
-        ? ["p50", "p95", "max"].map((key) => cell(duration(latency[key]), "figure"))
-        : [cell("", "figure"), cell("", "figure"), cell("", "figure")];
-      const share = make("i.share");
-      share.style.width = `${((latency?.total ?? 0) / longest) * 100}%`;
-      return make(
-        "tr",
-        {},
-        cell(
-          [arrow(group.from), " ", ...visible(group.method ?? "(others)"), " ", make("span.subject", {}, ...visible(group.about ?? ""))],
-          "what",
-        ),
-        cell(group.count.toLocaleString("en"), "figure"),
-        badCell(group.errors),
-        badCell(group.unanswered),
-        ...times,
-        cell(latency ? latencyBar(latency, `${name}: p50 ${duration(latency.p50)}, p95 ${duration(latency.p95)}`) : "", "range"),
-        cell(latency ? [make("span", {}, duration(latency.total)), share] : "", "total"),
-      );
-    });
-  const largest = stats.largest.map((each) =>
-    make(
-      "tr",
-      {},
-      cell(size(each.size), "figure"),
-      cell([arrow(each.from), " ", ...visible(`${each.kind} ${each.method ?? ""} ${each.about ?? ""}`)], "what"),
-      cell(`${moment(each.at)} s`, "figure"),
-    ),
-  );
+  const longest = Math.max(...groups.map(spent), 1e-9);
+  groups.sort((one, other) => spent(other) - spent(one));
+  const lines = groups.map((group) => {
+    const [method, about] = [group.method ?? "(others)", group.about ?? ""];
+    const name = [arrow(group.from), " ", ...visible(method), " ", make("span.subject", {}, ...visible(about))];
+    const all = group.latency ? [make("span", {}, duration(spent(group))), shareBar(spent(group) / longest)] : "";
+    const wrong = [group.errors, group.unanswered].map(badCell);
+    return line(
+      cell(name, "what"),
+      figure(group.count),
+      ...wrong,
+      ...latencyCells(group.latency, `${method} ${about}`),
+      cell(all, "total"),
+    );
+  });
+  const largest = stats.largest.map((each) => {
+    const name = [arrow(each.from), " ", ...visible(`${each.kind} ${each.method ?? ""} ${each.about ?? ""}`)];
+    return line(figure(size(each.size)), cell(name, "what"), figure(`${moment(each.at)} s`));
+  });
   return [
     make("dl.tiles", {}, ...tiles),
     columnChart(stats.in_flight.profile, "requests in flight over time", stats.seconds),
@@ -161,63 +150,36 @@ function sessionStats(stats) {
 function contextView(found) {
   const { window: room, start, tools } = found;
   const share = (count) => (count ? `${count / room >= 0.001 ? ((count / room) * 100).toFixed(1) : "< 0.1"} %` : "0 %");
-  const sizes = (size) =>
-    size
-      ? [
-          cell(size.bytes.toLocaleString("en"), "figure"),
-          cell(size.tokens.toLocaleString("en"), "figure"),
-          cell(share(size.tokens), "figure"),
-        ]
-      : [cell("", "figure"), cell("", "figure"), cell("", "figure")];
+  const sizes = (size) => (size ? [size.bytes, size.tokens, share(size.tokens)] : ["", "", ""]).map(figure);
   const named = ({ server, name, tool }) => (found.servers.length > 1 ? `${server}: ${name ?? tool}` : (name ?? tool));
-  const count = (number) => cell(number.toLocaleString("en"), "figure");
-  const line = (name, ...cells) => make("tr", {}, cell([...visible(name)], "what"), ...cells);
+  const nameCell = (name) => cell([...visible(name)], "what");
   const most = Math.max(...tools.map((tool) => tool.definition?.tokens ?? 0), 1);
-  const bar = (tokens) => {
-    const made = make("i.share");
-    made.style.width = `${(tokens / most) * 100}%`;
-    return cell(tokens ? [made] : "", "total");
-  };
+  const bar = (tokens) => cell(tokens ? shareBar(tokens / most) : "", "total");
   const unused = tools.filter((tool) => tool.definition && !tool.calls);
   const tiles = [
-    tile("before the first call", `${start.tokens.toLocaleString("en")} tokens`),
-    tile(`of ${room.toLocaleString("en")}`, share(start.tokens)),
-    tile("tools", (found.lists.tools?.count ?? 0).toLocaleString("en")),
-    tile("never called", unused.length.toLocaleString("en"), unused.length ? "open" : ""),
+    tile("before the first call", `${commas(start.tokens)} tokens`),
+    tile(`of ${commas(room)}`, share(start.tokens)),
+    tile("tools", commas(found.lists.tools?.count ?? 0)),
+    tile("never called", commas(unused.length), unused.length ? "open" : ""),
   ];
   const lists = Object.entries(found.lists).filter(([, list]) => list.count);
   const results = [...tools.filter((tool) => tool.results).map((tool) => [named(tool), tool.results]), ...Object.entries(found.others)];
   results.sort((one, other) => other[1].total.tokens - one[1].total.tokens);
   const parts = [make("dl.tiles", {}, ...tiles), make("p.aside", {}, found.notes)];
   const add = (title, heads, lines) => lines.length && parts.push(make("h2", {}, title), table(heads, lines));
-  add(
-    "Lists",
-    ["list", "count", "bytes", "tokens", "share"],
-    lists.map(([name, list]) => line(name, count(list.count), ...sizes(list.size))),
-  );
-  add(
-    "Tool definitions",
-    ["tool", "calls", "bytes", "tokens", "share", "compared"],
-    tools.map((tool) => line(named(tool), count(tool.calls), ...sizes(tool.definition), bar(tool.definition?.tokens ?? 0))),
-  );
-  add(
-    "Results",
-    ["tool or method", "count", "p50", "p95", "largest", "bytes", "tokens", "share", "media"],
-    results.map(([name, cost]) =>
-      line(
-        name,
-        count(cost.count),
-        ...[cost.p50, cost.p95, cost.max].map((each) => count(each.tokens)),
-        ...sizes(cost.total),
-        cell(cost.media ? cost.media.toLocaleString("en") : "", "figure"),
-      ),
-    ),
-  );
-  add(
-    "Same arguments in one session",
-    ["call", "calls"],
-    found.repeated.map((call) => line(`${named(call)} ${call.arguments}`, count(call.calls))),
-  );
+  const listed = lists.map(([name, list]) => line(nameCell(name), figure(list.count), ...sizes(list.size)));
+  add("Lists", ["list", "count", "bytes", "tokens", "share"], listed);
+  const defined = tools.map((tool) => {
+    return line(nameCell(named(tool)), figure(tool.calls), ...sizes(tool.definition), bar(tool.definition?.tokens));
+  });
+  add("Tool definitions", ["tool", "calls", "bytes", "tokens", "share", "compared"], defined);
+  const returned = results.map(([name, cost]) => {
+    const counts = [cost.count, cost.p50.tokens, cost.p95.tokens, cost.max.tokens];
+    return line(nameCell(name), ...counts.map(figure), ...sizes(cost.total), figure(cost.media || ""));
+  });
+  add("Results", ["tool or method", "count", "p50", "p95", "largest", "bytes", "tokens", "share", "media"], returned);
+  const repeated = found.repeated.map((call) => line(nameCell(`${named(call)} ${call.arguments}`), figure(call.calls)));
+  add("Same arguments in one session", ["call", "calls"], repeated);
   return parts;
 }
 
@@ -232,46 +194,25 @@ function capabilitiesView(found) {
     const chips = declared(side);
     return make("p.declared", {}, make("b", {}, `${side} `), ...(chips.length ? chips : [make("span.aside", {}, "nothing declared")]));
   });
-  const instructions = found.instructions
-    ? [
-        make(
-          "details.capability",
-          {},
-          make("summary", {}, `Instructions (${size(found.instructions.length)} characters)`),
-          plainText(found.instructions),
-        ),
-      ]
-    : [];
+  const about = make("summary", {}, `Instructions (${size(found.instructions?.length ?? 0)} characters)`);
+  const instructions = found.instructions ? make("details.capability", {}, about, plainText(found.instructions)) : null;
   const listings = Object.entries(found.listings).flatMap(([member, items]) => {
     const tokens = items.reduce((sum, item) => sum + (item.tokens ?? 0), 0);
-    const title = `${LISTINGS[member] ?? member} (${items.length.toLocaleString("en")}${tokens ? `, about ${tokens.toLocaleString("en")} tokens` : ""})`;
+    const title = `${LISTINGS[member] ?? member} (${commas(items.length)}${tokens ? `, about ${commas(tokens)} tokens` : ""})`;
     return [make("h2", {}, title), ...items.map(capability)];
   });
-  const none = listings.length ? [] : [make("p.aside", {}, "The server listed nothing in this session.")];
-  return [
-    make("p.aside", {}, ...visible([found.server, found.revision].filter(Boolean).join(" · "))),
-    ...sides,
-    ...instructions,
-    ...listings,
-    ...none,
-  ];
+  const server = make("p.aside", {}, ...visible([found.server, found.revision].filter(Boolean).join(" · ")));
+  const none = listings.length ? null : make("p.aside", {}, "The server listed nothing in this session.");
+  return [server, ...sides, instructions, ...listings, none].filter((part) => part !== null);
 }
 
 function capability(item) {
-  const about = [item.title, item.description].filter(Boolean).join(" · ");
-  const summary = make(
-    "summary",
-    {},
-    make("code", {}, ...visible(item.name)),
-    make("span.aside", {}, ...visible(about.replace(/\s+/g, " "))),
-    make("span.aside.tokens", {}, item.tokens ? `${item.tokens.toLocaleString("en")} tokens` : ""),
-  );
+  const about = [item.title, item.description].filter(Boolean).join(" · ").replace(/\s+/g, " ");
+  const tokens = make("span.aside.tokens", {}, item.tokens ? `${commas(item.tokens)} tokens` : "");
+  const summary = make("summary", {}, make("code", {}, ...visible(item.name)), make("span.aside", {}, ...visible(about)), tokens);
   const details = make("details.capability", {}, summary);
-  details.addEventListener(
-    "toggle",
-    () => details.open && details.childElementCount === 1 && details.append(make("div.body", {}, layOut(item.definition))),
-    { once: true },
-  );
+  const lay = () => details.open && details.childElementCount === 1 && details.append(make("div.body", {}, layOut(item.definition)));
+  details.addEventListener("toggle", lay, { once: true });
   return details;
 }
 
@@ -279,70 +220,44 @@ const SEVERITIES = { error: "bad", warning: "open", info: "quiet" };
 
 function findingsView(found) {
   if (!found.total) return [make("p.aside", {}, "No findings: the session follows the protocol, as far as the rules check it.")];
-  return [
-    make("p.aside", {}, `${plural(found.total, "finding")} of ${plural(found.rules.length, "rule")}`),
-    ...found.rules.map((rule) => {
-      const items = rule.findings.map((each) =>
-        make(
-          "li",
-          {},
-          linkTo({ number: each.number }, `#${each.number}`),
-          make("span.aside", {}, ` ${moment(each.at)} s `),
-          ...visible(each.message),
-          each.excerpt ? make("code.excerpt", {}, ...visible(each.excerpt)) : null,
-        ),
-      );
-      const rest = rule.count - rule.findings.length;
-      if (rest > 0) items.push(make("li.aside", {}, `and ${rest.toLocaleString("en")} more`));
-      const summary = make(
-        "summary",
-        {},
-        make(`span.badge.${SEVERITIES[rule.severity]}`, {}, rule.severity),
-        make("code", {}, rule.code),
-        rule.summary,
-        make("span.aside", {}, ` ${rule.count.toLocaleString("en")}`),
-      );
-      return make(
-        "details.finding",
-        { open: rule.severity !== "info" },
-        summary,
-        make("p.aside", {}, rule.explanation),
-        make("ul", {}, ...items),
-      );
-    }),
-  ];
+  return [make("p.aside", {}, `${plural(found.total, "finding")} of ${plural(found.rules.length, "rule")}`), ...found.rules.map(ruleView)];
 }
 
+function ruleView(rule) {
+  const items = rule.findings.map(({ number, at, message, excerpt }) => {
+    const text = excerpt ? make("code.excerpt", {}, ...visible(excerpt)) : null;
+    return make("li", {}, linkTo({ number }, `#${number}`), make("span.aside", {}, ` ${moment(at)} s `), ...visible(message), text);
+  });
+  const rest = rule.count - rule.findings.length;
+  if (rest > 0) items.push(make("li.aside", {}, `and ${commas(rest)} more`));
+  const badge = make(`span.badge.${SEVERITIES[rule.severity]}`, {}, rule.severity);
+  const count = make("span.aside", {}, ` ${commas(rule.count)}`);
+  const summary = make("summary", {}, badge, make("code", {}, rule.code), rule.summary, count);
+  const parts = [summary, make("p.aside", {}, rule.explanation), make("ul", {}, ...items)];
+  return make("details.finding", { open: rule.severity !== "info" }, ...parts);
+}
+
+const MOST_CHANGES = 500; // Differences that are shown.
 const VERDICTS = { breaking: "bad", different: "open", note: "quiet" };
 
 function diffView(found) {
-  const counts = Object.entries(found.counts)
-    .filter(([, count]) => count)
-    .map(([name, count]) => `${count.toLocaleString("en")} ${name}`);
-  const value = (side) => (side && "value" in side ? layOut(JSON.stringify(side.value)) : make("span.aside", {}, side ? "" : "absent"));
-  const changes = found.changes
-    .slice(0, 500)
-    .map((change) =>
-      make(
-        "article.change",
-        {},
-        make(
-          "div.bar",
-          {},
-          make(`span.badge.${VERDICTS[change.severity] ?? "quiet"}`, {}, change.severity),
-          make("code", {}, ...visible(`${change.method} ${change.about ?? ""}`)),
-          make("span.aside", {}, ...visible(`${change.kind} ${change.pointer ?? ""} ${change.why ?? ""}`)),
-        ),
-        make(
-          "div.sides",
-          {},
-          make("div.side.old", {}, make("h3", {}, "old"), make("div.body", {}, value(change.old))),
-          make("div.side.new", {}, make("h3", {}, "new"), make("div.body", {}, value(change.new))),
-        ),
-      ),
-    );
-  const summary = found.changes.length ? counts.join(", ") : `No differences in ${plural(found.compared, "step")}.`;
-  return [make("h2", {}, ...visible(`${found.old} and ${found.new}`)), make("p.aside", {}, summary), ...changes];
+  const counts = Object.entries(found.counts).filter(([, count]) => count);
+  const summary = counts.map(([name, count]) => `${commas(count)} ${name}`).join(", ");
+  const words = found.changes.length ? summary : `No differences in ${plural(found.compared, "step")}.`;
+  const changes = found.changes.slice(0, MOST_CHANGES).map(changeView);
+  return [make("h2", {}, ...visible(`${found.old} and ${found.new}`)), make("p.aside", {}, words), ...changes];
+}
+
+function changeView(change) {
+  const badge = make(`span.badge.${VERDICTS[change.severity] ?? "quiet"}`, {}, change.severity);
+  const name = make("code", {}, ...visible(`${change.method} ${change.about ?? ""}`));
+  const kind = make("span.aside", {}, ...visible(`${change.kind} ${change.pointer ?? ""} ${change.why ?? ""}`));
+  const sides = ["old", "new"].map((side) => {
+    const value = change[side];
+    const shown = value && "value" in value ? layOut(JSON.stringify(value.value)) : make("span.aside", {}, value ? "" : "absent");
+    return make(`div.side.${side}`, {}, make("h3", {}, side), make("div.body", {}, shown));
+  });
+  return make("article.change", {}, make("div.bar", {}, badge, name, kind), make("div.sides", {}, ...sides));
 }
 
 const VIEWS = {

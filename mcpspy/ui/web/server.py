@@ -21,6 +21,7 @@ Every error is `{"error": TEXT}`, an invalid filter also has `start` and `end`, 
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import time
 from collections import OrderedDict
@@ -91,7 +92,12 @@ class WebServer:
         self._is_ending = False
         self._page, self._policy = page.page()
 
-    def application(self) -> web.Application:
+    def runner(self) -> web.AppRunner:
+        """Return the server of the page. Its log would be a traceback for each malformed request."""
+        silent = logging.Logger("aiohttp", logging.CRITICAL)
+        return web.AppRunner(self._application(), access_log=None, logger=silent, shutdown_timeout=1.0)
+
+    def _application(self) -> web.Application:
         application = web.Application(middlewares=[self._access.check, self._errors])
         get = application.router.add_get
         for path in ("/", "/runs", "/s/{id}", "/s/{id}/{number}", "/r/{id}", "/r/{id}/{number}"):

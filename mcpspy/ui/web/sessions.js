@@ -33,7 +33,7 @@ class LinkList {
       line.classList.toggle("chosen", each.key === this.chosen);
       return line;
     });
-    const rest = total > items.length ? [make("p.aside", {}, `and ${(total - items.length).toLocaleString("en")} older ones`)] : [];
+    const rest = total > items.length ? [make("p.aside", {}, `and ${commas(total - items.length)} older ones`)] : [];
     this.element.replaceChildren(head, ...lines, ...rest, ...(lines.length ? [] : [make("p.aside", {}, none)]));
     if (hadFocus) this.focus();
   }
@@ -74,7 +74,7 @@ class SessionTable extends LinkList {
     const { counts } = each;
     const number = (name, tone) => {
       const count = counts ? counts[name] : null;
-      return make(`span.${name}${count ? `.${tone}` : ""}`, {}, count === null ? (each.uncounted ? "?" : "…") : count.toLocaleString("en"));
+      return make(`span.${name}${count ? `.${tone}` : ""}`, {}, count === null ? (each.uncounted ? "?" : "…") : commas(count));
     };
     const ending = each.ending && each.ending !== "exit 0" ? each.ending : each.state;
     return [
@@ -129,8 +129,8 @@ class RunTable extends LinkList {
       make("span.client", {}, ...visible(run.clients.join(", "))),
       startCell(run.started),
       make("span.duration", {}, duration(run.seconds)),
-      make("span.messages", {}, run.messages.toLocaleString("en")),
-      ...["errors", "unanswered"].map((name) => make(`span.${name}${run[name] ? ".bad" : ""}`, {}, run[name].toLocaleString("en"))),
+      make("span.messages", {}, commas(run.messages)),
+      ...["errors", "unanswered"].map((name) => make(`span.${name}${run[name] ? ".bad" : ""}`, {}, commas(run[name]))),
       make(`span.state.${run.live ? "ok" : "quiet"}`, {}, make("i.dot"), run.live ? "live" : "ended"),
     ];
   }

@@ -112,7 +112,7 @@ def test_a_handshake_that_fails_is_breaking(record: Make) -> None:
     assert handshake_changes(record, initialize(RESULT), initialize(None))[0] == (
         "",
         BREAKING,
-        "ok → no answer",
+        "ok → no answer to initialize",
     )
     case = handshake(SessionSteps(record(initialize(None))), SessionSteps(record(initialize(RESULT))))
     assert case is not None

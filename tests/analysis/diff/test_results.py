@@ -83,6 +83,50 @@ def test_a_late_response_is_not_a_change(record: Make) -> None:
     assert changes(late, step(record, CANCELLED)) == []
 
 
+@pytest.mark.parametrize(
+    ("answer", "state", "why"),
+    [
+        (TOOL_ERROR, State.LATE_TOOL_ERROR, "ok → late tool error: bad"),
+        (ERROR, State.LATE_ERROR, "ok → late error -32002 resource not found: not there"),
+    ],
+    ids=str,
+)
+def test_a_late_error_in_place_of_a_success_is_an_error(
+    record: Make, answer: dict[str, Any], state: State, why: str
+) -> None:
+    late = step(record, answer, between=(("client", CANCELLED),))
+    assert late.state is state
+    (change,) = changes(step(record, OK), late)
+    assert (change.kind, change.severity, change.why) == (ChangeKind.ERROR, BREAKING, why)
+    assert changes(step(record, CANCELLED), late) == []
+    assert changes(step(record, OK, between=(("client", CANCELLED),)), late) == []
+
+
+def test_a_question_that_no_one_continued_is_no_result(record: Make) -> None:
+    question = {"result": {"resultType": "input_required", "inputRequests": {}}}
+    asked = step(record, question)
+    assert asked.state is State.NOT_CONTINUED
+    (change,) = changes(step(record, OK), asked)
+    assert (change.kind, change.severity, change.why) == (ChangeKind.ERROR, BREAKING, "ok → not continued")
+    assert changes(asked, asked) == []
+
+
+@pytest.mark.parametrize(
+    ("live", "ended"),
+    [
+        (State.PENDING, State.UNANSWERED),
+        (State.WORKING, State.UNFINISHED),
+        (State.INPUT_REQUIRED, State.NOT_CONTINUED),
+    ],
+)
+def test_the_time_at_which_a_session_is_read_is_not_a_change(record: Make, live: State, ended: State) -> None:
+    one, two = step(record, NOTHING), step(record, NOTHING)
+    one.state, two.state = live, ended
+    assert changes(one, two) == changes(two, one) == []
+    (change,) = changes(step(record, OK), one)
+    assert (change.kind, change.severity) == (ChangeKind.ERROR, BREAKING)
+
+
 def test_errors_are_compared_by_member(record: Make) -> None:
     other = {"error": {"code": -32602, "message": "not there"}}
 

@@ -36,7 +36,7 @@ def streamed_session(
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
 def test_a_recording_has_the_same_lines_as_in_memory(path: Path, newest: int, size: int) -> None:
     header, entries = Recording(path).header, list(Recording(path))
-    with patch.multiple(base, NEWEST=newest, BYTES=size):
+    with patch.multiple(base, NEWEST=newest, WINDOW_BYTES=size):
         for export in (export_csv, export_jsonl):
             text = "".join(export([streamed_session(entries, header)]))
             assert text == "".join(export([recorded(path)]))
@@ -50,7 +50,7 @@ def test_any_entries_have_the_same_lines_as_in_memory(
     is_live: bool,
 ) -> None:
     entries = [read_entry(line_of(entry)) for entry in drawn]
-    with patch.multiple(base, NEWEST=window[0], BYTES=window[1]):
+    with patch.multiple(base, NEWEST=window[0], WINDOW_BYTES=window[1]):
         for export in (export_csv, export_jsonl):
             text = "".join(export([streamed_session(entries, is_live=is_live)]))
             assert text == "".join(export([session_of(*entries, is_over=not is_live)]))

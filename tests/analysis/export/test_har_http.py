@@ -27,8 +27,8 @@ def head(at: float, http: int, **more: Any) -> Note:
     return note(at, "http", http=http, **{**fields, **headers, **more})
 
 
-def end(at: float, http: int, hung_up: str | None = None) -> Note:
-    return note(at, "http-end", http=http, stream="1", hung_up=hung_up)
+def end(at: float, http: int, hung_up: str | None = None, **more: Any) -> Note:
+    return note(at, "http-end", http=http, stream="1", hung_up=hung_up, **more)
 
 
 def archived(*entries: Entry, **more: Any) -> list[dict[str, Any]]:
@@ -158,3 +158,19 @@ def test_every_http_exchange_and_every_message_of_a_real_session_is_there(path: 
     messages = [change.what for change in session.changes if isinstance(change.what, Message)]
     assert any(isinstance(each, Request) for each in messages)
     assert all(each.data.decode() in bodies for each in messages)
+
+
+def test_a_refusal_has_its_text_as_content() -> None:
+    refused = {"status": 502, "response": {"content-type": "text/html"}}
+    short, long = archived(
+        *(call(0.11, http=1), head(0.15, 1, **refused), end(0.25, 1, body="<h1>No</h1>", size=11)),
+        *(call(0.31, http=2), head(0.35, 2, **refused), end(0.45, 2, body="<h1>", size=9000, cut=True)),
+    )
+    assert short["response"]["content"] == {"size": 11, "mimeType": "text/html", "text": "<h1>No</h1>"}
+    assert short["comment"] == "tools/call forecast: refused, HTTP 502: No"
+    assert long["response"]["content"] == {
+        "size": 9000,
+        "mimeType": "text/html",
+        "text": "<h1>",
+        "comment": "only the beginning was recorded",
+    }

@@ -21,7 +21,7 @@ from mcpspy.core.hostconfig.shapes import SHAPES
 from mcpspy.core.hostconfig.wrap import WrapTarget
 from mcpspy.io.hosts import HOSTS
 from mcpspy.ui.cli import bridge
-from mcpspy.ui.cli.options import describe
+from mcpspy.ui.cli.parser import describe
 from mcpspy.ui.cli.run import parse
 from tests.core.hostconfig import configs
 

@@ -5,15 +5,26 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcpspy.core.compression import STEP
 from mcpspy.core.framing import SseFramer
-from mcpspy.core.recording.capped_body import CappedBody, CappedStream
+from mcpspy.core.recording.capped_body import (
+    LINES_OF_STEP,
+    MAX_LINE_RATIO,
+    MIN_LINES,
+    SMALL_STEP,
+    CappedBody,
+    CappedStream,
+)
+from mcpspy.core.recording.encode import MAX_BODY
 from mcpspy.core.recording.encode_body import SseEncoder
+from tests.compressed import COMPRESS
 
 HTTP: dict[str, Any] = {"stream": "1", "http": 2}
 LIMIT = 5000
@@ -125,6 +136,57 @@ def test_a_stream_is_no_longer_decoded_if_its_ratio_is_that_of_an_attack() -> No
     (line,) = stream.close(0.5)
     note = json.loads(line)
     assert (note["size"], note["sha256"]) == (len(packed), hashlib.sha256(packed).hexdigest())
+
+
+@pytest.mark.parametrize("encoding", COMPRESS)
+@pytest.mark.parametrize("event", [b"data: {}\n\n", b":\n", b"data:\r", b"\n"])
+def test_a_stream_of_small_events_is_no_longer_decoded_and_its_recording_is_small(
+    encoding: str, event: bytes
+) -> None:
+    packed = COMPRESS[encoding](event * ((8 << 20) // len(event)))
+    stream, encoder = CappedStream("server", HTTP, encoding, MAX_BODY), SseEncoder("server", HTTP, MAX_BODY)
+    size = lines = 0
+    for step in stream.steps(packed):
+        _, recorded = encoder.feed(0.5, step)
+        size += sum(map(len, recorded))
+        lines += step.count(b"\n") + step.count(b"\r")
+    assert stream.is_over
+    assert lines <= max(MIN_LINES, MAX_LINE_RATIO * len(packed))
+    assert size < 4 << 20
+    (line,) = stream.close(0.5)
+    note = json.loads(line)
+    assert (note["note"], note["encoding"], note["size"]) == ("oversized", encoding, len(packed))
+
+
+@pytest.mark.parametrize("encoding", [*COMPRESS, None])
+@pytest.mark.parametrize("event", [b"data: {}\n\n", b"data: 1\r\n\r\n", b"data: " + b"0" * 90_000 + b"\n\n"])
+def test_a_step_of_a_stream_has_few_bytes_and_few_lines(encoding: str | None, event: bytes) -> None:
+    plain = event * (300_000 // len(event))
+    packed = plain if encoding is None else COMPRESS[encoding](plain)
+    steps = list(CappedStream("server", HTTP, encoding, MAX_BODY).steps(packed))
+    assert b"".join(steps) == plain[: sum(map(len, steps))]
+    assert max(map(len, steps)) <= STEP
+    for step in steps:
+        assert len(step) <= SMALL_STEP or step.count(b"\n") + step.count(b"\r") <= LINES_OF_STEP
+
+
+@pytest.mark.parametrize("encoding", COMPRESS)
+def test_a_compressed_body_is_taken_in_many_steps_up_to_the_limit(encoding: str) -> None:
+    body = CappedBody("server", HTTP, encoding, 5 << 20)
+    sizes = [0, *(body.size for _ in body.feed(COMPRESS[encoding](bytes(20 << 20))))]
+    assert max(after - before for before, after in pairwise(sizes)) <= STEP
+    assert max(sizes) <= 5 << 20
+    assert body.is_over
+
+
+def test_only_the_steps_of_brotli_are_long_and_only_up_to_the_limit() -> None:
+    assert not CappedBody("server", HTTP, "gzip", LIMIT).feed(b"").are_long
+    body, stream = CappedBody("server", HTTP, "br", LIMIT), CappedStream("server", HTTP, "br", LIMIT)
+    for capped in (body.feed, stream.steps):
+        steps = capped(COMPRESS["br"](bytes(1 << 20)))
+        assert steps.are_long
+        list(steps)
+        assert not capped(b"more").are_long
 
 
 @pytest.mark.parametrize("encoding", ["gzip", None])

@@ -9,7 +9,7 @@ import pytest
 
 from mcpspy.core.recording.decode import Note, read_entry
 from mcpspy.core.session.exchange import State
-from mcpspy.core.session.http_exchanges import KEPT, HttpExchange, HttpExchanges
+from mcpspy.core.session.http_exchanges import KEPT, KEPT_OPEN, HttpExchanges, RecordedHttpExchange
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Session
 from mcpspy.core.session.streaming import StreamingSession
@@ -118,7 +118,7 @@ def test_plain_messages_on_a_stream_are_counted_as_others_are() -> None:
     assert described(*lines) == ["GET stream: 3 events in 2.50 s, ended by the server"]
 
 
-def test_a_refusal_of_a_stream_that_is_allowed_is_no_failure() -> None:
+def test_an_allowed_refusal_of_a_stream_is_not_a_failure() -> None:
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "Method not allowed."}}
     lines = [
         line
@@ -171,6 +171,9 @@ def test_a_session_that_forgets_keeps_a_bounded_number_of_streams() -> None:
             session.add(read_entry(line))
     exchanges = session.http_exchanges
     assert (len(exchanges.gets), len(exchanges.latest), exchanges.totals.streams) == (KEPT, KEPT, KEPT + 100)
+    for number in range(KEPT_OPEN + 10):
+        exchanges.begin(Note(1.0, "http", {"http": number, "method": "GET", "status": 200}))
+    assert len(exchanges.open) == KEPT_OPEN
 
 
 ASKED = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -228,5 +231,5 @@ def test_an_exchange_without_a_head_or_an_end_is_none() -> None:
     assert exchanges.end(Note(1.0, "http-end", {"http": 7})) is None
     assert exchanges.begin(Note(1.0, "http", {"http": "x"})) is None
     found = exchanges.begin(Note(1.0, "http", {"http": 7, "method": "POST", "status": None}))
-    assert isinstance(found, HttpExchange)
+    assert isinstance(found, RecordedHttpExchange)
     assert (found.took, found.is_refused) == (None, True)

@@ -113,7 +113,7 @@ def test_a_real_session_is_restored(path: Path) -> None:
 def test_the_state_has_every_attribute_of_an_index_and_of_its_table() -> None:
     stored = {"http_exchanges", *StoredIndex.__struct_fields__}
     assert set(vars(Index())) == {*COLUMNS, *LISTS, *DERIVED, *stored}
-    derived = {"listening", "_forgets"}
+    derived = {"listening", "_forgets", "_follows_all"}
     assert {*vars(HttpExchanges())} - derived == {*StoredExchanges.__struct_fields__} - {"exchanges"}
     restored_by_name = {name for name in vars(RequestTable()) if name.strip("_") in fields_of_tables()}
     assert set(vars(RequestTable())) - restored_by_name == {

@@ -23,6 +23,7 @@ from mcpspy.io.client import (
 )
 from mcpspy.io.client import http as module
 from mcpspy.io.client.http import open_http
+from tests.compressed import COMPRESS
 from tests.io.client.conftest import BOUND, next_of, rest_of, stream
 
 if TYPE_CHECKING:
@@ -568,6 +569,39 @@ async def test_a_response_above_the_limit_is_lost_and_the_reason_is_given(
     assert (lost.request, lost.why) == ("1", "the response is larger than 100000 bytes (--max-body)")
     notes = [entry for change in kept.session().changes if isinstance(entry := change.what, Note)]
     assert "oversized" in [note.kind for note in notes]
+
+
+@pytest.mark.parametrize("encoding", COMPRESS)
+@pytest.mark.parametrize("is_stream", [True, False])
+async def test_a_compressed_response_is_received_up_to_the_limit(
+    site: Site, server: Server, kept: Kept, *, encoding: str, is_stream: bool
+) -> None:
+    async def respond(number: int, result: str) -> web.StreamResponse:
+        text = (
+            event("5", id=number, result=result)
+            if is_stream
+            else json.dumps({"jsonrpc": "2.0", "id": number, "result": result})
+        )
+        body = COMPRESS[encoding](text.encode())
+        media_type = "text/event-stream" if is_stream else "application/json"
+        return web.Response(body=body, content_type=media_type, headers={"Content-Encoding": encoding})
+
+    async def small(_: web.Request) -> web.StreamResponse:
+        return await respond(1, "small")
+
+    async def large(_: web.Request) -> web.StreamResponse:
+        return await respond(2, "0" * 200_000)
+
+    server.more |= {"small": small, "large": large}
+    async with site(server) as origin:
+        address = ServerAddress(origin, max_body=100_000)
+        async with await connect(address, kept.recorder) as connection:
+            await say(connection, id=1, method="small")
+            received = await next_of(connection, ReceivedMessage)
+            await say(connection, id=2, method="large")
+            lost = await next_of(connection, ExchangeLost)
+    assert json.loads(received.data)["result"] == "small"
+    assert lost.why == "the response is larger than 100000 bytes (--max-body)"
 
 
 @pytest.mark.parametrize("is_large", [True, False], ids=["too large", "breaks"])

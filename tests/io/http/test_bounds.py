@@ -11,11 +11,11 @@ import signal
 import sys
 import zlib
 from contextlib import asynccontextmanager, suppress
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from tests.compressed import brotli, zstd
 from tests.io.http_spy import Reader
 
 if TYPE_CHECKING:
@@ -53,14 +53,15 @@ def _joined(body: Body) -> bytes:
 
 def packed(encoding: str, plain: Iterator[bytes]) -> Body:
     """Return a body without ever holding its decoded bytes."""
+    packer: Any
     compress: Callable[[bytes], bytes]
     finish: Callable[[], bytes]
     if encoding == "br":
-        brotli = import_module("brotli").Compressor(quality=1)
-        compress, finish = brotli.process, brotli.finish
+        packer = brotli.Compressor(quality=1)
+        compress, finish = packer.compress, packer.finish
     elif encoding == "zstd":
-        zstd = import_module("zstandard").ZstdCompressor().compressobj()
-        compress, finish = zstd.compress, zstd.flush
+        packer = zstd.ZstdCompressor()
+        compress, finish = packer.compress, packer.flush
     else:
         packer = zlib.compressobj(1, wbits=31 if encoding == "gzip" else 15)
         compress, finish = packer.compress, packer.flush
@@ -251,15 +252,42 @@ async def test_a_request_above_the_limit_is_forwarded_unchanged_in_little_memory
 async def test_events_without_an_end_are_forwarded_in_little_memory(
     tmp_path: Path, encoding: str, options: tuple[str, ...], head: bytes
 ) -> None:
-    # Intercepted events are forwarded uncompressed, and the client of this test is slow.
-    size = 256 * MIB if encoding == "identity" or options else GIB
+    size = 256 * MIB if encoding == "identity" else GIB
     plain = filled(head, b"", size)
     body = Body(encoding, list(plain)) if encoding == "identity" else packed(encoding, plain)
     async with proxy(tmp_path, *options) as running:
         running.response = body
         running.media_type = "text/event-stream"
         running.begin()
-        forwarded = await running.post(Body("identity", [b'{"jsonrpc":"2.0","id":1,"method":"ping"}']))
-        assert options or forwarded == body.sha256
+        ping = Body("identity", [b'{"jsonrpc":"2.0","id":1,"method":"ping"}'])
+        if options and encoding != "identity":  # The stream ends where it is no longer decoded.
+            with pytest.raises(asyncio.IncompleteReadError):
+                await running.post(ping)
+        else:
+            forwarded = await running.post(ping)
+            assert options or forwarded == body.sha256
         assert running.growth() < ALLOWED
     assert running.recording.stat().st_size < 10_000
+
+
+@INTERCEPTION
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd"])
+async def test_small_events_of_a_high_compression_ratio_are_recorded_up_to_a_bound(
+    tmp_path: Path, encoding: str, options: tuple[str, ...]
+) -> None:
+    event = b'data: {"jsonrpc":"2.0","method":"a"}\n\n'
+    body = packed(encoding, iter([event * (MIB // len(event))] * 64))
+    async with proxy(tmp_path, *options) as running:
+        running.response = body
+        running.media_type = "text/event-stream"
+        running.begin()
+        ping = Body("identity", [b'{"jsonrpc":"2.0","id":1,"method":"ping"}'])
+        if options:  # Events are decoded for the client, up to the same bound.
+            with pytest.raises(asyncio.IncompleteReadError):
+                await running.post(ping)
+        else:
+            assert await running.post(ping) == body.sha256
+        assert running.growth() < ALLOWED
+        (note,) = await running.notes("oversized")
+        assert (note["from"], note["encoding"]) == ("server", encoding)
+    assert running.recording.stat().st_size < 8 * MIB

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import json
-import zlib
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
 from ahocorasick_rs import AhoCorasick
 
+from tests.compressed import COMPRESS
 from tests.core.redact import corpus, lookalikes
 from tests.core.redact import test_contract as contract
 from tests.core.redact.test_made_up import CORPUS, REQUIRED
 from tests.io.http_spy import JSON, Client, Spy, event, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from tests.io.http_spy import Start
 
 pytestmark = pytest.mark.timeout(120)
 
-CODINGS: dict[str, Callable[[bytes], bytes]] = {
-    "identity": bytes,
-    "gzip": lambda data: gzip.compress(data, mtime=0),
-    "deflate": zlib.compress,
-    "br": lambda data: import_module("brotli").compress(data, quality=1),
-    "zstd": lambda data: import_module("zstandard").compress(data),
-}
-"""The codings that a recording decodes."""
+CODINGS = COMPRESS | {"identity": bytes}
 
 
 def contained(texts: Iterable[str], text: str) -> list[str]:

@@ -104,6 +104,13 @@ async def test_a_target_has_no_origin(target: bytes, seen: str) -> None:
         (b"GET / " + HEAD + b"a : b\r\n\r\n", 400),
         (b"GET / " + HEAD + b"Host: other\r\n\r\n", 400),
         (b"GET / HTTP/1.1\nHost: localhost\n\n", 400),
+        (b"GET /mcp?\nX: y " + HEAD + b"\r\n", 400),
+        (b"GET /mcp?\nX: y\r\nHost: localhost\r\n\r\n", 400),
+        (b"GET http://localhost/mcp?\nX: y " + HEAD + b"\r\n", 400),
+        (b"GET /mcp\r\nHost: localhost\r\n\r\n", 400),
+        *((b"GET /mcp?" + bytes([byte]) + b"b " + HEAD + b"\r\n", 400) for byte in (0, 9, 12, 13, 31, 127)),
+        (b"POST / " + HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n", 400),
+        (b"POST / " + HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}zz\r\n0\r\n\r\n", 400),
         (b"CONNECT localhost:1 " + HEAD + b"\r\n", 405),
         (b"GET / " + HEAD + b"a: " + b"x" * MAX_HEAD + b"\r\n\r\n", 431),
     ],
@@ -117,7 +124,7 @@ async def test_a_request_that_can_be_misread_is_refused_and_the_connection_close
         assert await reader.read() == b""
 
 
-async def test_a_malformed_chunk_in_a_later_packet_hangs_up_and_ends_the_body() -> None:
+async def test_a_malformed_chunk_in_a_later_packet_is_refused_and_ends_the_body() -> None:
     ended: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
     began = asyncio.Event()
 
@@ -135,8 +142,23 @@ async def test_a_malformed_chunk_in_a_later_packet_hangs_up_and_ends_the_body() 
         await began.wait()
         writer.write(b"zzz\r\n")
         assert isinstance(await ended, ConnectionError | asyncio.CancelledError)
+        assert (await answer(reader))[0] == 400
+        assert await reader.read() == b""
+
+
+async def test_a_malformed_chunk_after_the_start_of_the_response_hangs_up() -> None:
+    async def respond(request: HttpRequest) -> None:
+        request.start(200, ())
+        await request.write(b"first")
+        async for _ in request.chunks():
+            pass
+
+    async with connected(respond) as (reader, writer):
+        writer.write(b"POST / " + HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+        writer.write(b"zzz\r\n")
         with suppress(ConnectionResetError):
-            assert await reader.read() == b""
+            assert b"HTTP/1.1" not in await reader.read()
 
 
 async def test_a_request_after_a_refused_one_is_not_answered() -> None:

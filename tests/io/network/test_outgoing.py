@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import threading
+from typing import TYPE_CHECKING
 
 import pytest
 from yarl import URL
 
-from mcpspy.io.network.outgoing import environment_proxy, reason
+from mcpspy.core.compression import Steps
+from mcpspy.io.network.outgoing import Turns, environment_proxy, in_turns, reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @pytest.mark.parametrize(
@@ -47,3 +54,52 @@ def test_the_proxy_of_the_environment_is_used_for_remote_servers_only(
 )
 def test_a_reason_is_short(error: Exception, expected: str) -> None:
     assert reason(error) == expected
+
+
+async def test_other_tasks_run_between_two_steps() -> None:
+    log = list[str]()
+
+    def steps() -> Iterator[int]:
+        for number in range(4):
+            log.append("step")
+            yield number
+
+    async def other() -> None:
+        for _ in range(3):
+            log.append("other")
+            await asyncio.sleep(0)
+
+    running = asyncio.ensure_future(other())
+    assert [number async for number in Turns(Steps(steps(), are_long=False))] == [0, 1, 2, 3]
+    await running
+    assert log == ["step", "step", "other", "step", "other", "step", "other"]
+
+
+async def test_other_tasks_run_during_a_long_step() -> None:
+    has_run = threading.Event()
+
+    def steps() -> Iterator[None]:
+        assert has_run.wait(10)
+        yield
+
+    asyncio.get_running_loop().call_soon(has_run.set)
+    await in_turns(Steps(steps(), are_long=True))
+
+
+async def test_a_long_step_ends_before_its_cancellation() -> None:
+    has_begun, may_end, log = threading.Event(), threading.Event(), list[str]()
+
+    def steps() -> Iterator[None]:
+        has_begun.set()
+        assert may_end.wait(10)
+        log.append("step")
+        yield
+
+    running = asyncio.ensure_future(in_turns(Steps(steps(), are_long=True)))
+    await asyncio.to_thread(has_begun.wait, 10)
+    running.cancel()
+    await asyncio.sleep(0)
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert log == ["step"]

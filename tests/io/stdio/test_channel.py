@@ -13,8 +13,8 @@ if sys.platform == "win32":
     pytest.skip("needs poll()", allow_module_level=True)
 
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
-from mcpspy.io.stdio.base import RecordingTap
-from mcpspy.io.stdio.channel import CHUNK, Channel
+from mcpspy.io.stdio.base import CHUNK, RecordingTap
+from mcpspy.io.stdio.channel import Channel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -167,7 +167,7 @@ def test_a_terminal_gets_nothing_that_it_acts_on(
         (["--endpoint", "http://h", "--signals", "logs"], "--signals requires --follow"),
         (["--format", "har", "--background"], "--background requires --follow"),
         (["--follow", "--format", "har"], "--follow excludes --output and any --format but otlp"),
-        (["--follow", "-q", "x"], "--follow excludes --filter"),
+        (["--follow", "-q", "x"], "--follow and --filter exclude each other"),
         (["--follow", "--config", "CONFIG"], "--follow needs --endpoint URL, or a table [telemetry] in "),
         (["--follow", "--cacert", "x"], "--cacert requires --endpoint URL"),
         (["--follow", "--endpoint", "http://h", "--signals", "spans"], "--signals spans: unknown signal"),

@@ -109,7 +109,7 @@ def test_an_age_before_all_times_removes_nothing_and_a_wrong_one_is_refused(
     assert run(capsys, "lake", "rm", lake, "--older-than", "soon") == (
         2,
         "",
-        "mcpspy: lake: --older-than soon: not an age (use 30d or 12w)\n",
+        "mcpspy: lake: --older-than soon: not an age (use 12h, 30d or 8w)\n",
     )
 
 
@@ -137,13 +137,13 @@ def test_live_sessions_are_counted_and_not_added(
     ("arguments", "error"),
     [
         (["lake", "add", "x"], "lake add: missing SESSION (see mcpspy lake --help)"),
-        (["lake", "verify", "x", "y"], "lake verify: takes no SESSION (see mcpspy lake --help)"),
+        (["lake", "verify", "x", "y"], "lake: SESSION requires add"),
         (
             ["lake", "verify", "/nowhere"],
             "/nowhere: not a lake (create one with mcpspy lake add LAKE SESSION)",
         ),
         (["lake", "rm", "x"], "lake rm: missing --older-than"),
-        (["lake", "compact", "x", "--older-than", "1d"], "lake: --older-than: only possible with rm"),
+        (["lake", "compact", "x", "--older-than", "1d"], "lake: --older-than requires rm"),
         (["lake", "fill", "x"], "lake: ACTION fill: not one of add, verify, compact, rm"),
         (["query"], "query: missing SQL or --filter (see mcpspy query --help)"),
         (["query", "-q", "x", "--schema"], "query: --filter and --schema exclude each other"),
@@ -152,7 +152,10 @@ def test_live_sessions_are_counted_and_not_added(
             ["query", "SELECT 1", "--format", "parquet"],
             "query: --format parquet: missing --output (use -o FILE)",
         ),
-        (["query", "--schema", "--format", "csv"], "query: --schema: only as text (leave out --format)"),
+        (
+            ["query", "--schema", "--format", "csv"],
+            "query: --schema and --format exclude each other (it is printed as text)",
+        ),
         (["drift", "x"], "drift: missing --server (see mcpspy drift --help)"),
     ],
 )
@@ -438,7 +441,12 @@ def test_a_chart_has_no_other_format(options: list[str], capsys: pytest.CaptureF
     code, _, err = run(capsys, "query", "SELECT 1", "--plot", *options)
 
     assert code == 2
-    assert err.startswith("mcpspy: query: --plot: takes no")
+    begins = (
+        "--plot and --format exclude"
+        if "--format" in options
+        else f"--output {options[1]}: not a file for --plot"
+    )
+    assert err.startswith(f"mcpspy: query: {begins}")
 
 
 @pytest.mark.parametrize("options", [["SELECT '\udcff'"], ["-q", "tool=\udcff"]])

@@ -216,8 +216,8 @@ def test_sessions_are_filtered_and_sorted(many: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["-n", "0"], "-n 0: not a number of sessions (use 1 or more)"),
-        (["-n", "3", "--all"], "-n and --all exclude each other"),
+        (["-n", "0"], "--limit 0: not a number of sessions (use 1 or more)"),
+        (["-n", "3", "--all"], "--limit and --all exclude each other"),
         (["-q", "state:ran"], 'character 7: unknown state "ran"'),
         (["--sort", "colour"], "--sort colour: not one of started, name"),
     ],

@@ -73,7 +73,7 @@ def test_a_missing_or_old_sdk_is_reported_with_the_command_that_installs_it(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--remove"], "--remove: only possible with install"),
+        (["--remove"], "--remove requires install (use mcpspy mcp install HOST)"),
         (["--token-env", "T"], "--token-env requires --http"),
         (["install"], "install: missing HOST (use one of claude-desktop"),
         (["install", "cursor", "--http", "8"], "hosts start mcpspy mcp on stdio"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -55,6 +56,10 @@ def test_a_session_that_is_replaced_is_reported_and_no_longer_counted(tmp_path: 
         (path := Path(writer.path)).write_bytes(b"")
         line = process.stderr.readline()
         left = metrics(url)
+        with pytest.raises(HTTPError, match="404"):
+            metrics(url.replace("/metrics", "/"))
+        with pytest.raises(HTTPError, match="403"):
+            metrics(Request(url, headers={"Host": "evil.example"}))
         process.terminate()
     writer.close()
 
@@ -64,7 +69,7 @@ def test_a_session_that_is_replaced_is_reported_and_no_longer_counted(tmp_path: 
     assert 'live{server="weather"} 0.0' in left
 
 
-def metrics(url: str) -> str:
+def metrics(url: str | Request) -> str:
     with urlopen(url, timeout=20) as response:
         return str(response.read(), "utf-8")
 

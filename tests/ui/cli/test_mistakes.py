@@ -67,7 +67,7 @@ UNSET = "is not set (hosts set it by env in their config)"
         (["trust", "--format", "json", "--", "x"], "trust: --format json requires --check"),
         (
             ["bridge", "--upstream", "http://x", "--oauth-secret-env", "X"],
-            "bridge: --oauth-secret-env: missing --oauth-client-id (name the client of the secret)",
+            "bridge: --oauth-secret-env requires --oauth-client-id (name the client of the secret)",
         ),
         (
             ["bridge", "--upstream", "http://x", "--oauth-client-id", "a", "--oauth-secret-env", "NOT_SET"],

@@ -173,7 +173,10 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.Cap
             ["--on-miss", "forward"],
             "--on-miss forward requires one server (use --upstream URL, or -- COMMAND at the end)",
         ),
-        (["--on-miss", "forward", "--upstream", "http://a", "--", "b"], "requires one server"),
+        (
+            ["--on-miss", "forward", "--upstream", "http://a", "--", "b"],
+            "--upstream and -- COMMAND exclude each other",
+        ),
         (["--on-miss", "forward", "--upstream", "nowhere"], "mock: --upstream nowhere: not a server URL"),
         (["--on-miss", "forward", "--upstream", "http://a", "--header", "x"], "--header: not a valid header"),
         (["--on-miss", "forward", "--header-env", "a=B", "--", "b"], "--header-env requires --upstream"),
@@ -368,7 +371,7 @@ def test_the_mock_behind_scripts_gets_all_other_options(
     ("options", "why"),
     [
         (["--script", "nothing.py"], "--script nothing.py: No such file or directory"),
-        (["--reload"], "--script-option, --script-timeout and --reload require --script"),
+        (["--reload"], "--reload requires --script"),
         (["--http", "0", "--script", "nothing.py"], "--script nothing.py: No such file or directory"),
     ],
 )

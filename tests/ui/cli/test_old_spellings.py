@@ -21,9 +21,9 @@ SAME = {
     ],
     "diff": [
         ("a b --json", "a b --format json"),
-        ("a b --ignore /x --ignore /y", "a b --ignore-path /x --ignore-path /y"),
+        ("a b --ignore ping --ignore pong", "a b --ignore-path ping --ignore-path pong"),
     ],
-    "replay": [("a --json", "a --format json"), ("a --ignore /x", "a --ignore-path /x")],
+    "replay": [("a --json", "a --format json"), ("a --ignore ping", "a --ignore-path ping")],
     "mock": [("a --ignore /params/x", "a --ignore-path /params/x"), ("a --append f", "a --record f")],
     "http": [("--forward --ignore x --ignore-host y", "--forward --ignore-host x --ignore-host y")],
     "exec": [("--ignore x", "--ignore-host x")],

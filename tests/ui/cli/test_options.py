@@ -21,13 +21,8 @@ from mcpspy.ui.cli.options import (
     Repeated,
     Switch,
     check,
-    describe,
-    fill,
-    given,
-    integer,
-    speed,
-    without,
 )
+from mcpspy.ui.cli.parser import describe, fill, given, integer, speed, without
 
 TABLE = (
     Switch("--all", "every one", excludes=("--filter", "--format csv", "SESSION")),
@@ -84,7 +79,7 @@ def test_options_that_do_not_fit_together_are_one_line(words: str, problem: str)
 
 def test_a_command_after_two_dashes_is_an_option_too() -> None:
     with pytest.raises(UsageError, match="--force and -- COMMAND exclude each other"):
-        check(TABLE, {"--force": "f", "--filter": "x", "--all": True, COMMAND: ["server"]})
+        check(TABLE, {"--force": "f", "--filter": "x", "--format": "json", COMMAND: ["server"]})
 
 
 def test_an_option_in_the_table_is_required_or_excluded_by_its_name() -> None:

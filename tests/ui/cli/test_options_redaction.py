@@ -10,15 +10,8 @@ from mcpspy.errors import UsageError
 from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.io.settings import UnsafeRegex
 from mcpspy.io.stdio.base import RunOptions
-from mcpspy.ui.cli.options import (
-    ALWAYS_REDACTED,
-    REDACTION,
-    Options,
-    Switch,
-    check_redaction,
-    describe,
-    read_redaction,
-)
+from mcpspy.ui.cli.options import ALWAYS_REDACTED, REDACTION, Options, Switch
+from mcpspy.ui.cli.parser import check_redaction, describe, read_redaction
 from mcpspy.ui.cli.run import parse
 
 WORDS = [

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from mcpspy.errors import UsageError
 from mcpspy.io.intercept.interception import InterceptionOptions
 from mcpspy.io.stdio.base import RunOptions
-from mcpspy.ui.cli.options import RULES, check_interception, describe, fill
+from mcpspy.ui.cli.options import RULES, check_interception
+from mcpspy.ui.cli.parser import describe, fill
 from mcpspy.ui.cli.run import parse
 
 
@@ -27,11 +29,14 @@ def by_run(*arguments: str) -> InterceptionOptions:
 
 
 @pytest.mark.parametrize("parse", [by_argparse, by_run])
-def test_argparse_and_run_read_them_alike(parse: Callable[..., InterceptionOptions]) -> None:
-    given = ["--rules", "a", "--rule", "x => drop", "--rules", "b", "--call-timeout", "30", "--slow", "500ms"]
-    found = parse(*given, "--hold-timeout", "2min")
+def test_argparse_and_run_read_them_alike(parse: Callable[..., InterceptionOptions], tmp_path: Path) -> None:
+    files = [str(tmp_path / name) for name in ("a.toml", "b.toml")]
+    for file in files:
+        Path(file).write_text("", encoding="utf-8")
+    given = ["--rules", files[0], "--rule", "x => drop", "--rules", files[1]]
+    found = parse(*given, "--call-timeout", "30", "--slow", "500ms", "--hold-timeout", "2min")
 
-    assert (found.files, found.flags) == (["a", "b"], ["x => drop"])
+    assert (found.files, found.flags) == (files, ["x => drop"])
     assert (found.call_timeout, found.slow, found.hold_timeout) == (30, 0.5, 120)
 
 

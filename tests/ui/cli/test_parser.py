@@ -10,8 +10,7 @@ import pytest
 from mcpspy.__main__ import main
 from mcpspy.errors import UsageError
 from mcpspy.ui.cli.main import COMMANDS, described, module_of
-from mcpspy.ui.cli.options import describe
-from mcpspy.ui.cli.parser import CommandParser
+from mcpspy.ui.cli.parser import CommandParser, describe
 
 NEEDS = {
     "run": "missing COMMAND (use mcpspy run -- COMMAND ARGS…)",

@@ -81,7 +81,7 @@ def test_the_report_is_a_file_or_the_output(
     [
         (["--rate", "5"], "--rate requires --duration or --repeat"),
         (["--clients", "2", "--format", "junit"], "a load test has no junit report"),
-        (["--fail-if", "p95>200"], "--fail-if: p95>200: no unit of time"),
+        (["--fail-if", "p95>200"], "--fail-if p95>200: no unit of time"),
         (["--update", "--duration", "1s"], "--update and --duration exclude each other"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from mcpspy.errors import UsageError
 from mcpspy.io.extras import install_command
 from mcpspy.io.stdio.base import RunOptions
-from mcpspy.ui.cli.options import describe
+from mcpspy.ui.cli.parser import describe
 from mcpspy.ui.cli.run import OPTIONS, main, parse
 
 

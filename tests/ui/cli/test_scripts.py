@@ -48,7 +48,7 @@ def test_the_skeleton_is_typed_and_its_test_passes(tmp_path: Path, monkeypatch: 
         (["new"], "missing NAME"),
         (["new", "a-b"], "a-b: not a name"),
         (["new", "taken"], r"taken\.py exists"),
-        (["list", "x"], "takes no name"),
+        (["list", "x"], "NAME requires new"),
     ],
 )
 def test_wrong_names_are_refused(
@@ -56,9 +56,13 @@ def test_wrong_names_are_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken.py").touch()
-    module, args = parse("scripts", arguments)
-    with pytest.raises(UsageError, match=why):
+
+    def start() -> None:
+        module, args = parse("scripts", arguments)
         module.main(args)
+
+    with pytest.raises(UsageError, match=why):
+        start()
 
 
 @pytest.mark.parametrize(
@@ -66,7 +70,7 @@ def test_wrong_names_are_refused(
     [
         (["--script", "nothing.py"], "--script nothing.py: No such file or directory"),
         (["--script", "builtin:x"], "--script builtin:x: no such script"),
-        (["--script-option", "a=1"], "--script-option, --script-timeout and --reload require --script"),
+        (["--script-option", "a=1"], "--script-option requires --script"),
         (["--script-option", "a"], "--script-option a: not NAME=VALUE"),
         (["--script-timeout", "x=1"], "--script-timeout x=1: no such hook"),
         (["--script-timeout", "soon"], "--script-timeout soon: not a duration"),

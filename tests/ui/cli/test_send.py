@@ -166,7 +166,7 @@ def test_an_error_is_printed_and_the_exit_code_1(
     [
         ([], 2, "send: missing SESSION and METHOD (use mcpspy send last tools/list)"),
         (["last"], 2, "send: missing METHOD"),
-        (["last", "--list"], 2, "--list takes no SESSION"),
+        (["last", "--list"], 2, "SESSION and --list exclude each other (use mcpspy send --list)"),
         (["last", "m", "{"], 2, "not JSON"),
         (["last", "refused"], 2, "the server is not reachable"),
         (["absent", "m"], 2, "no such file or session"),

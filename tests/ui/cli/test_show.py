@@ -15,6 +15,7 @@ import pytest
 from mcpspy.core.session.index import Index
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.main import main
+from tests.core.session.test_http_exchanges import ASKED, STREAMS, end, event, head
 from tests.ui.web.recordings import write
 
 Make = Callable[..., Path]
@@ -498,6 +499,57 @@ def test_an_http_session_distinguishes_its_clients(
         ["2", "←", "ping"],
         ["1", "·", "http-end"],
     ]
+
+
+def http_recording(folder: Path, lines: list[bytes]) -> str:
+    header = {"mcpspy": 1, "id": "a1", "started": "2026-01-01T00:00:00.000Z", "transport": "http"}
+    path = folder / "streams.jsonl"
+    path.write_bytes(b"".join(line + b"\n" for line in [orjson.dumps(header), *lines]))
+    return str(path)
+
+
+def test_a_get_stream_is_one_line_with_its_repetitions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = http_recording(tmp_path, STREAMS)
+    assert main(["show", path]) == 0
+    out = capsys.readouterr().out
+    assert [line.split(" http      ")[1] for line in out.splitlines() if " http " in line] == [
+        "GET stream: 3 events in 12m00s, ended by the server; reopened 7 times, each empty",
+        "GET stream: 1 event, open",
+    ]
+    assert " · 0 failed · " in out
+
+
+def test_http_exchanges_have_their_durations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", http_recording(tmp_path, STREAMS), "--http"]) == 0
+    ended = [line for line in capsys.readouterr().out.splitlines() if " http-end " in line]
+    assert ended[0].endswith(
+        "http-end  GET stream: 3 events in 12m00s, ended by the server; reopened 7 times, each empty"
+    )
+    lines = [
+        event(3, 0.5, ASKED, "client"),
+        head(3, 1.0, method="POST", status=503),
+        end(3, 1.75, body="busy", size=4),
+    ]
+    assert main(["show", http_recording(tmp_path, lines), "--http"]) == 0
+    out = capsys.readouterr().out
+    assert "refused, HTTP 503: busy" in out
+    assert "POST /mcp  HTTP 503 · 500.0 ms" in out
+    assert "HTTP exchange 3 ended  1.25 s" in out
+
+
+def test_the_text_of_a_refusal_is_found_by_a_filter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        event(3, 0.5, ASKED, "client"),
+        head(3, 1.0, method="POST", status=401),
+        end(3, 1.1, body="invalid_token", size=13),
+    ]
+    for text in ("text:invalid_token", "/invalid.token/"):
+        assert main(["show", http_recording(tmp_path, lines), "-q", text]) == 0
+        assert "refused, HTTP 401: invalid_token" in capsys.readouterr().out
 
 
 FINE = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}'

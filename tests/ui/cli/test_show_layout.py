@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from argparse import ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from rich.cells import cell_len
 
 from mcpspy.analysis import rows
+from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.main import main
 from mcpspy.ui.cli.show import read_width
@@ -229,7 +229,7 @@ def test_colors_are_for_terminals_unless_an_option_or_the_environment_decides(
 
 @pytest.mark.parametrize("text", ["39", "-1", "wide", "1e9", ""])
 def test_a_width_too_small_for_columns_is_an_error(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match="not a width"):
+    with pytest.raises(UsageError, match="not a width"):
         read_width(text)
 
 

@@ -49,4 +49,7 @@ def test_programs_get_one_json_object_per_line(capsys: pytest.CaptureFixture[str
 
 def test_the_whole_recording_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", RECORDING, "--mock", "--follow"]) == 2
-    assert "show: --mock counts the whole recording" in capsys.readouterr().err
+    assert (
+        "show: --mock and --follow exclude each other (--mock counts the whole recording)"
+        in capsys.readouterr().err
+    )

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mcpspy.analysis.lint import EntryPosition, Finding, Severity
+from mcpspy.analysis.rows import row as row_of
 from mcpspy.core.query.parser import parse
 from mcpspy.ui.model.row_filter import FilteredView, SortOrder, ViewOptions
+from tests.core.session.test_http_exchanges import ASKED, STREAMS, end, event, head
 from tests.ui.model.test_session_model import CALL, FAILED, PROGRESS, File
 
 ASK = b'"client","msg":{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%b"}}}'
@@ -433,3 +435,38 @@ def test_a_sorted_list_is_stale_until_new_rows_are_sorted() -> None:
     assert (list(view.rows), view.is_stale) == ([0], True)
     view.sort()
     assert (view.is_stale, list(view.rows)) == (False, [1, 0])
+
+
+def test_a_get_stream_is_one_row_and_a_repetition_without_events_none() -> None:
+    file = File()
+    view = FilteredView(file.log)
+    file.add(*STREAMS[:6])
+    assert all_of(view) == [0, 1, 3, 5]
+    change = file.log.get(5)
+    assert change is not None
+    assert row_of(change).subject == "GET stream: no events, open"
+    file.add(*STREAMS[6:])
+    streams = [found for found in all_of(view) if file.log.note(found) == "http"]
+    assert streams == [0, len(STREAMS) - 2]
+    first = file.log.get(0)
+    assert first is not None
+    assert row_of(first).subject.endswith("ended by the server; reopened 7 times, each empty")
+    assert row_of(first).latency == "12m00s"
+    view.want(ViewOptions(http=True))
+    assert len(all_of(view)) == len(STREAMS)
+    view.want(ViewOptions(events=False))
+    assert not [found for found in all_of(view) if file.log.note(found) == "http"]
+
+
+def test_a_filter_finds_the_text_of_a_refusal() -> None:
+    file = File()
+    body = "<title>Sign in</title>" + "x " * 200 + "ticket 4711"
+    file.add(
+        *(event(3, 0.5, ASKED, "client"), head(3, 1.0, method="POST", status=401)),
+        end(3, 1.1, body=body, size=len(body)),
+        *(event(4, 1.5, {"jsonrpc": "2.0", "method": "notifications/initialized"}, "client"),),
+        *(head(4, 2.0, method="POST", status=404), end(4, 2.1, body='{"error":"gone"}', size=16)),
+    )
+    assert all_of(FilteredView(file.log, ViewOptions(query=parse('text:"sign in"')))) == [0]
+    assert all_of(FilteredView(file.log, ViewOptions(query=parse("text:4711"), http=True))) == [2]
+    assert all_of(FilteredView(file.log, ViewOptions(query=parse("text:gone"), http=True))) == [4, 5]

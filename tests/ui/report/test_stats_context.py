@@ -53,10 +53,10 @@ def test_markdown_has_one_table_for_each_part(capsys: pytest.CaptureFixture[str]
     ("options", "message"),
     [
         (["--context", "--window", "huge"], "--window huge: not a number of tokens"),
-        (["--context", "-q", "tool:x"], "--filter: not possible with --context"),
-        (["--context", "--sort", "p95"], "--sort: not possible with --context"),
-        (["--window", "1m"], "--window: only possible with --context"),
-        (["--format", "markdown"], "--format markdown: only possible with --context"),
+        (["--context", "-q", "tool:x"], "--context and --filter exclude each other"),
+        (["--context", "--sort", "p95"], "--context and --sort exclude each other"),
+        (["--window", "1m"], "--window requires --context"),
+        (["--format", "markdown"], "--format markdown requires --context"),
     ],
 )
 def test_options_that_do_not_fit_are_usage_errors(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from mcpspy.ui.report.stats import BOUNDS, terminal
+import json
+
+from mcpspy.analysis.stats import StatsCollector
+from mcpspy.core.recording.decode import read_header
+from mcpspy.ui.report.stats import BOUNDS, document, terminal
 from mcpspy.ui.report.stats_table import CountedSession, TableStyle
 from mcpspy.ui.text.numbers import BarStyle
 from tests.analysis.stats.talking import Talk
+from tests.core.session.test_http_exchanges import STREAMS, end, head
 
 
 def printed(
@@ -142,3 +147,21 @@ def test_a_session_of_nothing_has_its_facts() -> None:
     assert fact(lines, "messages") == "0 · → 0 (0) · ← 0 (0)"
     assert fact(lines, "initialize") == "no handshake"
     assert len(lines) == 6
+
+
+def test_the_get_streams_have_a_line_if_there_are_any() -> None:
+    lines = printed(Talk().note(8.0, "exit", code=0, signal=None))
+    assert not [line for line in lines if "GET" in line]
+    stats = StatsCollector(read_header(b'{"mcpspy":1,"id":"a","started":"2026-01-01T00:00:00.000Z"}'))
+    stats.add_lines([*STREAMS, head(30, 950.0, status=405), end(30, 950.1)])
+    stats.finish(is_over=True)
+    counted = CountedSession("x", stats, False, ("x.jsonl",))
+    lines = [line for line, _ in terminal(counted, TableStyle(80, BarStyle(), "time", 10))]
+    assert fact(lines, "GET streams") == "9 with 4 events, longest 12m00s, 7 reopened and empty, 1 refused"
+    assert json.loads(document(counted))["get_streams"] == {
+        "count": 9,
+        "events": 4,
+        "longest": 720.0,
+        "empty": 7,
+        "refused": 1,
+    }

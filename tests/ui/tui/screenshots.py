@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[3]
 RECORDINGS = ROOT / "recordings"
 
 SHOTS: list[tuple[str, str, tuple[int, int], str, list[str]]] = [
-    ("sessions", "", (110, 16), DARK.name, []),
+    ("sessions", "", (126, 16), DARK.name, []),
     ("session", "peer-sdk-auto.jsonl", (150, 36), DARK.name, ["e"] * 2),
     ("session-80x24", "peer-sdk-modern.jsonl", (80, 24), LIGHT.name, ["e"] * 2),
     ("slow", "everything-sdk-auto.jsonl", (110, 20), DARK.name, ["s"]),

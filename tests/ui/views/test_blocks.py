@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mcpspy.ui.views.blocks import JSON, TEXT, blocks
 from mcpspy.ui.views.content import MAX_CONTENT
-from tests.ui.tui.detail.test_json_view_path import resolved
+from tests.ui.tui.detail.test_document_json_path import resolved
 
 
 def said(message: Any) -> list[tuple[str, str]]:

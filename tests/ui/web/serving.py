@@ -57,11 +57,8 @@ async def served(
 ) -> AsyncIterator[Served]:
     """Serve a folder; yield the server, with the cookie if `is_signed_in`."""
     access = access or Access()
-    runner = web.AppRunner(
-        WebServer(str(folder), access, allows_control=allows_control, extension=extension).application(),
-        access_log=None,
-        shutdown_timeout=0.1,
-    )
+    server = WebServer(str(folder), access, allows_control=allows_control, extension=extension)
+    runner = server.runner()
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", port)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -107,3 +108,14 @@ async def test_no_path_is_read_from_a_request(known: Served, tmp_path: Path) -> 
         str(outside).replace("/", "%2F"),
     ):
         assert await known.status(f"/api/s/{key}/rows") == 404
+
+
+async def test_a_request_with_two_hosts_is_malformed(known: Served, caplog: pytest.LogCaptureFixture) -> None:
+    host = known.origin.removeprefix("http://")
+    reader, writer = await asyncio.open_connection(*host.split(":"))
+    writer.write(f"GET / HTTP/1.1\r\nHost: {host}\r\nHost: other\r\n\r\n".encode())
+    async with asyncio.timeout(30):
+        assert (await reader.readline()).split(b" ")[1] == b"400"
+        await reader.read()
+    writer.close()
+    assert caplog.records == []  # Python prints them on stderr.

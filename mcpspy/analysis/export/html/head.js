@@ -2,7 +2,7 @@
 
 /** Return a number of messages or requests in words, and how many of them had which outcome. */
 function countedWords(words, outcomes) {
-  const shown = outcomes.filter(([count]) => count).map(([count, outcome]) => `${count.toLocaleString("en")} ${outcome}`);
+  const shown = outcomes.filter(([count]) => count).map(([count, outcome]) => `${commas(count)} ${outcome}`);
   return words + (shown.length ? ` (${shown.join(", ")})` : "");
 }
 

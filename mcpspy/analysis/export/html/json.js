@@ -154,7 +154,7 @@ function fill(plan, inner, parts, depth, from = 0, until = parts.length / 4, bef
 }
 
 function gap(plan, inner, parts, depth, from, until) {
-  const button = make("button.more", { type: "button" }, `… ${(until - from).toLocaleString("en")} more`);
+  const button = make("button.more", { type: "button" }, `… ${commas(until - from)} more`);
   button.addEventListener("click", () => {
     fill({ ...plan, wanted: [], left: PAGE }, inner, parts, depth, from, until, button);
     button.remove();

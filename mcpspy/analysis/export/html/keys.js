@@ -94,7 +94,7 @@ function setUp() {
       { type: "button", "aria-pressed": "false" },
       make("i.dot"),
       name,
-      ...(count ? [" ", make("b", {}, count.toLocaleString("en"))] : []),
+      ...(count ? [" ", make("b", {}, commas(count))] : []),
     );
     chip.dataset.name = name;
     chip.addEventListener("click", () =>

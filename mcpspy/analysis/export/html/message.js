@@ -122,7 +122,7 @@ function side(name, body, bytes, from, words) {
     });
     tools.push(all);
   }
-  const about = `${bytes.toLocaleString("en")} bytes${json || !from ? "" : ", not JSON"}`;
+  const about = `${commas(bytes)} bytes${json || !from ? "" : ", not JSON"}`;
   const way = from === "client" ? [", client ", arrow("client"), " server"] : from ? [", server ", arrow("client"), " client"] : [];
   const head = make("div.bar", {}, make("h3", {}, name), make("span.aside", {}, about, ...way), make("span.room"), ...tools);
   const views = make("div.views", {});
@@ -136,7 +136,7 @@ function alongOf(row) {
   const isRequest = row.kind === "request";
   const textOf = (each) => (isRequest ? `${each.method} ${each.subject}` : `${each.subject}, ${each.status}`);
   const items = along.slice(0, PAGE).map((each) => make("li", {}, linkTo(each, `${moment(each.at)} s`), " ", ...visible(textOf(each))));
-  const rest = along.length > PAGE ? [make("li", {}, `and ${(along.length - PAGE).toLocaleString("en")} more`)] : [];
+  const rest = along.length > PAGE ? [make("li", {}, `and ${commas(along.length - PAGE)} more`)] : [];
   return make("section.along", {}, make("h3", {}, isRequest ? "Notifications" : "Steps"), make("ul", {}, ...items, ...rest));
 }
 

@@ -47,7 +47,7 @@ class LocalRows {
       if (row.at > end || row.last < begin || (q && !test(itemOf(row)))) continue;
       found.push(row);
       if (performance.now() < stop) continue;
-      byId("found").textContent = `${found.length.toLocaleString("en")} found …`;
+      byId("found").textContent = `${commas(found.length)} found …`;
       await new Promise((resolve) => setTimeout(resolve));
       if (rows !== this) return;
       stop = performance.now() + SLICE;
@@ -151,7 +151,7 @@ function setUpPaper() {
     tracks.fit(PAPER);
     listing.drawn = null;
     listing.draw(true);
-    byId("cut").textContent = rows.length > PRINTED ? `The first ${PRINTED.toLocaleString("en")} of ${plural(rows.length, "row")}.` : "";
+    byId("cut").textContent = rows.length > PRINTED ? `The first ${commas(PRINTED)} of ${plural(rows.length, "row")}.` : "";
   });
   addEventListener("afterprint", () => {
     if (theme) dataset.theme = theme;
@@ -231,9 +231,7 @@ const source = {
   views: (row, shows) => shows({ cells: row.cells ?? [], views: file.views }),
   warnings({ all }) {
     const left = all - file.rows.length - file.rows.filter((row) => row.answer >= 0).length;
-    return left > 0
-      ? [`Exported with a filter: this page omits ${left.toLocaleString("en")} of ${plural(all, "line")} of the session.`]
-      : [];
+    return left > 0 ? [`Exported with a filter: this page omits ${commas(left)} of ${plural(all, "line")} of the session.`] : [];
   },
   setUp() {
     showFacts({ ...file.facts, ...file.facts.counts });

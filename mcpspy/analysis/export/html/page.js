@@ -115,7 +115,7 @@ async function loaded(from, answer) {
   byId("found").classList.remove("bad");
   const isFiltered = queryText() !== "" || (source.hasStrip && place.span !== "");
   byId("found").textContent = isFiltered
-    ? `${rows.length.toLocaleString("en")} of ${plural(rows.unfiltered, "row")}${answer.behind ? " …" : ""}`
+    ? `${commas(rows.length)} of ${plural(rows.unfiltered, "row")}${answer.behind ? " …" : ""}`
     : plural(rows.length, "row");
   byId("nothing").hidden = rows.length > 0;
   byId("nothing").textContent = isFiltered
@@ -210,6 +210,7 @@ async function openNumber(number, isFirst = false) {
 function showRow({ row, open }) {
   openRow = row;
   session.open = open;
+  tracks.select(row);
   showMessage(byId("detail"), row, wordsToMark(place.q), close);
   markHits(wordsToMark(place.q));
 }
@@ -236,6 +237,8 @@ async function seek(step) {
   const found = await source.seek(rows, listing.cursor < 0 && step < 0 ? rows.length : listing.cursor, step);
   if (!found) return;
   if (found.place === null) return announce("no more errors");
+  const row = rows.at(found.place);
+  if (row) return choose(row, found.place);
   listing.go(found.place);
   if (openRow) openNumber(found.number);
 }

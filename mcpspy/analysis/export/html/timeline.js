@@ -20,7 +20,7 @@ function draw(name, attributes, ...children) {
 
 /** The numbers of errors and of unanswered requests, each after a separator. */
 function wrong(failed, unanswered, separator) {
-  const words = [failed && plural(failed, "error"), unanswered && `${unanswered.toLocaleString("en")} unanswered`];
+  const words = [failed && plural(failed, "error"), unanswered && `${commas(unanswered)} unanswered`];
   return words
     .filter(Boolean)
     .map((each) => separator + each)

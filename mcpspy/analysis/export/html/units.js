@@ -33,8 +33,13 @@ function size(count) {
   return number.toFixed(1) + units[0];
 }
 
+/** Return a number with commas: 12,345. */
+function commas(count) {
+  return count.toLocaleString("en");
+}
+
 function plural(count, noun) {
-  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+  return `${commas(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /** Return a time: the reader's local time, and UTC if it differs. */

@@ -8,9 +8,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 
-from aiohttp import web
-
 from mcpspy import LiveExchange, LiveSession
+from mcpspy.io.http.server import HttpRequest, Response, accepting
+from mcpspy.io.network.listener import listening
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds in seconds: those of Prometheus's own clients."""
@@ -25,13 +25,11 @@ class Metrics:
 
     async def session_started(self, session: LiveSession) -> None:
         self.name = session.name
-        app = web.Application()
-        app.router.add_get("/metrics", self.answer)
-        self.runner = web.AppRunner(app, access_log=None)
-        await self.runner.setup()
-        site = web.TCPSite(self.runner, "127.0.0.1", self.port)
-        await site.start()
-        print(f"metrics: http://127.0.0.1:{self.runner.addresses[0][1]}/metrics")
+        listener = listening("127.0.0.1", self.port, "use another port, or 0 for a free one")
+        self.serving = accepting(self.answer, listener)
+        await self.serving.__aenter__()
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}/metrics"
+        print(f"metrics: {self.url}")
 
     def response(self, exchange: LiveExchange) -> None:
         labels = label("server", self.name) + "," + label("method", exchange.method)
@@ -40,7 +38,9 @@ class Metrics:
         self.seconds[labels] += exchange.latency or 0.0
         self.buckets[labels][bisect_left(BUCKETS, exchange.latency or 0.0)] += 1
 
-    async def answer(self, _request: web.Request) -> web.Response:
+    async def answer(self, request: HttpRequest) -> Response:
+        if request.method != "GET" or request.target != "/metrics":
+            return Response(404)
         lines = ["# TYPE mcp_responses_total counter"]
         lines += [f"mcp_responses_total{{{labels}}} {count}" for labels, count in self.responses.items()]
         lines.append("# TYPE mcp_latency_seconds histogram")
@@ -49,7 +49,7 @@ class Metrics:
                 lines.append(f'mcp_latency_seconds_bucket{{{labels},le="{bound}"}} {sum(counts[:number])}')
             lines.append(f"mcp_latency_seconds_sum{{{labels}}} {self.seconds[labels]}")
             lines.append(f"mcp_latency_seconds_count{{{labels}}} {sum(counts)}")
-        return web.Response(text="\n".join(lines) + "\n")
+        return Response(200, ("\n".join(lines) + "\n").encode(), "text/plain; charset=utf-8")
 
 
 def label(name: str, value: str) -> str:

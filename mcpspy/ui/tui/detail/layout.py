@@ -19,8 +19,7 @@ from typing import NamedTuple
 from mcpspy.core.sanitize import sanitize_bytes
 from mcpspy.ui.model.body import GROWTH, is_plain
 from mcpspy.ui.text.width import cut, steady, wrap
-from mcpspy.ui.tui.detail.document import Section
-from mcpspy.ui.tui.detail.json_view import StyledSpan, over, pieces, redacted
+from mcpspy.ui.tui.detail.document import Section, StyledSpan, over, pieces, redacted
 from mcpspy.ui.tui.detail.search import Search
 from mcpspy.ui.tui.widgets.columns import Piece
 

@@ -23,12 +23,9 @@ from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
 from mcpspy.ui.tui.detail.search import FilterSearch, HitPosition, SearchBox, SearchQuery, SearchState
 from mcpspy.ui.tui.detail.viewer import Viewer
 from mcpspy.ui.tui.detail.views import PRETTY, TEXT, VIEWS, renewed, sections, stacked, tabs
-from mcpspy.ui.tui.widgets.base import SplitLine, allows_unsafe
+from mcpspy.ui.tui.widgets.base import CLIPBOARD, SplitLine, allows_unsafe
 from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.views.content import PENDING, Content, Line
-
-CLIPBOARD = 256_000
-"""Maximum bytes to copy, which terminals are known to accept: tmux took 500 kB but not 900."""
 
 BESIDE = 100
 """Minimum columns to show request and response side by side."""

@@ -19,8 +19,7 @@ from textual.widgets import Input
 from mcpspy.core.query.highlight import Mark, Steps, marks_of
 from mcpspy.core.regex import AllowUnsafe, Regex, RegexError, UnsupportedRegexError, compile_regex, refuse
 from mcpspy.core.sanitize import sanitize
-from mcpspy.ui.tui.detail.document import Section, TextSource
-from mcpspy.ui.tui.detail.json_view import StyledSpan, over
+from mcpspy.ui.tui.detail.document import Section, StyledSpan, TextSource, over
 from mcpspy.ui.tui.widgets.columns import Piece
 
 MOST = 9_999

@@ -15,8 +15,17 @@ from typing import TypeAlias
 from mcpspy.core.jsontools import string
 from mcpspy.ui.model.body import BodyLines
 from mcpspy.ui.text.numbers import byte_size
-from mcpspy.ui.tui.detail.document import Document, DocumentPart, Section
-from mcpspy.ui.tui.detail.json_view import Folds, StyledSpan, pointer, sanitize_lines, spans, value
+from mcpspy.ui.tui.detail.document import (
+    Document,
+    DocumentPart,
+    Folds,
+    Section,
+    StyledSpan,
+    pointer,
+    sanitize_lines,
+    spans,
+    value,
+)
 from mcpspy.ui.tui.detail.layout import LineSplit
 from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.views.blocks import JSON, blocks, describe_binary, dimensions, head

@@ -28,7 +28,8 @@ from mcpspy.analysis.diff import (
     compare_exchanges,
     ignored,
 )
-from mcpspy.core.protocol.message import Message, Notification, Request
+from mcpspy.analysis.diff.steps import change_lines
+from mcpspy.core.protocol.message import Notification, Request
 from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
@@ -245,17 +246,13 @@ def _compared(old: Exchange, new: Exchange, options: DiffOptions) -> ComparedCas
 
 
 def _rows_of(session: Session, places: Iterable[ChangePosition | None]) -> Rows:
-    """Return the row of each position; the messages of a batch share a line."""
+    """Return the row of each position."""
     wanted: dict[int, list[ChangePosition]] = {}
     for place in places:
         if place is not None:
             wanted.setdefault(place.line, []).append(place)
     found: Rows = {}
-    line, frame = 1, None
-    for change in session.changes:
-        own = change.what.frame if isinstance(change.what, Message) else None
-        line += own is None or own is not frame
-        frame = own
+    for line, change in zip(change_lines(session), session.changes, strict=True):
         for place in wanted.get(line, ()):
             exchange = None if change.exchange is None else change.exchange.number
             if place.exchange in (None, exchange):

@@ -14,20 +14,12 @@ from rich.cells import cell_len
 from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffChange, SessionDiff
 from mcpspy.ui.report import diff as diff_report
+from mcpspy.ui.report.diff import KINDS, MARKS, TONES
 from mcpspy.ui.text.width import cut, cut_middle
-from mcpspy.ui.tui.detail.json_view import StyledSpan, pieces, redacted
+from mcpspy.ui.tui.detail.document import StyledSpan, pieces, redacted
 from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, fitted
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
 
-TONES = {
-    ChangeSeverity.BREAKING: rows.BAD,
-    ChangeSeverity.DIFFERENT: rows.OPEN,
-    ChangeSeverity.NOTE: rows.QUIET,
-}
-
-MARKS = {diff_report.OLD: rows.BAD, diff_report.NEW: rows.OK, diff_report.SAME: rows.QUIET}
-
-KINDS = max(map(len, ChangeKind))
 WEIGHTS = max(map(len, ChangeSeverity))
 
 POINTER = 24

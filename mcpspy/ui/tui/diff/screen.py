@@ -25,8 +25,7 @@ from mcpspy.ui.tui.bindings import DIFF_KEYS
 from mcpspy.ui.tui.diff.comparison import ComparablePair, ComparisonRun
 from mcpspy.ui.tui.diff.rows import DiffList, change_counts, diff_rows, whole
 from mcpspy.ui.tui.session.filter_bar import FilterInput
-from mcpspy.ui.tui.session.labels import CLIPBOARD
-from mcpspy.ui.tui.widgets.base import DismissibleScreen, SplitLine
+from mcpspy.ui.tui.widgets.base import CLIPBOARD, DismissibleScreen, SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList

@@ -31,6 +31,7 @@ from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.text.width import wrap
 from mcpspy.ui.tui.detail.layout import FOLDED, OPEN
 from mcpspy.ui.tui.panels.panel_screen import PanelScreen, leaving
+from mcpspy.ui.tui.widgets.base import CLIPBOARD
 from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn
 from mcpspy.ui.tui.widgets.virtual_list import MARGIN, VirtualList
 
@@ -214,9 +215,6 @@ def _text(
 def _clean(text: str) -> str:
     return sanitize(text[:LONG])
 
-
-CLIPBOARD = 256_000
-"""Maximum bytes that terminals accept over OSC 52; tmux 3.3a refused 900 kB."""
 
 UNFOLDED = 2000
 CAPABILITIES_COLUMNS = (

@@ -25,7 +25,7 @@ from mcpspy.ui.model.row_filter import KINDS_OF_PROBLEMS, STDERR, FilteredView, 
 from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.model.session_model import RowFinding, SessionModel
 from mcpspy.ui.text.width import cut, steady
-from mcpspy.ui.tui.widgets.base import SplitLine
+from mcpspy.ui.tui.widgets.base import CLIPBOARD, SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
 
 BETWEEN = " · "
@@ -240,9 +240,6 @@ TITLE = "title"
 REASON = 240
 """Maximum columns of a tool error's text above a message."""
 
-CLIPBOARD = 256_000
-"""Maximum bytes to copy, which terminals are known to accept: tmux took 500 kB but not 900."""
-
 SEVERITY_ROLES = {"error": rows.BAD, "warning": rows.OPEN, "info": rows.QUIET}
 _KINDS = {
     Request: "request",
@@ -269,7 +266,7 @@ def _header_lines(change: Change) -> list[Piece]:
         return [("damaged line in the recording", TITLE), (sanitize(what.why), rows.ISSUE), ("", None)]
     row_text = rows.row(change)
     if isinstance(what, Note):
-        status = [(row_text.status, row_text.tone)] if what.kind == "http" else []
+        status = [(row_text.status or row_text.subject, row_text.tone)] if what.kind == "http" else []
         title = f"event: {row_text.method}"
         return [(title, TITLE), (f"at {row_text.time} s", rows.QUIET), *status, ("", None)]
     way = "client → server" if what.side == CLIENT else "server → client"

@@ -14,7 +14,8 @@ from typing import ClassVar
 from mcpspy.analysis import rows
 from mcpspy.core.query.fields import SLOW
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.exchange import MAY_CHANGE, Exchange, State
+from mcpspy.core.session import outcome
+from mcpspy.core.session.exchange import MAY_CHANGE, Exchange
 from mcpspy.ui.model.intercept_connection import HeldMessage
 from mcpspy.ui.model.row_filter import FilteredView
 from mcpspy.ui.model.session_loader import SessionLoader
@@ -313,7 +314,8 @@ class MessageList(VirtualList):
         pair = index.pair(row)
         done = index.effects.get(row), None if pair is None else index.effects.get(pair)
         key = (self._model.generation, row, self.view.options.exchanges, state, pair, done)
-        waits = state is State.PENDING and self._model.is_request(row) and self.view.options.exchanges
+        is_open = state is not None and outcome.of(state).is_open
+        waits = is_open and self._model.is_request(row) and self.view.options.exchanges
         text = None if waits else self._row_texts.get(key)
         if text is None:
             if len(self._row_texts) > KEPT:

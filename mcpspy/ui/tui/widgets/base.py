@@ -24,6 +24,9 @@ from mcpspy.core.regex import AllowUnsafe
 from mcpspy.ui.text.width import cells, steady
 from mcpspy.ui.tui.widgets.columns import Piece, fitted
 
+CLIPBOARD = 256_000
+"""Maximum bytes that terminals are known to accept over OSC 52: tmux 3.3a took 500 kB but not 900."""
+
 
 def allows_unsafe(widget: Widget) -> AllowUnsafe:
     """Return the application's decision on regular expressions that RE2 cannot run: no, without `--unsafe-regex`."""

@@ -339,19 +339,18 @@ async def test_no_schema_is_fetched_that_a_server_names() -> None:
 async def test_metrics_count_responses_and_their_latency() -> None:
     script = loaded("metrics", port="0")
     await script.hooks["session_started"](SESSION)
-    runner = script.module.script.runner
+    metrics = script.module.script
     try:
         for at in (0.004, 0.2):
             request = message("client", method="tools/call", params={"name": 'say "hi"'})
             script.hooks["response"](mcpspy.LiveExchange(request, message("server", at, result={})))
-        host, port = runner.addresses[0]
-        async with ClientSession() as client, client.get(f"http://{host}:{port}/metrics") as response:
+        async with ClientSession() as client, client.get(metrics.url) as response:
             lines = (await response.text()).splitlines()
     finally:
-        await runner.cleanup()
+        await metrics.serving.__aexit__(None, None, None)
 
     labels = r'server="weather",method="tools/call",tool="say \"hi\""'
-    assert host == "127.0.0.1"
+    assert metrics.url.startswith("http://127.0.0.1:")
     assert f'mcp_responses_total{{{labels},status="ok"}} 2' in lines
     assert f'mcp_latency_seconds_bucket{{{labels},le="0.005"}} 1' in lines
     assert f'mcp_latency_seconds_bucket{{{labels},le="+Inf"}} 2' in lines

@@ -16,7 +16,7 @@ from mcpspy.ui.tui.detail.document import Section
 from mcpspy.ui.tui.detail.layout import LineSplit, RowLayout
 from mcpspy.ui.tui.detail.search import SearchQuery
 from mcpspy.ui.tui.detail.views import json_section, text_section
-from tests.ui.tui.detail.test_json_view import VALUES, body_of
+from tests.ui.tui.detail.test_document_json import VALUES, body_of
 
 HEAD = [("a head that is longer than most", "title"), ("", None)]
 

@@ -16,7 +16,8 @@ from textual.pilot import Pilot
 
 from mcpspy.ui.tui import theme
 from mcpspy.ui.tui.detail.document import Document, DocumentPart
-from mcpspy.ui.tui.detail.pane import CLIPBOARD, DetailPane
+from mcpspy.ui.tui.detail.pane import DetailPane
+from mcpspy.ui.tui.widgets.base import CLIPBOARD
 
 PARAMS = {"name": "echo", "arguments": {"q": "one\ntwo", "deep": {"a": [1, 2]}}}
 REQUEST = DocumentPart(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from mcpspy.core.recording.decode import Damaged, Entry, Frame, Note
+from mcpspy.core.recording.decode import Damaged, Entry, Frame, Note, read_entry
 from mcpspy.core.session.session import Change, Session
-from mcpspy.ui.tui.session.labels import content, copy_text, message_header, replacement
+from mcpspy.ui.tui.session.labels import content, copy_text, message_header, refusal, replacement
+from tests.core.session.test_http_exchanges import end, head
 
 
 def last(*entries: Entry) -> Change:
@@ -66,3 +67,24 @@ def test_a_replacement_has_its_exact_bytes() -> None:
     assert ([text for text, _ in head[:2]], data) == (["forwarded instead", "8 bytes"], b'{"a": 1}')
     assert replacement(Note(1.0, "rule", {"sent_b64": "/3t9"}))[1] == b"\xff{}"
     assert replacement(Note(1.0, "rule", {"sent_b64": "x"}))[1] == b"", "cut, or not written by mcpspy"
+
+
+def test_the_text_of_a_refusal_is_below_the_headers_with_its_size() -> None:
+    note = Note(1.0, "http-end", {"http": 3, "body": '{"error":\n"\x1b[2J"}', "size": 9000, "cut": True})
+    lines = [text for text, _ in refusal(note)]
+    assert lines == ["", "body, the beginning of 9,000 bytes", '{"error":', '"\\x1b[2J"}']
+    assert [text for text, _ in refusal(Note(1.0, "http-end", {"body": "No", "size": 2}))] == [
+        "",
+        "body",
+        "No",
+    ]
+
+
+def test_the_head_of_an_exchange_has_its_outcome() -> None:
+    session = Session()
+    session.add_all(map(read_entry, [head(3, 1.0), end(3, 3.0)]))
+    assert [text for text, _ in message_header(session.changes[0]) if text] == [
+        "event: http",
+        "at 1.000 s",
+        "GET stream: no events in 2.50 s, ended by the server",
+    ]

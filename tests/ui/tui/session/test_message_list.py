@@ -74,6 +74,15 @@ async def test_a_pending_call_shows_its_latency_and_progress(opened: Any, live: 
         assert "3.0 ms" in screen.places[0]
 
 
+async def test_a_call_whose_task_works_shows_its_growing_latency(opened: Any, live: Any) -> None:
+    live.say("client", ASKED)
+    live.say("server", b'{"jsonrpc":"2.0","id":7,"result":{"task":{"taskId":"t","status":"working"}}}')
+    async with opened(live.path, size=(200, 24)) as screen:
+        await screen.until(lambda: screen.places and screen.places[0].endswith("working"))
+        before = screen.places[0]
+        await screen.until(lambda: screen.places[0] != before, "the latency to grow")
+
+
 async def test_a_response_updates_a_full_list_that_is_not_followed(opened: Any, live: Any) -> None:
     live.say("client", ASKED)
     live.calls(10, 100)

@@ -12,8 +12,7 @@ from mcpspy.ui.tui.bindings import SESSION_KEYS
 from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesScreen
 from mcpspy.ui.tui.panels.stats import StatsScreen
 from mcpspy.ui.tui.panels.timeline import TimelineScreen
-from mcpspy.ui.tui.session.export import free_name
-from mcpspy.ui.tui.session.subscreens import SUBSCREENS
+from mcpspy.ui.tui.session.subscreens import SUBSCREENS, free_name
 from mcpspy.ui.tui.widgets.prompts import TextPrompt
 from tests.ui.conftest import Make
 

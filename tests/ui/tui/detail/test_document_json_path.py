@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 
 from mcpspy.ui.model.body import BodyLines
-from mcpspy.ui.tui.detail.json_view import Outline, pointer, sanitize_lines, value
-from tests.ui.tui.detail.test_json_view import VALUES, body_of
+from mcpspy.ui.tui.detail.document import Outline, pointer, sanitize_lines, value
+from tests.ui.tui.detail.test_document_json import VALUES, body_of
 
 
 def resolved(document: Any, path: str) -> Any:

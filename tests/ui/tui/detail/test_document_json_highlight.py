@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.ui.tui.detail.json_view import pieces, redacted, spans
+from mcpspy.ui.tui.detail.document import pieces, redacted, spans
 
 
 @pytest.mark.parametrize(

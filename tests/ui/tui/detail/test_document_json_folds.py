@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.ui.model.body import BodyLines
-from mcpspy.ui.tui.detail import json_view
-from mcpspy.ui.tui.detail.json_view import Folds
-from tests.ui.tui.detail.test_json_view import VALUES, body_of
+from mcpspy.ui.tui.detail import document
+from mcpspy.ui.tui.detail.document import Folds
+from tests.ui.tui.detail.test_document_json import VALUES, body_of
 
 DATA = b'{"id":1,"result":{"rows":[1,[2,3],{"a":4}],"ok":true}}'
 
@@ -33,7 +33,7 @@ def test_a_fold_shows_its_number_of_items(line: int, label: str) -> None:
 
 
 def test_a_container_too_large_to_count_shows_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_view, "COUNTED", 10)
+    monkeypatch.setattr(document, "COUNTED", 10)
     folds = Folds(BodyLines(DATA))
     folds.fold(3)
 

@@ -18,7 +18,7 @@ from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.model.session_model import SessionModel
-from mcpspy.ui.tui.session.export import jsonl, markdown, saved
+from mcpspy.ui.tui.session.subscreens import jsonl, markdown, saved
 from tests.ui.tui.panels.panels import HEADER, Lines, every_recording, recorded
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.ui.model.body import BodyLines
-from mcpspy.ui.tui.detail import json_view as outline_module
-from mcpspy.ui.tui.detail.json_view import Outline
+from mcpspy.ui.tui.detail import document as outline_module
+from mcpspy.ui.tui.detail.document import Outline
 
 KEYS = st.text(alphabet='ab{}[]", :\\/~é\n', max_size=4)
 VALUES = st.recursive(
