@@ -37,7 +37,7 @@ from mcpspy.core.exchange.base import (
 from mcpspy.core.exchange.unattended import Unattended
 
 
-class ResponseSide(CLOSE_SERVER, Unattended):
+class ResponseSide(Unattended):
     """An exchange that takes the response of the server."""
 
     def _response_begins(self, event: c.ResponseBegins) -> list[c.Command]:
