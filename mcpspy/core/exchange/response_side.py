@@ -93,7 +93,9 @@ class ResponseSide(Unattended):
             if self.is_listing:
                 policy.learn_tools(data)
             self._move(Input.WHOLE)
-            sent = self._begun(response.headers) + data
+            begun = self._begun(response.headers)
+            assert self._client_head is not None
+            sent = begun + self._client_head.framed(data, is_last=True)
             return [*commands, written, c.ToClient(sent), FINISHES[self._keeps_alive]]
         record.add_head(self._now, self.prepared, head.status, response, is_mcp=self.is_mcp)
         if not response.is_ordinary:

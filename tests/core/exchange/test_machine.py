@@ -76,6 +76,14 @@ def test_a_notification_is_accepted_without_a_body() -> None:
     assert played.response(b"", "", 202) == ["record http 202", "record http-end", "to client 202", "finish"]
 
 
+def test_a_whole_message_without_a_length_is_one_chunk_and_the_last() -> None:
+    played = asked()
+    played.response(is_last=False)
+    (recorded, sent, finished) = played.more(PONG, is_last=True)
+    assert (recorded, finished) == (ENDED, "finish")
+    assert sent == f"to client 200 {len(PONG):x}\r\n{PONG.decode()}\r\n0"
+
+
 def test_a_head_waits_a_moment_for_its_body() -> None:
     played = asked()
     assert played.response(is_last=False, Content_Length=str(len(PONG))) == ["wait"]
