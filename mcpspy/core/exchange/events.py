@@ -247,7 +247,7 @@ class DecidedEvents:
 
     def close(self, now: float) -> Output:
         """Yield the record and the bytes of an event without its end, and what was deferred."""
-        torn = self._events.close()
+        torn = None if self._decoded.is_over else self._events.close()
         if torn is not None and torn.event is not None:
             yield self._recorded(now, torn.event)
         if note := list(self._decoded.close(now)):

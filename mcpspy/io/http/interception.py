@@ -1,7 +1,7 @@
 """Interception of an HTTP session: rules, the watchdog and viewers.
 
 Each decision is recorded before it is executed. While there is nothing to decide, exchanges do not use this
-module. `io.http.intercepted_exchange` executes the steps of one exchange, and `io.http.routes` finds the exchange
+module. `io.http.exchange` takes the steps of one exchange, and `io.http.routes` finds the exchange
 that reaches a side.
 """
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from yarl import URL
 
-from mcpspy.core.exchange.machine import json_error
+from mcpspy.core.exchange.base import json_error
 from mcpspy.core.protocol.endpoint_detection import DetectionVerdict, by_body, by_head
 from mcpspy.core.protocol.http_headers import (
     JSON,

@@ -73,6 +73,8 @@ class UpstreamConnection(asyncio.Protocol):
     _keeps_alive = False
     _is_paused = False
     _head_size = 0
+    _early = b""
+    """What arrived before the first request."""
     _head_packet = b""
     """The head of a response that arrived alone, until the packet after it."""
     _head_timer: asyncio.TimerHandle | None = None
@@ -121,8 +123,11 @@ class UpstreamConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         state, receiver = self._state, self._receiver
-        if receiver is None:  # Nothing was asked, or its answer is not read.
-            self.transport.abort()
+        if receiver is None:
+            if not self._method:  # The first request is about to be sent.
+                self._early += data
+            else:  # Nothing was asked, or its answer is not read.
+                self.transport.abort()
             return
         if state is Asking.CHUNK and self._has_taken_chunk(data, receiver):
             return
@@ -261,6 +266,9 @@ class UpstreamConnection(asyncio.Protocol):
         self._is_sent, self._is_chunked = is_last, not is_last and head.endswith(CHUNKED)
         self.transport.write(head + body)
         self._send_eof()
+        if early := self._early:
+            self._early = b""
+            self.data_received(early)
 
     def send(self, data: bytes, *, is_last: bool) -> None:
         """Send a part of the body."""

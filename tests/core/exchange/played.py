@@ -225,7 +225,9 @@ class Played:
                 return "finish" if keeps_alive else "finish, close"
             case c.HangUp(at_once):
                 return "abort" if at_once else "hang up"
-            case c.Continue(in_turn, _):
+            case c.Continue(in_turn, long_step):
+                if long_step is not None:
+                    long_step()
                 return "turn" if in_turn else "continue"
             case c.Pause(side, is_paused):
                 return f"{'pause' if is_paused else 'resume'} {side}"

@@ -76,6 +76,14 @@ def test_a_notification_is_accepted_without_a_body() -> None:
     assert played.response(b"", "", 202) == ["record http 202", "record http-end", "to client 202", "finish"]
 
 
+def test_a_whole_message_without_a_length_is_one_chunk_and_the_last() -> None:
+    played = asked()
+    played.response(is_last=False)
+    (recorded, sent, finished) = played.more(PONG, is_last=True)
+    assert (recorded, finished) == (ENDED, "finish")
+    assert sent == f"to client 200 {len(PONG):x}\r\n{PONG.decode()}\r\n0"
+
+
 def test_a_head_waits_a_moment_for_its_body() -> None:
     played = asked()
     assert played.response(is_last=False, Content_Length=str(len(PONG))) == ["wait"]
@@ -131,14 +139,12 @@ def test_a_client_that_waits_for_continue_gets_it() -> None:
 
 def test_a_compressed_message_is_recorded_readable_and_sent_as_it_is() -> None:
     played = Played(Content_Encoding="gzip")
-    commands = played.exchange.take(c.RequestData(gzip.compress(PING), True), 2.0)
-    while isinstance(commands[-1], c.Continue):
-        commands = played.exchange.take(WORKED, 2.0)
-    (recorded, sent) = commands
-    assert isinstance(recorded, c.RecordLines)
-    assert PING in b"".join(recorded.lines)  # type: ignore[arg-type]
-    assert isinstance(sent, c.Ask)
-    assert sent.body.startswith(b"\x1f\x8b")
+    shown = played.request(gzip.compress(PING))
+    while shown[-1] == "turn":
+        shown = played.take(WORKED)
+    assert shown[0] == "record client"
+    assert shown[1].startswith("ask POST /mcp")
+    assert "\x1f" in shown[1]
 
 
 def test_decoding_takes_turns_with_other_exchanges() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.core.exchange.machine import METADATA_LIMIT
+from mcpspy.core.exchange.base import METADATA_LIMIT
 from mcpspy.io.http import context as streams_module
 from mcpspy.io.http import server
 from mcpspy.io.recording import writer
