@@ -183,6 +183,11 @@ class UpstreamConnection(asyncio.Protocol):
         except httptools.HttpParserCallbackError as error:
             raise error.__context__ or error from None
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            if self._head is not None and (self._has_more or self._state is Asking.IDLE):
+                # It follows the response, which is whole.
+                self._has_more = True
+                self._deliver(is_last=True)
+                return
             self._break(f"its response is not HTTP/1.1: {_flaw(error)}")
             return
         if self._head is None:
