@@ -38,7 +38,6 @@ from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.request_table import NO_ID
 from mcpspy.core.session.session import Change
 
 EXPLAINS_MISSING_RESPONSES = ("LIFE403", "LIFE407")
@@ -193,7 +192,8 @@ class Linter:
         post = self._known.posts.get(what.frame.http) if what.frame.http is not None else None
         if kind is not _MALFORMED:
             is_error = post is not None and post.status >= 400 and event.side == SERVER
-            is_json_rpc = not (what.flaws or event.flaw == NO_ID)
+            answers_nothing = event.exchange is None and isinstance(what, Result | Failure) and what.id is None
+            is_json_rpc = not (what.flaws or answers_nothing)
             return self._check(kind, event) if is_json_rpc or not is_error else []
         if post is not None and event.side == SERVER:
             if post.status < 400:
