@@ -166,7 +166,7 @@ def machine(data: bytes) -> None:
 
 
 def _event(number: int, numbers: Iterator[int]) -> c.Event:
-    """Return the event that a byte and those after it stand for."""
+    """Return the event that a byte and those after it denote."""
     choice, ticket = next(numbers, 0), next(numbers, 0) % 4
     message = MESSAGES[choice % len(MESSAGES)]
     is_odd, is_last = bool(choice & 1), bool(choice & 64)

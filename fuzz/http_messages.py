@@ -144,7 +144,7 @@ async def _response(chunks: Iterable[bytes]) -> tuple[Message | None, bool]:
 
 
 class Received:
-    """What arrives of a response."""
+    """The parts of a response that arrive."""
 
     head: ResponseHead | None = None
     body = b""

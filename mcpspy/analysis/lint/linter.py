@@ -192,7 +192,9 @@ class Linter:
         post = self._known.posts.get(what.frame.http) if what.frame.http is not None else None
         if kind is not _MALFORMED:
             is_error = post is not None and post.status >= 400 and event.side == SERVER
-            answers_nothing = event.exchange is None and isinstance(what, Result | Failure) and what.id is None
+            answers_nothing = (
+                event.exchange is None and isinstance(what, Result | Failure) and what.id is None
+            )
             is_json_rpc = not (what.flaws or answers_nothing)
             return self._check(kind, event) if is_json_rpc or not is_error else []
         if post is not None and event.side == SERVER:

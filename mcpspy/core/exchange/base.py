@@ -1,4 +1,4 @@
-"""What the sides of an exchange have in common: its attributes, its moves, and how it ends."""
+"""The parts that the sides of an exchange share: its attributes, its moves, and its ends."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ExchangeBase:
     _parts: tuple[c.ToServer, ...] = ()
     """Parts of the request that wait for the decision of the scripts on its head."""
     _waiting: tuple[c.Event, ...] = ()
-    """What arrives while the scripts decide on the head of the response, or a generator has not ended."""
+    """Events that arrive while the scripts decide on the head of the response, or a generator has not ended."""
     _sent: bytes | None = None
     """The body whose head the scripts decide on; None for one that is sent in parts."""
     _response: PreparedResponse | None = None
@@ -77,7 +77,7 @@ class ExchangeBase:
     _has_ended = False
     """True once the server's response has ended, while some of it waits."""
     _error = ""
-    """Why the server's side ended, while the client's is open."""
+    """The reason for which the server's side ended, while the client's is open."""
     _ticket: int | None = None
     """The number of the message that waits for its decision."""
     _answers: tuple[bytes, ...] = ()
@@ -109,7 +109,7 @@ class ExchangeBase:
         self._scope = scope
         self._policy = policy
         self.prepared = request
-        """What was made of the request's head."""
+        """The values made of the request's head."""
         self._now = now
         self._has_client = stream is None
         streams = scope.streams

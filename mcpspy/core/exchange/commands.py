@@ -1,4 +1,4 @@
-"""What happens to an exchange over HTTP (events), and what is to be done about it (commands).
+"""The events of an exchange over HTTP, and the commands about them.
 
 The shell turns callbacks of its connections, and steps of the interception, into events, and executes the commands in
 their order. Two of them may take long: what follows a `RecordLines` is executed once its lines are in the file, and what
@@ -56,7 +56,7 @@ class Waited(NamedTuple):
 
 
 class Worked(NamedTuple):
-    """What preceded a `Continue` was executed, or the turn of another exchange is over."""
+    """The commands before a `Continue` were executed, or the turn of another exchange is over."""
 
 
 class Answer(NamedTuple):
@@ -93,7 +93,7 @@ class ClientGone(NamedTuple):
 
     by: str
     lacks: str = ""
-    """What is missing of the end of the response's body."""
+    """The missing end of the response's body."""
 
 
 class ServerGone(NamedTuple):
@@ -103,7 +103,7 @@ class ServerGone(NamedTuple):
     is_connected: bool = True
     """False if it was not reached."""
     lacks: str = ""
-    """What is missing of the end of the response's body."""
+    """The missing end of the response's body."""
 
 
 Event: TypeAlias = (

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Reading(StrEnum):
-    """What is read next from a client."""
+    """The part that is read next from a client."""
 
     BETWEEN = "between"
     """The next request, of which nothing has arrived."""
@@ -20,7 +20,7 @@ class Reading(StrEnum):
 
 
 class Asking(StrEnum):
-    """What is read next from a server, to which one request is sent at a time."""
+    """The part that is read next from a server, to which one request is sent at a time."""
 
     IDLE = "idle"
     """Nothing, because nothing is asked."""

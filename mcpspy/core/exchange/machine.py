@@ -17,7 +17,7 @@ What must hold, and how it does:
 - *Every exchange ends,* with the note `http-end`, in the last `RecordLines` before the last bytes for the client. After
   `ExchangeState.OVER` no event has an effect.
 - *The loss of a side is the loss of the other at once.* A client that hangs up ends the server's side, which would work
-  for nobody (an event stream would stay open for hours). After a server's body that breaks off, the client's connection
+  for no one (an event stream would stay open for hours). After a server's body that breaks off, the client's connection
   is closed without the last chunk; else the client would take the body for whole (RFC 9112, 8).
 - *A response may begin before the request has ended* (RFC 9112, 9.3): the rest of the request is not sent on, and is
   recorded as incomplete. The connection of the client is used again only if the server reads the rest too.

@@ -1,4 +1,4 @@
-"""What is made once of the heads of HTTP messages, for all equal ones.
+"""The values made once of the heads of HTTP messages, for all equal ones.
 
 Equal messages of a connection share one head (`core.exchange.heads`), so all that depends on a head alone is made once:
 the head that is sent on, and its text in the recording. `PreparedHeads` of a client's connection owns what was
@@ -28,7 +28,7 @@ MAX_PREPARED_SIZE = 1 << 13
 
 
 class PreparedResponse:
-    """What is made once of a response's head, for the requests with one head."""
+    """The values made once of a response's head, for the requests with one head."""
 
     __slots__ = (
         "encoding", "has_length", "head", "headers", "is_ordinary", "is_plain", "is_refusal", "kind", "recorded", "session", "whole"
@@ -58,7 +58,7 @@ class PreparedResponse:
 
 
 class PreparedRequest:
-    """What is made once of the head of a request."""
+    """The values made once of the head of a request."""
 
     __slots__ = (
         "_forwarded", "_responses", "encoding", "head", "is_listing", "noted", "public_origin", "recorded",

@@ -1,4 +1,4 @@
-"""What exchanges over HTTP ask of their surroundings: sessions, and what is to be decided on."""
+"""The surroundings of exchanges over HTTP: the sessions, and the choice of messages to decide on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Streams(Protocol):
 
 
 class Scope(Protocol):
-    """What the exchanges with one server share."""
+    """The surroundings that the exchanges with one server share."""
 
     upstream: Upstream
     oauth: OAuthTracker
@@ -47,7 +47,7 @@ class Scope(Protocol):
 
 
 class DecisionPolicy(Protocol):
-    """What the interception has to decide on."""
+    """The choice of messages that the interception decides on."""
 
     is_on: bool
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class ExchangeState(StrEnum):
-    """What an exchange waits for."""
+    """The event that an exchange waits for."""
 
     NEW = "new"
     RECEIVING = "receiving"
@@ -48,7 +48,7 @@ class ExchangeState(StrEnum):
 
 
 class Input(StrEnum):
-    """What an event means to an exchange."""
+    """The meaning of an event to an exchange."""
 
     PART = "part of a message"
     SEND = "whole request"

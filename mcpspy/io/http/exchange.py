@@ -51,7 +51,7 @@ class ProxiedExchange:
     _is_busy = False
     """True while commands are executed, or wait."""
     _waiting: asyncio.Future[Any] | asyncio.Handle | None = None
-    """What the commands wait for."""
+    """The work that the commands wait for."""
     _rest: list[c.Command] | None = None
     """The commands that wait."""
     _is_deciding = False

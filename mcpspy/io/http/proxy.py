@@ -165,7 +165,7 @@ class HttpEndpoints:
         return self._handle_unknown(request)
 
     async def _handle_unknown(self, request: HttpRequest) -> None:
-        """Proxy a request to a path that is no known endpoint."""
+        """Proxy a request to an unknown path."""
         proxy = self._main
         if await _is_mcp(request):
             async with self._creating:

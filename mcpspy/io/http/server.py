@@ -233,7 +233,7 @@ class DownstreamConnection(asyncio.Protocol):
         self._reading = Reading.BETWEEN
         self._known: KnownHeads[RequestHead] = KnownHeads()
         self.prepared = PreparedHeads()
-        """What was made of the heads, for requests with equal ones."""
+        """The values made of the heads, for requests with equal ones."""
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_size = 0

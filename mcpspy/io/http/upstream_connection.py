@@ -52,7 +52,7 @@ class UpstreamConnection(asyncio.Protocol):
     transport: asyncio.Transport
     idle_since = 0.0
     lacks = REST
-    """What is missing of the end of a body that has broken off."""
+    """The missing end of a body that has broken off."""
     has_waited = False
     """True if the head of the response has waited for its body."""
     _receiver: ResponseReceiver | None = None
@@ -74,7 +74,7 @@ class UpstreamConnection(asyncio.Protocol):
     _is_paused = False
     _head_size = 0
     _early = b""
-    """What arrived before the first request."""
+    """The bytes that arrived before the first request."""
     _head_packet = b""
     """The head of a response that arrived alone, until the packet after it."""
     _head_timer: asyncio.TimerHandle | None = None

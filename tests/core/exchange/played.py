@@ -68,7 +68,7 @@ class Streams:
 
 
 class Scope:
-    """What exchanges share, without a proxy."""
+    """The surroundings of exchanges, without a proxy."""
 
     def __init__(self) -> None:
         upstream = read_upstream("http://server.example/mcp")
@@ -92,7 +92,7 @@ class Scope:
 
 
 class Policy:
-    """What is decided on."""
+    """The choice of messages that are decided on."""
 
     def __init__(self, *sides: str, heads: tuple[str, ...] = ()) -> None:
         self.is_on = bool(sides)

@@ -108,7 +108,7 @@ def test_a_get_without_a_body_is_sent_at_once() -> None:
     ]  # fmt: skip
 
 
-def test_a_body_that_is_no_message_is_sent_on_and_not_recorded() -> None:
+def test_a_body_that_is_not_a_message_is_sent_on_and_not_recorded() -> None:
     played = Played("PUT", "/other", 4)
     assert played.request(b"ab", is_last=False) == ["ask PUT /other parts", "to server ab"]
     assert played.request(b"cd") == ["to server cd end"]
@@ -339,7 +339,9 @@ def test_a_client_that_leaves_ends_the_servers_side_first(
     ],
 )
 @pytest.mark.parametrize("by", [CLIENT, SERVER, MCPSPY])
-def test_what_breaks_off_is_recorded_as_incomplete(kind: str, data: bytes, torn: list[str], by: str) -> None:
+def test_a_message_that_breaks_off_is_recorded_as_incomplete(
+    kind: str, data: bytes, torn: list[str], by: str
+) -> None:
     played = asked()
     played.response(data, kind, is_last=False)
     shown = played.take(lost() if by == SERVER else gone(by))
@@ -427,7 +429,7 @@ def test_a_request_that_arrives_in_parts_is_decided_on_whole() -> None:
     assert played.request(PING[9:])[1] == f"decide client {PING.decode()}"
 
 
-def test_a_request_that_is_no_message_is_not_decided_on() -> None:
+def test_a_request_that_is_not_a_message_is_not_decided_on() -> None:
     played = Played("POST", "/mcp", 4, CLIENT)
     assert played.request(b"no", is_last=False) == []
     assert played.request(b"pe") == ["record client", "ask POST /mcp 4 whole nope"]
@@ -544,7 +546,7 @@ def test_a_client_may_leave_while_its_response_is_decided_on() -> None:
     assert judged().take(gone())[-1] == "leave"
 
 
-def test_a_response_that_is_no_message_is_forwarded_though_messages_are_decided_on() -> None:
+def test_a_response_that_is_not_a_message_is_forwarded_though_messages_are_decided_on() -> None:
     played = asked("POST", "/mcp", len(PING), SERVER)
     assert played.response(b"oo", is_last=False, Content_Length="4") == ["intercept", "record http 200"]
     assert played.more(b"ps", is_last=True) == [
@@ -755,7 +757,7 @@ def test_the_parts_of_a_request_wait_for_the_decision_on_its_head() -> None:
     ]  # fmt: skip
 
 
-def test_a_body_that_is_no_message_waits_for_its_head_too() -> None:
+def test_a_body_that_is_not_a_message_waits_for_its_head_too() -> None:
     played = Played("PUT", "/other", 2, heads=(CLIENT,))
     assert played.request(b"ab") == ["decide head", "pause client"]
     assert played.decide("head") == ["ask PUT /other parts", "to server ab end", "resume client"]
@@ -793,7 +795,7 @@ def test_the_scripts_decide_on_the_head_of_a_response(kind: str, end: ExchangeSt
     assert played.exchange.state is end
 
 
-def test_what_arrives_while_a_head_is_decided_on_is_not_lost() -> None:
+def test_a_part_that_arrives_while_a_head_is_decided_on_is_not_lost() -> None:
     played = asked(heads=(SERVER,))
     played.response(PONG[:9], is_last=False)
     assert played.more(PONG[9:], is_last=True) == []

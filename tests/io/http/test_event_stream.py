@@ -26,7 +26,7 @@ PARTS = (ForwardedEvents, DecidedEvents, ExchangeMachine, ProxiedExchange)
 
 @pytest.fixture
 def refusals(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Return a list to which each chunk is added that is no event like the one before."""
+    """Return a list to which each chunk is added that is not an event like the one before."""
     refused: list[bytes] = []
     known = ForwardedEvents.known
 
