@@ -78,7 +78,7 @@ async def test_the_page_is_served_over_https_by_the_names_of_its_certificate(
 
 def test_a_certificate_without_its_key_is_an_error(pki: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["web", "--tls-cert", str(pki / "box.pem")]) == 2
-    assert "--tls-cert and --tls-key belong together" in capsys.readouterr().err
+    assert "--tls-cert requires --tls-key" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
