@@ -94,6 +94,9 @@ class ExchangeBase:
     """Messages that came with the response to an injected request and are not forwarded yet, by ticket."""
     _work: Output | None = None
 
+    _is_delivered = False
+    """True once the message of the response is forwarded unchanged: then nothing of this exchange waits for a decision."""
+
     def __init__(
         self,
         scope: Scope,
@@ -186,9 +189,8 @@ class ExchangeBase:
         return self.record.end(self._now, self.prepared, hung_up, is_mcp=self.is_mcp)
 
     def _leave(self) -> c.Leave:
-        is_settled = self._ticket is None and not isinstance(self._events, DecidedEvents)
         self._ticket = None
-        return c.Leave(is_settled)
+        return c.Leave(self._is_delivered)
 
     def _request_record(self, lacks: str = "") -> list[c.Command]:
         """Return the record of the request's message. `lacks` is what is missing of its end."""

@@ -138,6 +138,7 @@ class ExchangeMachine(ResponseSide):
                 return self._ask(self.message, is_whole=True)
             return self._ask_changed(step.data)
         received, self._collected = self._collected, b""
+        self._is_delivered = isinstance(step, actions.Forward)
         self._move(Input.END)
         if isinstance(step, actions.Forward):
             return self._end(self._begun(self._headers), received)
