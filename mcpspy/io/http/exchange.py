@@ -217,6 +217,7 @@ class ProxiedExchange:
     def server_gone(self, error: UpstreamError) -> None:
         connection, self._connection, asked = self._connection, None, self._asked
         assert connection is not None
+        self._hold(CLIENT, "the server has not read", is_held=False)  # It reads no more.
         # A request that a server did not begin to answer, because it closed an idle connection, is sent again only if
         # its method is idempotent (RFC 9110, 9.2.2).
         may_repeat = asked is not None and asked.method in IDEMPOTENT and asked.is_last and not asked.body
