@@ -11,7 +11,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from mcpspy.core.counted import counted, duration
-from mcpspy.core.protocol.http_headers import EVENTS
+from mcpspy.core.protocol.http_headers import EVENTS, REDIRECTS
 from mcpspy.core.protocol.refusal import challenge_words, refusal_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame, Note
@@ -41,7 +41,7 @@ class RecordedHttpExchange(Struct, gc=False):
     asked_at: float
     status: int | None
     is_get: bool
-    """True for a GET that opens a stream of events, or that asked for one and was refused."""
+    """True for a GET that opens a stream of events, or that asked for one and was refused; a redirected one is sent again."""
     ended_at: float | None = None
     hung_up: str | None = None
     words: str = ""
@@ -151,7 +151,11 @@ class HttpExchanges:
             path if stream in (None, str(number)) else f"{stream} {path}",
             asked_at if isinstance(asked_at, int | float) else note.at,
             status,
-            method == "GET" and EVENTS in str(opens) and "by" not in fields and "error" not in fields,
+            method == "GET"
+            and EVENTS in str(opens)
+            and not (refused and status in REDIRECTS)
+            and "by" not in fields
+            and "error" not in fields,
         )
         while self._forgets and len(self.open) > KEPT_OPEN:
             oldest = next(iter(self.open))

@@ -233,3 +233,13 @@ def test_an_exchange_without_a_head_or_an_end_is_none() -> None:
     found = exchanges.begin(Note(1.0, "http", {"http": 7, "method": "POST", "status": None}))
     assert isinstance(found, RecordedHttpExchange)
     assert (found.took, found.is_refused) == (None, True)
+
+
+def test_a_redirected_get_is_not_a_refused_stream() -> None:
+    lines = [
+        head(3, 1.0, status=307),
+        end(3, 1.1),
+        head(4, 1.2),
+        end(4, 2.2),
+    ]
+    assert described(*lines) == ["GET stream: no events in 1.50 s, ended by the server"]
