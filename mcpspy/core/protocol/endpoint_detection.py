@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
+from mcpspy.core.protocol.http_headers import EVENTS, JSON, SESSION
+from mcpspy.core.protocol.mcp_headers import METHOD, VERSION
 from mcpspy.core.protocol.message import Notification, Request, read_frame
 from mcpspy.core.protocol.oauth import is_well_known
 from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT
-
-SESSION, METHOD, REVISION = "Mcp-Session-Id", "Mcp-Method", "MCP-Protocol-Version"
 
 
 class DetectionVerdict(Enum):
@@ -36,11 +36,11 @@ def by_head(method: str, target: str, headers: Mapping[str, str]) -> DetectionVe
         return DetectionVerdict.OTHER
     if SESSION in headers:
         return DetectionVerdict.MCP
-    if method == "POST" and _media_type(headers.get("Content-Type")) == "application/json":
+    if method == "POST" and _media_type(headers.get("Content-Type")) == JSON:
         # MCP-Protocol-Version alone does not identify MCP here: client registrations have it too.
         return DetectionVerdict.MCP if METHOD in headers else DetectionVerdict.BODY
-    if method == "GET" and _media_type(headers.get("Accept")) == "text/event-stream":
-        return DetectionVerdict.MCP if REVISION in headers else DetectionVerdict.ANSWER
+    if method == "GET" and _media_type(headers.get("Accept")) == EVENTS:
+        return DetectionVerdict.MCP if VERSION in headers else DetectionVerdict.ANSWER
     return DetectionVerdict.OTHER
 
 

@@ -15,6 +15,9 @@ from urllib.parse import urlsplit
 Headers = list[tuple[str, str]]
 
 JSON, EVENTS = "application/json", "text/event-stream"
+
+SESSION = "Mcp-Session-Id"
+"""The header that names a session (2025-03-26 to 2025-11-25)."""
 """Media types of a message, and of a stream of messages."""
 
 HOP_BY_HOP = frozenset(

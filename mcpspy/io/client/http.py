@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import aiohttp
 from yarl import URL
 
-from mcpspy.core.protocol.http_headers import EVENTS, JSON
+from mcpspy.core.protocol.http_headers import EVENTS, JSON, SESSION
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
@@ -40,7 +40,7 @@ from mcpspy.io.client.base import (
     ServerConnection,
 )
 from mcpspy.io.client.http_exchange import BodyTooLarge, ClientExchange, ResponsePart, excerpt
-from mcpspy.io.client.http_state import SESSION, BodyState, HttpState
+from mcpspy.io.client.http_state import BodyState, HttpState
 from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:

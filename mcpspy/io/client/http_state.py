@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mcpspy import __version__
 from mcpspy.core.protocol import mcp_headers
+from mcpspy.core.protocol.http_headers import SESSION
 from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result
 from mcpspy.core.protocol.spec import MODERN
@@ -17,7 +18,6 @@ from mcpspy.core.protocol.spec import MODERN
 if TYPE_CHECKING:
     from mcpspy.io.client.http_exchange import ResponsePart
 
-SESSION = "Mcp-Session-Id"
 
 ACCEPTED_TYPES = "application/json, text/event-stream"
 

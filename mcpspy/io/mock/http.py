@@ -21,7 +21,7 @@ from mcpspy.core.mock.matching import modern_version
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.selector import Selector
 from mcpspy.core.mock.session import BATCHES, MockOptions, MockSession, Outgoing
-from mcpspy.core.protocol.http_headers import EVENTS, JSON, rejection_reason
+from mcpspy.core.protocol.http_headers import EVENTS, JSON, SESSION, rejection_reason
 from mcpspy.core.protocol.mcp_headers import VERSION, mismatch
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Request, meta_raw, read_frame
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS
@@ -33,7 +33,6 @@ from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.network.listener import listening, origin, stop_on_signals
 from mcpspy.io.recording.recorder import say
 
-SESSION = "Mcp-Session-Id"
 LOOPBACK_HOST = "127.0.0.1"
 ENDPOINT, SSE, MESSAGES = "/mcp", "/sse", "/messages"
 
