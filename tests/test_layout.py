@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.core.exchange import states
-from mcpspy.core.exchange.connections import ASKING, READING
+from mcpspy.core.exchange.states import ASKING, READING
 from mcpspy.core.session.exchange import TRANSITIONS
 from mcpspy.ui.cli.main import COMMANDS
 

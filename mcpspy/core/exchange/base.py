@@ -12,6 +12,7 @@ import orjson
 from mcpspy.core.exchange import commands as c
 from mcpspy.core.exchange.events import CONTINUE, DecidedEvents, ForwardedEvents, Output
 from mcpspy.core.exchange.heads import ClientHead, client_head
+from mcpspy.core.exchange.prepared import SHORT
 from mcpspy.core.exchange.record import ExchangeRecord
 from mcpspy.core.exchange.states import TRANSITIONS, ExchangeState, Input
 from mcpspy.core.framing import collect
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from mcpspy.core.exchange.prepared import PreparedRequest, PreparedResponse
     from mcpspy.core.exchange.scope import DecisionPolicy, Scope
     from mcpspy.core.framing import Pieces
-
-SHORT = 1 << 18
-"""Maximum size, in bytes, of a request that is kept until the server has responded, and of what is recorded in one go."""
 
 METADATA_LIMIT = 1 << 20
 """Maximum size, in bytes, of a metadata document that is read; a larger one is forwarded unchanged."""
@@ -124,7 +122,6 @@ class ExchangeBase:
         self.record = ExchangeRecord(scope, stream, number, now, client)
         self.is_listing = request.is_listing
         """True if its response is a list of tools (2026-07-28)."""
-        self._short = min(SHORT, scope.max_body)
         self._keeps_alive = request.head.keeps_alive
 
     def take(self, event: c.Event, now: float) -> list[c.Command]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from mcpspy.core.intercept.actions import AbortUpstream, Disconnect, Dropped, Forward, HeadDecided, Substitute
 
 if TYPE_CHECKING:
@@ -129,14 +131,14 @@ Event: TypeAlias = (
 )
 
 
-class RecordLines(NamedTuple):
+class RecordLines(Struct, frozen=True, gc=False):
     """Append lines to the recording."""
 
     lines: Lines
     size: int
 
 
-class Ask(NamedTuple):
+class Ask(Struct, frozen=True, gc=False):
     """Connect, and send the head of the request, with the whole body if that is given."""
 
     method: str
@@ -165,7 +167,7 @@ class AcceptBody(NamedTuple):
     """Send `100 Continue` (RFC 9110, 10.1.1)."""
 
 
-class ToClient(NamedTuple):
+class ToClient(Struct, frozen=True, gc=False):
     """Send bytes to the client."""
 
     data: bytes

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mcpspy.core.protocol.http_headers import Headers
-
-if TYPE_CHECKING:
-    pass
-
-SESSION = "Mcp-Session-Id"
 
 ENCODING = "content-encoding"
 

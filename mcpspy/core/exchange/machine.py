@@ -30,22 +30,18 @@ and an event like the one before it, which are nearly all of the traffic, take n
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mcpspy.core.exchange import commands as c
+from mcpspy.core.exchange.base import CLOSE_SERVER, NOTHING, with_length, without
 from mcpspy.core.exchange.events import DecidedEvents, ForwardedEvents
 from mcpspy.core.exchange.heads import ENCODING
+from mcpspy.core.exchange.response_side import ResponseSide
 from mcpspy.core.exchange.states import ExchangeState, Input
 from mcpspy.core.intercept import actions
 from mcpspy.core.intercept.http import format_event
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, JsonText
 from mcpspy.core.redact.display import redacted_url
-
-if TYPE_CHECKING:
-    pass
-
-from mcpspy.core.exchange.base import CLOSE_SERVER, NOTHING, with_length, without
-from mcpspy.core.exchange.response_side import ResponseSide
 
 
 class ExchangeMachine(ResponseSide):

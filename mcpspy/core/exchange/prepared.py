@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mcpspy.core.exchange.heads import ENCODING, SESSION, ClientHead, RequestHead, ResponseHead
+from mcpspy.core.exchange.heads import ENCODING, ClientHead, RequestHead, ResponseHead
 from mcpspy.core.protocol import mcp_headers
-from mcpspy.core.protocol.http_headers import Headers, recorded_headers, request_headers
+from mcpspy.core.protocol.http_headers import SESSION, Headers, recorded_headers, request_headers
 from mcpspy.core.protocol.http_headers import response_headers as headers_for_client
 from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.protocol.refusal import is_refusal
@@ -19,6 +19,9 @@ from mcpspy.core.recording.encode import json_object
 
 if TYPE_CHECKING:
     from mcpspy.core.exchange.scope import Scope
+
+SHORT = 1 << 18
+"""Maximum size, in bytes, of a request that is kept until the server has responded, and of what is recorded in one go."""
 
 MAX_PREPARED = 64
 """Number of heads of requests that are prepared per connection, and of heads of responses to each of them."""
@@ -31,7 +34,7 @@ class PreparedResponse:
     """The values made once of a response's head, for the requests with one head."""
 
     __slots__ = (
-        "encoding", "has_length", "head", "headers", "is_ordinary", "is_plain", "is_refusal", "kind", "recorded", "session", "whole"
+        "encoding", "head", "headers", "is_ordinary", "is_plain", "is_refusal", "kind", "recorded", "session", "whole"
     )  # fmt: skip
 
     def __init__(self, scope: Scope, request: PreparedRequest, head: ResponseHead) -> None:
@@ -52,7 +55,6 @@ class PreparedResponse:
         headers = headers_for_client(head.headers, scope.upstream, request.public_origin)
         self.headers = scope.oauth.response_headers(request.target, headers, request.public_origin)
         """The headers for the client."""
-        self.has_length = any(name.lower() == "content-length" for name, _ in headers)
         self.whole: ClientHead | None = None
         """The head for a client whose connection is used again."""
 
@@ -62,7 +64,7 @@ class PreparedRequest:
 
     __slots__ = (
         "_forwarded", "_responses", "encoding", "head", "is_listing", "noted", "public_origin", "recorded",
-        "scope", "session", "target"
+        "scope", "session", "short", "target"
     )  # fmt: skip
 
     def __init__(self, scope: Scope, head: RequestHead, target: str) -> None:
@@ -73,6 +75,8 @@ class PreparedRequest:
         """The origin under which the client knows the server."""
         self.session = head.headers.get(SESSION)
         self.encoding = head.headers.get(ENCODING)
+        self.short = min(SHORT, scope.max_body)
+        """Maximum size, in bytes, of a message of this exchange that is recorded in one go."""
         self.is_listing = head.headers.get(mcp_headers.METHOD) == LIST
         """True if the head names `tools/list` (2026-07-28)."""
         self.noted = json_object({"method": head.method, "path": target})[1:-1]

@@ -49,7 +49,7 @@ class RequestSide(ExchangeBase):
             self._is_received = True
             return self._ask(None, is_whole=True)
         if self.is_mcp and head.method == "POST":
-            if is_last and request.encoding is None and len(data) <= self._short:
+            if is_last and request.encoding is None and len(data) <= request.short:
                 self.message = data
                 if self._policy.decides(CLIENT, data):
                     return self._decide_request(data)

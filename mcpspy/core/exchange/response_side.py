@@ -78,7 +78,7 @@ class ResponseSide(Unattended):
         head = response.head
         commands: list[c.Command] = []
         kind = response.kind if self.is_mcp else ""
-        is_short = kind == JSON and is_last and response.encoding is None and len(data) <= self._short
+        is_short = kind == JSON and is_last and response.encoding is None and len(data) <= self.prepared.short
         is_message = policy.is_on and not self.is_intercepted and kind in (EVENTS, JSON)
         # A long body or a stream is decided on before it has arrived.
         if is_message and (not is_short or (policy.decides_responses and policy.decides(SERVER, data))):

@@ -28,16 +28,6 @@ class BodyStream:
         """Return whether `next` would return at once."""
         return self.is_over or bool(self._pieces)
 
-    @property
-    def is_whole(self) -> bool:
-        """Return whether the whole body has arrived."""
-        return self.is_over and self._error is None
-
-    @property
-    def is_complete(self) -> bool:
-        """Return whether the whole body has arrived and was read."""
-        return self.is_whole and not self._pieces
-
     def feed(self, piece: bytes) -> None:
         self._pieces.append(piece)
         self.size += len(piece)

@@ -100,11 +100,10 @@ class ProxiedExchange:
         context, head = self._context, prepared.head
         if context.recorder.writer is not None:
             context.clients.look(request.peer, stream)
-        if head.method == "POST" and head.has_body:
+        routes = self._interception.routes
+        if head.method == "POST" and head.has_body and not routes.is_last(stream, head.headers):
             is_session = prepared.session is not None or context.streams.is_address(prepared.target)
-            self._interception.routes.add_post(
-                Route(stream, prepared.target, head.headers, prepared.public_origin, is_session)
-            )
+            routes.add_post(Route(stream, prepared.target, head.headers, prepared.public_origin, is_session))
 
     # The route of the interception.
 

@@ -102,11 +102,6 @@ class HttpInterception(AsyncioInterception):
         self.tools = ToolParamHeaders()
         """Headers that calls of the server's tools require."""
 
-    @property
-    def has_watchdog(self) -> bool:
-        """Return whether mcpspy may answer requests that were forwarded."""
-        return self._options.call_timeout is not None
-
     @asynccontextmanager
     async def serving_viewers(self) -> AsyncIterator[None]:
         """Apply the rules of the command line and accept viewers while the context is open."""

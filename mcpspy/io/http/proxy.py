@@ -158,7 +158,10 @@ class HttpEndpoints:
         main = self._main
         if (refusal := main.refusal(request)) is not None:
             return refusal
-        for proxy in (main, *self._others):
+        if main.context.streams.is_endpoint(request.target):
+            main.forward(request)
+            return None
+        for proxy in self._others:
             if proxy.context.streams.is_endpoint(request.target):
                 proxy.forward(request)
                 return None

@@ -67,6 +67,11 @@ class RouteTable:
         """Return whether a client has sent a message."""
         return self._last is not None
 
+    def is_last(self, stream: str, headers: Mapping[str, str]) -> bool:
+        """Return whether the last POST had this stream and these very headers, so that `add_post` changes nothing."""
+        last = self._last
+        return last is not None and last.headers is headers and last.stream == stream
+
     def add_post(self, route: Route) -> None:
         self._last = route
         if route.is_session:

@@ -21,9 +21,9 @@ from typing import Any, Protocol, TypeAlias, cast
 import httptools
 from multidict import CIMultiDict
 
-from mcpspy.core.exchange.connections import Reading, read_on
 from mcpspy.core.exchange.heads import REASONS, ClientHead, RequestHead, client_head
 from mcpspy.core.exchange.prepared import PreparedHeads
+from mcpspy.core.exchange.states import Reading, read_on
 from mcpspy.io.http.body_stream import BodyStream
 from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
 from mcpspy.io.network import listener as listeners

@@ -24,8 +24,6 @@ from mcpspy.core.protocol.http_headers import Headers
 from mcpspy.io.http.upstream_connection import CHUNKED, UpstreamConnection, UpstreamError
 from mcpspy.io.network.outgoing import IDLE, reason
 
-IDEMPOTENT = frozenset("DELETE GET HEAD OPTIONS PUT TRACE".split())
-
 HAPPY_EYEBALLS = 0.25
 """Seconds after which the next address of a name is tried too (RFC 8305, 5)."""
 

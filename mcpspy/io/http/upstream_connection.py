@@ -11,8 +11,8 @@ from typing import Protocol, cast
 
 import httptools
 
-from mcpspy.core.exchange.connections import ASKING, Asking
 from mcpspy.core.exchange.heads import ResponseHead
+from mcpspy.core.exchange.states import ASKING, Asking
 from mcpspy.core.recording.encode_body import END_OF_CHUNK, LAST_CHUNK, REST
 from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
 from mcpspy.io.network.outgoing import reason
