@@ -245,17 +245,20 @@ class ProxiedExchange:
         if error is not None:
             self._fail(error)
             return
-        self._use(connecting.result(), asked)
-        unsent, self._unsent = self._unsent, ()
-        for data, is_last in unsent:
-            if self._connection is not None:
-                self._connection.send(data, is_last=is_last)
+        try:
+            self._use(connecting.result(), asked)
+            unsent, self._unsent = self._unsent, ()
+            for data, is_last in unsent:
+                if self._connection is not None:
+                    self._connection.send(data, is_last=is_last)
+        except Exception as bug:
+            self._fail(bug)
 
     def _use(self, connection: UpstreamConnection, asked: c.Ask) -> None:
         self._connection = connection
-        if self._is_half_closed:
-            connection.half_close()
         connection.ask(self, asked.method, asked.head, asked.body, is_last=asked.is_last)
+        if self._is_half_closed and self._connection is connection:  # The end follows the request.
+            connection.half_close()
         if (CLIENT, "the server has not read") not in self._holds and self._holds:
             self._regulate()
 
