@@ -10,7 +10,8 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.explain import Diagnosis, EvidenceLine, Explainer, LastGood
 from mcpspy.analysis.lint import EntryPosition
 from mcpspy.analysis.lint.host_profiles import HostProfile
-from mcpspy.core.recording.decode import read_entry
+from mcpspy.core.recording.decode import Entry, Header, read_entry
+from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.scan import RecordingScan
@@ -30,27 +31,40 @@ def explain(
     is_live = (
         recording.state is RecordingState.LIVE
     )  # Before reading: a session that ends meanwhile counts as live.
-    explainer, scan = Explainer(recording.header, hosts), RecordingScan(path)
+    focus = frozenset() if line is None else _exchanges_on(path, line, recording.header)
+    explainer = Explainer(recording.header, hosts, focus)
+    for entry, place in _entries(path):
+        explainer.add(entry, place)
+    if not is_live:
+        explainer.end()
+    return explainer.diagnosis(line)
+
+
+def _entries(path: Path) -> Iterator[tuple[Entry, EntryPosition]]:
+    """Yield the entries of a recording, each with its position."""
+    scan = RecordingScan(path)
     number = parts = 0
-    lines: dict[int, set[int]] = {}
-    wanted: set[int] = set()
     for block in scan:
         if len(scan.paths) > parts:
             parts, number = len(scan.paths), 1
         for data in block.lines:
             number += 1
-            exchanges = explainer.add(read_entry(data), EntryPosition(number, parts))
-            if line is not None and parts == 1:
-                for exchange in exchanges:
-                    lines.setdefault(exchange, set()).add(number)
-                wanted |= {*exchanges} if number == line else set()
-    if line is not None and not 1 < line <= number and parts == 1:
-        raise UsageError(
-            f"line {line}: {path.name} has the lines 2 to {number}", "mcpspy lint prints numbers of lines"
-        )
-    if not is_live:
-        explainer.end()
-    return explainer.diagnosis(None if line is None else {line}.union(*(lines[number] for number in wanted)))
+            yield read_entry(data), EntryPosition(number, parts)
+
+
+def _exchanges_on(path: Path, line: int, header: Header) -> frozenset[int]:
+    """Return the numbers of the exchanges of the messages on a line of the first file; raise UsageError without it."""
+    session, last = StreamingSession(header), 1
+    for entry, place in _entries(path):
+        if place.part > 1:
+            break
+        changes, last = session.add(entry), place.line
+        if place.line == line:
+            exchanges = [change.exchange for change in changes if change.exchange is not None]
+            return frozenset((each.poll_of or each).number for each in exchanges)
+    raise UsageError(
+        f"line {line}: {path.name} has the lines 2 to {last}", "mcpspy lint prints numbers of lines"
+    )
 
 
 def explanation_lines(diagnosis: Diagnosis, width: int) -> Iterator[tuple[str, str | None]]:
@@ -66,6 +80,12 @@ def explanation_lines(diagnosis: Diagnosis, width: int) -> Iterator[tuple[str, s
         if cause.count > len(cause.evidence):
             yield f"   and {cause.count - len(cause.evidence):,} more", rows.QUIET
         yield from ((line, rows.QUIET) for line in _wrapped(f"next: {cause.next_step}", width))
+    if diagnosis.observations:
+        yield "", None
+        yield "worth knowing:", None
+        for each in diagnosis.observations:
+            where = _where(each.evidence[0]) if each.evidence else ""
+            yield from ((text, rows.QUIET) for text in _wrapped(f"{where}{each.title} ({each.code})", width))
     if diagnosis.causes and diagnosis.last_good is not None:
         yield "", None
         for line in since_lines(diagnosis.last_good):

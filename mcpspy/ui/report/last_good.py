@@ -16,7 +16,7 @@ from mcpspy.analysis.diff import ChangeKind, ComparedCase, DiffChange, DiffOptio
 from mcpspy.analysis.diff.model import LatencyLimit
 from mcpspy.analysis.explain import Cause, Diagnosis, EvidenceLine, LastGood
 from mcpspy.analysis.explain.diagnosis import SHOWN
-from mcpspy.analysis.explain.signs import QUOTE
+from mcpspy.analysis.explain.evidence import MAX_QUOTE
 from mcpspy.core.jsontools import pointer
 from mcpspy.core.query.item import reports_failure
 from mcpspy.core.recording.decode import Header
@@ -139,7 +139,7 @@ def _evidence(case: ComparedCase, change: DiffChange) -> EvidenceLine:
     text = f"{about(case)} {short(change.pointer)}{f' ({why})' if why else ''}"
     if not why or change.kind not in (ChangeKind.ERROR, ChangeKind.OUTCOME):
         text += f": {old or 'nothing'} → {new or 'nothing'}"
-    return EvidenceLine(0 if case.new is None else case.new.line, text[:QUOTE])
+    return EvidenceLine(0 if case.new is None else case.new.line, text[:MAX_QUOTE])
 
 
 def _start_changes(old: Header, new: Header) -> list[EvidenceLine]:
@@ -148,7 +148,7 @@ def _start_changes(old: Header, new: Header) -> list[EvidenceLine]:
     for name in ("command", "upstream", "cwd"):
         before, now = (_shown(header, name) for header in (old, new))
         if before != now:
-            found.append(EvidenceLine(1, sanitize(f"{name}: {before} → {now}")[:QUOTE]))
+            found.append(EvidenceLine(1, sanitize(f"{name}: {before} → {now}")[:MAX_QUOTE]))
     return found
 
 

@@ -1,0 +1,151 @@
+"""The connection to an HTTP server: it cannot be made, mcpspy refused the client, or a stream was cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, HttpRefusal, Symptom
+from mcpspy.core.counted import duration
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.session.exchange import State
+
+_TLS = re.compile(r"(?i)certificate|\bssl\b|\btls\b|hostname mismatch|handshake failure|self[- ]signed|wrong version number")
+_NAME = re.compile(r"(?i)name or service|resolve|getaddrinfo|no address|DNS")
+_REFUSED_BY_SPY = re.compile(r"\b(Host|Origin) (\S+) is not this machine")
+
+
+def exchanges(facts: Facts) -> Iterator[tuple[HttpRefusal, Symptom]]:
+    """Yield each HTTP exchange that was not ordinary, with its symptom: itself, or the request that it carried."""
+    for symptom in facts.symptoms:
+        if isinstance(symptom, HttpRefusal):
+            yield symptom, symptom
+        elif isinstance(symptom, FailedRequest) and symptom.refusal is not None and not symptom.effects:
+            yield symptom.refusal, symptom
+
+
+@cause("mcpspy-refused", "mcpspy refused the client's Host or Origin", level=Level.EXACT)
+def mcpspy_refused(facts: Facts) -> Iterator[Claim]:
+    """A web page could reach a proxy on loopback by DNS rebinding, so mcpspy accepts only names of this machine, and those
+    that --allow-host names.
+    """
+    for exchange, symptom in exchanges(facts):
+        for text in (exchange.error, exchange.words):
+            if found := _REFUSED_BY_SPY.search(text):
+                name = re.sub(r"^\w+://", "", found[2]).partition(":")[0]
+                yield Claim(
+                    title=f"mcpspy refused the client: {quote(text)}",
+                    next_step=f"start mcpspy http with --allow-host {quote(name)}, if clients shall reach it under this name",
+                    symptoms=[symptom],
+                    side="configuration",
+                )
+                break
+
+
+@cause("upstream-tls", "the connection to the server failed in TLS", level=Level.EXACT)
+def upstream_tls(facts: Facts) -> Iterator[Claim]:
+    """mcpspy does not trust the server's certificate, or the server does not speak TLS at this port."""
+    for exchange, symptom in exchanges(facts):
+        if exchange.error and _TLS.search(exchange.error):
+            yield Claim(
+                title=f"the connection to the server failed in TLS: {quote(exchange.error)}",
+                next_step="trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS",
+                symptoms=[symptom],
+                side="configuration",
+            )
+
+
+@cause("upstream-unreachable", "the server cannot be reached", level=Level.EXACT)
+def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
+    """Nothing listens at the URL, its name does not resolve, a proxy is in between, or the server has ended."""
+    for exchange, symptom in exchanges(facts):
+        error = exchange.error
+        if not error or _TLS.search(error) or _REFUSED_BY_SPY.search(error):
+            continue
+        next_step = f"check that the server runs at {quote(facts.header.upstream or 'its URL')}"
+        if _NAME.search(error):
+            next_step = "correct the host name in the URL, or check DNS and the proxy variables (HTTPS_PROXY, NO_PROXY)"
+        elif facts.server.messages:
+            next_step = "it had answered before: look into its own log for why it ended or restarted"
+        elif "localhost" in (facts.header.upstream or "") or "127.0.0.1" in (facts.header.upstream or ""):
+            next_step += "; in a container, localhost is the container itself"
+        yield Claim(
+            title=f"the server cannot be reached: {quote(error)}",
+            next_step=next_step,
+            symptoms=[symptom],
+            side="environment",
+        )
+
+
+@cause("stream-cut", "the stream with a response was cut", level=Level.SPECIFIC)
+def stream_cut(facts: Facts) -> Iterator[Claim]:
+    """A proxy closes a connection that is silent for 30, 60 or 300 seconds, or the server ended. Keep-alive comments of
+    SSE keep it open.
+    """
+    for failed in facts.failed(State.UNANSWERED, State.INCOMPLETE, State.CANCELLED):
+        exchange = failed.refusal
+        if exchange is None or exchange.status is None or exchange.status >= 300 or failed.side != CLIENT:
+            continue
+        ended_at = exchange.ended_at
+        if ended_at is None or exchange.hung_up == CLIENT:
+            continue
+        silent = ended_at - max(facts.server.last_at or 0.0 if (facts.server.last_at or 0.0) < ended_at else 0.0, failed.asked_at)
+        waited = duration(max(ended_at - failed.asked_at, 0.0))
+        if exchange.hung_up == "mcpspy":
+            continue
+        how = "the connection was broken off" if exchange.hung_up == SERVER else "the stream ended"
+        via = exchange.response.get("server") or exchange.response.get("via") or ""
+        yield Claim(
+            title=f"{how} {waited} after {failed.about}, without its response"
+            + (f": no byte had come for {duration(silent)}" if silent >= 1 else ""),
+            next_step="if a proxy is in between, raise its idle timeout (nginx: proxy_read_timeout), or let the server send SSE"
+            f" comments or progress while it works{f' (answered by {quote(via, 40)})' if via else ''}; otherwise look into the"
+            " server's log at this time",
+            symptoms=[failed],
+            side="proxy" if silent >= 1 else "server",
+        )
+
+
+@cause("response-incomplete", "a response was begun and never completed", level=Level.SPECIFIC)
+def response_incomplete(facts: Facts) -> Iterator[Claim]:
+    """An event ends with a blank line, a line with a newline, a body with its last byte; receivers discard what lacks it."""
+    for failed in facts.failed(State.INCOMPLETE):
+        next_step = "the server must end each event with a blank line" if "blank line" in failed.why else (
+            "look what ended the connection: a limit of a proxy, a crash of the server, or a size that is not Content-Length"
+        )
+        yield Claim(
+            title=f"no response to {failed.about}: {failed.why}",
+            next_step=next_step,
+            symptoms=[failed, *facts.of(ClientLeft), *facts.violations("HTTP310", "ENV113", "ENV119")],
+            side="server",
+            level=Level.EXACT if "blank line" in failed.why else None,
+        )
+
+
+@cause("get-storm", "the client opens the GET stream again and again", level=Level.SPECIFIC)
+def get_storm(facts: Facts) -> Iterator[Claim]:
+    """A client opens a GET stream for messages of the server. A server that has none answers 405; a page, an error or a
+    stream that ends at once makes clients ask again.
+    """
+    for refusal in facts.of(HttpRefusal):
+        if refusal.method != "GET" or ".well-known" in refusal.path:
+            continue
+        repeats = max((get.repeats for get in facts.http.gets if get.status == refusal.status), default=0)
+        repeats = max(repeats + 1, refusal.count)
+        span = (facts.http.last_at or refusal.at) - refusal.at
+        is_page = refusal.status is not None and refusal.status < 300
+        works = bool(facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"])
+        if not is_page and repeats < 3 and (not works or refusal.status not in (400, 404, 406, 501)):
+            continue
+        kind = f"a page ({refusal.media_type})" if is_page else f"HTTP {refusal.status}"
+        yield Claim(
+            title=f"GET {refusal.path} is answered with {kind} in place of a stream or 405"
+            + (f", and the client asked {repeats} times in {duration(span)}" if repeats > 1 else ""),
+            next_step="let the server answer GET with 405 Method Not Allowed if it sends nothing on its own, else with text/event-stream",
+            symptoms=[refusal],
+            side="server",
+            is_observation=not is_page and repeats < 3,
+        )

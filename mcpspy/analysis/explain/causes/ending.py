@@ -1,0 +1,118 @@
+"""The end of a session: a server that crashed, and a client that left because of a message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, HttpRefusal, ServerEnd
+from mcpspy.core.counted import counted, duration
+from mcpspy.core.protocol.spec import SERVER
+
+REJECTED = frozenset(
+    """ENV101 ENV102 ENV104 ENV105 ENV106 ENV108 ENV110 ENV111 ENV118 ENV201 ENV204 ENV205 ENV206 ENV207 DATA101 DATA102 DATA103
+    DATA201 DATA202 DATA206 DATA302 DATA303 DATA304 DATA401 DATA402 DATA403 DATA406 DATA503 LIFE114 LIFE302 LIFE303 MOD201
+    HTTP302 HTTP303""".split()
+)
+"""Rules whose findings make clients reject a message: their parsers check its form."""
+
+
+@cause(
+    "crash",
+    "the server ended in the middle of the session",
+    level=Level.SPECIFIC,
+    positive='> {"id":2,"method":"ping"}\n* stderr {"text":"TypeError: x is not a function"}\n* exit {"code":1,"signal":null}',
+    negative='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+)
+def crash(facts: Facts) -> Iterator[Claim]:
+    """An error that nothing caught, a kill, or a limit of memory."""
+    for end in facts.of(ServerEnd):
+        if not end.has_answered:
+            continue
+        calls = f" while {counted(len(end.during), 'request')} had no response" if end.during else ""
+        if len(end.during) == 1:
+            calls = f" during {end.during[0].about}"
+        named = end.named
+        frame = f" ({named.frame})" if named is not None and named.frame else ""
+        title = f"the server ended{calls}, with {end.words}"
+        next_step = "mcpspy replay repeats the session against the server; its last lines on stderr say where it was"
+        lines = []
+        if named is not None:
+            title += f": {quote(named.text)}{frame}"
+            next_step = "correct what this error names" + (f" at {named.frame}" if named.frame else "")
+            lines = [evidence(named.line.place, f"stderr: {named.text}")]
+        elif end.signal == "SIGKILL":
+            next_step = "something killed it: a limit of memory (dmesg, docker inspect), or a supervisor"
+        yield Claim(
+            title=title, next_step=next_step, symptoms=[end, *end.during, *facts.violations("LIFE401", "LIFE403", "LIFE404")],
+            evidence=lines, side=SERVER,
+        )  # fmt: skip
+
+
+@cause(
+    "client-left",
+    "the client left right after a message that it does not accept",
+    level=Level.EXACT,
+    positive='> {"id":2,"method":"tools/list"}\n+ 0.01\n< {"id":2,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":null}}]}}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+    negative='> {"id":2,"method":"tools/list"}\n+ 0.01\n< {"id":2,"result":{"tools":[]}}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+)
+def client_left(facts: Facts) -> Iterator[Claim]:
+    """A parser that rejects a message often ends the session without a word. What lint finds in the last message, or in a
+    message before the handshake was complete, is then the suspect.
+    """
+    for left in facts.of(ClientLeft):
+        if any(isinstance(each, HttpRefusal | FailedRequest) and each.at > left.at for each in facts.symptoms):
+            continue  # What was refused after the message is why it left.
+        recent = [
+            finding
+            for violation in facts.findings.values()
+            for finding in violation.findings
+            if finding.code in REJECTED and finding.side == SERVER and left.at - 2.0 <= finding.at <= left.at
+        ]
+        suspects = sorted(recent, key=lambda finding: -finding.at)
+        if suspects:
+            first = suspects[0]
+            codes = {each.code for each in suspects}
+            yield Claim(
+                title=f"the client left {duration(left.after)} after {left.message}: {quote(first.message)}",
+                next_step=f"correct the form of this message: {first.code} (mcpspy lint explains it)",
+                symptoms=[left, *facts.violations(*codes, side=SERVER)],
+                evidence=[evidence(each.place, f"{each.code} {each.message} | {each.excerpt}") for each in suspects[:3]],
+                side=SERVER,
+            )
+        elif not left.is_initialized and facts.server.methods and not facts.session.is_modern:
+            methods = ", ".join(sorted(facts.server.methods))
+            yield Claim(
+                title=f"the client left {duration(left.after)} after {left.message}, without notifications/initialized:"
+                f" the server had sent {methods} before the response to initialize",
+                next_step="let the server send nothing but the response, pings and log messages before notifications/initialized;"
+                " some clients take the first message for the response",
+                symptoms=[left],
+                side=SERVER,
+            )
+        elif not left.is_initialized and not facts.session.is_modern and facts.client.methods["initialize"]:
+            how = " (its lines end with CR LF)" if facts.server.carriage_returns else ""
+            yield Claim(
+                title=f"the client did not go on after {left.message}: no notifications/initialized, no request{how}",
+                next_step="the client did not understand or accept this response: look into its log at this time; compare the"
+                " revision, capabilities and line ends of the response with what the client expects",
+                symptoms=[left],
+                side="",
+                level=Level.GENERAL,
+            )
+
+
+@cause("server-did-not-end", "the server did not end when the client closed its stdin", level=Level.GENERAL)
+def server_did_not_end(facts: Facts) -> Iterator[Claim]:
+    """Threads, timers, child processes or an HTTP listener keep it running; hosts then kill it, or leave it behind."""
+    for violation in facts.violations("LIFE402"):
+        waits = any(failed.took > 0 for failed in facts.failed())
+        yield Claim(
+            title=violation.findings[0].message,
+            next_step="end the server at the end of stdin, also its threads, timers and child processes",
+            symptoms=[violation],
+            side=SERVER,
+            is_observation=waits,
+        )

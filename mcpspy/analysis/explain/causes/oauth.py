@@ -1,0 +1,254 @@
+"""Authorization: a token that is missing, refused or expired, and each step of the sign-in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from mcpspy.analysis.explain.causes.connection import exchanges
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.http_facts import OauthStep
+from mcpspy.analysis.explain.symptoms import FailedRequest, HttpRefusal, Symptom
+from mcpspy.core.protocol.refusal import challenge_words
+
+_EXPIRED = re.compile(r"(?i)\bexpired?\b|invalid_token")
+_AUDIENCE = re.compile(r"(?i)\baudience\b|\baud\b|not (?:intended|issued) for|resource indicator|wrong resource")
+_SCOPE = re.compile(r"(?i)insufficient[_ ]scope|\bscopes?\b")
+
+
+def _unauthorized(facts: Facts) -> list[tuple[HttpRefusal, Symptom]]:
+    """Return the requests that were refused for lack of authorization, and did not succeed later."""
+    found = []
+    for exchange, symptom in exchanges(facts):
+        if exchange.status not in (401, 403) or exchange.error:
+            continue
+        later = symptom.succeeded_at if isinstance(symptom, FailedRequest | HttpRefusal) else None
+        if later is None:
+            found.append((exchange, symptom))
+    return found
+
+
+def _steps(facts: Facts, *names: str) -> list[OauthStep]:
+    return [each for each in facts.http.oauth if each.step in names]
+
+
+def _refused(facts: Facts, *names: str) -> OauthStep | None:
+    """Return the last of these steps, if it was refused."""
+    steps = _steps(facts, *names)
+    return steps[-1] if steps and steps[-1].status is not None and steps[-1].status >= 400 else None
+
+
+def _said(step: OauthStep) -> str:
+    words = [str(step.fields[name]) for name in ("error", "error_description") if step.fields.get(name)]
+    return quote(": ".join(words))
+
+
+def _line(step: OauthStep) -> EvidenceLine:
+    said = _said(step)
+    return evidence(step.place, f"{step.step}: HTTP {step.status}{f': {said}' if said else ''}")
+
+
+def _symptoms(facts: Facts) -> list[Symptom]:
+    """Return all that a failed sign-in brings about: the refused requests, and the refused steps."""
+    refused = [symptom for _, symptom in _unauthorized(facts)]
+    steps = {step.place for step in facts.http.oauth}
+    numbers = {step.fields.get("http") for step in facts.http.oauth}
+    rest = [each for each in facts.of(HttpRefusal) if each.number in numbers or each.place in steps or ".well-known" in each.path]
+    codes = ("AUTH101", "AUTH102", "AUTH103", "AUTH104", "AUTH105", "AUTH201", "AUTH202", "AUTH203", "AUTH204", "HTTP502")
+    early = [
+        failed for failed in facts.failed()
+        if failed.method == "initialize" and failed.refusal is not None and failed.refusal.status in (400, 404, 405) and facts.http.oauth
+    ]  # fmt: skip
+    return [*refused, *(each for each in rest if each not in refused), *early, *facts.violations(*codes)]
+
+
+@cause("oauth-registration", "the client could not register at the authorization server", level=Level.EXACT)
+def oauth_registration(facts: Facts) -> Iterator[Claim]:
+    """Dynamic registration is refused, or the authorization server does not offer it. Then the client needs an id that was
+    registered by hand, or a document of its metadata.
+    """
+    if not _unauthorized(facts):
+        return
+    refused = _refused(facts, "registration")
+    if refused is not None:
+        said = _said(refused)
+        is_uri = re.search(r"redirect", said)
+        yield Claim(
+            title=f"the authorization server refused to register the client (HTTP {refused.status})" + (f": {said}" if said else ""),
+            next_step="allow the client's redirect URI at the authorization server"
+            if is_uri
+            else "register the client by hand and configure its client_id, or allow dynamic registration at the authorization server",
+            symptoms=_symptoms(facts),
+            evidence=[_line(refused)],
+            side="configuration",
+        )
+        return
+    metadata = [step for step in _steps(facts, "server metadata") if step.status == 200]
+    went_on = _steps(facts, "registration", "authorize", "token", "device authorization")
+    if metadata and not went_on and "registration_endpoint" not in metadata[-1].fields.get("names", ()):
+        yield Claim(
+            title="the metadata of the authorization server names no registration_endpoint, and the client stopped there: it has no client id",
+            next_step="configure a client_id that was registered by hand, or put a server that offers registration in front of the authorization server",
+            symptoms=_symptoms(facts),
+            evidence=[evidence(metadata[-1].place, "server metadata without registration_endpoint")],
+            side="configuration",
+        )
+
+
+@cause("oauth-metadata", "the metadata for the sign-in does not fit or cannot be read", level=Level.EXACT)
+def oauth_metadata(facts: Facts) -> Iterator[Claim]:
+    """The issuer must be the URL that it was asked from, the resource the URL of the endpoint (RFC 8414, 3.3; RFC 9728, 3.3)."""
+    if not _unauthorized(facts):
+        return
+    went_on = _steps(facts, "token", "retry")
+    if went_on:
+        return
+    for violation in facts.violations("AUTH101", "AUTH102", "AUTH103"):
+        finding = violation.findings[0]
+        step = {
+            "AUTH101": "let the metadata name the URL of the endpoint as its resource, as clients use it",
+            "AUTH102": "let the metadata name the issuer that it is served under, or the resource's metadata name this issuer",
+            "AUTH103": "let the authorization server declare S256 in code_challenge_methods_supported",
+        }[violation.code]
+        yield Claim(
+            title=quote(finding.message), next_step=step, symptoms=_symptoms(facts), evidence=violation.lines[:1], side="server"
+        )
+    for step in _steps(facts, "resource metadata"):
+        resource, endpoint = str(step.fields.get("resource") or ""), urlsplit(facts.header.upstream or "").path
+        if step.status == 200 and resource and not f"{endpoint}/".startswith(f"{urlsplit(resource).path.rstrip('/')}/"):
+            yield Claim(
+                title=f"the metadata is that of the resource {quote(resource, 80)}, which is not the URL of the endpoint ({quote(endpoint, 60)})",
+                next_step="let the metadata name the URL of the endpoint as its resource, as clients use it (RFC 9728, 3.3)",
+                symptoms=_symptoms(facts),
+                evidence=[evidence(step.place, f"resource: {resource}")],
+                side="server",
+            )
+            break
+    unreadable = [step for step in facts.http.oauth if step.fields.get("unreadable")]
+    if unreadable:
+        yield Claim(
+            title=f"the {unreadable[0].step} is not a JSON object",
+            next_step="let the server answer this path with metadata, or with 404, and not with a page",
+            symptoms=_symptoms(facts),
+            evidence=[_line(unreadable[0])],
+            side="server",
+        )
+
+
+@cause("oauth-token", "the token request was refused", level=Level.EXACT)
+def oauth_token(facts: Facts) -> Iterator[Claim]:
+    """The code or refresh token is not valid any more, the client or its redirect URI is not the one that was registered, or
+    PKCE does not fit.
+    """
+    refused = _refused(facts, "token", "device authorization", "pushed authorization", "authorize")
+    if refused is None or not (_unauthorized(facts) or refused.step != "token"):
+        return
+    said = _said(refused)
+    next_step = "read the error of the authorization server; its log says more"
+    for pattern, step in (
+        ("redirect", "register exactly the redirect URI that the client uses, with its port and path"),
+        ("invalid_client|client authentication|unauthorized_client", "configure the client_id and client_secret that the authorization server knows; it may have forgotten a registration"),
+        ("invalid_grant|expired|code", "sign in again: the code or refresh token is used up, expired, or from another client or redirect URI"),
+        ("verifier|pkce|challenge", "send the code_verifier that belongs to the code_challenge"),
+        ("scope", "request scopes that the authorization server knows"),
+        ("resource|target|audience", "send the resource that the authorization server knows (the URL of the endpoint), or let it accept the parameter resource (RFC 8707)"),
+        ("grant_type", "allow this grant type for the client"),
+    ):  # fmt: skip
+        if re.search(pattern, said, re.IGNORECASE):
+            next_step = step
+            break
+    yield Claim(
+        title=f"the {refused.step} request was refused (HTTP {refused.status})" + (f": {said}" if said else ""),
+        next_step=next_step,
+        symptoms=_symptoms(facts),
+        evidence=[_line(refused)],
+        side="configuration",
+    )
+
+
+@cause("token-refused", "the server refused the token", level=Level.SPECIFIC)
+def token_refused(facts: Facts) -> Iterator[Claim]:
+    """The token has expired, is for another audience, lacks a scope, or is no token of this server."""
+    for exchange, symptom in _unauthorized(facts):
+        challenge = exchange.response.get("www-authenticate", "")
+        words = symptom.words if isinstance(symptom, FailedRequest) else ""
+        said = challenge_words(challenge) or words or exchange.words
+        has_token = "authorization" in exchange.request
+        if not has_token and not said and exchange.status == 401:
+            continue
+        if not has_token and exchange.status == 401:
+            continue
+        text = f"{said} {challenge}"
+        next_step = "send a valid token: sign in again, or correct the Authorization header in the host's configuration"
+        title = f"the server refused the token (HTTP {exchange.status})"
+        level = Level.SPECIFIC
+        if exchange.status == 403 and _SCOPE.search(text):
+            scope = re.search(r'scope="([^"]*)"', challenge)
+            title = f"the token lacks a scope for {exchange.asked or exchange.method} (HTTP 403)"
+            next_step = "sign in again with " + (f"the scope {quote(scope[1], 60)}" if scope else "this scope") + "; the client should do so by itself (step-up)"
+        elif _AUDIENCE.search(text):
+            title = f"the token is for another audience (HTTP {exchange.status})"
+            next_step = "request the token with resource = the URL of this server; mcpspy exec keeps the server's own URL, mcpspy http has another one (--keep-resource)"
+        elif _EXPIRED.search(text):
+            had_worked = facts.server.messages > 1
+            title = f"the token {'has expired' if had_worked or 'expired' in text.lower() else 'is not valid'} (HTTP {exchange.status})"
+            next_step = "refresh the token or sign in again; the client should do so after a 401"
+        elif not has_token:
+            title = f"{exchange.asked or exchange.method} is forbidden (HTTP {exchange.status})"
+            next_step = "this is no lack of a token: look which check of the server or proxy refuses the request"
+            level = Level.GENERAL
+        yield Claim(
+            title=f"{title}{f': {quote(said)}' if said else ''}",
+            next_step=next_step,
+            symptoms=_symptoms(facts) if exchange.status == 401 else [symptom],
+            side="configuration",
+            level=level,
+        )
+
+
+@cause("token-missing", "the server wants a token, and the request has none", level=Level.GENERAL)
+def token_missing(facts: Facts) -> Iterator[Claim]:
+    """The client has no token, a proxy drops Authorization, or the sign-in was not begun or not completed."""
+    unauthorized = [(exchange, symptom) for exchange, symptom in _unauthorized(facts) if "authorization" not in exchange.request]
+    if not unauthorized:
+        return
+    exchange, _ = unauthorized[0]
+    steps = [step for step in facts.http.oauth if step.step not in ("challenge", "retry")]
+    challenge = exchange.response.get("www-authenticate")
+    title = f"{exchange.asked or exchange.method} was sent without a token, and the server answered HTTP {exchange.status}"
+    next_step = "set the Authorization header in the host's configuration, or sign in there"
+    if steps:
+        last = steps[-1]
+        title += f"; the sign-in ended after the step {last.step!r} (HTTP {last.status})"
+        next_step = "complete the sign-in in the browser; look into the client's log why it stopped at this step"
+        if last.status is not None and last.status >= 400:
+            next_step = f"let the server answer the step {last.step!r}; clients stop here"
+    elif challenge is None and exchange.status == 401:
+        next_step += "; the server names no way to sign in: 401 lacks WWW-Authenticate"
+    yield Claim(
+        title=title,
+        next_step=next_step,
+        symptoms=_symptoms(facts),
+        evidence=[_line(step) for step in steps[-2:]],
+        side="configuration",
+    )
+
+
+@cause("signed-in", "a request was refused until the client had signed in", level=Level.EXACT)
+def signed_in(facts: Facts) -> Iterator[Claim]:
+    """The 401 with which a sign-in begins is no failure."""
+    overcome: list[Symptom] = [
+        symptom
+        for exchange, symptom in exchanges(facts)
+        if exchange.status in (401, 403) and isinstance(symptom, FailedRequest) and symptom.succeeded_at is not None
+    ]
+    if overcome:
+        yield Claim(
+            title="the client signed in after HTTP 401, as it should",
+            next_step="nothing",
+            symptoms=overcome,
+            is_observation=True,
+        )

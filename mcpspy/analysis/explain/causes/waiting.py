@@ -1,0 +1,355 @@
+"""Requests without a response, and responses that came too late: who waited for whom."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, named_error, quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd, Symptom
+from mcpspy.core.counted import duration
+from mcpspy.core.protocol.spec import CLIENT, SERVER, other
+from mcpspy.core.session.exchange import State
+
+_CANNOT_READ = re.compile(r"(?i)decode|codec|encoding|unicode|parse|json|charset|utf")
+
+
+def _without_response(facts: Facts, side: str = "") -> Iterator[FailedRequest]:
+    """Yield the requests that got no response in time, and whose HTTP exchange, if any, was accepted."""
+    for failed in facts.failed(State.UNANSWERED, State.CANCELLED, State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR):
+        refused = failed.refusal is not None and (failed.refusal.status is None or failed.refusal.status >= 300)
+        if (not side or failed.side == side) and not failed.effects and not refused:
+            yield failed
+
+
+@cause(
+    "wrong-id",
+    "a response has another id than its request",
+    level=Level.EXACT,
+    positive='> {"id":2,"method":"ping"}\n< {"id":"2","result":{}}',
+    negative='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}',
+)
+def wrong_id(facts: Facts) -> Iterator[Claim]:
+    """The receiver matches responses by id, value and type: 1, "1" and 1.0 are different ids. Some servers count by
+    themselves, read the id as a string, or as a number that has no room for it (beyond 2^53).
+    """
+    found = [
+        finding
+        for violation in facts.violations("ENV204", "ENV205", "ENV207", "ENV201")
+        for finding in violation.findings
+        if "error" not in finding.excerpt[:200].partition('"result"')[0]
+    ]
+    for failed in _without_response(facts):
+        for finding in found:
+            is_near = failed.asked_at <= finding.at <= failed.asked_at + max(failed.took, 0.0) + 1.0
+            if finding.side != failed.side and is_near:
+                id_found = re.search(r'"id"\s*:\s*("[^"]{0,60}"|[-\w.+]{1,40})', finding.excerpt)
+                wrong = f"the id {id_found[1]}" if id_found else "no id"
+                yield Claim(
+                    title=f"the {other(failed.side)}'s response to {failed.about} has {wrong}, which is not that of the request",
+                    next_step=f"the {other(failed.side)} must copy the id of the request into its response, unchanged in type and value",
+                    symptoms=[failed, *facts.violations("ENV204", "ENV205", "ENV207", "DATA102", side=finding.side)],
+                    evidence=[evidence(finding.place, f"{finding.message} | {finding.excerpt}")],
+                    side=other(failed.side),
+                )
+                break
+
+
+@cause(
+    "cannot-read-request",
+    "the receiver cannot read a request",
+    level=Level.EXACT,
+    positive='> {"id":2,"method":"ping"}\n< {"id":null,"error":{"code":-32700,"message":"UnicodeDecodeError: cp950"}}',
+    negative='> {"id":2,"method":"ping"}\n< {"id":2,"error":{"code":-32601,"message":"Method not found"}}',
+)
+def cannot_read_request(facts: Facts) -> Iterator[Claim]:
+    """An error without an id is what a server sends that could not read the id: the line is not JSON for it, or in another
+    encoding than it expects.
+    """
+    errors = [finding for each in facts.violations("ENV207", "ENV208") for finding in each.findings]
+    for failed in _without_response(facts):
+        for finding in errors:
+            if finding.side == failed.side or not failed.asked_at <= finding.at <= failed.asked_at + 1.0:
+                continue
+            message = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.){1,300})', finding.excerpt)
+            words = message[1] if message else finding.excerpt
+            if not _CANNOT_READ.search(words):
+                continue
+            receiver = other(failed.side)
+            is_encoding = re.search(r"(?i)codec|decode|encod|unicode|charset|cp\d+|utf", words)
+            yield Claim(
+                title=f"the {receiver} could not read the request {failed.about}: {quote(words)}",
+                next_step=f"let the {receiver} read its input as UTF-8 (Python: PYTHONUTF8=1, or sys.stdin.reconfigure(encoding='utf-8'))"
+                if is_encoding
+                else f"compare what the {failed.side} sent with what the {receiver} expects: mcpspy show -v prints the line",
+                symptoms=[failed, *facts.violations("ENV207", "ENV208", side=receiver)],
+                evidence=[evidence(finding.place, f"error without an id: {words}")],
+                side=receiver,
+            )
+            break
+
+
+@cause(
+    "client-did-not-respond",
+    "the server waited for a response of the client",
+    level=Level.EXACT,
+    positive='> {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}\n< {"id":7,"method":"roots/list"}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+    negative='> {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}\n< {"id":7,"method":"roots/list"}\n> {"id":7,"result":{"roots":[]}}\n< {"id":2,"result":{"content":[]}}',
+)
+def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
+    """A server may ask the client for its roots, a sample of its model or input of the user. A host that does not answer
+    holds up the call in which the server asks.
+    """
+    for asked in _without_response(facts, SERVER):
+        held = [
+            failed
+            for failed in _without_response(facts, CLIENT)
+            if failed.asked_at <= asked.asked_at <= failed.asked_at + failed.took and failed.about in asked.waiting
+        ]
+        until = f" for {asked.waited}" if asked.took > 0 else ""
+        calls = ", ".join(asked.waiting)
+        yield Claim(
+            title=f"the server's {asked.about} got no response from the client{until}"
+            + (f", and held up {calls}" if calls else ""),
+            next_step=f"the client must answer {asked.method}, or not declare the capability;"
+            " the server should ask only what the client declares, and go on without an answer",
+            symptoms=[asked, *held],
+            side="client",
+        )
+
+
+@cause(
+    "batch-not-known",
+    "a batch got no response",
+    level=Level.EXACT,
+    positive='@ 2025-03-26\n>> [{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+    negative='@ 2025-03-26\n> {"id":3,"method":"ping"}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+)
+def batch_not_known(facts: Facts) -> Iterator[Claim]:
+    """Only the revision 2025-03-26 has batches, and few servers know them."""
+    failed = [each for each in _without_response(facts) if each.batch is not None]
+    if failed:
+        side = other(failed[0].side)
+        count = sum(each.count for each in failed)
+        yield Claim(
+            title=f"the {side} did not respond to {count} requests that came as a batch: it does not know batches",
+            next_step=f"send each message on its own: only 2025-03-26 has batches; in the {side}, respond to each message of an array",
+            symptoms=[*failed],
+            side=side,
+        )
+
+
+@cause(
+    "server-stuck",
+    "the server answers nothing any more since one request",
+    level=Level.SPECIFIC,
+    positive='> {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}\n> {"id":3,"method":"ping"}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+    negative='> {"id":2,"method":"ping"}\n> {"id":3,"method":"ping"}\n< {"id":3,"result":{}}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+)
+def server_stuck(facts: Facts) -> Iterator[Claim]:
+    """A call blocks the server: it waits in the handler, holds a lock, or runs a child process that shares stdin."""
+    for side in (CLIENT, SERVER):
+        failed = [each for each in _without_response(facts, side) if each.answer_at is None and not each.is_handshake]
+        if not failed:
+            continue
+        first, receiver = failed[0], other(side)
+        last_at = facts.sides[receiver].last_at or 0.0
+        others = [each for each in failed[1:] if each.asked_at >= first.asked_at]
+        if last_at > first.asked_at or sum(each.count for each in failed) < 2 or any(each.batch is not None for each in failed):
+            continue
+        yield Claim(
+            title=f"the {receiver} answered nothing any more after {first.about}: it is stuck in this call, also for {_several(others) or 'the calls after it'}",
+            next_step="look what this call waits for (py-spy dump, a debugger): a lock, a child process that shares stdin, a"
+            " blocking call in an event loop",
+            symptoms=[*failed],
+            side=receiver,
+        )
+
+
+def _several(failed: list[FailedRequest]) -> str:
+    return ", ".join(dict.fromkeys(each.about for each in failed[:3]))
+
+
+@cause(
+    "output-only-at-end",
+    "the server's output comes only when its input ends",
+    level=Level.EXACT,
+    positive='@ bare\n> {"id":1,"method":"initialize","params":{}}\n* eof {"from":"client"}\n+ 0.01\n< {"id":1,"result":{}}\n* exit {"code":0,"signal":null}',
+    negative='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n* eof {"from":"client"}',
+)
+def output_only_at_end(facts: Facts) -> Iterator[Claim]:
+    """A program that writes to a pipe keeps its output in a buffer until the buffer is full or the program ends. Or it
+    reads all of stdin before it begins.
+    """
+    left_at, first_at = facts.client.closed_at, facts.server.first_at
+    if facts.server.odd:
+        first_at = min(facts.server.odd[0].at, first_at or facts.server.odd[0].at)
+    if not facts.is_stdio or left_at is None or first_at is None or first_at < left_at:
+        return
+    waited = [each for each in facts.failed() if each.side == CLIENT and each.asked_at < left_at]
+    if facts.client.messages and left_at - (facts.client.first_at or left_at) >= 0.5:
+        yield Claim(
+            title="the server's first message came only after the client had closed stdin: its output was not flushed, or it"
+            " reads stdin to the end before it answers",
+            next_step="flush stdout after each message (print(…, flush=True), python -u, stdbuf -oL), and read stdin line by line",
+            symptoms=[*waited, *facts.of(ClientLeft), *facts.violations("LIFE114", "LIFE202", "LIFE405", "LIFE406")],
+            evidence=[evidence(facts.client.closed_place, "the client closed stdin"),
+                      evidence(facts.server.last_place, "messages of the server after it")],
+            side="server",
+        )  # fmt: skip
+
+
+@cause(
+    "nothing-on-stdout",
+    "the server runs, and has not written one byte to stdout",
+    level=Level.SPECIFIC,
+    positive='@ bare\n> {"id":1,"method":"initialize","params":{}}\n> {"method":"notifications/cancelled","params":{"requestId":1,"reason":"Request timed out"}}',
+    negative='> {"id":2,"method":"ping"}\n> {"method":"notifications/cancelled","params":{"requestId":2,"reason":"Request timed out"}}',
+)
+def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
+    """It hangs before it reads, waits for something else than lines, or is not a server on stdio at all: one that listens
+    on a port says so on stderr.
+    """
+    if not facts.is_stdio or facts.server.messages or facts.server.odd_count:
+        return
+    failed = [each for each in _without_response(facts, CLIENT) if each.is_handshake]
+    if not failed or any(not end.has_answered and end.code for end in facts.of(ServerEnd)):
+        return
+    unread = facts.notes.get("unread", [])
+    error = named_error(facts.stderr, certain=True)
+    listens = [line for line in facts.stderr if _LISTENS.search(line.text)]
+    title = f"no answer to {failed[0].method} in {failed[0].waited}, and not one byte on stdout"
+    next_step = (
+        "look where the server waits, with a debugger or py-spy dump: it hangs before it reads, or expects Content-Length"
+        " headers and not one message per line"
+    )
+    lines: list[EvidenceLine] = []
+    starting = [line for line in facts.stderr if _STARTS.search(line.text)]
+    if unread:
+        note, place = unread[-1]
+        title += f": nobody reads the server's stdin ({note.fields.get('bytes')} bytes are unread)"
+        next_step = "the process that mcpspy started does not read stdin: start the server itself and not a wrapper that keeps its stdin (docker run -i, ssh without -n)"
+        lines = [evidence(place, "bytes are unread in the server's stdin")]
+    elif listens:
+        title += f": it listens on a port instead: {quote(listens[0].text, 100)}"
+        next_step = "start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
+        lines = [evidence(listens[0].place, f"stderr: {listens[0].text}")]
+    elif error is not None:
+        title += f"; stderr says: {quote(error.text)}"
+        next_step = "correct what this error names" + (f" at {error.frame}" if error.frame else "")
+        lines = [evidence(error.line.place, f"stderr: {error.text}")]
+    elif starting and failed[0].took < STARTING_SECONDS:
+        title = (
+            f"the {failed[0].side} gave up {failed[0].method} after {failed[0].waited}, while the server was still starting:"
+            f" {quote(starting[-1].text, 100)}"
+        )
+        next_step = "let the server answer initialize before slow work, or raise the host's timeout of the start"
+        lines = [evidence(starting[-1].place, f"stderr: {starting[-1].text}")]
+    else:
+        title += ": the server waits for something else than lines (framing), or hangs at its start"
+    if not lines and facts.stderr:
+        lines = [evidence(facts.stderr[-1].place, f"stderr: {facts.stderr[-1].text}")]
+    symptoms: list[Symptom] = [*failed, *facts.of(ServerEnd)]
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side="server")
+
+
+STARTING_SECONDS = 120.0
+"""Seconds after which nobody calls it a slow start any more."""
+
+_STARTS = re.compile(r"(?i)\b(?:launch|load|start|initiali[sz]|connect|warm|boot|pull|fetch|download|install|build|compil|index|migrat)ing\b")
+_LISTENS = re.compile(r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)")
+
+
+@cause(
+    "response-ignored",
+    "the client did not accept a response that had arrived",
+    level=Level.SPECIFIC,
+    positive='> {"id":2,"method":"ping"}\n< {"id":2,"result":[]}\n> {"method":"notifications/cancelled","params":{"requestId":2,"reason":"Request timed out"}}',
+    negative='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}',
+)
+def response_ignored(facts: Facts) -> Iterator[Claim]:
+    """The client waited on after the response, so it did not take it for one: its form is wrong for the client's parser."""
+    for ignored in facts.of(IgnoredResponse):
+        rejecting = [each for each in ignored.findings if each.side != ignored.side]
+        why = f": {rejecting[0].message}" if rejecting else ""
+        codes = {each.code for each in rejecting}
+        yield Claim(
+            title=f"the {ignored.side} did not accept the response to {ignored.about}, and waited {duration(ignored.waited)} more{why}",
+            next_step="correct this form of the response"
+            if rejecting
+            else f"look into the {ignored.side}'s log at this time: it got the response",
+            symptoms=[ignored, *facts.violations(*codes, side=other(ignored.side))],
+            evidence=[evidence(each.place, f"{each.code} {each.message} | {each.excerpt}") for each in rejecting[:2]],
+            side=other(ignored.side) if rejecting else ignored.side,
+        )
+
+
+@cause(
+    "timeout",
+    "a request was given up before its response",
+    level=Level.GENERAL,
+    positive='> {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}\n> {"method":"notifications/cancelled","params":{"requestId":2,"reason":"Request timed out"}}',
+    negative='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}',
+)
+def timeout(facts: Facts) -> Iterator[Claim]:
+    """The work took longer than the requester waits, or hangs. Progress keeps some requesters waiting, if they asked for it."""
+    for failed in _without_response(facts):
+        if failed.state is State.UNANSWERED:
+            continue
+        receiver = other(failed.side)
+        late = ""
+        if failed.answer_at is not None:
+            late = f"; the response came {duration(failed.answer_at - failed.asked_at)} after the request"
+        title = f"the {failed.cancelled_by or failed.side} gave up {failed.about} after {failed.waited}, before a response{late}"
+        error = named_error(failed.stderr, certain=True)
+        lines = [evidence(error.line.place, f"stderr: {error.text}")] if error is not None else []
+        if error is not None:
+            title += f"; meanwhile the server printed {quote(error.text, 100)!r}"
+            next_step = "correct what this error names" + (f" at {error.frame}" if error.frame else "")
+        elif failed.has_token and not failed.progress:
+            next_step = f"the request asked for progress: let the {receiver} report it, make the work faster, or raise the {failed.side}'s timeout"
+        elif not failed.has_token:
+            next_step = (
+                f"make the work faster, answer with a task, or raise the {failed.side}'s timeout of {failed.waited}: the request"
+                " had no progressToken, so progress cannot be reported"
+            )
+        else:
+            next_step = f"it reported progress {failed.progress} times: raise the {failed.side}'s timeout of {failed.waited}"
+        yield Claim(
+            title=title,
+            next_step=next_step,
+            symptoms=[failed],
+            evidence=lines,
+            level=Level.SPECIFIC if error is not None else None,
+        )
+
+
+@cause(
+    "no-response",
+    "a request got no response before the session ended",
+    level=Level.GENERAL,
+    positive='> {"id":2,"method":"ping"}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+    negative='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+)
+def no_response(facts: Facts) -> Iterator[Claim]:
+    """The receiver still works on it, hangs, or has forgotten it."""
+    for failed in _without_response(facts):
+        if failed.state is not State.UNANSWERED:
+            continue
+        receiver = other(failed.side)
+        error = named_error(failed.stderr, certain=True)
+        said = f"; stderr says: {quote(error.text)}" if error is not None else ""
+        next_step = f"look where the {receiver} waits at this request, for example with a debugger or py-spy dump"
+        if error is not None:
+            next_step = "correct what this error names" + (f" at {error.frame}" if error.frame else "")
+        elif failed.side == CLIENT:
+            next_step += "; mcpspy send repeats it alone"
+        yield Claim(
+            title=f"the {receiver} did not respond to {failed.about} for {failed.waited}, until the session ended{said}",
+            next_step=next_step,
+            symptoms=[failed],
+            evidence=[evidence(error.line.place, f"stderr: {error.text}")] if error is not None else [],
+            level=Level.SPECIFIC if error is not None else None,
+        )
