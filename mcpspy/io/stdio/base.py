@@ -121,9 +121,15 @@ class RecordingTap:
         if self._side is not None:
             self._recorder.note("eof", **{"from": self._side})
 
-    def broke(self, undelivered: int) -> None:
-        """Record that the other side stopped reading; `undelivered` counts the bytes that were not written."""
+    def broke(self, undelivered: int, *, is_source_closed: bool = False) -> None:
+        """Record that the other side stopped reading; `undelivered` counts the bytes that were not written.
+
+        A client that closed its end before that may have sent more than was read: rules about the end of a server have
+        to know that it closed it.
+        """
         self.torn()
+        if is_source_closed and self._side == CLIENT:
+            self._recorder.note("eof", **{"from": CLIENT})
         # A server that exits also stops reading: note that only if data was lost.
         if undelivered or self._side != CLIENT:
             reader = SERVER if self._side == CLIENT else CLIENT

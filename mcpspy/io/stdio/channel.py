@@ -31,6 +31,8 @@ _NO_NOWAIT = (EOPNOTSUPP, ENOSYS, EINVAL)
 
 _GONE = select.POLLERR | select.POLLNVAL
 _HUNG_UP = select.POLLHUP
+_CLOSED = select.POLLHUP | getattr(select, "POLLRDHUP", 0)
+"""A source without a writer: a pipe, or a socket that is shut for writing, of which only Linux knows another event."""
 
 
 class Channel:
@@ -253,11 +255,17 @@ class Channel:
 
         At once, because the writer may be about to write. What was lost is recorded after that.
         """
-        undelivered = self.backlog
+        undelivered, is_source_closed = self.backlog, not self.ended and self._is_source_closed()
         self._close_ends()
         if self._message_channel is not None:
             self._message_channel.torn()
-        self._tap.broke(undelivered)
+        self._tap.broke(undelivered, is_source_closed=is_source_closed)
+
+    def _is_source_closed(self) -> bool:
+        """Return whether the source has no writer any more, though there may be data to read."""
+        poller = select.poll()
+        poller.register(self.source, _CLOSED)
+        return any(events & _CLOSED for _, events in poller.poll(0))
 
     def _record_torn(self) -> None:
         if self._message_channel is not None:
