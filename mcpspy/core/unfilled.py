@@ -24,7 +24,7 @@ SYSTEM_NAMES = frozenset(
     PATH MANPATH""".split()
 )
 SYSTEM_PREFIXES = ("npm_", "BASH_FUNC_", "LESS_TERMCAP_", "GIT_PS1_", "FZF_", "_")
-"""Variables of shells and of npm that contain their own references, in upper case on Windows."""
+"""Variables of shells and of npm, which contain references of their own."""
 
 REMOTE = frozenset({"ssh", "wsl", "wsl.exe"})
 """Programs whose arguments another shell expands."""
@@ -78,7 +78,11 @@ def is_placeholder(value: str) -> bool:
 
 def _variables(environment: Mapping[str, str]) -> Iterator[str]:
     for name, value in environment.items():
-        if is_placeholder(value) and name not in SYSTEM_NAMES and not name.startswith(SYSTEM_PREFIXES):
+        if (
+            is_placeholder(value)
+            and name.upper() not in SYSTEM_NAMES
+            and not name.startswith(SYSTEM_PREFIXES)
+        ):
             yield name
 
 
