@@ -24,7 +24,7 @@ SYSTEM_NAMES = frozenset(
     PATH MANPATH""".split()
 )
 SYSTEM_PREFIXES = ("npm_", "BASH_FUNC_", "LESS_TERMCAP_", "GIT_PS1_", "FZF_", "_")
-"""Variables of shells and of npm, which contain references of their own."""
+"""Variables of shells and of npm, which contain their own references."""
 
 REMOTE = frozenset({"ssh", "wsl", "wsl.exe"})
 """Programs whose arguments another shell expands."""
@@ -52,7 +52,7 @@ def unfilled(environment: Mapping[str, str], command: Sequence[str]) -> dict[str
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a whole value has the form of a placeholder. A text that contains one is no placeholder."""
+    """Return whether a whole value has the form of a placeholder. A text that contains one is not."""
     value = value.strip()
     scheme, _, rest = value.partition(" ")
     if scheme.lower() in SCHEMES:

@@ -85,7 +85,7 @@ class RecordingTap:
         self._is_inside = False
         self._on_next: Callable[[], object] | None = None
         self.last_at = 0.0
-        """When the last byte arrived, in seconds from the start of the recording."""
+        """The time at which the last byte arrived, in seconds from the start of the recording."""
         self.held = 0
         """Bytes of the unfinished line that interception has not passed on to this tap."""
         self.on_unfinished: Callable[[], object] | None = None

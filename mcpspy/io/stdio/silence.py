@@ -1,4 +1,4 @@
-"""Notes on the silences of a stdio session: a line that is not finished, and input that the server does not read.
+"""Notes on the silences of a stdio session: unfinished lines, and input that the server does not read.
 
 Nothing here runs for a message. One alarm is set by a chunk that ends inside a line, and at most every UNREAD_AFTER
 seconds by one from the client.
