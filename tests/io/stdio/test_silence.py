@@ -61,10 +61,11 @@ class Fakes:
         self.unread: int | None = 0
         self.alarms = 0
         self.notes: list[tuple[str, dict[str, Any]]] = []
-        self.taps: Any = (FakeTap(), FakeTap(), FakeTap())
+        self.taps = FakeTap(), FakeTap(), FakeTap()
         monkeypatch.setattr(silence, "monotonic", self.now)
         recorder: Any = self
-        self.silence = SilenceNotes(recorder, self.taps, lambda: self.unread, self._alarm)
+        taps: Any = self.taps
+        self.silence = SilenceNotes(recorder, taps, lambda: self.unread, self._alarm)
 
     def now(self) -> float:
         return self.time
@@ -240,7 +241,7 @@ def test_bytes_that_an_ended_server_has_not_read_are_noted_before_its_exit(start
     assert spy.out.line() == b"{}\n"
     spy.send(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
     assert spy.wait() == 3
-    kinds = [entry.note for entry in spy.entries() if entry.note is not None]
+    kinds = [entry.note for entry in spy.entries() if entry.note]
     assert spy.notes("unread")[0]["size"] == 41
     assert kinds.index("unread") < kinds.index("exit") == len(kinds) - 1
 
