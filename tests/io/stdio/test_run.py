@@ -1280,7 +1280,8 @@ def test_kill_9_at_any_moment_loses_nothing_that_a_peer_received(
         assert said.startswith(killed.got[: killed.got.rfind(b"\n") + 1]), where
         asked = sum(entry.side == "client" for entry in entries)
         assert asked >= int(killed.counter.read_text(encoding="ascii")), where
-        assert not any(entry.note for entry in entries), where
+        # A busy machine may pause within a line.
+        assert {entry.note for entry in entries} <= {"", "unfinished"}, where
         with killed.recording.open("rb") as open_file:
             assert not is_live(open_file.fileno()), where
 
