@@ -56,43 +56,28 @@ STDOUT = "-"
 FORMATS = ("json", "junit", "markdown")
 
 
-_IGNORE = (
-    "values that may differ: a JSON pointer with * and **, optionally after a method and a subject, e.g."
-    " '/result/**/time' or 'tools/call clock /result/content/*/text'"
-)
-_VOLATILE = (
-    "like --dates, and also for UUIDs, hexadecimal ids, epochs, process ids, ports and temporary paths"
-    " that change in the same place"
-)
-_SLOWER = "report requests that became slower: 2x, 1.5x+20ms, 200ms (default: do not compare latency)"
-_EXAMPLE = "use '/result/**/time' or 'tools/call clock /result'"
-
-
 def comparison(*more: str) -> Options:
     """Return the options of a comparison; `more` are formats other than those of a diff."""
     about = "junit: XML; markdown: for a pull request"
     return (
-        Repeated("--ignore-path", "PATTERN", _IGNORE, read=reading(ignored, _EXAMPLE), old="--ignore"),
+        Repeated("--ignore-path", "PATTERN",
+            "values that may differ: a JSON pointer with * and **, optionally after a method and a subject, e.g."
+            " '/result/**/time' or 'tools/call clock /result/content/*/text'",
+            read=reading(ignored, "use '/result/**/time' or 'tools/call clock /result'"), old="--ignore"),
         Switch("--dates", "treat texts that differ only in dates and times as equal"),
-        Switch("--volatile", _VOLATILE),
-        Option("--slower-than", "LIMIT", _SLOWER, read=slower),
-        Option(
-            "--fail-on",
-            None,
-            "exit 1 at or above this severity (default: different)",
-            choices=[*map(str, ChangeSeverity)],
-            default=str(ChangeSeverity.DIFFERENT),
-        ),
+        Switch("--volatile",
+            "like --dates, and also for UUIDs, hexadecimal ids, epochs, process ids, ports and temporary paths"
+            " that change in the same place"),
+        Option("--slower-than", "LIMIT",
+            "report requests that became slower: 2x, 1.5x+20ms, 200ms (default: do not compare latency)",
+            read=slower),
+        Option("--fail-on", None, "exit 1 at or above this severity (default: different)",
+            choices=[*map(str, ChangeSeverity)], default=str(ChangeSeverity.DIFFERENT)),
         *formats(f"{about}; {' and '.join(more)}: of a load test" if more else about, *FORMATS, *more),
-        Option(
-            "-o --output",
-            "FILE",
-            "write --format to this file, and print text on stdout",
-            requires="--format",
-            hint=f"use --format {', '.join(FORMATS)}",
-        ),
+        Option("-o --output", "FILE", "write --format to this file, and print text on stdout",
+            requires="--format", hint=f"use --format {', '.join(FORMATS)}"),
         *(Option(f"--{name}", None, "") for name in FORMATS[1:]),
-    )
+    )  # fmt: skip
 
 
 OPTIONS = (

@@ -14,7 +14,7 @@ from mcpspy.analysis.export.base import dumps
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.ui.cli.options import Argument, Option, formats
-from mcpspy.ui.cli.workers import adding_shown, workers
+from mcpspy.ui.cli.workers import WORKERS, adding_shown
 from mcpspy.ui.text.terminal import Output, ProgressBar
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ OPTIONS = (
     Argument("lake", "LAKE", "a lake, or a folder of recordings"),
     Option("--server", "NAME", "name of the server", is_required=True),
     *formats("json: one object; markdown: for a pull request; html: one page", "json", "markdown", "html"),
-    *workers(),
+    *WORKERS,
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from mcpspy.io.recording.redaction import RedactionOptions, prepared, redactor
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.options import FOLDER, REDACTION, Argument, Option, Switch
 from mcpspy.ui.cli.parser import check_redaction, read_redaction
-from mcpspy.ui.cli.workers import create_output, file_size, require_folder, results, workers
+from mcpspy.ui.cli.workers import FOLDER_WORKERS, create_output, file_size, require_folder, results
 from mcpspy.ui.text.terminal import Output, print_json
 
 SHOWN = 8
@@ -82,7 +82,7 @@ OPTIONS = (
         choices=_OutputFormats(("text", "json")), default="text", action=_SetFormat),
     Switch("--json", "", sets="json", dest="format"),
     FOLDER,
-    *workers("of a folder: "),
+    *FOLDER_WORKERS,
     *REDACTION,
 )  # fmt: skip
 

@@ -24,7 +24,7 @@ from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import query_of, recordings
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, Argument, Option, Repeated, Switch
 from mcpspy.ui.cli.parser import read_unsafe_regex
-from mcpspy.ui.cli.workers import file_size, results, workers
+from mcpspy.ui.cli.workers import WORKERS, file_size, results
 from mcpspy.ui.report.lint import (
     MOST,
     TONES,
@@ -102,7 +102,7 @@ OPTIONS = (
         choices=[*map(str, Severity)]),
     Switch("--all", f"text: print all findings, not only {MOST} per rule"),
     FOLDER,
-    *workers(),
+    *WORKERS,
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from mcpspy.io.recording.redaction import STDOUT, RedactionOptions, clean, prepa
 from mcpspy.ui.cli.arguments import is_folder
 from mcpspy.ui.cli.options import ALWAYS_REDACTED, FOLDER, Argument, Option, Switch, formats
 from mcpspy.ui.cli.parser import read_redaction
-from mcpspy.ui.cli.workers import create_output, file_size, require_folder, results, workers
+from mcpspy.ui.cli.workers import FOLDER_WORKERS, create_output, file_size, require_folder, results
 from mcpspy.ui.text.terminal import Output, columns, print_json
 
 EPILOG = """\
@@ -53,7 +53,7 @@ OPTIONS = (
     Switch("--check", "report what would be redacted, and write nothing"),
     *formats("json: one object"),
     FOLDER,
-    *workers("of a folder: "),
+    *FOLDER_WORKERS,
     *ALWAYS_REDACTED,
 )  # fmt: skip
 

@@ -17,7 +17,7 @@ from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, Argument, Option, Switch, formats
 from mcpspy.ui.cli.parser import integer, read_unsafe_regex
-from mcpspy.ui.cli.workers import file_size, results, workers
+from mcpspy.ui.cli.workers import WORKERS, file_size, results
 from mcpspy.ui.report.stats_table import SORTS, CountedSession, TableStyle, count_session
 from mcpspy.ui.text.numbers import GLYPHS, BarStyle
 from mcpspy.ui.text.terminal import Output, warn_incomplete
@@ -59,7 +59,7 @@ OPTIONS = (
         requires="--context"),
     *formats("json: one object per session; markdown: tables, with --context", "json", "markdown"),
     FOLDER,
-    *workers(),
+    *WORKERS,
 )  # fmt: skip
 
 
