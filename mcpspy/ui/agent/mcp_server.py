@@ -34,7 +34,7 @@ from mcpspy.ui.agent.answer import (
     rendered,
 )
 from mcpspy.ui.agent.sessions import SessionStore, session_id, started_at
-from mcpspy.ui.text.terminal import keep_traceback
+from mcpspy.ui.text.terminal import bug_line
 
 INSTRUCTIONS = """\
 mcpspy records the traffic between MCP hosts and servers. A session is one recording; #12 is a line of it, and \
@@ -256,7 +256,7 @@ class AgentServer:
         except McpspyError as error:
             return _refused(self._store.gated(str(error)))
         except Exception as error:  # Its text may be that of a peer.
-            return _refused(f"a bug in mcpspy: {type(error).__name__} ({keep_traceback()})")
+            return _refused(bug_line(error, 0))
         return types.CallToolResult(
             content=[types.TextContent(text=shown.text, _meta=shown.meta)],
             structured_content=shown.structured,

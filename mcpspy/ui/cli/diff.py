@@ -141,8 +141,7 @@ def report(
         from mcpspy.ui.report.diff import terminal, ways_to_ignore
 
         output = Output()
-        for line, tone in terminal(difference, width=output.width, fail_on=fail_on):
-            output.line(line, tone)
+        output.lines(terminal(difference, width=output.width, fail_on=fail_on))
         for number, line in enumerate(ways_to_ignore(ways)):
             if number == 0:
                 output.line("to ignore these changes:")

@@ -90,13 +90,10 @@ def _print(args: argparse.Namespace, executor: Executor | None) -> int:
         for line in drift_report.markdown(args.server, found, sessions):
             sys.stdout.buffer.write(f"{line}\n".encode())
     elif args.format == "html":
-        from mcpspy.ui.report.drift import page
-
-        sys.stdout.buffer.write(page(args.server, found, sessions))
+        sys.stdout.buffer.write(drift_report.page(args.server, found, sessions))
     else:
         output = Output()
-        for line, tone in drift_report.text(args.server, found, sessions, output.width):
-            output.line(line, tone)
+        output.lines(drift_report.text(args.server, found, sessions, output.width))
     return FINDINGS if any(each.severity is ChangeSeverity.BREAKING for each in found) else 0
 
 

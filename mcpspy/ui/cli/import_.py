@@ -219,16 +219,15 @@ def _selected(args: argparse.Namespace, found: list[ImportedSession]) -> list[Im
             )
         return selected
     with_messages = [session for session in found if session.messages]
-    if args.output is not None and len(with_messages) > 1 and not _is_folder(args.output):
+    is_folder = args.output is not None and (
+        args.output.endswith(("/", os.sep)) or os.path.isdir(args.output)
+    )
+    if args.output is not None and len(with_messages) > 1 and not is_folder:
         raise UsageError(
             f"{shown}: {len(with_messages)} sessions cannot be written to one file",
             f"use --session with {keys}",
         )
     return with_messages
-
-
-def _is_folder(out: str) -> bool:
-    return out.endswith(("/", os.sep)) or os.path.isdir(out)
 
 
 def _remarks(name: str, sessions: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -229,8 +229,7 @@ def _print_end(
     counts: Counter[Severity], recordings: int, baseline: Baseline | None, statistics: Counter[str] | None
 ) -> None:
     output = Output()
-    for line in statistics_lines(statistics or Counter(), RULES_BY_CODE):
-        output.line(*line)
+    output.lines(statistics_lines(statistics or Counter(), RULES_BY_CODE))
     output.line(*verdict(counts, recordings, "findings" if baseline is None else "new findings"))
     for text in baseline.lines() if baseline is not None else ():
         output.line(text)
@@ -245,8 +244,7 @@ def _explain(code: str) -> int:
             f"did you mean {', '.join(near[:3])}?" if near else "see docs/lint.md",
         )
     output = Output()
-    for line, tone in explanation(rule, output.width):
-        output.line(line, tone)
+    output.lines(explanation(rule, output.width))
     return 0
 
 
@@ -330,14 +328,11 @@ class _TextReport:
             return
         if self.progress is not None:
             self.progress.clear()
-        for line, tone in finding_lines(finding, path, self._output.width):
-            self._output.line(line, tone)
+        self._output.lines(finding_lines(finding, path, self._output.width))
         if self._has_hints and self._shown[finding.code] == 1:
-            for line, tone in hint_lines(RULES_BY_CODE[finding.code], self._output.width):
-                self._output.line(line, tone)
+            self._output.lines(hint_lines(RULES_BY_CODE[finding.code], self._output.width))
 
     def end_of(self, path: str) -> None:
-        for line, tone in more_lines(self._left_out, path):
-            self._output.line(line, tone)
+        self._output.lines(more_lines(self._left_out, path))
         self._shown.clear()
         self._left_out.clear()

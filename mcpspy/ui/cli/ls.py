@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mcpspy.analysis import rows
 from mcpspy.core.redact.display import redacted_command
@@ -17,12 +17,9 @@ from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.arguments import filter_errors
 from mcpspy.ui.cli.options import FOLDER, Option, Switch, formats
 from mcpspy.ui.cli.parser import integer, suggested_folder
-from mcpspy.ui.report.listed_session import FAILED, ListedSession, read_sessions_filter
+from mcpspy.ui.report.listed_session import FAILED, ListedSession, matching
 from mcpspy.ui.text.terminal import Output, columns, print_json
 from mcpspy.ui.text.width import cells
-
-if TYPE_CHECKING:
-    from mcpspy.core.query.sessions import SessionQuery
 
 EPILOG = """\
 examples:
@@ -85,15 +82,13 @@ def main(args: argparse.Namespace) -> int:
     catalog = Catalog(args.dir)
     newest = sessions_of(catalog)
     total, hint = len(newest), ""
-    matching = total
+    total_matching = total
     is_plain = args.filter is None and args.sort == STARTED  # Then no other session has to be decoded.
     found = [ListedSession(summary, catalog) for summary in newest[: limit or None if is_plain else None]]
     if args.filter is not None:
-        query = _query(args.filter)
-        items = [row.item() for row in found]
-        found = [row for row, item in zip(found, items, strict=True) if query.matches(item)]
-        matching = len(found)
-        hint = "" if found else query.no_match(items)
+        with filter_errors("docs/ls.md"):
+            found, hint = matching(args.filter, found)
+        total_matching = len(found)
     found.reverse()
     if args.sort != STARTED:
         found.sort(key=SORTS[args.sort])
@@ -108,11 +103,11 @@ def main(args: argparse.Namespace) -> int:
         output.line(f"  mcpspy run{folder} -- COMMAND …   replaces COMMAND in the configuration of your host")
         output.line(f"  mcpspy demo{folder}               records a sample session")
     else:
-        if not matching:
+        if not total_matching:
             Output().line(sanitize(f"None of {total:,} sessions match. {hint}".rstrip()))
             return 0
-        if len(found) < matching:
-            Output().line(f"{len(found)} of {matching:,} sessions; --all lists all", rows.QUIET)
+        if len(found) < total_matching:
+            Output().line(f"{len(found)} of {total_matching:,} sessions; --all lists all", rows.QUIET)
         _print(found, _COUNTS if args.count else ())
     catalog.save()
     return 0
@@ -120,15 +115,8 @@ def main(args: argparse.Namespace) -> int:
 
 def _limit(args: argparse.Namespace) -> int:
     """Return the number of sessions to list; 0 for all."""
-    if args.limit is None:
-        return NEWEST if sys.stdout.isatty() and args.format == "text" and not args.all else 0
-    limit: int = args.limit
-    return limit
-
-
-def _query(text: str) -> SessionQuery:
-    with filter_errors("docs/ls.md"):
-        return read_sessions_filter(text)
+    is_short = sys.stdout.isatty() and args.format == "text" and not args.all
+    return int(args.limit or (NEWEST if is_short else 0))
 
 
 def _print(found: list[ListedSession], counts: tuple[str, ...]) -> None:

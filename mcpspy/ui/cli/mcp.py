@@ -175,8 +175,7 @@ def _enter(target: ConfigTarget, argv: list[str], args: argparse.Namespace) -> N
         show_diff(file.path, file.text, new)
         sys.stdout.flush()
         return
-    output = Output()
-    output.width = 0
+    output = Output(width=0)
     if new == file.text:
         output.line(sanitize(f"{file.path}: unchanged"), rows.QUIET)
         return

@@ -101,8 +101,7 @@ def _print_counted(args: argparse.Namespace, counted: Iterator[CountedSession], 
         from mcpspy.ui.report.stats_table import comparison
 
         lines = comparison(list(counted), style)
-    for line, tone in lines:
-        output.line(line, tone)
+    output.lines(lines)
     return 0
 
 
@@ -125,8 +124,7 @@ def _print_context(args: argparse.Namespace) -> int:
         return 0
     render = stats_context.markdown if args.format == "markdown" else stats_context.text
     output = Output(width=None if args.format == "text" else 0)
-    for line, tone in render(report, window, args.top):
-        output.line(line, tone)
+    output.lines(render(report, window, args.top))
     return 0
 
 

@@ -118,7 +118,7 @@ def change(
     backup = None
     if edited.text != target.file.text:
         backup = target.file.replace(edited.text, is_forced=args.force)
-    output = _untruncated()
+    output = Output(width=0)  # The end of a reason can matter.
     for name in edited.done:
         output.line(f"{sanitize(name)}: {result}", rows.OK)
     for name in edited.already:
@@ -162,7 +162,7 @@ def show_diff(path: Path, old: str, new: str) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write("".join(lines).encode("utf-8"))
         return
-    output = _untruncated()
+    output = Output(width=0)  # The end of a line can matter.
     tones = {"+": rows.OK, "-": rows.BAD, "@": rows.QUIET}
     for line in lines:
         output.line(sanitize(line.removesuffix("\n").removesuffix("\r")), tones.get(line[:1]))
@@ -197,13 +197,6 @@ def _suggestion(name: str, names: list[str], target: ConfigTarget) -> str:
 
 def _skipped(edited: EditResult) -> list[str]:
     return [f"{sanitize(name)}: skipped: {sanitize(why)}" for name, why in edited.left.items()]
-
-
-def _untruncated() -> Output:
-    """Return an output that does not truncate lines: the end of a diff or a reason can matter."""
-    output = Output()
-    output.width = 0
-    return output
 
 
 def _code(args: argparse.Namespace, edited: EditResult) -> int:
