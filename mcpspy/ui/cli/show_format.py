@@ -30,14 +30,6 @@ if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding
     from mcpspy.ui.views.extension import Extension
 
-_KINDS = {
-    Request: "request",
-    Notification: "notification",
-    Result: "result",
-    Failure: "error",
-    Malformed: "malformed",
-}
-
 _BETWEEN = " · "
 
 OWN_SAMPLE = 50
@@ -181,8 +173,7 @@ class TextFormatter:
             self._hidden += 1
             return
         self._shown += 1
-        is_text = isinstance(change.what, Note | Damaged | Malformed)
-        if is_text:
+        if isinstance(change.what, Note | Damaged | Malformed):
             line = note_line(row, self._stream(change), self._widths)
         else:
             cells_of = dict(self._own_cells(change)) if self._own else {}
@@ -191,13 +182,11 @@ class TextFormatter:
         self._output.line(self.prefix + line, None if row.tone == rows.OK else row.tone)
         for finding in findings:
             self._print_finding(finding)
-        if (
-            self._verbose
-            and isinstance(change.what, Note)
-            and isinstance(change.what.fields.get("body"), str)
-        ):
-            self._print_body(change.what.fields["body"].encode("utf-8", "replace"))
-        if self._verbose and not isinstance(change.what, Note | Damaged):
+        if not self._verbose:
+            return
+        if isinstance(change.what, Note) and isinstance(body := change.what.fields.get("body"), str):
+            self._print_body(body.encode("utf-8", "replace"))
+        if not isinstance(change.what, Note | Damaged):
             self._print_body(change.what.data)
             if self._extension is not None:
                 self._print_views(self._extension, change.what.data)
@@ -284,6 +273,8 @@ class JsonFormatter:
     """Prints JSON objects for programs, as docs/show.schema.json describes them."""
 
     def __init__(self, header: Header, verbose: bool, extension: Extension | None = None) -> None:
+        self.prefix = ""
+        """Text before each line of the other format."""
         self._verbose = verbose
         self._extension = extension
         self._columns = columns.SessionColumns(header)
@@ -343,7 +334,7 @@ class JsonFormatter:
             **({"stream": stream} if stream is not None else {}),
             **self._columns.peers(stream),
             "from": what.side,
-            "kind": _KINDS[type(what)],
+            "kind": what.kind,
             **columns.batch(what),
             "bytes": len(what.data),
             **self._call(change),
@@ -357,7 +348,9 @@ class JsonFormatter:
         if change.effect is not None:
             document["effect"] = change.effect
         if self._verbose:
-            document |= self._body(what.data)
+            body = fragment(what.data)
+            text = what.data.decode("utf-8", "backslashreplace")
+            document |= {"raw": text} if body is None else {"msg": body}
         return document
 
     def _call(self, change: Change) -> dict[str, Any]:
@@ -389,11 +382,6 @@ class JsonFormatter:
         if exchange is not None:
             found["latency_ms"] = columns.milliseconds(exchange.latency_at(what.at))
         return found
-
-    def _body(self, data: bytes) -> dict[str, Any]:
-        """Return the message as JSON, or as text if it is not JSON."""
-        spliced = fragment(data)
-        return {"raw": data.decode("utf-8", "backslashreplace")} if spliced is None else {"msg": spliced}
 
 
 def _finding(finding: Finding) -> dict[str, str]:
