@@ -98,7 +98,10 @@ def mapped(
             if error is not None:
                 raise error
     except _lost_workers():
-        raise _lost_error() from None
+        raise CannotStart(
+            "a worker process was killed, or the scheduler of the cluster",
+            "run it again; with --workers, use fewer if memory is short",
+        ) from None
     finally:
         for future in futures:
             future.cancel()
@@ -119,13 +122,6 @@ def _lost_workers() -> tuple[type[BaseException], ...]:
     distributed = sys.modules.get("distributed")
     killed: tuple[type[BaseException], ...] = () if distributed is None else (distributed.KilledWorker,)
     return (BrokenExecutor, CancelledError, *killed)
-
-
-def _lost_error() -> CannotStart:
-    return CannotStart(
-        "a worker process was killed, or the scheduler of the cluster",
-        "run it again; with --workers, use fewer if memory is short",
-    )
 
 
 def pool(workers: int) -> Executor:

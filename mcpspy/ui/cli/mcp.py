@@ -180,10 +180,8 @@ def _enter(target: ConfigTarget, argv: list[str], args: argparse.Namespace) -> N
         output.line(sanitize(f"{file.path}: unchanged"), rows.QUIET)
         return
     backup = file.replace(new)
-    title = target.host.title.partition(",")[0] if target.host is not None else "the host"
-    output.line(
-        sanitize(f"{file.path}: {NAME} {'removed' if args.remove else 'added'}; restart {title}"), rows.OK
-    )
+    done = "removed" if args.remove else "added"
+    output.line(sanitize(f"{file.path}: {NAME} {done}; restart {target.product}"), rows.OK)
     output.line(sanitize(f"backup: {backup}"), rows.QUIET)
     if not args.remove:
         name = target.host.name if target.host is not None else file.path

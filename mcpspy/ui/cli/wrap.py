@@ -129,8 +129,7 @@ def change(
     output.line(sanitize(f"{target.file.path}: {outcome}"))
     if backup is not None:
         output.line(sanitize(f"backup: {backup}"), rows.QUIET)
-        title = target.host.title.partition(",")[0] if target.host is not None else "the host"
-        output.line(f"restart {title} or its servers to apply the change", rows.QUIET)
+        output.line(f"restart {target.product} or its servers to apply the change", rows.QUIET)
     return _code(args, edited)
 
 
@@ -179,8 +178,8 @@ def diff(path: str, old: str, new: str) -> Iterable[str]:
 def _without_servers(target: ConfigTarget) -> str:
     outcome = "contains no servers"
     if target.host is not None and (unread := target.unread()):
-        title = target.host.title.partition(",")[0]
-        outcome += f" under {'.'.join(target.location.keys)}; {title} does not read those under {unread}"
+        keys = ".".join(target.location.keys)
+        outcome += f" under {keys}; {target.product} does not read those under {unread}"
     if others := other_files(target.host):
         outcome += f"; {' and '.join(others)} contains servers"
     return outcome

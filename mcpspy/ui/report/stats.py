@@ -22,7 +22,7 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.report import stats_table
-from mcpspy.ui.report.stats_table import CountedSession, arrow, head, states
+from mcpspy.ui.report.stats_table import CountedSession, head, states
 from mcpspy.ui.text.numbers import BarStyle, share, span
 
 Lines = Iterator[tuple[str, str | None]]
@@ -63,7 +63,7 @@ def _fact(label: str, text: str, tone: str | None = None) -> tuple[str, str | No
 def _facts(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
     yield _fact("duration", rows.duration(stats.last_at))
     sides = " · ".join(
-        f"{arrow(side)} {stats.messages[side]:,} ({rows.size(stats.bytes[side])})"
+        f"{rows.arrow(side)} {stats.messages[side]:,} ({rows.size(stats.bytes[side])})"
         for side in (CLIENT, SERVER)
     )
     yield _fact("messages", f"{sum(stats.messages.values()):,} · {sides}")
@@ -79,7 +79,7 @@ def _facts(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
         yield _fact("", found, rows.ISSUE)
     for side in (CLIENT, SERVER):
         if (total := stats.groups.total(side)).count:
-            yield _fact("requests" if side == CLIENT else "", f"{arrow(side)} {states(total)}")
+            yield _fact("requests" if side == CLIENT else "", f"{rows.arrow(side)} {states(total)}")
     yield _fact("initialize", _handshake(stats))
     if streams := stats.http_exchanges.totals.describe():
         yield _fact("GET streams", streams)
@@ -117,7 +117,7 @@ def _requests(stats: StatsCollector, side: str, look: stats_table.TableStyle) ->
         found += rows_of_method[: look.top + 1]
         hidden += len(rows_of_method[look.top + 1 :])
     yield "", None
-    yield from stats_table.lines(f"{arrow(side)} requests", found, look)
+    yield from stats_table.lines(f"{rows.arrow(side)} requests", found, look)
     if hidden:
         yield f"  and {hidden:,} more: --top {look.top + hidden}", rows.QUIET
 
@@ -132,7 +132,7 @@ def _notifications(stats: StatsCollector, top: int) -> Lines:
     yield "notifications", rows.QUIET
     for group in groups[:top]:
         label = sanitize(group.method) or f"(other {group.kind}s)"
-        yield f"{arrow(group.side)} {label}: {group.count:,} ({rows.size(group.sent)})", None
+        yield f"{rows.arrow(group.side)} {label}: {group.count:,} ({rows.size(group.sent)})", None
     if len(groups) > top:
         yield f"  and {len(groups) - top:,} more: --top {len(groups)}", rows.QUIET
 
@@ -185,7 +185,7 @@ def _largest(counted: CountedSession) -> Lines:
         part, number = stats.place(large.line)
         about = " ".join(filter(None, (large.method, large.subject, large.id and f"id {large.id}")))
         where = f"line {number}" + (f" of part {part + 1}" if len(counted.paths) > 1 else "")
-        line = f"{rows.size(large.size):>7}  {arrow(large.side)} {large.kind}  {about}  {where}"
+        line = f"{rows.size(large.size):>7}  {rows.arrow(large.side)} {large.kind}  {about}  {where}"
         yield sanitize(line), None
 
 

@@ -242,21 +242,21 @@ class WebServer:
         )
 
     async def _row(self, request: web.Request) -> web.Response:
-        session = await self._session(request.match_info["id"])
-        row = int(request.match_info["number"]) - 1
-        await session.reach(row)
-        found = session.message(row)
-        if found is None:
-            raise web.HTTPNotFound(text="the session has no such row")
-        return _json(found)
+        session, row = await self._reached(request)
+        return _json(session.message(row))
 
     async def _views(self, request: web.Request) -> web.Response:
+        session, row = await self._reached(request)
+        return _json(await session.views(row))
+
+    async def _reached(self, request: web.Request) -> tuple[WebSession, int]:
+        """Return a session, and the row of the address, when it is read. Raise HTTPNotFound if there is none."""
         session = await self._session(request.match_info["id"])
         row = int(request.match_info["number"]) - 1
         await session.reach(row)
         if not 0 <= row < len(session.model):
             raise web.HTTPNotFound(text="the session has no such row")
-        return _json(await session.views(row))
+        return session, row
 
     async def _place(self, request: web.Request) -> web.Response:
         session = await self._session(request.match_info["id"])
