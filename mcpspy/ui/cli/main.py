@@ -296,7 +296,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tui": ("mcpspy.ui.cli.tui", "browse sessions in the terminal, including live ones"),
     "web": ("mcpspy.ui.cli.web", "browse sessions in the browser, including live ones"),
     "ls": ("mcpspy.ui.cli.ls", "list recorded sessions"),
-    "runs": ("mcpspy.ui.cli.runs", "list the runs of hosts, with the sessions of each"),
+    "runs": ("mcpspy.ui.cli.ls:RUNS", "list the runs of hosts, with the sessions of each"),
     "show": ("mcpspy.ui.cli.show", "print a session, one message per line"),
     "stats": ("mcpspy.ui.cli.stats", "print counts, latency, sizes and concurrency"),
     "explain": ("mcpspy.ui.cli.explain", "name the causes of a failure, and what to try next"),

@@ -253,20 +253,8 @@ class _SessionPrinter:
     def _text(self, args: argparse.Namespace) -> TextFormatter:
         path, header = self._recording.path, self._recording.header
         sample = Session(header).add_all(islice(Recording(path), SAMPLE))
-        return TextFormatter(
-            self._session,
-            Output(args.color, args.width),
-            sample=sample.changes,
-            last=summarize(path, header, counts=False).last,
-            verbose=args.verbose,
-            # A filter that names notes selects them.
-            shows_http=args.http
-            or args.verbose
-            or any(word in (args.filter or "") for word in ("http", "note", "sse")),
-            is_filtered=self._query is not None,
-            follows=self.follows,
-            extension=args.extension,
-        )
+        last = summarize(path, header, counts=False).last
+        return TextFormatter(self._session, args, sample.changes, last, follows=self.follows)
 
     def read(self) -> None:
         for entry in self._recording:

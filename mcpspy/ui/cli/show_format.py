@@ -5,8 +5,9 @@ Prints the lines, the counts and the summary. `show` decides what is printed, an
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.analysis import rows
@@ -76,30 +77,27 @@ class TextFormatter:
     """Prints columns for people.
 
     The columns are as wide as the changes of `sample` and the time of the `last` entry need, if the terminal is wide
-    enough. `shows_http` includes the notes on HTTP exchanges without errors.
+    enough. The notes on HTTP exchanges without errors are shown if an option or the filter names them.
     """
 
     def __init__(
         self,
         session: Session,
-        output: Output,
+        args: argparse.Namespace,
+        sample: Sequence[Change],
+        last: float,
         *,
-        sample: Iterable[Change] = (),
-        last: float = 0.0,
-        verbose: bool = False,
-        shows_http: bool = False,
-        is_filtered: bool = False,
-        follows: bool = False,
-        extension: Extension | None = None,
+        follows: bool,
     ) -> None:
         self._follows = follows
         self._session = session
         self.prefix = ""
         """Text before each line, in place of a heading and a summary."""
-        self._is_filtered = is_filtered
-        self._verbose = verbose
-        self._shows_http = shows_http
-        self._output = output
+        self._is_filtered = args.filter is not None
+        self._verbose = args.verbose
+        names_notes = any(word in (args.filter or "") for word in ("http", "note", "sse"))
+        self._shows_http = args.http or args.verbose or names_notes
+        self._output = Output(args.color, args.width)
         self._issues = 0
         self._redacted = 0
         self._shown = 0
@@ -108,10 +106,10 @@ class TextFormatter:
         assert session.header is not None
         self._has_streams = session.header.transport == "http"
         self._columns = columns.SessionColumns(session.header)
-        self._extension = extension
+        self._extension: Extension | None = args.extension
         self._own: dict[str, int] = {}
         """Headings of the user's columns, with their widths."""
-        self._widths = self._fitted(list(sample), last)
+        self._widths = self._fitted(sample, last)
 
     def _fitted(self, sample: Sequence[Change], last: float) -> Widths:
         for change in sample:
