@@ -67,13 +67,13 @@ def cluster(scheduler: str) -> Iterator[Executor]:
             yield executor
 
 
-def _grouped(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Yield the items in groups of at least TASK_BYTES, one task each."""
+def grouped(items: Iterable[Item], size: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
+    """Yield the items in groups of at least this size, and the rest."""
     group, total = list[Item](), 0
     for item in items:
         group.append(item)
         total += size(item)
-        if total >= TASK_BYTES:
+        if total >= least:
             yield group
             group, total = [], 0
     if group:
@@ -90,7 +90,7 @@ def mapped(
 
     Raise the error of an item after the results before it, or CannotStart for a lost worker.
     """
-    futures = [executor.submit(_each, function, group) for group in _grouped(items, size)]
+    futures = [executor.submit(_each, function, group) for group in grouped(items, size, TASK_BYTES)]
     try:
         for future in futures:
             results, error = future.result()

@@ -83,7 +83,9 @@ class AgentTool(NamedTuple):
         )
 
 
-READING: tuple[tuple[Callable[[SessionStore, Any], AgentAnswer], type[Struct], type[Struct]], ...] = (
+Reader = Callable[[SessionStore, Any], AgentAnswer]
+
+READING: tuple[tuple[Reader, type[Struct], type[Struct]], ...] = (
     (queries.list_sessions, queries.ListArguments, queries.ListFacts),
     (queries.find, queries.FindArguments, queries.FindFacts),
     (queries.read, queries.ReadArguments, queries.ReadFacts),
@@ -98,17 +100,15 @@ READING: tuple[tuple[Callable[[SessionStore, Any], AgentAnswer], type[Struct], t
 def tools(store: SessionStore, permissions: live.AgentPermissions) -> dict[str, AgentTool]:
     """Return the tools by name; without `replay` and `send` unless the user allows them for something."""
 
-    def locked(function: Callable[[SessionStore, Any], AgentAnswer], arguments: Any) -> AgentAnswer:
+    def locked(function: Reader, arguments: Any) -> AgentAnswer:
         with store.lock:
             return function(store, arguments)
 
-    async def run_in_thread(
-        function: Callable[[SessionStore, Any], AgentAnswer], arguments: Any
-    ) -> AgentAnswer:
+    async def read(function: Reader, arguments: Any) -> AgentAnswer:
         return await asyncio.to_thread(locked, function, arguments)
 
     found = [
-        AgentTool(function, arguments, facts, partial(run_in_thread, function))
+        AgentTool(function, arguments, facts, partial(read, function))
         for function, arguments, facts in READING
     ]
     found.append(AgentTool(live.wait_for, live.WaitArguments, live.WaitFacts, partial(live.wait_for, store)))

@@ -26,7 +26,7 @@ from mcpspy.ui.agent.sessions import SessionStore
 from mcpspy.ui.report import explanation
 from mcpspy.ui.report.diff import about, body, change_heading, gravest_first, places
 from mcpspy.ui.report.last_good import last_good, since_last_good
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings, visible
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings, by_rule, visible
 from mcpspy.ui.report.stats_table import count_session, methods
 from mcpspy.ui.text.numbers import span
 
@@ -168,10 +168,8 @@ def lint(store: SessionStore, arguments: LintArguments) -> AgentAnswer:
     settings = LintSettings(select=arguments.codes)
     name = session.header.name or session.path.stem
     rules, _ = settings.of(name)
-    by_code: dict[str, list[Finding]] = {}
-    for finding in LintScan(session.readable, rules, settings.hosts(name)).findings():
-        by_code.setdefault(finding.code, []).append(finding)
-    groups = sorted(by_code.values(), key=lambda findings: (findings[0].severity.rank, -len(findings)))
+    found = by_rule(LintScan(session.readable, rules, settings.hosts(name)).findings())
+    groups = sorted(found.values(), key=lambda findings: (findings[0].severity.rank, -len(findings)))
 
     def block(findings: list[Finding]) -> AnswerBlock:
         first, rule = findings[0], RULES_BY_CODE[findings[0].code]

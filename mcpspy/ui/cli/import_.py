@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,10 +109,7 @@ def main(args: argparse.Namespace) -> int:
         path = write(head, session.lines, args.dir, args.output, redacting)
         lost += redacting.lost if redacting is not None else 0
         written.append(_described(path, session))
-    for line in _remarks(format.name, written):
-        say(sanitize(line))
-    if lost:
-        say(f"{lost} entries could not be redacted and were skipped")
+    _say_remarks({format.name: written}, lost)
     if args.format == "json":
         summary = {"in": args.file, "format": format.name, "sessions": written, "lost": lost}
         print_json(summary)
@@ -158,11 +155,7 @@ def _import_folder(folder: Path, args: argparse.Namespace) -> int:
             if args.format == "text":
                 for session in one.sessions:
                     output.line(sanitize(f"{session['out']}: {session['messages']} messages"))
-    for name, sessions in written.items():
-        for line in _remarks(name, sessions):
-            say(sanitize(line))
-    if lost:
-        say(f"{lost} entries could not be redacted and were skipped")
+    _say_remarks(written, lost)
     every = [session for sessions in written.values() for session in sessions]
     numbers = {"files": len(left) - len(failed), "present": len(files) - len(left)}
     if args.format == "json":
@@ -230,9 +223,12 @@ def _selected(args: argparse.Namespace, found: list[ImportedSession]) -> list[Im
     return with_messages
 
 
-def _remarks(name: str, sessions: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return one line on the data that the format of this name lacks, and one on changed data."""
-    lacks = list(dict.fromkeys(lack for session in sessions for lack in session["lacks"]))
-    changed = list(dict.fromkeys(change for session in sessions for change in session["changed"]))
-    lines = [f"{name} does not contain: {'; '.join(lacks)}"] if lacks else []
-    return [*lines, f"changed in this import: {'; '.join(changed)}"] if changed else lines
+def _say_remarks(written: Mapping[str, Sequence[Mapping[str, Any]]], lost: int) -> None:
+    """Say what each format lacks, what of its data was changed, and how many entries were lost."""
+    for name, sessions in written.items():
+        if lacks := dict.fromkeys(lack for session in sessions for lack in session["lacks"]):
+            say(sanitize(f"{name} does not contain: {'; '.join(lacks)}"))
+        if changed := dict.fromkeys(change for session in sessions for change in session["changed"]):
+            say(sanitize(f"changed in this import: {'; '.join(changed)}"))
+    if lost:
+        say(f"{lost} entries could not be redacted and were skipped")
