@@ -6,7 +6,6 @@ Holds the options of a comparison, its reports and its exit code, which `mcpspy 
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from collections.abc import Callable
 
@@ -28,6 +27,7 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.recording.piped import STDIN
 from mcpspy.io.recording.reader import Recording
+from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.options import FOLDER, LAKE, Argument, Option, Options, Repeated, Switch, formats
 from mcpspy.ui.cli.parser import reading
@@ -91,22 +91,19 @@ OPTIONS = (
 )  # fmt: skip
 
 
+# Two sessions in memory are not garbage: collections would take as long as the comparison itself.
+@no_collection()
 def main(args: argparse.Namespace) -> int:
     options = read_comparison(args, frozenset(args.only))
     if args.old == args.new == STDIN:
         raise UsageError("diff: stdin contains only one session", "use a file for the other one")
-    # Two sessions in memory are not garbage: collections would take as long as the comparison itself.
-    gc.disable()
-    try:
-        old, new = _read(args.old, args, options), _read(args.new, args, options)
+    old, new = _read(args.old, args, options), _read(args.new, args, options)
 
-        def again(more: tuple[Ignored, ...]) -> SessionDiff:
-            return compare(old, new, structs.replace(options, ignored=(*options.ignored, *more)))
+    def again(more: tuple[Ignored, ...]) -> SessionDiff:
+        return compare(old, new, structs.replace(options, ignored=(*options.ignored, *more)))
 
-        titles = _title(args.old, old), _title(args.new, new)
-        return report(compare(old, new, options), titles, args, again)
-    finally:
-        gc.enable()
+    titles = _title(args.old, old), _title(args.new, new)
+    return report(compare(old, new, options), titles, args, again)
 
 
 def read_comparison(args: argparse.Namespace, only: frozenset[str] = frozenset()) -> DiffOptions:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -106,6 +105,7 @@ OPTIONS = (
 )  # fmt: skip
 
 
+@no_collection()  # Objects are freed with their line: there are no cycles to collect.
 def main(args: argparse.Namespace) -> int:
     if args.self_test is not None:
         return _self_test(args.self_test)
@@ -123,28 +123,23 @@ def main(args: argparse.Namespace) -> int:
     is_failed = False
     linted = []
     is_here = args.workers == 1 and args.on is None
-    gc.disable()  # Objects are freed with their line: there are no cycles to collect.
-    try:
-        with results(
-            args, checker.checked if is_here else partial(_checked_apart, args), found, _size
-        ) as recordings:
-            for recording, rules, findings, path in recordings:
-                checked.setdefault(recording.server, set()).update(rules)
-                linted.append(recording)
-                for finding in findings:
-                    if baseline is not None and baseline.has(finding, recording.server):
-                        continue
-                    counts[finding.severity] += 1
-                    codes[finding.code] += 1
-                    is_failed = is_failed or finding.severity.rank <= recording.fail_on.rank
-                    if report is not None:
-                        report.finding(finding, recording.path(finding))
-                    elif args.format != "text":
-                        recording.findings.append(finding)
+    check = checker.checked if is_here else partial(_checked_apart, args)
+    with results(args, check, found, _size) as recordings:
+        for recording, rules, findings, path in recordings:
+            checked.setdefault(recording.server, set()).update(rules)
+            linted.append(recording)
+            for finding in findings:
+                if baseline is not None and baseline.has(finding, recording.server):
+                    continue
+                counts[finding.severity] += 1
+                codes[finding.code] += 1
+                is_failed = is_failed or finding.severity.rank <= recording.fail_on.rank
                 if report is not None:
-                    report.end_of(path)
-    finally:
-        gc.enable()
+                    report.finding(finding, recording.path(finding))
+                elif args.format != "text":
+                    recording.findings.append(finding)
+            if report is not None:
+                report.end_of(path)
     if baseline is not None:
         baseline.end(checked if args.filter is None else {})
     statistics = codes if args.statistics else None

@@ -85,11 +85,10 @@ def main(args: argparse.Namespace) -> int:
             asyncio.run(serve_stdio(server))
         else:
             host, port = _loopback(args.http)
-            token = (
-                variable_of("--token-env", args.token_env) if args.token_env else secrets.token_urlsafe(24)
-            )
+            token = shown = secrets.token_urlsafe(24)
+            if args.token_env:
+                token, shown = variable_of("--token-env", args.token_env), f"the value of {args.token_env}"
             where = f"http://{f'[{host}]' if ':' in host else host}"
-            shown = "the value of " + args.token_env if args.token_env else token
 
             def started(bound: int) -> None:
                 # Not `say`, which would redact the token: no one else knows it.

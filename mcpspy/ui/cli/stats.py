@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -14,6 +13,7 @@ from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, Argument, Option, Switch, formats
 from mcpspy.ui.cli.parser import integer, read_unsafe_regex
@@ -63,15 +63,8 @@ OPTIONS = (
 )  # fmt: skip
 
 
+@no_collection()  # The counts of thousands of sessions are kept, and are not garbage.
 def main(args: argparse.Namespace) -> int:
-    gc.disable()  # The counts of thousands of sessions are kept, and are not garbage.
-    try:
-        return _print(args)
-    finally:
-        gc.enable()
-
-
-def _print(args: argparse.Namespace) -> int:
     if args.context:
         return _print_context(args)
     if args.format == "markdown":
