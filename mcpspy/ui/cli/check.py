@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
         from mcpspy.ui.report.junit import contract_junit
 
         print_report(_json(checked) if args.format == "json" else contract_junit(checked))
-    return 0 if all(result.is_met for _, results in checked for result in results) else FINDINGS
+    return 0 if all(_is_met(results) for _, results in checked) else FINDINGS
 
 
 def _contract(args: argparse.Namespace) -> Contract:
@@ -92,10 +92,11 @@ def _print(checked: Sequence[tuple[str, list[TermResult]]]) -> None:
 def _json(checked: Sequence[tuple[str, list[TermResult]]]) -> str:
     import json
 
-    return json.dumps({"ok": all(_is_met(results) for _, results in checked), "sessions": [
-        {"session": title, "ok": _is_met(results), "terms": [_term(result) for result in results]}
+    sessions = [
+        {"session": title, "ok": _is_met(results), "terms": [*map(_term, results)]}
         for title, results in checked
-    ]}, indent=2) + "\n"  # fmt: skip
+    ]
+    return json.dumps({"ok": all(each["ok"] for each in sessions), "sessions": sessions}, indent=2) + "\n"
 
 
 def _is_met(results: Sequence[TermResult]) -> bool:
