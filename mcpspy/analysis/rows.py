@@ -76,7 +76,7 @@ def row(change: Change) -> Row:
     status = with_batch(status, what)
     return Row(
         time=moment(what.at),
-        arrow=FROM_CLIENT if what.side == CLIENT else FROM_SERVER,
+        arrow=arrow(what.side),
         method=sanitize(method),
         subject=sanitize_bytes(what.data[:200]) if isinstance(what, Malformed) else sanitize(subject),
         id=sanitize(id_text),
@@ -85,6 +85,10 @@ def row(change: Change) -> Row:
         status=sanitize(status),
         tone=tone,
     )
+
+
+def arrow(side: str) -> str:
+    return FROM_CLIENT if side == CLIENT else FROM_SERVER
 
 
 def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> Row:
