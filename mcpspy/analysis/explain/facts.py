@@ -83,6 +83,7 @@ class SideFacts(Struct):
     messages: int = 0
     first_at: float | None = None
     last_at: float | None = None
+    last_request_at: float = 0.0
     last_place: EntryPosition = EntryPosition()
     last_message: str = ""
     last_findings: list[Finding] = field(default_factory=list)
@@ -247,6 +248,8 @@ class Facts:
         side.carriage_returns += what.frame.eol == "\r\n"
         if isinstance(what, Request | Notification):
             side.methods[what.method] += 1
+            if isinstance(what, Request):
+                side.last_request_at = what.at
             side.last_message = f"{what.method} {what.subject or ''}".strip()
             if what.side == CLIENT and what.frame.http is not None:
                 number = exchange.number if isinstance(what, Request) and exchange is not None else None
@@ -506,9 +509,10 @@ class Facts:
         if server.last_at is None or left_at is None or not server.messages:
             return
         is_initialized = bool(client.methods["notifications/initialized"] or self.session.is_modern)
-        has_asked_more = (client.last_at or 0.0) > server.last_at
+        has_asked_more = client.last_request_at > server.last_at
         has_called = self.answered[CLIENT, "tools/call"]
-        if has_called or has_asked_more or not client.messages or server.ends_refused:
+        has_left_before = client.closed_at is not None and client.closed_at <= server.last_at
+        if has_called or has_asked_more or has_left_before or not client.messages or server.ends_refused:
             return
         left = ClientLeft(
             at=server.last_at,

@@ -56,8 +56,14 @@ class HttpFacts(Struct):
     """Session id → when a message with it was accepted last."""
     accepted_count: Counter[str] = field(default_factory=Counter)
     """Session id → number of accepted messages with it."""
+    locations: dict[object, str] = field(default_factory=dict)
+    """Number of a redirect of a sign-in → its Location, without values."""
+    with_token: set[int] = field(default_factory=set)
+    """Numbers of refused exchanges whose request had an Authorization header."""
     has_token: bool = False
     """True if a request had a token."""
+    last_allowed: HttpRefusal | None = None
+    """The last refusal that the specification allows: 405 for GET or DELETE."""
     gets: list[RecordedHttpExchange] = field(default_factory=list)
     """GETs for a stream, in the order in which they ended."""
     last_at: float | None = None
@@ -101,7 +107,12 @@ class HttpFacts(Struct):
             stream=str(fields.get("stream") or ""),
             took=note.at - asked_at if isinstance(asked_at, int | float) else 0.0,
         )
-        self.has_token |= "authorization" in request
+        if "authorization" in request:
+            self.has_token = True
+            if (status or 0) >= 400 and len(self.with_token) < MAX_EXCHANGES:
+                self.with_token.add(number)
+        if status in REDIRECTS and len(self.locations) < MAX_EXCHANGES:
+            self.locations[number] = response.get("location", "")
         used = request.get("mcp-session-id")
         if method == "POST" and used is not None and status is not None and status < 300:
             self.accepted[used] = note.at
@@ -135,6 +146,8 @@ class HttpFacts(Struct):
             exchange.words = recorded.words or exchange.words
             if recorded.is_get and len(self.gets) < MAX_EXCHANGES:
                 self.gets.append(recorded)
+        if exchange.status == NOT_OFFERED and exchange.method in ("GET", "DELETE"):
+            self.last_allowed = exchange
         if self._is_refused(exchange):
             self._keep(exchange)
         return exchange

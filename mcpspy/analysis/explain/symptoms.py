@@ -161,7 +161,7 @@ class ServerEnd(Symptom, eq=False, kw_only=True):
 
     @property
     def words(self) -> str:
-        return f"exit code {self.code}" if self.signal is None else f"ended by {self.signal}"
+        return f"exit code {self.code}" if self.signal is None else f"killed by {self.signal}"
 
 
 class ClientLeft(Symptom, eq=False, kw_only=True):

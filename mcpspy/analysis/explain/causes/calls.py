@@ -124,17 +124,21 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             title = f"the {receiver} does not know {failed.method} (error -32601)"
             next_step = f"check the method's name and revision: {failed.method} is not in this {receiver}"
             is_harmless = False
+            left = [each for each in facts.of(ClientLeft) if failed.answer_at is not None and each.at <= failed.answer_at]
+            held = [each for each in facts.failed(*_ERRORS) if each.about in failed.waiting]
             if method is not None and needed and not is_declared:
                 title = f"the {side} asked for {failed.method}, and the {receiver} has not declared {needed}"
                 next_step = f"let the {side} ask only for declared capabilities; or declare {needed} and implement it"
-                is_harmless = failed.method in _OPTIONAL and (failed.method != "tools/list" or not facts.of(ClientLeft))
+                is_harmless = failed.method in _OPTIONAL and not left
+                if left:
+                    title += ", and left after the error -32601 to it, although that is the right answer"
             elif is_declared:
                 title = f"the {receiver} declared {needed}, and does not know {failed.method} (error -32601)"
                 next_step = f"implement {failed.method}, or do not declare {needed}"
             yield Claim(
                 title=title,
                 next_step=next_step,
-                symptoms=[failed, *facts.violations("DATA603", "LIFE106", "LIFE108", "LIFE109", side=receiver if is_declared else side)],
+                symptoms=[failed, *left, *held, *facts.violations("DATA603", "LIFE106", "LIFE108", "LIFE109", side=receiver if is_declared else side)],
                 side=side if method is not None and needed and not is_declared else receiver,
                 is_observation=is_harmless,
                 level=Level.EXACT if is_declared else None,
@@ -155,11 +159,12 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
             continue
         if failed.succeeded_at is not None:
             continue
+        left = facts.of(ClientLeft) if failed.is_handshake else []
         asked = failed.sent.get("protocolVersion") if isinstance(failed.sent, dict) else None
         yield Claim(
             title=f"the server refused the revision{f' {quote(asked, 20)}' if isinstance(asked, str) else ''} that the client asked for: {quote(failed.words)}",
             next_step="let the server answer with a revision that it knows, in place of an error; or update the older side",
-            symptoms=[failed, *facts.violations("LIFE104", "MOD106", "HOST303")],
+            symptoms=[failed, *left, *facts.violations("LIFE104", "MOD106", "HOST303")],
             side=SERVER,
         )
     for violation in facts.violations("LIFE114", "HOST303"):

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import quote
+from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, HttpRefusal, Symptom
 from mcpspy.core.counted import duration
+from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
 
@@ -80,6 +81,21 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
         )
 
 
+@cause("optional-refusal-fatal", "the client left after a refusal that the specification allows", level=Level.EXACT)
+def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
+    """A server that sends nothing on its own answers GET with 405, and one that does not let clients end sessions DELETE."""
+    for left in facts.of(ClientLeft):
+        refused = facts.http.last_allowed
+        if refused is not None and refused.method == "GET" and refused.at >= left.at and not facts.failed():
+            yield Claim(
+                title=f"the client did not go on after its GET for a stream got HTTP {refused.status}, which is allowed: the server has no stream",
+                next_step="the client must go on without the stream: update it; or let the server offer one",
+                symptoms=[left],
+                evidence=[evidence(refused.place, refused.line)],
+                side=CLIENT,
+            )
+
+
 @cause("stream-cut", "the stream with a response was cut", level=Level.SPECIFIC)
 def stream_cut(facts: Facts) -> Iterator[Claim]:
     """A proxy closes a connection that is silent for 30, 60 or 300 seconds, or the server ended. Keep-alive comments of
@@ -88,6 +104,8 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
     for failed in facts.failed(State.UNANSWERED, State.INCOMPLETE, State.CANCELLED):
         exchange = failed.refusal
         if exchange is None or exchange.status is None or exchange.status >= 300 or failed.side != CLIENT:
+            continue
+        if exchange.media_type not in (EVENTS, JSON):
             continue
         ended_at = exchange.ended_at
         if ended_at is None or exchange.hung_up == CLIENT:

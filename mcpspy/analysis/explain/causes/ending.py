@@ -36,7 +36,7 @@ def crash(facts: Facts) -> Iterator[Claim]:
             calls = f" during {end.during[0].about}"
         named = end.named
         frame = f" ({named.frame})" if named is not None and named.frame else ""
-        title = f"the server ended{calls}, with {end.words}"
+        title = f"the server ended{calls}, {end.words if end.signal else f'with {end.words}'}"
         next_step = "mcpspy replay repeats the session against the server; its last lines on stderr say where it was"
         lines = []
         if named is not None:

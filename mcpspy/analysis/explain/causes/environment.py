@@ -135,10 +135,10 @@ TROUBLES = (
         "a setting that the server needs is missing",
         "set it by env or args in the host's configuration: hosts pass only few variables of your shell on",
         re.compile(
-            r"""(?ix)(?:environment\ variable|env(?:ironment)?\ var|api[ _-]?key|access[ _-]?token|token|secret|password|credentials?|settings?|config(?:uration)?|connection\ string|[A-Z][A-Z0-9]+_[A-Z0-9_]+|--[\w-]+)\b.{0,60}
+            r"""(?ix)(?:environment\ variable|env(?:ironment)?\ var|api[ _-]?key|access[ _-]?token|token|secret|password|credentials?|settings?|config(?:uration)?|connection\ string|(?-i:[A-Z][A-Z0-9]+_[A-Z0-9_]+)|--[\w-]+)\b.{0,60}
             \b(?:not\ (?:set|found|provided|configured|defined|specified|given)|is\ required|are\ required|must\ be\ (?:set|provided|specified)|missing|undefined|is\ empty|required\b)
-            |(?:missing|required|provide|set|specify)\b.{0,40}\b(?:environment\ variable|env\ var|api[ _-]?key|access[ _-]?token|token|credentials|config\w*|[A-Z][A-Z0-9]+_[A-Z0-9_]+\b)
-            |KeyError:\ '[A-Z][A-Z0-9_]+'|following\ arguments\ are\ required|^usage:\ .*|required\ option|Field\ required|NoCredentialsError|Unable\ to\ locate\ credentials|could\ not\ (?:find|load)\ (?:the\ )?default\ credentials"""
+            |(?:missing|required|provide|set|specify)\b.{0,40}\b(?:environment\ variable|env\ var|api[ _-]?key|access[ _-]?token|token|credentials|config\w*|(?-i:[A-Z][A-Z0-9]+_[A-Z0-9_]+)\b)
+            |(?-i:KeyError:\ '[A-Z][A-Z0-9_]+')|following\ arguments\ are\ required|^usage:\ .*|required\ option|Field\ required|NoCredentialsError|Unable\ to\ locate\ credentials|could\ not\ (?:find|load)\ (?:the\ )?default\ credentials"""
         ),
         "configuration",
     ),
@@ -249,12 +249,22 @@ def _explains(trouble: Trouble) -> Explain:
 
 
 def _next_step(facts: Facts, trouble: Trouble, named: _Named) -> str:
-    """Return the next step; of a path, also where the server was started."""
+    """Return the next step; of a path, also where the server was started, and of a module whose package is there, its version."""
+    if trouble.code == "module-missing" and _OTHER_VERSION.search(named.words):
+        return (
+            "the package is installed in a version that has no such module: start the server with the version that it was"
+            " written for (uvx --with 'package<2'), or update the server"
+        )
     if trouble.code in ("permission-denied", "file-missing") and facts.header.cwd is not None:
         if _ROOT_PATH.search(named.words) or (trouble.code == "file-missing" and _RELATIVE_PATH.search(named.words)):
             return f"{trouble.next_step}; this server was started in {quote(facts.header.cwd, 80)}"
     return trouble.next_step
 
+
+_OTHER_VERSION = re.compile(
+    r"No module named '\w+\.|cannot import name|does not provide an export|ERR_PACKAGE_PATH_NOT_EXPORTED|was (?:renamed|removed|moved)"
+)
+"""A part of a package is missing, and not the package."""
 
 _ROOT_PATH = re.compile(r"['\"\s]/[\w.-]+/?['\"\s]?$|Read-only file system")
 _RELATIVE_PATH = re.compile(r"['\"\s](?:\./|\.\./)?[\w-]+(?:/[\w.-]+)*\.\w{1,5}\b")

@@ -65,6 +65,74 @@ def _symptoms(facts: Facts) -> list[Symptom]:
     return [*refused, *(each for each in rest if each not in refused), *early, *facts.violations(*codes)]
 
 
+@cause("sign-in-not-offered", "the server wants a token, and names no way to sign in", level=Level.EXACT)
+def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
+    """A 401 should name its metadata in WWW-Authenticate (RFC 9728, 5.1), and the metadata the authorization server. Without
+    them the client can only guess, and a token has to be configured.
+    """
+    unauthorized = [exchange for exchange, _ in _unauthorized(facts) if exchange.status == 401]
+    metadata = _steps(facts, "resource metadata", "server metadata")
+    if not unauthorized or not metadata or any(step.status == 200 for step in metadata):
+        return
+    has_challenge = "resource_metadata" in unauthorized[0].response.get("www-authenticate", "")
+    challenge = "" if has_challenge else "its 401 has no WWW-Authenticate with resource_metadata, and "
+    yield Claim(
+        title=f"the server wants a token and names no way to get one: {challenge}"
+        f"{len(metadata)} addresses of metadata were answered with HTTP {metadata[-1].status}",
+        next_step="configure a token (header Authorization) in the host, if the server takes a fixed one; else let the server"
+        " serve /.well-known/oauth-protected-resource and name it in WWW-Authenticate",
+        symptoms=_symptoms(facts),
+        evidence=[_line(step) for step in metadata[:2]],
+        side="server",
+    )
+
+
+@cause("new-token-refused", "the server refuses the token that was just issued", level=Level.EXACT)
+def new_token_refused(facts: Facts) -> Iterator[Claim]:
+    """The token is for another audience, or the server checks it against other keys, another issuer or a lost store."""
+    issued = [step for step in _steps(facts, "token") if step.status == 200]
+    for exchange, symptom in _unauthorized(facts):
+        since = [exchange.at - step.at for step in issued if 0 <= exchange.at - step.at < 60.0]
+        if exchange.status == 401 and since and "authorization" in exchange.request:
+            said = challenge_words(exchange.response.get("www-authenticate", "")) or exchange.words
+            asked_resource = any("resource" in step.fields.get("names", ()) for step in _steps(facts, "token", "authorize"))
+            hint = "" if asked_resource else "; the client asked for it without the parameter resource, so it may be for another audience"
+            yield Claim(
+                title=f"the server refuses the token {min(since):.1f} s after it was issued: {quote(said) or 'HTTP 401'}{hint}",
+                next_step="compare issuer, audience, keys and scopes of the token with what the server checks; signing in again brings the same"
+                if asked_resource
+                else "let the client send resource = the URL of this server with authorize and token (RFC 8707)",
+                symptoms=_symptoms(facts),
+                evidence=[_line(issued[-1])],
+                side="server" if asked_resource else "client",
+            )
+            break
+
+
+@cause("authorization-refused", "the authorization server sent the client back without a code", level=Level.EXACT)
+def authorization_refused(facts: Facts) -> Iterator[Claim]:
+    """It refuses the scopes, the client or its redirect URI by an error in the redirect, or the user did not agree."""
+    steps = _steps(facts, "authorize")
+    if not steps or not _unauthorized(facts) or any(step.at >= steps[-1].at for step in _steps(facts, "token")):
+        return
+    status = steps[-1].status
+    if status is None or not 300 <= status < 400:
+        return
+    scope = " The request had a scope: compare it with scopes_supported of the metadata." if "scope" in steps[-1].fields.get("names", ()) else ""
+    location = facts.http.locations.get(steps[-1].fields.get("http"), "")
+    named = re.search(r"[?&#]error=", location)
+    yield Claim(
+        title=f"the authorization server answered the request for authorization with a redirect (HTTP {status})"
+        + (" that has an error and no code" if named else "")
+        + ", and the client never asked for a token",
+        next_step="look at error and error_description in the address of the redirect (in the browser or the client's log)." + scope,
+        symptoms=_symptoms(facts),
+        evidence=[_line(steps[-1])],
+        side="client" if named else "",
+        level=Level.EXACT if named else Level.SPECIFIC,
+    )
+
+
 @cause("oauth-registration", "the client could not register at the authorization server", level=Level.EXACT)
 def oauth_registration(facts: Facts) -> Iterator[Claim]:
     """Dynamic registration is refused, or the authorization server does not offer it. Then the client needs an id that was
@@ -73,6 +141,8 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
     if not _unauthorized(facts):
         return
     refused = _refused(facts, "registration")
+    if refused is not None and not any(step.status == 200 for step in _steps(facts, "resource metadata", "server metadata")):
+        return
     if refused is not None:
         said = _said(refused)
         is_uri = re.search(r"redirect", said)
@@ -160,6 +230,12 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
         if re.search(pattern, said, re.IGNORECASE):
             next_step = step
             break
+    names = refused.fields.get("names", ())
+    if re.search("invalid_client|client", said) and "client_id" not in names and refused.fields.get("http") in facts.http.with_token:
+        next_step = (
+            "the client named itself by HTTP Basic (client_secret_basic), not in the body: let the token endpoint read the"
+            " Authorization header, or not offer this method in token_endpoint_auth_methods_supported"
+        )
     yield Claim(
         title=f"the {refused.step} request was refused (HTTP {refused.status})" + (f": {said}" if said else ""),
         next_step=next_step,

@@ -12,7 +12,7 @@ from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, HttpRefusal, Symptom
 from mcpspy.core.counted import counted, duration
-from mcpspy.core.protocol.http_headers import EVENTS, JSON
+from mcpspy.core.protocol.http_headers import EVENTS, JSON, LOOPBACK
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
 
@@ -96,6 +96,16 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
     events = [(note, place) for note, place in facts.notes.get("sse", []) if note.fields.get("event") == "endpoint"]
     for note, place in events[:1]:
         named = str(note.fields.get("data", ""))
+        host = urlsplit(named).hostname
+        if host is not None and host not in (urlsplit(facts.header.upstream or "").hostname, *LOOPBACK) and not facts.client.messages:
+            yield Claim(
+                title=f"the SSE stream names an endpoint at another host, {quote(named, 100)}, and no message was ever posted here:"
+                " the client cannot reach that host, or posts past this URL",
+                next_step="let the server name its endpoint by path, or with the host that clients use (base URL, X-Forwarded-Host)",
+                symptoms=[],
+                evidence=[evidence(place, f"endpoint: {named}")],
+                side="configuration",
+            )
         for exchange, symptom in _status(404, 405, 400, 307, 308, facts=facts):
             if exchange.method == "POST" and urlsplit(named).path.rstrip("/") == exchange.path.rstrip("/"):
                 stream = urlsplit(facts.header.upstream or "").path
@@ -327,9 +337,19 @@ _PLAIN: dict[int, tuple[str, str, str]] = {
 @cause("http-status", "an HTTP request was refused with a status that says why", level=Level.SPECIFIC)
 def http_status(facts: Facts) -> Iterator[Claim]:
     """The status has a fixed meaning, and the refusal may say more."""
+    told: set[tuple[int | None, str]] = set()
     for exchange, symptom in exchanges(facts):
         if exchange.error or exchange.status not in _PLAIN:
             continue
+        kind = exchange.status, "" if exchange.status in (429, 502, 503) else exchange.asked or exchange.method
+        if kind in told:
+            continue
+        told.add(kind)
+        same = [
+            each
+            for other, each in exchanges(facts)
+            if other.status == exchange.status and kind[1] in ("", other.asked or other.method)
+        ]
         what, next_step, side = _PLAIN[exchange.status]
         words = _said(exchange, symptom)
         about = exchange.asked or f"{exchange.method} {exchange.path}"
@@ -348,7 +368,7 @@ def http_status(facts: Facts) -> Iterator[Claim]:
         yield Claim(
             title=f"{about}: {_who(exchange)} {what}{detail}: HTTP {exchange.status}" + (f", {quote(words)}" if words else ""),
             next_step=next_step,
-            symptoms=[symptom, *(facts.violations("HTTP304") if exchange.status == 406 else [])],
+            symptoms=[*same, *(facts.violations("HTTP304") if exchange.status == 406 else [])],
             side=side,
         )
 
@@ -410,6 +430,24 @@ def notification_body(facts: Facts) -> Iterator[Claim]:
                 next_step="let the server answer notifications with 202 Accepted and no body",
                 symptoms=[violation, *left],
                 side=SERVER,
+            )
+
+
+@cause("one-session-only", "the server can serve one session only", level=Level.EXACT)
+def one_session_only(facts: Facts) -> Iterator[Claim]:
+    """One server object is shared by all sessions, and the SDK connects it to one transport only."""
+    for failed in facts.failed():
+        if failed.method != "initialize" or failed.is_first or not facts.answered[CLIENT, "initialize"]:
+            continue
+        status = None if failed.refusal is None else failed.refusal.status
+        says_so = re.search(r"(?i)already (?:connected|initiali[sz]ed|started)", failed.words)
+        if says_so or status == 500:
+            yield Claim(
+                title=f"the server answered the first initialize, and each later one with {f'HTTP {status}' if status else 'an error'}: {quote(failed.words) or 'it can serve one session only'}",
+                next_step="make a server object for each session (one transport and one server for each Mcp-Session-Id), and end sessions that are over",
+                symptoms=[failed],
+                side=SERVER,
+                level=Level.EXACT if says_so else Level.SPECIFIC,
             )
 
 

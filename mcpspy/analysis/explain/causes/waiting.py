@@ -229,7 +229,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     starting = [line for line in facts.stderr if _STARTS.search(line.text)]
     if unread:
         note, place = unread[-1]
-        title += f": nobody reads the server's stdin ({note.fields.get('bytes')} bytes are unread)"
+        title += f": nobody reads the server's stdin ({note.fields.get('size')} bytes are unread)"
         next_step = "the process that mcpspy started does not read stdin: start the server itself and not a wrapper that keeps its stdin (docker run -i, ssh without -n)"
         lines = [evidence(place, "bytes are unread in the server's stdin")]
     elif listens:
@@ -240,7 +240,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         title += f"; stderr says: {quote(error.text)}"
         next_step = "correct what this error names" + (f" at {error.frame}" if error.frame else "")
         lines = [evidence(error.line.place, f"stderr: {error.text}")]
-    elif starting and failed[0].took < STARTING_SECONDS:
+    elif starting and failed[0].asked_at + failed[0].took - facts.stderr[-1].at < QUIET_SECONDS:
         title = (
             f"the {failed[0].side} gave up {failed[0].method} after {failed[0].waited}, while the server was still starting:"
             f" {quote(starting[-1].text, 100)}"
@@ -255,8 +255,8 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side="server")
 
 
-STARTING_SECONDS = 120.0
-"""Seconds after which nobody calls it a slow start any more."""
+QUIET_SECONDS = 3.0
+"""Seconds without a line on stderr after which a server is not just starting any more."""
 
 _STARTS = re.compile(r"(?i)\b(?:launch|load|start|initiali[sz]|connect|warm|boot|pull|fetch|download|install|build|compil|index|migrat)ing\b")
 _LISTENS = re.compile(r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)")
