@@ -1,4 +1,4 @@
-"""Tokens recognised by their pattern (formats.toml), and names whose values are secret.
+"""Tokens recognised by their pattern (docs/token_formats.toml), and names whose values are secret.
 
 Each prefilter literal has the pattern of the whole token, and a test where patterns alone match too
 much. A pattern is matched at its literal only, and no two matches of one begin in the same run of
