@@ -124,9 +124,11 @@ def claims_of(facts: Facts, causes: Iterable[CauseKind]) -> list[Claim]:
                 owners[id(symptom)] = claim
     kept = []
     for claim in made:
-        had = bool(claim.symptoms)
-        claim.symptoms = [symptom for symptom in claim.symptoms if owners[id(symptom)] is claim]
-        if claim.symptoms or not had:
+        claimed = claim.symptoms
+        claim.symptoms = [symptom for symptom in claimed if owners[id(symptom)] is claim]
+        # Findings accompany a failure; alone they do not keep a claim whose failures another one explains.
+        needed = [symptom for symptom in claimed if not isinstance(symptom, Violation)] or claimed
+        if not claimed or any(owners[id(symptom)] is claim for symptom in needed):
             kept.append(claim)
     return sorted(kept, key=_order)
 

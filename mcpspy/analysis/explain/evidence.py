@@ -68,7 +68,7 @@ _WORDS = re.compile(
     r"unsupported|unknown|not set|undefined|expired|unauthori[sz]ed|no such|aborted|killed|out of memory|exceeded|already in use)\b"
 )
 _EMPTY = re.compile(
-    r"^\s*(?:[\]}){(\[^~\-=*#.|]*|Node\.js v[\d.]+|\(Use `node --trace.*|note: run with `RUST_BACKTRACE.*|goroutine \d+ \[.*|exit status \d+"
+    r"^\s*(?:[\]}){(\[^~\-=*#.|]*|Node\.js v[\d.]+|\(Use `node --trace.*|note: run with `RUST_BACKTRACE.*|.*(?:--help|for more information).{0,30}|goroutine \d+ \[.*|exit status \d+"
     r"|npm (?:ERR!|error) (?:A complete log|  ).*|During handling of the above exception.*|The above exception was the direct.*)\s*;?$"
 )
 _FRAME = re.compile(r"^\s*(?:at |File \"|in |from |\^|~|\d+ \||\.\.\. \d+ more|#\d+ |[\w./$]+\.go:\d+|\S+\(0x)")

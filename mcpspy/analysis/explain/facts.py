@@ -376,6 +376,7 @@ class Facts:
             at=request.at,
             place=known.place,
             side=request.side,
+            id=request.id,
             method=request.method,
             subject=request.subject or "",
             state=exchange.state,

@@ -78,6 +78,8 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
 
     side: str
     """Who sent it."""
+    id: str
+    """JSON text of its id."""
     method: str
     subject: str
     state: State

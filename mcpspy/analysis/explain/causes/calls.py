@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, Symptom
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, other
 from mcpspy.core.session.exchange import State
 
@@ -160,6 +160,17 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
         if failed.succeeded_at is not None:
             continue
         left = facts.of(ClientLeft) if failed.is_handshake else []
+        if failed.method == "server/discover":
+            went_on = facts.client.methods["initialize"] > 0
+            yield Claim(
+                title=f"the server does not know the revision of server/discover: {quote(failed.words)}"
+                + ("; the client went on with initialize, as it should" if went_on else ", and the client did not fall back to initialize"),
+                next_step="nothing" if went_on else "the client must send initialize to an older server: update it, or set it to the older revisions",
+                symptoms=[failed, *facts.violations("MOD106", "MOD108")],
+                side=CLIENT,
+                is_observation=went_on,
+            )
+            continue
         asked = failed.sent.get("protocolVersion") if isinstance(failed.sent, dict) else None
         yield Claim(
             title=f"the server refused the revision{f' {quote(asked, 20)}' if isinstance(asked, str) else ''} that the client asked for: {quote(failed.words)}",
@@ -188,8 +199,10 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
     for failed in facts.failed(*_ERRORS, State.REFUSED):
         if failed.code != -32020 and not re.search(r"(?i)header mismatch|missing (?:required )?(?:mcp-[\w-]+ )?header|mcp-(?:method|name|param)", failed.words):
             continue
-        missing = facts.violations("HTTP101", "HTTP102", "HTTP103", "HTTP104", "HTTP106")
-        if missing:
+        missing: list[Symptom] = [*facts.violations("HTTP101", "HTTP102", "HTTP103", "HTTP104", "HTTP106")]
+        named = re.search(r"(?i)\bmcp-[\w-]+", failed.words)
+        is_sent = failed.refusal is None or named is None or named[0].lower() in failed.refusal.request
+        if missing or not is_sent:
             title = f"{failed.about} came without a header that the server wants: {quote(failed.words)}"
             next_step = "let the client send it; or look what drops it between the client and mcpspy"
             side = CLIENT

@@ -131,9 +131,11 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
 def response_incomplete(facts: Facts) -> Iterator[Claim]:
     """An event ends with a blank line, a line with a newline, a body with its last byte; receivers discard what lacks it."""
     for failed in facts.failed(State.INCOMPLETE):
-        next_step = "the server must end each event with a blank line" if "blank line" in failed.why else (
-            "look what ended the connection: a limit of a proxy, a crash of the server, or a size that is not Content-Length"
-        )
+        next_step = "look what ended the connection: a limit of a proxy, a crash of the server, or a size that is not Content-Length"
+        if "blank line" in failed.why:
+            next_step = "the server must end each event with a blank line"
+        elif failed.refusal is not None and failed.refusal.hung_up == CLIENT:
+            next_step = "the client waited for the end and gave up: the server must end the response (Content-Length, or the last chunk)"
         yield Claim(
             title=f"no response to {failed.about}: {failed.why}",
             next_step=next_step,

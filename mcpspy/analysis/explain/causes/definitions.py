@@ -39,6 +39,11 @@ _TABLE: tuple[tuple[str, str, tuple[str, ...], str, str, bool], ...] = (
         " raise an error for an unknown token", SERVER, False,
     ),
     (
+        "pagination-endless", "a list never ends, or its cursors are wrong",
+        ("DATA502", "DATA503", "DATA505"),
+        "let the last page have no nextCursor, and each other page a cursor of its own", SERVER, False,
+    ),
+    (
         "result-too-large", "a result is too large for the host",
         ("HOST201",),
         "return less: pages, a summary, or a resource link", SERVER, False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.claims import Claim, Level, cause
@@ -17,6 +18,38 @@ REJECTED = frozenset(
     HTTP302 HTTP303""".split()
 )
 """Rules whose findings make clients reject a message: their parsers check its form."""
+
+
+_BROKEN_PIPE = re.compile(r"(?i)\bEPIPE\b|broken ?pipe|write after end|ERR_STREAM_(?:WRITE_AFTER_END|DESTROYED)")
+
+
+@cause(
+    "client-gone-first",
+    "the client went away first, and the server's error follows from that",
+    level=Level.EXACT,
+)
+def client_gone_first(facts: Facts) -> Iterator[Claim]:
+    """A server that writes to a pipe that nobody reads any more ends with EPIPE: that is no fault of its own."""
+    for end in facts.of(ServerEnd):
+        gone = [
+            (note.at, place)
+            for note, place in facts.notes.get("closed", [])
+            if note.fields.get("by") == "client" and note.fields.get("pipe") == "stdout"
+        ]
+        if facts.client.closed_at is not None:
+            gone.append((facts.client.closed_at, facts.client.closed_place))
+        text = "" if end.named is None else end.named.text
+        first = min(gone, default=None)
+        if first is None or first[0] > end.at + 0.5 or not (_BROKEN_PIPE.search(text) or end.signal == "SIGPIPE"):
+            continue
+        after = f", {duration(first[0] - end.during[0].asked_at)} after {end.during[0].about}" if end.during else ""
+        yield Claim(
+            title=f"the client went away first{after}: the server then failed to write its response ({quote(text) or end.words})",
+            next_step="look into the client's log why it left; the server could handle the closed pipe more quietly",
+            symptoms=[end, *end.during],
+            evidence=[evidence(first[1], "the client closed its end")],
+            side="client",
+        )
 
 
 @cause(
@@ -43,6 +76,9 @@ def crash(facts: Facts) -> Iterator[Claim]:
             title += f": {quote(named.text)}{frame}"
             next_step = "correct what this error names" + (f" at {named.frame}" if named.frame else "")
             lines = [evidence(named.line.place, f"stderr: {named.text}")]
+        elif end.code == 0:
+            title = f"the server ended by itself with exit code 0{calls}, although the client had not closed its stdin"
+            next_step = "let the server wait until its transport closes: its main function returns too early"
         elif end.signal == "SIGKILL":
             next_step = "something killed it: a limit of memory (dmesg, docker inspect), or a supervisor"
         yield Claim(

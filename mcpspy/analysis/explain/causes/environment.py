@@ -67,6 +67,13 @@ TROUBLES = (
         re.compile(r"(?i)EADDRINUSE|address already in use|Only one usage of each socket address"),
     ),
     Trouble(
+        "text-encoding",
+        "the server reads or writes text in another encoding than UTF-8",
+        "set PYTHONUTF8=1 by env in the host's configuration, or let the server open its streams and files as UTF-8",
+        re.compile(r"(?i)Unicode(?:Encode|Decode)Error|codec can't (?:en|de)code|'charmap'|illegal multibyte|invalid (?:utf-8|byte sequence)|stream did not contain valid UTF-8"),
+        "server",
+    ),
+    Trouble(
         "disk-full",
         "the disk is full",
         "make room on the disk that the error names",

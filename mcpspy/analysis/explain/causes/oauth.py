@@ -236,8 +236,13 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
             "the client named itself by HTTP Basic (client_secret_basic), not in the body: let the token endpoint read the"
             " Authorization header, or not offer this method in token_endpoint_auth_methods_supported"
         )
+    what = f"{refused.step} request"
+    if "refresh_token" in names:
+        what = "refresh of the token"
+        if "invalid_grant" not in said:
+            next_step = "sign in again (remove the stored tokens): a client does so by itself only if the server says invalid_grant for a dead refresh token"
     yield Claim(
-        title=f"the {refused.step} request was refused (HTTP {refused.status})" + (f": {said}" if said else ""),
+        title=f"the {what} was refused (HTTP {refused.status})" + (f": {said}" if said else ""),
         next_step=next_step,
         symptoms=_symptoms(facts),
         evidence=[_line(refused)],
@@ -289,7 +294,7 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
 def token_missing(facts: Facts) -> Iterator[Claim]:
     """The client has no token, a proxy drops Authorization, or the sign-in was not begun or not completed."""
     unauthorized = [(exchange, symptom) for exchange, symptom in _unauthorized(facts) if "authorization" not in exchange.request]
-    if not unauthorized:
+    if not unauthorized or any(step.status == 200 for step in _steps(facts, "token")):
         return
     exchange, _ = unauthorized[0]
     steps = [step for step in facts.http.oauth if step.step not in ("challenge", "retry")]
@@ -321,6 +326,8 @@ def signed_in(facts: Facts) -> Iterator[Claim]:
         for exchange, symptom in exchanges(facts)
         if exchange.status in (401, 403) and isinstance(symptom, FailedRequest) and symptom.succeeded_at is not None
     ]
+    if any(step.status == 200 for step in _steps(facts, "token")):
+        overcome += [symptom for exchange, symptom in _unauthorized(facts) if "authorization" not in exchange.request]
     if overcome:
         yield Claim(
             title="the client signed in after HTTP 401, as it should",

@@ -209,12 +209,27 @@ def replicas(facts: Facts) -> Iterator[Claim]:
             break
 
 
+@cause("delete-refused", "the end of a session was refused", level=Level.EXACT)
+def delete_refused(facts: Facts) -> Iterator[Claim]:
+    """A client may end its session with DELETE. A server that does not allow it answers 405; nothing depends on it."""
+    for refusal in facts.of(HttpRefusal):
+        if refusal.method == "DELETE" and refusal.status is not None and refusal.status >= 400:
+            yield Claim(
+                title=f"DELETE at the end of the session was answered HTTP {refusal.status}; nothing depends on it",
+                next_step="let the server answer 204, or 405 if clients may not end sessions",
+                symptoms=[refusal],
+                is_observation=True,
+            )
+
+
 @cause("session-lost", "the server does not know the session any more", level=Level.SPECIFIC)
 def session_lost(facts: Facts) -> Iterator[Claim]:
     """The server restarted, or the session expired. It answers 404, and the client must send initialize again."""
     lost: list[Symptom] = []
     first: HttpRefusal | None = None
     for exchange, symptom in exchanges(facts):
+        if exchange.method == "DELETE":
+            continue
         is_lost = exchange.status == 404 and "mcp-session-id" in exchange.request and not exchange.error
         is_stale = (
             exchange.status in (400, 401, 403)
@@ -304,10 +319,13 @@ def bot_wall(facts: Facts) -> Iterator[Claim]:
     """Cloudflare, Akamai and others answer programs with a page for browsers."""
     for exchange, symptom in exchanges(facts):
         is_page = exchange.media_type.startswith("text/html")
-        if "cf-mitigated" in exchange.response or (is_page and _BOT.search(exchange.words)):
+        is_edge = exchange.status == 403 and _who(exchange) != "the server" and exchange.media_type != JSON
+        is_told = "www-authenticate" in exchange.response
+        if "cf-mitigated" in exchange.response or (is_page and _BOT.search(exchange.words)) or (is_edge and not is_told):
             yield Claim(
-                title=f"{_who(exchange)} answered with a check for bots (HTTP {exchange.status}): {quote(exchange.words)}",
-                next_step="allow the path of the endpoint in this protection (a rule for programs), it is not about signing in",
+                title=f"{_who(exchange)} blocked {exchange.asked or exchange.method} before it reached the server (HTTP {exchange.status}): {quote(exchange.words)}",
+                next_step="allow this client (User-Agent) and the path of the endpoint in the rules of this protection against bots;"
+                " it is not about signing in",
                 symptoms=_same(facts, exchange),
                 side="proxy",
             )

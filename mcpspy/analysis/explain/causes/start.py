@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from mcpspy.analysis.explain.causes.environment import trouble_of
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ServerEnd
+from mcpspy.analysis.explain.symptoms import ServerEnd, Symptom
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
 
 _NOT_FOUND = re.compile(
@@ -78,6 +79,60 @@ def command_not_executable(facts: Facts) -> Iterator[Claim]:
                 symptoms=[end, *end.during],
                 side="configuration",
             )
+
+
+_RUNNERS = re.compile(r"(?:^|[/\\])(?:uvx|npx|bunx|pnpx|uv|docker|podman|deno|java|dotnet|node|python[\d.]*)(?:\.exe|\.cmd)?$")
+
+
+@cause(
+    "command-incomplete",
+    "the command starts other programs, and its arguments name none",
+    level=Level.EXACT,
+)
+def command_incomplete(facts: Facts) -> Iterator[Claim]:
+    """uvx, npx, docker and others need the name of the package, image or file in their arguments; without it they print
+    their usage.
+    """
+    command = facts.header.command or []
+    names = [word for word in command[1:] if not word.startswith("-")]
+    if not command or not _RUNNERS.search(command[0]) or names:
+        return
+    for end in _before_answer(facts):
+        if not end.error:
+            yield Claim(
+                title=f"the command is {quote(' '.join(command))!r} alone: it names no server to start",
+                next_step='add the name of the package, image or file to "args" in the host\'s configuration',
+                symptoms=[end, *end.during],
+                evidence=[evidence(line.place, f"stderr: {line.text}") for line in facts.first_stderr[:2]],
+                side="configuration",
+            )
+
+
+@cause(
+    "placeholder-not-replaced",
+    "a setting is a placeholder, and not a value",
+    level=Level.EXACT,
+)
+def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
+    """Not every host expands ${VARIABLE} in its configuration, and examples are copied with YOUR_API_KEY in them."""
+    for note, place in facts.notes.get("placeholders", [])[:1]:
+        names = [str(name) for key in ("variables", "arguments") for name in note.fields.get(key, [])]
+        shown = ", ".join(quote(name, 60) for name in names[:3])
+        symptoms: list[Symptom] = [*_before_answer(facts), *(each for end in _before_answer(facts) for each in end.during)]
+        for failed in facts.failed():
+            trouble = trouble_of(failed.words[:600], at_start=False) if failed.words and failed.side == "client" else None
+            if trouble is not None and trouble.code in ("service-refused-key", "setting-missing", "name-not-resolved", "file-missing"):
+                symptoms.append(failed)
+        yield Claim(
+            title=f"the server got a placeholder in place of a value: {shown}"
+            + (f"; {quote(symptoms[0].lines[0].text)}" if symptoms and symptoms[0].lines else ""),
+            next_step="write the value itself into the host's configuration, or set the variable where the host starts: this host"
+            " does not replace the placeholder",
+            symptoms=symptoms,
+            evidence=[evidence(place, f"a placeholder: {shown}")],
+            side="configuration",
+            is_observation=not symptoms,
+        )
 
 
 @cause(

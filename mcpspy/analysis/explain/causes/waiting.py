@@ -43,9 +43,11 @@ def wrong_id(facts: Facts) -> Iterator[Claim]:
     ]
     for failed in _without_response(facts):
         for finding in found:
+            id_found = re.search(r'"id"\s*:\s*("[^"]{0,60}"|[-\w.+]{1,40})', finding.excerpt)
+            if id_found and id_found[1] == failed.id:
+                continue
             is_near = failed.asked_at <= finding.at <= failed.asked_at + max(failed.took, 0.0) + 1.0
             if finding.side != failed.side and is_near:
-                id_found = re.search(r'"id"\s*:\s*("[^"]{0,60}"|[-\w.+]{1,40})', finding.excerpt)
                 wrong = f"the id {id_found[1]}" if id_found else "no id"
                 yield Claim(
                     title=f"the {other(failed.side)}'s response to {failed.about} has {wrong}, which is not that of the request",
@@ -55,6 +57,60 @@ def wrong_id(facts: Facts) -> Iterator[Claim]:
                     side=other(failed.side),
                 )
                 break
+
+
+@cause("answer-not-matched", "the server does not match the client's response with its own request", level=Level.EXACT)
+def answer_not_matched(facts: Facts) -> Iterator[Claim]:
+    """A server without sessions gets each POST in a context of its own, so the response to its sampling or elicitation request
+    never reaches the call that waits for it.
+    """
+    if facts.is_stdio:
+        return
+    answers = [finding for each in facts.violations("ENV204", side=CLIENT) for finding in each.findings]
+    for asked in _without_response(facts, SERVER):
+        for finding in answers:
+            id_found = re.search(r'"id"\s*:\s*("[^"]{0,60}"|[-\w.+]{1,40})', finding.excerpt)
+            if id_found is None or id_found[1] != asked.id or finding.at < asked.asked_at:
+                continue
+            held = [failed for failed in _without_response(facts, CLIENT) if failed.about in asked.waiting or not asked.waiting]
+            why = "" if facts.http.session_ids else ": it assigned no Mcp-Session-Id, so it works without sessions"
+            yield Claim(
+                title=f"the client answered {asked.about} after {duration(finding.at - asked.asked_at)}, and the server did not go on"
+                f" with it{why}",
+                next_step="let the server keep sessions if it asks the client for something (sampling, elicitation, roots), or use"
+                " input_required of 2026-07-28",
+                symptoms=[asked, *held, *facts.violations("ENV204", side=CLIENT)],
+                evidence=[evidence(finding.place, f"the client's response: {finding.excerpt}")],
+                side=SERVER,
+            )
+            break
+
+
+@cause(
+    "handshake-incomplete",
+    "the client never sent notifications/initialized",
+    level=Level.EXACT,
+    positive='@ bare\n> {"id":1,"method":"initialize","params":{}}\n< {"id":1,"result":{}}\n> {"id":2,"method":"tools/list"}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+    negative='> {"id":2,"method":"ping"}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+)
+def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
+    """A server may wait for it before it answers other requests; some refuse them until then."""
+    if facts.client.methods["notifications/initialized"] or not facts.answered[CLIENT, "initialize"] or facts.session.is_modern:
+        return
+    failed = [
+        each
+        for each in facts.failed()
+        if each.side == CLIENT and not each.is_handshake and not each.effects
+        and (each.state in (State.UNANSWERED, State.CANCELLED) or re.search(r"(?i)initiali[sz]", each.words))
+    ]  # fmt: skip
+    if failed:
+        yield Claim(
+            title=f"the client never sent notifications/initialized after the result of initialize, and the server"
+            f" {'does not answer' if failed[0].state in (State.UNANSWERED, State.CANCELLED) else 'refuses'} {failed[0].about}",
+            next_step="the client must send notifications/initialized before other requests",
+            symptoms=[*failed, *facts.violations("LIFE103", "LIFE102")],
+            side=CLIENT,
+        )
 
 
 @cause(
