@@ -116,6 +116,7 @@ def claims_of(facts: Facts, causes: Iterable[CauseKind]) -> list[Claim]:
             claim.code = kind.code
             claim.level = kind.level if claim.level is None else claim.level
             made.append(claim)
+    made = _merged(made)
     owners: dict[int, Claim] = {}
     for claim in made:
         for symptom in claim.symptoms:
@@ -131,6 +132,17 @@ def claims_of(facts: Facts, causes: Iterable[CauseKind]) -> list[Claim]:
         if not claimed or any(owners[id(symptom)] is claim for symptom in needed):
             kept.append(claim)
     return sorted(kept, key=_order)
+
+
+def _merged(claims: Iterable[Claim]) -> list[Claim]:
+    """Return the claims with those that say the same as one."""
+    merged: dict[tuple[str, str], Claim] = {}
+    for claim in claims:
+        known = merged.setdefault((claim.code, claim.title), claim)
+        if known is not claim:
+            known.symptoms += [symptom for symptom in claim.symptoms if symptom not in known.symptoms]
+            known.evidence += claim.evidence
+    return list(merged.values())
 
 
 def _order(claim: Claim) -> tuple[bool, int, int, float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
@@ -24,7 +24,7 @@ from mcpspy.analysis.explain.symptoms import (
     Violation,
 )
 from mcpspy.analysis.lint.finding import EntryPosition, Finding
-from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
+from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result, meta_raw, text
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Header, Note
 from mcpspy.core.session import outcome
@@ -40,6 +40,12 @@ MAX_STDERR = 300
 
 MAX_ODD_LINES = 20
 """Lines of one side that are not messages and that are kept: the first ones."""
+
+ACCEPTED = 202
+"""The status of a POST whose responses come on another stream (HTTP+SSE)."""
+
+MAX_SLOW = 200
+"""Calls that waited and that are kept."""
 
 MAX_ANSWERED = 64
 """Answered requests that are kept, to recognise a cancellation after the response."""
@@ -99,6 +105,15 @@ class SideFacts(Struct):
     """Methods of its requests and notifications."""
 
 
+class SlowCall(NamedTuple):
+    """A call that was answered after more than `PATIENCE`."""
+
+    asked_at: float
+    answer_at: float
+    place: EntryPosition
+    about: str
+
+
 class _Open(Struct):
     """A request whose outcome is not final."""
 
@@ -141,6 +156,9 @@ class Facts:
         self.dialects: list[tuple[str, str, EvidenceLine]] = []
         """Tool, dialect of its output schema if that is not 2020-12, and the line with the list."""
         self.asked_revision: str | None = None
+        self.slow: list[SlowCall] = []
+        self.next_pages: dict[str, tuple[str, EvidenceLine]] = {}
+        """Method of a list → a cursor that was not used yet, as JSON text, and the line with it."""
         self.answered: Counter[tuple[str, str]] = Counter()
         """Side and method → number of its requests that got a result."""
         self.exit: Note | None = None
@@ -239,7 +257,10 @@ class Facts:
                 data, is_whole = what.data[:MAX_EXCERPT], what.frame.eol != ""
                 side.odd.append(OddLine(what.at, place, what.why, data, len(what.data), is_whole))
             return
-        is_refusal = self._is_refusal(what)
+        if is_refusal := self._is_refusal(what):
+            carrier = self.http.of(what.frame.http or 0)
+            if carrier is not None and carrier.method == "GET":
+                return
         side.messages += not is_refusal
         side.first_at = what.at if side.first_at is None else side.first_at
         side.last_at, side.last_place, side.last_findings = what.at, place, findings
@@ -270,7 +291,12 @@ class Facts:
         known.findings += findings
         if isinstance(what, Notification):
             self._add_notification(what, known, call, place)
+        elif isinstance(what, Request):
+            if what.body.cursor and self.next_pages.get(what.method, ("",))[0] == text(what.body.cursor):
+                del self.next_pages[what.method]
         elif isinstance(what, Result | Failure):
+            if isinstance(what, Result) and call.request.method.endswith("/list"):
+                self._add_page(what, call.request.method, place)
             known.answer_at, known.answer_place = what.at, place
             if call.state in outcome.FAILED or call.state in outcome.UNANSWERED:
                 answer = outcome.error_of(call)
@@ -300,6 +326,13 @@ class Facts:
             known.cancelled_by, known.cancel_at, known.cancel_place = what.side, what.at, place
             known.reason = reason if isinstance(reason, str) else ""
 
+    def _add_page(self, what: Result, method: str, place: EntryPosition) -> None:
+        cursor = text(meta_raw(what.raw_result, "nextCursor"))
+        if cursor in (None, "null", '""'):
+            self.next_pages.pop(method, None)
+        else:
+            self.next_pages[method] = cursor or "", evidence(place, f"{method}: nextCursor is {cursor}")
+
     def _add_tools(self, what: Result, place: EntryPosition) -> None:
         result = what.result
         tools = result.get("tools") if isinstance(result, dict) else None
@@ -322,6 +355,7 @@ class Facts:
         key = (request.side, request.method, request.subject or "")
         if state is State.OK:
             self.answered[request.side, request.method] += 1
+            self._add_slow(exchange, known)
             for earlier in self._by_request.pop(key, ()):
                 earlier.succeeded_at = known.answer_at
             self._succeeded[exchange.number] = known
@@ -353,6 +387,14 @@ class Facts:
         for line in self._lines(exchange, known, failed):
             same.add_line(line)
 
+    def _add_slow(self, exchange: Exchange, known: _Open) -> None:
+        """Remember a call that waited, to recognise a server that works on one request at a time."""
+        request = exchange.request
+        if known.answer_at is None or request.side != CLIENT or known.answer_at - request.at < PATIENCE:
+            return
+        if len(self.slow) < MAX_SLOW:
+            self.slow.append(SlowCall(request.at, known.answer_at, known.place, _about(exchange)))
+
     def _is_symptom(self, exchange: Exchange, known: _Open) -> bool:
         state = exchange.state
         if state in outcome.FAILED or state in outcome.UNANSWERED:
@@ -367,7 +409,9 @@ class Facts:
 
     def _failed_request(self, exchange: Exchange, known: _Open, refusal: HttpRefusal | None) -> FailedRequest:
         request = exchange.request
-        settled = known.cancel_at or known.answer_at or (refusal.at if refusal is not None else self.last_at)
+        settled = known.cancel_at or known.answer_at or self.last_at
+        if known.cancel_at is None and known.answer_at is None and refusal is not None and refusal.status != ACCEPTED:
+            settled = refusal.ended_at or refusal.at
         words = known.words or (refusal.words if refusal is not None else "")
         cancelled_by = known.cancelled_by
         if not cancelled_by and exchange.state is State.CANCELLED:
@@ -403,9 +447,9 @@ class Facts:
         )
 
     def _lines(self, exchange: Exchange, known: _Open, failed: FailedRequest) -> Iterator[EvidenceLine]:
-        text, tone = outcome.describe(exchange)
-        said = f": {failed.words}" if failed.words and failed.words not in text else ""
-        yield evidence(known.answer_place or known.place, f"{failed.about}: {text}{said}")
+        state, _ = outcome.describe(exchange)
+        said = f": {failed.words}" if failed.words and failed.words not in state else ""
+        yield evidence(known.answer_place or known.place, f"{failed.about}: {state}{said}")
         if known.cancel_place is not None:
             yield evidence(known.cancel_place, f"{failed.about} cancelled: {known.reason or 'without a reason'}")
 
@@ -511,7 +555,7 @@ class Facts:
             return
         is_initialized = bool(client.methods["notifications/initialized"] or self.session.is_modern)
         has_asked_more = client.last_request_at > server.last_at
-        has_called = self.answered[CLIENT, "tools/call"]
+        has_called = client.methods["tools/call"]
         has_left_before = client.closed_at is not None and client.closed_at <= server.last_at
         if has_called or has_asked_more or has_left_before or not client.messages or server.ends_refused:
             return

@@ -11,6 +11,7 @@ from mcpspy.analysis.explain.evidence import evidence
 from mcpspy.analysis.explain.symptoms import HttpRefusal
 from mcpspy.analysis.lint.finding import EntryPosition
 from mcpspy.core.protocol.http_headers import EVENTS, JSON, REDIRECTS
+from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.http_exchanges import NOT_OFFERED, RecordedHttpExchange
 
@@ -62,8 +63,8 @@ class HttpFacts(Struct):
     """Numbers of refused exchanges whose request had an Authorization header."""
     has_token: bool = False
     """True if a request had a token."""
-    last_allowed: HttpRefusal | None = None
-    """The last refusal that the specification allows: 405 for GET or DELETE."""
+    not_offered: list[HttpRefusal] = field(default_factory=list)
+    """GETs for a stream that got 405, which is allowed; the last ones."""
     gets: list[RecordedHttpExchange] = field(default_factory=list)
     """GETs for a stream, in the order in which they ended."""
     last_at: float | None = None
@@ -146,8 +147,8 @@ class HttpFacts(Struct):
             exchange.words = recorded.words or exchange.words
             if recorded.is_get and len(self.gets) < MAX_EXCHANGES:
                 self.gets.append(recorded)
-        if exchange.status == NOT_OFFERED and exchange.method in ("GET", "DELETE"):
-            self.last_allowed = exchange
+        if exchange.status == NOT_OFFERED and exchange.method == "GET":
+            self.not_offered = [*self.not_offered[-9:], exchange]
         if self._is_refused(exchange):
             self._keep(exchange)
         return exchange
@@ -165,7 +166,8 @@ class HttpFacts(Struct):
 
     def _succeed(self, exchange: HttpRefusal) -> None:
         for earlier in self.kinds.values():
-            if (earlier.method, earlier.asked) == (exchange.method, exchange.asked):
+            same = (earlier.method, earlier.path, earlier.asked) == (exchange.method, exchange.path, exchange.asked)
+            if same and exchange.asked:
                 earlier.succeeded_at = exchange.at
 
     def _keep(self, exchange: HttpRefusal) -> None:
@@ -176,6 +178,7 @@ class HttpFacts(Struct):
             same = self.kinds[key] = exchange
         else:
             return
+        same.last_at = exchange.at
         words = exchange.error or exchange.words
         same.add_line(evidence(exchange.place, f"{exchange.line}{f': {words}' if words else ''}"))
 
@@ -183,7 +186,7 @@ class HttpFacts(Struct):
     def _is_refused(exchange: HttpRefusal) -> bool:
         status, method = exchange.status, exchange.method
         if status is None:
-            return True
+            return exchange.hung_up != CLIENT  # A client that does not wait is no refusal.
         if method in ("GET", "DELETE") and status == NOT_OFFERED:
             return False
         if status in REDIRECTS:

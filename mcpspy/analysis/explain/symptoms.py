@@ -59,7 +59,8 @@ class HttpRefusal(Symptom, eq=False, kw_only=True):
     hung_up: str | None = None
     ended_at: float | None = None
     """When the response ended."""
-    events: int = 0
+    last_at: float = 0.0
+    """When the last of them came."""
 
     @property
     def line(self) -> str:

@@ -210,7 +210,13 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
             title = f"the server misses a header of {failed.about} that the client sent ({quote(failed.words)}): something between mcpspy and the server dropped it"
             next_step = "let the proxy or gateway behind mcpspy pass on all headers that begin with Mcp-"
             side = "proxy"
-        yield Claim(title=title, next_step=next_step, symptoms=[failed, *missing], side=side)
+        yield Claim(
+            title=title,
+            next_step=next_step,
+            symptoms=[failed, *missing],
+            side=side,
+            is_observation=failed.succeeded_at is not None,
+        )
 
 
 @cause("session-refused-in-200", "the server refuses the session with an error in place of HTTP 404", level=Level.EXACT)

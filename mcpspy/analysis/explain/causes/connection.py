@@ -13,6 +13,7 @@ from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
+from mcpspy.core.session.http_exchanges import NOT_OFFERED
 
 _TLS = re.compile(r"(?i)certificate|\bssl\b|\btls\b|hostname mismatch|handshake failure|self[- ]signed|wrong version number")
 _NAME = re.compile(r"(?i)name or service|resolve|getaddrinfo|no address|DNS")
@@ -26,6 +27,12 @@ def exchanges(facts: Facts) -> Iterator[tuple[HttpRefusal, Symptom]]:
             yield symptom, symptom
         elif isinstance(symptom, FailedRequest) and symptom.refusal is not None and not symptom.effects:
             yield symptom.refusal, symptom
+
+
+def is_overcome(symptoms: list[Symptom]) -> bool:
+    """Return whether the same requests succeeded later, so that nothing is wrong any more."""
+    later = [symptom for symptom in symptoms if isinstance(symptom, FailedRequest | HttpRefusal)]
+    return bool(later) and all(symptom.succeeded_at is not None for symptom in later)
 
 
 @cause("mcpspy-refused", "mcpspy refused the client's Host or Origin", level=Level.EXACT)
@@ -85,15 +92,25 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
 def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
     """A server that sends nothing on its own answers GET with 405, and one that does not let clients end sessions DELETE."""
     for left in facts.of(ClientLeft):
-        refused = facts.http.last_allowed
-        if refused is not None and refused.method == "GET" and refused.at >= left.at and not facts.failed():
-            yield Claim(
-                title=f"the client did not go on after its GET for a stream got HTTP {refused.status}, which is allowed: the server has no stream",
-                next_step="the client must go on without the stream: update it; or let the server offer one",
-                symptoms=[left],
-                evidence=[evidence(refused.place, refused.line)],
-                side=CLIENT,
-            )
+        others = [each for each in facts.of(HttpRefusal) if each.method == "GET" and EVENTS in each.request.get("accept", "")]
+        refused = others[-1] if others else None
+        # One GET with 405 may well be the last thing that a client does; one that asks again does not accept it.
+        again = [each for each in facts.http.not_offered if each.at >= left.at]
+        if refused is None and len(again) > 1:
+            refused = again[0]
+        if refused is None or max(refused.last_at, refused.at) < left.at or facts.failed() or refused.status in (401, 403):
+            continue
+        is_allowed = refused.status == NOT_OFFERED
+        yield Claim(
+            title=f"the client did not go on after its GET for a stream got HTTP {refused.status}"
+            + (", which is allowed: the server has no stream" if is_allowed else ": a server without a stream answers 405"),
+            next_step="the client must go on without the stream: update it"
+            if is_allowed
+            else "let the server answer GET with 405, or with a stream; this client takes another status for a failure",
+            symptoms=[left, *others],
+            evidence=[evidence(refused.place, refused.line)],
+            side=CLIENT if is_allowed else SERVER,
+        )
 
 
 @cause("stream-cut", "the stream with a response was cut", level=Level.SPECIFIC)

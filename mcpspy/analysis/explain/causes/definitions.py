@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import quote
+from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, Symptom, Violation
 from mcpspy.core.counted import counted
@@ -120,6 +121,62 @@ def downgrade(facts: Facts) -> Iterator[Claim]:
             symptoms=[],
             is_observation=True,
         )
+
+
+_MODEL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+@cause("name-refused-by-models", "tool names have characters that the interfaces of models refuse", level=Level.GENERAL)
+def name_refused(facts: Facts) -> Iterator[Claim]:
+    """MCP allows dots and 128 characters; several interfaces of models allow only letters, digits, _ and -, and hosts that do
+    not replace the others fail at the first request to the model.
+    """
+    names = sorted(name for name in facts.tools if not _MODEL_NAME.fullmatch(name))
+    if names and not facts.client.methods["tools/call"]:
+        yield Claim(
+            title=f"{counted(len(names), 'tool')} ({', '.join(quote(name, 40) for name in names[:3])}) have names that MCP allows and"
+            " interfaces of models refuse (other characters than letters, digits, _ and -), and no tool was called",
+            next_step="the host should replace these characters; in the server, use _ in place of the dot",
+            symptoms=[],
+            side=CLIENT,
+            is_observation=True,
+        )
+
+
+@cause("pages-not-requested", "the client did not ask for the next page of a list", level=Level.SPECIFIC)
+def pages_not_requested(facts: Facts) -> Iterator[Claim]:
+    """A list with nextCursor goes on; what is on the other pages does not exist for a client that does not ask for them."""
+    for method, (_, line) in facts.next_pages.items():
+        yield Claim(
+            title=f"the result of {method} has a nextCursor, and the client never asked for the next page",
+            next_step="the client must follow nextCursor; or let the server put everything on one page",
+            symptoms=[],
+            evidence=[line],
+            side=CLIENT,
+            is_observation=method != "tools/list",
+        )
+
+
+@cause("one-at-a-time", "the server works on one request at a time", level=Level.GENERAL)
+def one_at_a_time(facts: Facts) -> Iterator[Claim]:
+    """Calls that were sent while a slow one ran are answered right after it: they waited for it, and are not slow themselves."""
+    for slow in facts.slow:
+        after = [
+            each for each in facts.slow
+            if slow.asked_at < each.asked_at < slow.answer_at <= each.answer_at <= slow.answer_at + 0.25
+            and each.answer_at - each.asked_at < slow.answer_at - slow.asked_at
+        ]  # fmt: skip
+        if after:
+            names = ", ".join(dict.fromkeys(each.about for each in after[:3]))
+            yield Claim(
+                title=f"{names} waited until {slow.about} had its response after {slow.answer_at - slow.asked_at:.1f} s: the server works on one request at a time",
+                next_step="let the server work on calls concurrently (async, threads); these calls are not slow themselves",
+                symptoms=[],
+                evidence=[evidence(each.place, f"{each.about}: {each.answer_at - each.asked_at:.1f} s") for each in (slow, *after[:2])],
+                side=SERVER,
+                is_observation=True,
+            )
+            break
 
 
 @cause("schema-dialect", "an output schema is in another dialect than 2020-12", level=Level.GENERAL)

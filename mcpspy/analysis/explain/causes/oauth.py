@@ -214,8 +214,15 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     PKCE does not fit.
     """
     refused = _refused(facts, "token", "device authorization", "pushed authorization", "authorize")
+    refreshes = [
+        step
+        for step in _steps(facts, "token")
+        if (step.status or 0) >= 400 and "refresh_token" in step.fields.get("names", ())
+    ]
     if refused is None or not (_unauthorized(facts) or refused.step != "token"):
-        return
+        if not refreshes:
+            return
+        refused = refreshes[-1]
     said = _said(refused)
     next_step = "read the error of the authorization server; its log says more"
     for pattern, step in (
@@ -223,7 +230,7 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
         ("invalid_client|client authentication|unauthorized_client", "configure the client_id and client_secret that the authorization server knows; it may have forgotten a registration"),
         ("invalid_grant|expired|code", "sign in again: the code or refresh token is used up, expired, or from another client or redirect URI"),
         ("verifier|pkce|challenge", "send the code_verifier that belongs to the code_challenge"),
-        ("scope", "request scopes that the authorization server knows"),
+        ("scope", "let the client ask only for scopes that the authorization server knows and allows together; a refresh may leave scope out"),
         ("resource|target|audience", "send the resource that the authorization server knows (the URL of the endpoint), or let it accept the parameter resource (RFC 8707)"),
         ("grant_type", "allow this grant type for the client"),
     ):  # fmt: skip
@@ -239,7 +246,7 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     what = f"{refused.step} request"
     if "refresh_token" in names:
         what = "refresh of the token"
-        if "invalid_grant" not in said:
+        if "invalid_grant" not in said and "scope" not in said:
             next_step = "sign in again (remove the stored tokens): a client does so by itself only if the server says invalid_grant for a dead refresh token"
     yield Claim(
         title=f"the {what} was refused (HTTP {refused.status})" + (f": {said}" if said else ""),
@@ -275,8 +282,15 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
             next_step = "request the token with resource = the URL of this server; mcpspy exec keeps the server's own URL, mcpspy http has another one (--keep-resource)"
         elif _EXPIRED.search(text):
             had_worked = facts.server.messages > 1
-            title = f"the token {'has expired' if had_worked or 'expired' in text.lower() else 'is not valid'} (HTTP {exchange.status})"
-            next_step = "refresh the token or sign in again; the client should do so after a 401"
+            if had_worked or ("expired" in text.lower() and not re.search(r"(?i)\bor\b|invalid|incorrect", text)):
+                title = f"the token has expired (HTTP {exchange.status})"
+                next_step = "refresh the token or sign in again; the client should do so after a 401"
+            else:
+                title = f"the server refused the token with which the client began (HTTP {exchange.status})"
+                next_step = (
+                    "check the value of the Authorization header in the host's configuration: a variable that the host does not"
+                    " replace (${TOKEN}), a missing 'Bearer', or an old token"
+                )
         elif not has_token:
             title = f"{exchange.asked or exchange.method} is forbidden (HTTP {exchange.status})"
             next_step = "this is no lack of a token: look which check of the server or proxy refuses the request"

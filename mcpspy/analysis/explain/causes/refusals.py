@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from mcpspy.analysis.explain.causes.connection import exchanges
+from mcpspy.analysis.explain.causes.connection import exchanges, is_overcome
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -107,7 +107,8 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
                 side="configuration",
             )
         for exchange, symptom in _status(404, 405, 400, 307, 308, facts=facts):
-            if exchange.method == "POST" and urlsplit(named).path.rstrip("/") == exchange.path.rstrip("/"):
+            is_new = not any(status is not None and status < 300 for method, status in facts.http.statuses if method == "POST")
+            if exchange.method == "POST" and is_new and urlsplit(named).path.rstrip("/") == exchange.path.rstrip("/"):
                 stream = urlsplit(facts.header.upstream or "").path
                 yield Claim(
                     title=f"the SSE stream {quote(stream)} names the endpoint {quote(named, 100)}, and {_who(exchange)} answers HTTP {exchange.status} there",
@@ -220,6 +221,37 @@ def delete_refused(facts: Facts) -> Iterator[Claim]:
                 symptoms=[refusal],
                 is_observation=True,
             )
+
+
+@cause("initialize-with-session", "initialize was sent with the id of an old session", level=Level.EXACT)
+def initialize_with_session(facts: Facts) -> Iterator[Claim]:
+    """initialize begins a session, so it carries no session id; a server looks the id up and refuses it."""
+    for exchange, symptom in _status(400, 404, facts=facts):
+        if exchange.asked == "initialize" and "mcp-session-id" in exchange.request:
+            lost = [each for other, each in exchanges(facts) if other.status == exchange.status and "mcp-session-id" in other.request]
+            yield Claim(
+                title=f"the client sent initialize with the id of the session that had ended, and the server refused it with HTTP {exchange.status}",
+                next_step="the client must send initialize without Mcp-Session-Id; the server could ignore the header there",
+                symptoms=lost,
+                side=CLIENT,
+            )
+            break
+
+
+@cause("sessions-not-ended", "the client begins sessions and never ends them, until the server has no room", level=Level.EXACT)
+def sessions_not_ended(facts: Facts) -> Iterator[Claim]:
+    """A client that begins a session for each call has to end it with DELETE; a server has to end those that are idle."""
+    begun = facts.answered[CLIENT, "initialize"]
+    for exchange, symptom in _status(429, 500, 503, facts=facts):
+        is_full = re.search(r"(?i)too many|limit|max\w*|session", _said(exchange, symptom))
+        if exchange.asked == "initialize" and begun >= 4 and is_full and not any(method == "DELETE" for method, _ in facts.http.statuses):
+            yield Claim(
+                title=f"the server refused initialize with HTTP {exchange.status} after {begun} sessions, none of which the client had ended: {quote(_said(exchange, symptom))}",
+                next_step="let the client use one session for its calls, or end each with DELETE; let the server end sessions that are idle",
+                symptoms=_same(facts, exchange),
+                side=CLIENT,
+            )
+            break
 
 
 @cause("session-lost", "the server does not know the session any more", level=Level.SPECIFIC)
@@ -388,6 +420,7 @@ def http_status(facts: Facts) -> Iterator[Claim]:
             next_step=next_step,
             symptoms=[*same, *(facts.violations("HTTP304") if exchange.status == 406 else [])],
             side=side,
+            is_observation=is_overcome(same),
         )
 
 
@@ -418,6 +451,8 @@ def page_in_place(facts: Facts) -> Iterator[Claim]:
     """A proxy, a gateway for signing in or the web server of an application answers, not the MCP server."""
     for exchange, symptom in exchanges(facts):
         if exchange.status is None or exchange.status >= 300 or exchange.method != "POST" or exchange.error:
+            continue
+        if exchange.status in (202, 204):
             continue
         if exchange.media_type in (JSON, EVENTS) or exchange.request_number is None:
             continue

@@ -19,7 +19,8 @@ _CANNOT_READ = re.compile(r"(?i)decode|codec|encoding|unicode|parse|json|charset
 def _without_response(facts: Facts, side: str = "") -> Iterator[FailedRequest]:
     """Yield the requests that got no response in time, and whose HTTP exchange, if any, was accepted."""
     for failed in facts.failed(State.UNANSWERED, State.CANCELLED, State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR):
-        refused = failed.refusal is not None and (failed.refusal.status is None or failed.refusal.status >= 300)
+        carrier = failed.refusal
+        refused = carrier is not None and (bool(carrier.error) or (carrier.status or 0) >= 300)
         if (not side or failed.side == side) and not failed.effects and not refused:
             yield failed
 
@@ -195,6 +196,73 @@ def batch_not_known(facts: Facts) -> Iterator[Claim]:
             symptoms=[*failed],
             side=side,
         )
+
+
+@cause("duplicate-id", "two open requests have the same id", level=Level.EXACT,
+    positive='> {"id":2,"method":"tools/list"}\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+    negative='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}',
+)  # fmt: skip
+def duplicate_id(facts: Facts) -> Iterator[Claim]:
+    """Responses are matched by id: of two open requests with one id, one gets the other's response, or none."""
+    for violation in facts.violations("ENV202"):
+        ids = {each for finding in violation.findings for each in re.findall(r'"id"\s*:\s*("[^"]{0,60}"|-?\d+)', finding.excerpt)}
+        failed = [each for each in _without_response(facts, violation.side) if each.id in ids or not ids]
+        yield Claim(
+            title=f"the {violation.side} sent {violation.findings[0].message}: two open requests have one id, and their responses are mixed up",
+            next_step=f"the {violation.side} must give each request an id of its own within the session",
+            symptoms=[*failed, *facts.violations("ENV202", "ENV204", "ENV205")],
+            side=violation.side,
+        )
+
+
+@cause("get-blocks-server", "the open GET stream keeps the server from answering other requests", level=Level.EXACT)
+def get_blocks_server(facts: Facts) -> Iterator[Claim]:
+    """A server that works on one HTTP request at a time is busy as long as the GET stream is open."""
+    failed = [each for each in _without_response(facts, CLIENT) if each.refusal is None or each.refusal.status is None]
+    for get in facts.http.gets:
+        ended_at = get.ended_at if get.ended_at is not None else facts.last_at
+        during = [each for each in failed if get.asked_at <= each.asked_at <= ended_at + 1.0]
+        if get.is_refused or not during or (facts.server.last_at or 0.0) > during[0].asked_at:
+            continue
+        yield Claim(
+            title=f"the server answered nothing any more since the client had opened its GET stream: {during[0].about} got no response in {during[0].waited}",
+            next_step="let the server answer requests while a stream is open (more than one worker or thread), or answer GET with 405",
+            symptoms=[*during],
+            side=SERVER,
+        )
+        break
+
+
+@cause("sse-stream-ended", "the stream on which a response was to come had ended", level=Level.EXACT)
+def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
+    """In the old HTTP+SSE transport, all responses come on the one GET stream; a platform or proxy that limits its time ends
+    the session.
+    """
+    endpoints = [note for note, _ in facts.notes.get("sse", []) if note.fields.get("event") == "endpoint"]
+    if not endpoints:
+        return
+    ended = [get for get in facts.http.gets if get.ended_at is not None and not get.is_refused and get.hung_up != CLIENT]
+    for failed in facts.failed(State.UNANSWERED, State.CANCELLED, State.REFUSED, State.ERROR):
+        status = None if failed.refusal is None else failed.refusal.status
+        stream = next((get for get in ended if get.asked_at <= failed.asked_at and (get.ended_at or 0.0) <= failed.asked_at + failed.took + 0.1), None)
+        if stream is None or failed.side != CLIENT or (status is not None and 300 <= status < 400):
+            continue
+        lasted = stream.took or 0.0
+        is_limit = sum(abs((get.took or 0.0) - lasted) < 0.2 for get in ended) > 1
+        posts_on = status is not None and status >= 400
+        if posts_on and (stream.ended_at or 0.0) > failed.asked_at:
+            continue
+        yield Claim(
+            title=f"the SSE stream ended {duration(lasted)} after it was opened"
+            + (", as the others did: a limit of the platform or a proxy" if is_limit else "")
+            + (f"; the client posts on to the old session: {failed.about} got HTTP {status}" if posts_on else f", before the response to {failed.about} came"),
+            next_step="the client must open a new stream and send initialize again when its stream has ended"
+            if posts_on
+            else "raise the limit for long responses, let the server send comments while it works, or use Streamable HTTP",
+            symptoms=[each for each in facts.failed() if each.at >= failed.at and each.side == CLIENT],
+            side=CLIENT if posts_on else "proxy" if is_limit else SERVER,
+        )
+        break
 
 
 @cause(
