@@ -25,10 +25,11 @@ from mcpspy.analysis.explain.symptoms import (
 )
 from mcpspy.analysis.lint.finding import EntryPosition, Finding
 from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result, meta_raw, text
-from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.recording.decode import Header, Note
 from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, words
 from mcpspy.core.session.session import Change, is_injected
 from mcpspy.core.session.streaming import FinalOutcomes, StreamingSession
 
@@ -55,6 +56,9 @@ MAX_PARAMS = 2048
 
 MAX_EXCERPT = 400
 """Bytes of a line that is not a message that are kept."""
+
+ACTIONS = ("drop", "error", "respond", "replace", "corrupt", "disconnect", "hold", "timeout")
+"""Actions of rules and viewers that a peer notices."""
 
 PATIENCE = 1.0
 """Seconds before which no client gives up a request."""
@@ -117,6 +121,8 @@ class SlowCall(NamedTuple):
 class _Open(Struct):
     """A request whose outcome is not final."""
 
+    key: tuple[str | None, str, str]
+    """Its stream, sender and id."""
     place: EntryPosition
     is_first: bool
     findings: list[Finding] = field(default_factory=list)
@@ -132,6 +138,7 @@ class _Open(Struct):
     waiting: list[str] = field(default_factory=list)
     has_token: bool = False
     sent: Any = None
+    effects: list[str] = field(default_factory=list)
     carrier: HttpRefusal | None = None
     """The HTTP exchange that carried it, once it has ended, if it is not an ordinary one."""
 
@@ -156,6 +163,8 @@ class Facts:
         self.dialects: list[tuple[str, str, EvidenceLine]] = []
         """Tool, dialect of its output schema if that is not 2020-12, and the line with the list."""
         self.asked_revision: str | None = None
+        self.unsupported: tuple[str, list[str]] | None = None
+        """The revision that a client asked for (2026-07-28), and those of the server, which lack it."""
         self.slow: list[SlowCall] = []
         self.next_pages: dict[str, tuple[str, EvidenceLine]] = {}
         """Method of a list → a cursor that was not used yet, as JSON text, and the line with it."""
@@ -167,6 +176,7 @@ class Facts:
         self.has_ended = False
         self._outcomes = FinalOutcomes()
         self._open: dict[int, _Open] = {}
+        self._last_failed: FailedRequest | None = None
         self._succeeded: dict[int, _Open] = {}
         """The latest requests that got a result."""
         self._failed: dict[tuple[object, ...], FailedRequest] = {}
@@ -259,6 +269,8 @@ class Facts:
             return
         if is_refusal := self._is_refusal(what):
             carrier = self.http.of(what.frame.http or 0)
+            if carrier is not None and isinstance(what, Failure):
+                carrier.words = carrier.words or what.text
             if carrier is not None and carrier.method == "GET":
                 return
         side.messages += not is_refusal
@@ -295,6 +307,8 @@ class Facts:
             if what.body.cursor and self.next_pages.get(what.method, ("",))[0] == text(what.body.cursor):
                 del self.next_pages[what.method]
         elif isinstance(what, Result | Failure):
+            if isinstance(what, Result) and call.request.method == "server/discover":
+                self._add_supported(what, call)
             if isinstance(what, Result) and call.request.method.endswith("/list"):
                 self._add_page(what, call.request.method, place)
             known.answer_at, known.answer_place = what.at, place
@@ -307,7 +321,8 @@ class Facts:
 
     def _open_request(self, exchange: Exchange, place: EntryPosition) -> None:
         request = exchange.request
-        known = self._open[exchange.number] = _Open(place, not self.answered)
+        key = request.frame.stream, request.side, request.id
+        known = self._open[exchange.number] = _Open(key, place, not self.answered)
         known.has_token = request.progress_token is not None
         if request.side == SERVER:
             known.waiting = [_about(each) for each in self.session.pending if each.request.side == CLIENT][:3]
@@ -325,6 +340,13 @@ class Facts:
             reason = params.get("reason") if isinstance(params, dict) else None
             known.cancelled_by, known.cancel_at, known.cancel_place = what.side, what.at, place
             known.reason = reason if isinstance(reason, str) else ""
+
+    def _add_supported(self, what: Result, call: Exchange) -> None:
+        """Remember the revisions of a server that knows none that the client asked for."""
+        result = what.result
+        supported = result.get("supportedVersions") if isinstance(result, dict) else None
+        if isinstance(supported, list) and call.request.revision not in (None, *supported):
+            self.unsupported = call.request.revision or "", [str(each) for each in supported]
 
     def _add_page(self, what: Result, method: str, place: EntryPosition) -> None:
         cursor = text(meta_raw(what.raw_result, "nextCursor"))
@@ -382,6 +404,7 @@ class Facts:
         else:
             same.count += 1
             same.findings += failed.findings[: MAX_ODD_LINES - len(same.findings)]
+        self._last_failed = same
         if len(same.numbers) < MAX_SYMPTOMS:
             same.numbers.add(exchange.number)
         for line in self._lines(exchange, known, failed):
@@ -400,7 +423,7 @@ class Facts:
         if state in outcome.FAILED or state in outcome.UNANSWERED:
             return True
         if state in (State.DROPPED, State.ABANDONED):
-            return bool(exchange.effects)
+            return bool(known.effects)
         if state not in (State.CANCELLED, State.LATE_OK) or BY_USER.search(known.reason):
             return False
         at = known.cancel_at if known.cancel_at is not None else self.last_at
@@ -436,7 +459,7 @@ class Facts:
             has_token=known.has_token,
             progress=known.progress,
             batch=request.index,
-            effects=[*exchange.effects],
+            effects=known.effects,
             findings=[*known.findings],
             refusal=refusal,
             stderr=[line for line in self.stderr if request.at - 0.01 <= line.at <= settled + PATIENCE],
@@ -491,6 +514,8 @@ class Facts:
             if number is not None and (known := self._open.get(number)) is not None:
                 known.carrier = ended
             return
+        if kind in ABOUT_MESSAGES and fields.get("action") in ACTIONS:
+            self._add_effect(fields)
         noted = self.notes.setdefault(kind, [])
         if len(noted) < MAX_ODD_LINES:
             noted.append((note, place))
@@ -500,6 +525,18 @@ class Facts:
             self.exit, self.exit_place = note, place
         elif kind == "oauth":
             self.http.add_oauth(note, place)
+
+    def _add_effect(self, fields: dict[str, Any]) -> None:
+        """Add what a rule or a viewer did to a message of a request, or to its response."""
+        stream, number = fields.get("stream"), fields.get("id")
+        sides = (str(fields.get("from")), other(str(fields.get("from"))))
+        for side in sides:
+            for known in reversed(self._open.values()):
+                if known.key == (stream, side, number):
+                    known.effects.append(words(fields))
+                    return
+        if self._last_failed is not None and self._last_failed.id == number:  # Its response was changed.
+            self._last_failed.effects.append(words(fields))
 
     # The end
 

@@ -11,7 +11,7 @@ from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, Symptom
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, other
-from mcpspy.core.session.exchange import State
+from mcpspy.core.session.exchange import SUBSCRIBE, State
 
 _ERRORS = (State.ERROR, State.TOOL_ERROR, State.LATE_ERROR, State.LATE_TOOL_ERROR)
 
@@ -108,13 +108,11 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             if failed.code != -32601:
                 continue
             if failed.method == "server/discover":
-                went_on = facts.client.methods["initialize"] > 0
-                yield Claim(
-                    title="the server does not know server/discover (2026-07-28)"
-                    + (", and the client went on with initialize, as it should" if went_on else ""),
-                    next_step="nothing" if went_on else "let the client fall back to initialize, or update the server's SDK",
+                yield Claim(  # Some clients begin another process, and so another session, for initialize.
+                    title="the server does not know server/discover (2026-07-28), so the client has to begin with initialize",
+                    next_step="update the server's SDK for features of 2026-07-28",
                     symptoms=[failed, *facts.violations("MOD108", "MOD106")],
-                    is_observation=went_on,
+                    is_observation=True,
                 )
                 continue
             method = METHODS.get(failed.method)
@@ -181,7 +179,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
     for violation in facts.violations("LIFE114", "HOST303"):
         if facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]:
             continue
-        if facts.client.closed_at is not None and violation.at >= facts.client.closed_at:
+        if facts.client.closed_at is not None and (facts.server.last_at or 0.0) >= facts.client.closed_at:
             continue  # It left before the response.
         yield Claim(
             title=quote(violation.findings[0].message),
@@ -189,6 +187,32 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
             symptoms=[violation, *facts.of(ClientLeft)],
             side="",
         )
+
+
+@cause("revision-not-supported", "the server supports none of the revisions that the client asked for", level=Level.EXACT)
+def revision_not_supported(facts: Facts) -> Iterator[Claim]:
+    """Since 2026-07-28, a client asks server/discover for the revisions, and leaves if it knows none of them."""
+    if facts.unsupported is not None and not facts.client.methods["tools/list"] and not facts.client.methods["initialize"]:
+        asked, supported = facts.unsupported
+        yield Claim(
+            title=f"the client asked for {quote(asked, 20)}, and the server supports {quote(', '.join(supported), 100)}",
+            next_step="update the older side: they have no revision in common",
+            symptoms=[*facts.of(ClientLeft)],
+        )
+
+
+@cause("ended-by-design", "an error that the specification has for something that is no failure", level=Level.EXACT)
+def ended_by_design(facts: Facts) -> Iterator[Claim]:
+    """A subscription ends with an error when its connection does, and -32042 asks the client to open a URL first."""
+    for failed in _errors(facts):
+        is_subscription = failed.method == SUBSCRIBE and failed.code == -32000
+        if is_subscription or failed.code == -32042:
+            yield Claim(
+                title=f"{failed.about} was answered with error {failed.code}: {quote(failed.words)}",
+                next_step="nothing" if is_subscription else "the client opens the URL for its user, and sends the request again",
+                symptoms=[failed],
+                is_observation=True,
+            )
 
 
 @cause("header-dropped", "a header that the client sent did not reach the server", level=Level.EXACT)
@@ -261,6 +285,7 @@ def capability_missing(facts: Facts) -> Iterator[Claim]:
                 next_step=f"let the {who} ask only for what the {peer} declared in the handshake; or let the {peer} declare it",
                 symptoms=[failed, *facts.violations("LIFE106", "LIFE115", "MOD305", side=who)],
                 side=who,
+                level=Level.EXACT if failed.findings else None,
             )
     for violation in facts.violations("MOD305"):
         yield Claim(

@@ -69,10 +69,13 @@ def upstream_tls(facts: Facts) -> Iterator[Claim]:
 @cause("upstream-unreachable", "the server cannot be reached", level=Level.EXACT)
 def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     """Nothing listens at the URL, its name does not resolve, a proxy is in between, or the server has ended."""
-    for exchange, symptom in exchanges(facts):
+    unreachable = [
+        (exchange, symptom)
+        for exchange, symptom in exchanges(facts)
+        if exchange.error and not _TLS.search(exchange.error) and not _REFUSED_BY_SPY.search(exchange.error)
+    ]
+    for exchange, _ in unreachable[:1]:
         error = exchange.error
-        if not error or _TLS.search(error) or _REFUSED_BY_SPY.search(error):
-            continue
         next_step = f"check that the server runs at {quote(facts.header.upstream or 'its URL')}"
         if _NAME.search(error):
             next_step = "correct the host name in the URL, or check DNS and the proxy variables (HTTPS_PROXY, NO_PROXY)"
@@ -83,7 +86,7 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
         yield Claim(
             title=f"the server cannot be reached: {quote(error)}",
             next_step=next_step,
-            symptoms=[symptom],
+            symptoms=[symptom for _, symptom in unreachable],
             side="environment",
         )
 

@@ -60,6 +60,11 @@ _TABLE: tuple[tuple[str, str, tuple[str, ...], str, str, bool], ...] = (
         "let the server name the type of the bytes that it sends; models refuse an image whose type is wrong", SERVER, False,
     ),
     (
+        "not-strict-json", "a message has values that strict parsers of JSON refuse",
+        ("ENV117",),
+        "let the sender write no NaN, Infinity or lone surrogates (Python: json.dumps(…, allow_nan=False))", "", False,
+    ),
+    (
         "list-changed-ignored", "the client did not list the tools again after they changed",
         ("LIFE113",),
         "restart the server in the host; not every host follows notifications/tools/list_changed", CLIENT, False,
@@ -100,6 +105,7 @@ def _add(code: str, summary: str, rules: tuple[str, ...], next_step: str, side: 
             symptoms=symptoms,
             side=side,
             is_observation=is_observation,
+            level=Level.EXACT if first.code.startswith("HOST") and not is_observation else None,
         )
 
     claims.__doc__ = f"{summary[0].upper()}{summary[1:]}: findings of {', '.join(rules)}."

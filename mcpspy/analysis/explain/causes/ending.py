@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
-from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, HttpRefusal, ServerEnd
 from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.spec import SERVER
 
 REJECTED = frozenset(
-    """ENV101 ENV102 ENV104 ENV105 ENV106 ENV108 ENV110 ENV111 ENV118 ENV201 ENV204 ENV205 ENV206 ENV207 DATA101 DATA102 DATA103
+    """ENV101 ENV102 ENV104 ENV105 ENV106 ENV108 ENV110 ENV111 ENV117 ENV118 ENV201 ENV204 ENV205 ENV206 ENV207 DATA101 DATA102 DATA103
     DATA201 DATA202 DATA206 DATA302 DATA303 DATA304 DATA401 DATA402 DATA403 DATA406 DATA503 LIFE114 LIFE302 LIFE303 MOD201
     HTTP302 HTTP303""".split()
 )
@@ -111,8 +111,10 @@ def client_left(facts: Facts) -> Iterator[Claim]:
         if suspects:
             first = suspects[0]
             codes = {each.code for each in suspects}
+            is_last = first.place == left.place
+            after = f"{duration(left.after)} after {left.message}" if is_last else f"soon after {first.about or left.message}"
             yield Claim(
-                title=f"the client left {duration(left.after)} after {left.message}: {quote(first.message)}",
+                title=f"the client left {after}: {quote(first.message)}",
                 next_step=f"correct the form of this message: {first.code} (mcpspy lint explains it)",
                 symptoms=[left, *facts.violations(*codes, side=SERVER)],
                 evidence=[evidence(each.place, f"{each.code} {each.message} | {each.excerpt}") for each in suspects[:3]],
@@ -143,6 +145,18 @@ def client_left(facts: Facts) -> Iterator[Claim]:
 @cause("server-did-not-end", "the server did not end when the client closed its stdin", level=Level.GENERAL)
 def server_did_not_end(facts: Facts) -> Iterator[Claim]:
     """Threads, timers, child processes or an HTTP listener keep it running; hosts then kill it, or leave it behind."""
+    left_at = facts.client.closed_at
+    if left_at is not None and not facts.violations("LIFE402") and facts.exit is None:
+        for note, place in facts.notes.get("signal", []):
+            if note.at - left_at > PATIENCE:
+                yield Claim(
+                    title=f"the server still ran {duration(note.at - left_at)} after the client had closed its stdin; then came {note.fields.get('signal')}",
+                    next_step="end the server at the end of stdin, also its threads, timers and child processes",
+                    symptoms=[],
+                    evidence=[evidence(place, f"signal: {note.fields.get('signal')}")],
+                    side=SERVER,
+                )
+                break
     for violation in facts.violations("LIFE402"):
         waits = any(failed.took > 0 for failed in facts.failed())
         yield Claim(

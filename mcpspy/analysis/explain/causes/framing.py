@@ -89,6 +89,16 @@ def wrong_encoding(facts: Facts) -> Iterator[Claim]:
                     side=side,
                 )
                 break
+        else:
+            for violation in facts.violations("ENV110", "ENV111", side=side):
+                if facts.is_stdio:
+                    yield Claim(
+                        title=f"the {side} does not write UTF-8: {quote(violation.findings[0].message)}",
+                        next_step=f"let the {side} write UTF-8 without a byte order mark (PYTHONUTF8=1 for Python)",
+                        symptoms=_affected(facts, side, violation.at),
+                        evidence=violation.lines[:2],
+                        side=side,
+                    )
 
 
 @cause(

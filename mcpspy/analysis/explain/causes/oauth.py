@@ -275,7 +275,8 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
         level = Level.SPECIFIC
         if exchange.status == 403 and _SCOPE.search(text):
             scope = re.search(r'scope="([^"]*)"', challenge)
-            title = f"the token lacks a scope for {exchange.asked or exchange.method} (HTTP 403)"
+            lack = "the token lacks" if has_token else "the server wants"
+            title = f"{lack} a scope for {exchange.asked or exchange.method} (HTTP 403)"
             next_step = "sign in again with " + (f"the scope {quote(scope[1], 60)}" if scope else "this scope") + "; the client should do so by itself (step-up)"
         elif _AUDIENCE.search(text):
             title = f"the token is for another audience (HTTP {exchange.status})"
@@ -313,7 +314,11 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     exchange, _ = unauthorized[0]
     steps = [step for step in facts.http.oauth if step.step not in ("challenge", "retry")]
     challenge = exchange.response.get("www-authenticate")
+    said = challenge_words(challenge or "") or exchange.words
     title = f"{exchange.asked or exchange.method} was sent without a token, and the server answered HTTP {exchange.status}"
+    title += f" ({quote(said, 80)})" if said else ""
+    if facts.answered["client", "tools/list"] or facts.answered["client", "tools/call"]:
+        title += ", although requests before had succeeded"
     next_step = "set the Authorization header in the host's configuration, or sign in there"
     if steps:
         last = steps[-1]

@@ -219,10 +219,12 @@ def duplicate_id(facts: Facts) -> Iterator[Claim]:
 def get_blocks_server(facts: Facts) -> Iterator[Claim]:
     """A server that works on one HTTP request at a time is busy as long as the GET stream is open."""
     failed = [each for each in _without_response(facts, CLIENT) if each.refusal is None or each.refusal.status is None]
+    if any(note.fields.get("event") == "endpoint" for note, _ in facts.notes.get("sse", [])):
+        return  # In the old HTTP+SSE transport, the stream is always open.
     for get in facts.http.gets:
         ended_at = get.ended_at if get.ended_at is not None else facts.last_at
         during = [each for each in failed if get.asked_at <= each.asked_at <= ended_at + 1.0]
-        if get.is_refused or not during or (facts.server.last_at or 0.0) > during[0].asked_at:
+        if get.is_refused or not during or (facts.server.last_at or 0.0) > get.asked_at:
             continue
         yield Claim(
             title=f"the server answered nothing any more since the client had opened its GET stream: {during[0].about} got no response in {during[0].waited}",
@@ -373,6 +375,8 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         lines = [evidence(starting[-1].place, f"stderr: {starting[-1].text}")]
     else:
         title += ": the server waits for something else than lines (framing), or hangs at its start"
+        if facts.stderr:
+            title += f"; its last words on stderr: {quote(facts.stderr[-1].text, 100)}"
     if not lines and facts.stderr:
         lines = [evidence(facts.stderr[-1].place, f"stderr: {facts.stderr[-1].text}")]
     symptoms: list[Symptom] = [*failed, *facts.of(ServerEnd)]
