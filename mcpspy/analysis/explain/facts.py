@@ -24,7 +24,16 @@ from mcpspy.analysis.explain.symptoms import (
     Violation,
 )
 from mcpspy.analysis.lint.finding import EntryPosition, Finding
-from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result, meta_raw, text
+from mcpspy.core.protocol.message import (
+    Failure,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Result,
+    meta_raw,
+    text,
+)
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.recording.decode import Header, Note
 from mcpspy.core.session import outcome
@@ -85,6 +94,8 @@ class OddLine(Struct, frozen=True):
     size: int
     is_whole: bool
     """False if its end never arrived."""
+    is_refusal: bool = False
+    """True for the body of a refused HTTP request."""
 
 
 class SideFacts(Struct):
@@ -146,7 +157,9 @@ class _Open(Struct):
 class Facts:
     """Collects the facts: changes of a session with their findings in, symptoms out."""
 
-    def __init__(self, header: Header, session: StreamingSession, focus: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self, header: Header, session: StreamingSession, focus: frozenset[int] = frozenset()
+    ) -> None:
         """`focus` are the numbers of the exchanges that are to be explained, each for itself."""
         self.header, self.session, self.focus = header, session, focus
         self.is_stdio = header.transport == "stdio"
@@ -206,9 +219,7 @@ class Facts:
     def violations(self, *codes: str, side: str = "") -> list[Violation]:
         """Return the findings of these rules, each with its count."""
         return [
-            each
-            for each in self.findings.values()
-            if each.code in codes and (not side or each.side == side)
+            each for each in self.findings.values() if each.code in codes and (not side or each.side == side)
         ]
 
     def add(self, change: Change, place: EntryPosition, findings: list[Finding]) -> None:
@@ -224,7 +235,7 @@ class Facts:
             self._add_message(what, change, place, findings)
         for settled in self._outcomes.take(change):
             self._settle(settled, place)
-        if self._outcomes._since:  # noqa: SLF001
+        if self._outcomes._since:
             for settled in self._outcomes.overdue(what.at):
                 self._settle(settled, place)
 
@@ -259,13 +270,16 @@ class Facts:
 
     # Messages
 
-    def _add_message(self, what: Message, change: Change, place: EntryPosition, findings: list[Finding]) -> None:
+    def _add_message(
+        self, what: Message, change: Change, place: EntryPosition, findings: list[Finding]
+    ) -> None:
         exchange, side = change.exchange, self.sides[what.side]
         if isinstance(what, Malformed):
             side.odd_count += 1
             if len(side.odd) < MAX_ODD_LINES:
                 data, is_whole = what.data[:MAX_EXCERPT], what.frame.eol != ""
-                side.odd.append(OddLine(what.at, place, what.why, data, len(what.data), is_whole))
+                is_refusal = self._is_refusal(what)
+                side.odd.append(OddLine(what.at, place, what.why, data, len(what.data), is_whole, is_refusal))
             return
         if is_refusal := self._is_refusal(what):
             carrier = self.http.of(what.frame.http or 0)
@@ -296,7 +310,10 @@ class Facts:
             self._open_request(exchange, place)
         call = exchange.poll_of or exchange
         if (known := self._open.get(call.number)) is None:
-            if isinstance(what, Notification) and (known := self._succeeded.pop(call.number, None)) is not None:
+            if (
+                isinstance(what, Notification)
+                and (known := self._succeeded.pop(call.number, None)) is not None
+            ):
                 self._add_notification(what, known, call, place)
                 self._add_ignored(exchange, known)
             return
@@ -332,7 +349,9 @@ class Facts:
                 asked = known.sent.get("protocolVersion")
                 self.asked_revision = asked if isinstance(asked, str) else None
 
-    def _add_notification(self, what: Notification, known: _Open, call: Exchange, place: EntryPosition) -> None:
+    def _add_notification(
+        self, what: Notification, known: _Open, call: Exchange, place: EntryPosition
+    ) -> None:
         if what.method == "notifications/progress":
             known.progress += 1
         elif what.method == "notifications/cancelled" and known.cancel_at is None:
@@ -363,7 +382,11 @@ class Facts:
                 self.tools.add(name)
                 schema = tool.get("outputSchema")
                 dialect = schema.get("$schema") if isinstance(schema, dict) else None
-                if isinstance(dialect, str) and "2020-12" not in dialect and len(self.dialects) < MAX_ODD_LINES:
+                if (
+                    isinstance(dialect, str)
+                    and "2020-12" not in dialect
+                    and len(self.dialects) < MAX_ODD_LINES
+                ):
                     self.dialects.append((name, dialect, evidence(place, f"{name}: $schema is {dialect}")))
 
     # Outcomes
@@ -433,7 +456,12 @@ class Facts:
     def _failed_request(self, exchange: Exchange, known: _Open, refusal: HttpRefusal | None) -> FailedRequest:
         request = exchange.request
         settled = known.cancel_at or known.answer_at or self.last_at
-        if known.cancel_at is None and known.answer_at is None and refusal is not None and refusal.status != ACCEPTED:
+        if (
+            known.cancel_at is None
+            and known.answer_at is None
+            and refusal is not None
+            and refusal.status != ACCEPTED
+        ):
             settled = refusal.ended_at or refusal.at
         words = known.words or (refusal.words if refusal is not None else "")
         cancelled_by = known.cancelled_by
@@ -474,7 +502,9 @@ class Facts:
         said = f": {failed.words}" if failed.words and failed.words not in state else ""
         yield evidence(known.answer_place or known.place, f"{failed.about}: {state}{said}")
         if known.cancel_place is not None:
-            yield evidence(known.cancel_place, f"{failed.about} cancelled: {known.reason or 'without a reason'}")
+            yield evidence(
+                known.cancel_place, f"{failed.about} cancelled: {known.reason or 'without a reason'}"
+            )
 
     def _add_ignored(self, exchange: Exchange, known: _Open) -> None:
         """Add a response that was followed by a cancellation: its requester did not accept it."""
@@ -549,7 +579,9 @@ class Facts:
         code, signal = fields.get("code"), fields.get("signal")
         ended_at = self.last_at if self.exit is None else self.exit.at
         left_at, host_signals = self.client.closed_at, self.notes.get("signal", [])
-        stopped_at = min([note.at for note, _ in host_signals] + ([] if left_at is None else [left_at]), default=None)
+        stopped_at = min(
+            [note.at for note, _ in host_signals] + ([] if left_at is None else [left_at]), default=None
+        )
         server_closed = self.server.closed_at
         first = min(at for at in (server_closed, ended_at) if at is not None)
         asked = stopped_at is not None and stopped_at <= first
@@ -557,7 +589,14 @@ class Facts:
         if asked and error is None and (left_at is None or not during or signal is not None or not code):
             return
         has_answered = self.server.messages > 0
-        if has_answered and not code and signal is None and not during and not asked and not self.client.messages:
+        if (
+            has_answered
+            and not code
+            and signal is None
+            and not during
+            and not asked
+            and not self.client.messages
+        ):
             return
         if error is None and not self.client.messages and code == 0:
             return
@@ -581,7 +620,9 @@ class Facts:
         """Return what the server printed before its end: on stderr, and on stdout if it had not answered."""
         if has_answered:
             return [line for line in self.stderr if line.at >= at - LAST_SECONDS]
-        odd = [StderrLine(each.at, each.place, each.data.decode("utf-8", "replace")) for each in self.server.odd]
+        odd = [
+            StderrLine(each.at, each.place, each.data.decode("utf-8", "replace")) for each in self.server.odd
+        ]
         return sorted([*self.stderr, *odd], key=lambda line: (line.at, line.place))
 
     def _add_client_left(self) -> None:

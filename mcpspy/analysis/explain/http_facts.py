@@ -85,7 +85,9 @@ class HttpFacts(Struct):
         if not isinstance(number, int):
             return
         request, response = (
-            {str(key): str(item) for key, item in value.items()} if isinstance(value := fields.get(name), dict) else {}
+            {str(key): str(item) for key, item in value.items()}
+            if isinstance(value := fields.get(name), dict)
+            else {}
             for name in ("request", "response")
         )
         status, method = fields.get("status"), str(fields.get("method"))
@@ -162,11 +164,17 @@ class HttpFacts(Struct):
         for exchange in self.open.values():  # Their ends were not recorded.
             if self._is_refused(exchange):
                 self._keep(exchange)
-        return [each for each in self.kinds.values() if each.request_number is None and each.succeeded_at is None]
+        return [
+            each for each in self.kinds.values() if each.request_number is None and each.succeeded_at is None
+        ]
 
     def _succeed(self, exchange: HttpRefusal) -> None:
         for earlier in self.kinds.values():
-            same = (earlier.method, earlier.path, earlier.asked) == (exchange.method, exchange.path, exchange.asked)
+            same = (earlier.method, earlier.path, earlier.asked) == (
+                exchange.method,
+                exchange.path,
+                exchange.asked,
+            )
             if same and exchange.asked:
                 earlier.succeeded_at = exchange.at
 

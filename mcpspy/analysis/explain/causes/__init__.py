@@ -15,4 +15,16 @@ from mcpspy.analysis.explain.causes import (
 )
 from mcpspy.analysis.explain.claims import CAUSES as CAUSES
 
-AREAS = (start, environment, framing, waiting, connection, refusals, oauth, calls, definitions, ending, quoted)
+AREAS = (
+    start,
+    environment,
+    framing,
+    waiting,
+    connection,
+    refusals,
+    oauth,
+    calls,
+    definitions,
+    ending,
+    quoted,
+)

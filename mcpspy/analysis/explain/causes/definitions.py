@@ -88,7 +88,9 @@ _TABLE: tuple[tuple[str, str, tuple[str, ...], str, str, bool], ...] = (
 """Name, summary, rules (the most telling first), next step, whose mistake, and whether it is only worth knowing."""
 
 
-def _add(code: str, summary: str, rules: tuple[str, ...], next_step: str, side: str, is_observation: bool) -> None:  # noqa: FBT001
+def _add(
+    code: str, summary: str, rules: tuple[str, ...], next_step: str, side: str, is_observation: bool
+) -> None:
     def claims(facts: Facts) -> Iterator[Claim]:
         found: list[Violation] = [each for rule in rules for each in facts.violations(rule)]
         if not found:
@@ -116,7 +118,9 @@ for _row in _TABLE:
     _add(*_row)
 
 
-@cause("downgrade", "the server answered with an older revision than the client asked for", level=Level.GENERAL)
+@cause(
+    "downgrade", "the server answered with an older revision than the client asked for", level=Level.GENERAL
+)
 def downgrade(facts: Facts) -> Iterator[Claim]:
     """Both speak the older revision, so all is well; features of the newer one are not available."""
     asked, agreed = facts.asked_revision, facts.session.agreed_revision
@@ -132,7 +136,11 @@ def downgrade(facts: Facts) -> Iterator[Claim]:
 _MODEL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
-@cause("name-refused-by-models", "tool names have characters that the interfaces of models refuse", level=Level.GENERAL)
+@cause(
+    "name-refused-by-models",
+    "tool names have characters that the interfaces of models refuse",
+    level=Level.GENERAL,
+)
 def name_refused(facts: Facts) -> Iterator[Claim]:
     """MCP allows dots and 128 characters; several interfaces of models allow only letters, digits, _ and -, and hosts that do
     not replace the others fail at the first request to the model.
@@ -178,7 +186,10 @@ def one_at_a_time(facts: Facts) -> Iterator[Claim]:
                 title=f"{names} waited until {slow.about} had its response after {slow.answer_at - slow.asked_at:.1f} s: the server works on one request at a time",
                 next_step="let the server work on calls concurrently (async, threads); these calls are not slow themselves",
                 symptoms=[],
-                evidence=[evidence(each.place, f"{each.about}: {each.answer_at - each.asked_at:.1f} s") for each in (slow, *after[:2])],
+                evidence=[
+                    evidence(each.place, f"{each.about}: {each.answer_at - each.asked_at:.1f} s")
+                    for each in (slow, *after[:2])
+                ],
                 side=SERVER,
                 is_observation=True,
             )

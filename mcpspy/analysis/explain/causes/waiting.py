@@ -18,7 +18,9 @@ _CANNOT_READ = re.compile(r"(?i)decode|codec|encoding|unicode|parse|json|charset
 
 def _without_response(facts: Facts, side: str = "") -> Iterator[FailedRequest]:
     """Yield the requests that got no response in time, and whose HTTP exchange, if any, was accepted."""
-    for failed in facts.failed(State.UNANSWERED, State.CANCELLED, State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR):
+    for failed in facts.failed(
+        State.UNANSWERED, State.CANCELLED, State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR
+    ):
         carrier = failed.refusal
         refused = carrier is not None and (bool(carrier.error) or (carrier.status or 0) >= 300)
         if (not side or failed.side == side) and not failed.effects and not refused:
@@ -53,14 +55,21 @@ def wrong_id(facts: Facts) -> Iterator[Claim]:
                 yield Claim(
                     title=f"the {other(failed.side)}'s response to {failed.about} has {wrong}, which is not that of the request",
                     next_step=f"the {other(failed.side)} must copy the id of the request into its response, unchanged in type and value",
-                    symptoms=[failed, *facts.violations("ENV204", "ENV205", "ENV207", "DATA102", side=finding.side)],
+                    symptoms=[
+                        failed,
+                        *facts.violations("ENV204", "ENV205", "ENV207", "DATA102", side=finding.side),
+                    ],
                     evidence=[evidence(finding.place, f"{finding.message} | {finding.excerpt}")],
                     side=other(failed.side),
                 )
                 break
 
 
-@cause("answer-not-matched", "the server does not match the client's response with its own request", level=Level.EXACT)
+@cause(
+    "answer-not-matched",
+    "the server does not match the client's response with its own request",
+    level=Level.EXACT,
+)
 def answer_not_matched(facts: Facts) -> Iterator[Claim]:
     """A server without sessions gets each POST in a context of its own, so the response to its sampling or elicitation request
     never reaches the call that waits for it.
@@ -73,8 +82,16 @@ def answer_not_matched(facts: Facts) -> Iterator[Claim]:
             id_found = re.search(r'"id"\s*:\s*("[^"]{0,60}"|[-\w.+]{1,40})', finding.excerpt)
             if id_found is None or id_found[1] != asked.id or finding.at < asked.asked_at:
                 continue
-            held = [failed for failed in _without_response(facts, CLIENT) if failed.about in asked.waiting or not asked.waiting]
-            why = "" if facts.http.session_ids else ": it assigned no Mcp-Session-Id, so it works without sessions"
+            held = [
+                failed
+                for failed in _without_response(facts, CLIENT)
+                if failed.about in asked.waiting or not asked.waiting
+            ]
+            why = (
+                ""
+                if facts.http.session_ids
+                else ": it assigned no Mcp-Session-Id, so it works without sessions"
+            )
             yield Claim(
                 title=f"the client answered {asked.about} after {duration(finding.at - asked.asked_at)}, and the server did not go on"
                 f" with it{why}",
@@ -96,7 +113,11 @@ def answer_not_matched(facts: Facts) -> Iterator[Claim]:
 )
 def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
     """A server may wait for it before it answers other requests; some refuse them until then."""
-    if facts.client.methods["notifications/initialized"] or not facts.answered[CLIENT, "initialize"] or facts.session.is_modern:
+    if (
+        facts.client.methods["notifications/initialized"]
+        or not facts.answered[CLIENT, "initialize"]
+        or facts.session.is_modern
+    ):
         return
     failed = [
         each
@@ -163,7 +184,8 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
         held = [
             failed
             for failed in _without_response(facts, CLIENT)
-            if failed.asked_at <= asked.asked_at <= failed.asked_at + failed.took and failed.about in asked.waiting
+            if failed.asked_at <= asked.asked_at <= failed.asked_at + failed.took
+            and failed.about in asked.waiting
         ]
         until = f" for {asked.waited}" if asked.took > 0 else ""
         calls = ", ".join(asked.waiting)
@@ -205,7 +227,11 @@ def batch_not_known(facts: Facts) -> Iterator[Claim]:
 def duplicate_id(facts: Facts) -> Iterator[Claim]:
     """Responses are matched by id: of two open requests with one id, one gets the other's response, or none."""
     for violation in facts.violations("ENV202"):
-        ids = {each for finding in violation.findings for each in re.findall(r'"id"\s*:\s*("[^"]{0,60}"|-?\d+)', finding.excerpt)}
+        ids = {
+            each
+            for finding in violation.findings
+            for each in re.findall(r'"id"\s*:\s*("[^"]{0,60}"|-?\d+)', finding.excerpt)
+        }
         failed = [each for each in _without_response(facts, violation.side) if each.id in ids or not ids]
         yield Claim(
             title=f"the {violation.side} sent {violation.findings[0].message}: two open requests have one id, and their responses are mixed up",
@@ -215,10 +241,18 @@ def duplicate_id(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("get-blocks-server", "the open GET stream keeps the server from answering other requests", level=Level.EXACT)
+@cause(
+    "get-blocks-server",
+    "the open GET stream keeps the server from answering other requests",
+    level=Level.EXACT,
+)
 def get_blocks_server(facts: Facts) -> Iterator[Claim]:
     """A server that works on one HTTP request at a time is busy as long as the GET stream is open."""
-    failed = [each for each in _without_response(facts, CLIENT) if each.refusal is None or each.refusal.status is None]
+    failed = [
+        each
+        for each in _without_response(facts, CLIENT)
+        if each.refusal is None or each.refusal.status is None
+    ]
     if any(note.fields.get("event") == "endpoint" for note, _ in facts.notes.get("sse", [])):
         return  # In the old HTTP+SSE transport, the stream is always open.
     for get in facts.http.gets:
@@ -243,10 +277,22 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
     endpoints = [note for note, _ in facts.notes.get("sse", []) if note.fields.get("event") == "endpoint"]
     if not endpoints:
         return
-    ended = [get for get in facts.http.gets if get.ended_at is not None and not get.is_refused and get.hung_up != CLIENT]
+    ended = [
+        get
+        for get in facts.http.gets
+        if get.ended_at is not None and not get.is_refused and get.hung_up != CLIENT
+    ]
     for failed in facts.failed(State.UNANSWERED, State.CANCELLED, State.REFUSED, State.ERROR):
         status = None if failed.refusal is None else failed.refusal.status
-        stream = next((get for get in ended if get.asked_at <= failed.asked_at and (get.ended_at or 0.0) <= failed.asked_at + failed.took + 0.1), None)
+        stream = next(
+            (
+                get
+                for get in ended
+                if get.asked_at <= failed.asked_at
+                and (get.ended_at or 0.0) <= failed.asked_at + failed.took + 0.1
+            ),
+            None,
+        )
         if stream is None or failed.side != CLIENT or (status is not None and 300 <= status < 400):
             continue
         lasted = stream.took or 0.0
@@ -257,7 +303,11 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
         yield Claim(
             title=f"the SSE stream ended {duration(lasted)} after it was opened"
             + (", as the others did: a limit of the platform or a proxy" if is_limit else "")
-            + (f"; the client posts on to the old session: {failed.about} got HTTP {status}" if posts_on else f", before the response to {failed.about} came"),
+            + (
+                f"; the client posts on to the old session: {failed.about} got HTTP {status}"
+                if posts_on
+                else f", before the response to {failed.about} came"
+            ),
             next_step="the client must open a new stream and send initialize again when its stream has ended"
             if posts_on
             else "raise the limit for long responses, let the server send comments while it works, or use Streamable HTTP",
@@ -277,13 +327,21 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
 def server_stuck(facts: Facts) -> Iterator[Claim]:
     """A call blocks the server: it waits in the handler, holds a lock, or runs a child process that shares stdin."""
     for side in (CLIENT, SERVER):
-        failed = [each for each in _without_response(facts, side) if each.answer_at is None and not each.is_handshake]
+        failed = [
+            each
+            for each in _without_response(facts, side)
+            if each.answer_at is None and not each.is_handshake
+        ]
         if not failed:
             continue
         first, receiver = failed[0], other(side)
         last_at = facts.sides[receiver].last_at or 0.0
         others = [each for each in failed[1:] if each.asked_at >= first.asked_at]
-        if last_at > first.asked_at or sum(each.count for each in failed) < 2 or any(each.batch is not None for each in failed):
+        if (
+            last_at > first.asked_at
+            or sum(each.count for each in failed) < 2
+            or any(each.batch is not None for each in failed)
+        ):
             continue
         yield Claim(
             title=f"the {receiver} answered nothing any more after {first.about}: it is stuck in this call, also for {_several(others) or 'the calls after it'}",
@@ -371,7 +429,9 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
             f"the {failed[0].side} gave up {failed[0].method} after {failed[0].waited}, while the server was still starting:"
             f" {quote(starting[-1].text, 100)}"
         )
-        next_step = "let the server answer initialize before slow work, or raise the host's timeout of the start"
+        next_step = (
+            "let the server answer initialize before slow work, or raise the host's timeout of the start"
+        )
         lines = [evidence(starting[-1].place, f"stderr: {starting[-1].text}")]
     else:
         title += ": the server waits for something else than lines (framing), or hangs at its start"
@@ -386,8 +446,12 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
 QUIET_SECONDS = 3.0
 """Seconds without a line on stderr after which a server is not just starting any more."""
 
-_STARTS = re.compile(r"(?i)\b(?:launch|load|start|initiali[sz]|connect|warm|boot|pull|fetch|download|install|build|compil|index|migrat)ing\b")
-_LISTENS = re.compile(r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)")
+_STARTS = re.compile(
+    r"(?i)\b(?:launch|load|start|initiali[sz]|connect|warm|boot|pull|fetch|download|install|build|compil|index|migrat)ing\b"
+)
+_LISTENS = re.compile(
+    r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)"
+)
 
 
 @cause(
@@ -409,7 +473,9 @@ def response_ignored(facts: Facts) -> Iterator[Claim]:
             if rejecting
             else f"look into the {ignored.side}'s log at this time: it got the response",
             symptoms=[ignored, *facts.violations(*codes, side=other(ignored.side))],
-            evidence=[evidence(each.place, f"{each.code} {each.message} | {each.excerpt}") for each in rejecting[:2]],
+            evidence=[
+                evidence(each.place, f"{each.code} {each.message} | {each.excerpt}") for each in rejecting[:2]
+            ],
             side=other(ignored.side) if rejecting else ignored.side,
         )
 
@@ -469,7 +535,9 @@ def no_response(facts: Facts) -> Iterator[Claim]:
         receiver = other(failed.side)
         error = named_error(failed.stderr, certain=True)
         said = f"; stderr says: {quote(error.text)}" if error is not None else ""
-        next_step = f"look where the {receiver} waits at this request, for example with a debugger or py-spy dump"
+        next_step = (
+            f"look where the {receiver} waits at this request, for example with a debugger or py-spy dump"
+        )
         if error is not None:
             next_step = "correct what this error names" + (f" at {error.frame}" if error.frame else "")
         elif failed.side == CLIENT:

@@ -87,7 +87,9 @@ _SIGNATURES = {
 }
 """The first bytes of files in Base64 → their type."""
 
-_REFUSED_TYPES = frozenset(("image/svg+xml", "image/bmp", "image/tiff", "image/x-icon", "image/heic", "image/avif"))
+_REFUSED_TYPES = frozenset(
+    ("image/svg+xml", "image/bmp", "image/tiff", "image/x-icon", "image/heic", "image/avif")
+)
 """Types of images that the interfaces of models do not take."""
 
 
