@@ -234,7 +234,7 @@ class DownstreamConnection(asyncio.Protocol):
         self._reading = Reading.BETWEEN
         self._known: KnownHeads[RequestHead] = KnownHeads()
         self._handlers: dict[RequestHead, Handler] = {}
-        """The handlers of requests with one head, if that has one of its own."""
+        """The handlers of requests with a known head, in place of the handler of all others."""
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_size = 0

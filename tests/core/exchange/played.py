@@ -209,7 +209,7 @@ class RecordingShell:
         self.calls: list[str] = []
         self.notes: list[dict[str, Any]] = []
         self.sent = b""
-        """What the client has got."""
+        """The bytes for the client."""
 
     def record(self, lines: Lines, _: int) -> None:
         data = lines if isinstance(lines, bytes) else b"".join(lines)
