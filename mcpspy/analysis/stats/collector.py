@@ -75,15 +75,7 @@ class Handshakes:
             self.first = first._replace(ready=at)
 
 
-_KINDS = {
-    Request: "request",
-    Notification: "notification",
-    Result: "result",
-    Failure: "error",
-    Malformed: "malformed",
-}
-
-KINDS = (*_KINDS.values(), "repeated")
+KINDS = (*(each.kind for each in (Request, Notification, Result, Failure, Malformed)), "repeated")
 """Kinds of counted messages; `repeated` is an event that a resumed stream repeated."""
 
 KEPT = 1 << 14
@@ -229,7 +221,7 @@ class StatsCollector(Correlation[StatsCall]):
         return request.subject or None
 
     def _add_message(self, change: CorrelatedEntry[StatsCall], message: AnyMessage) -> None:
-        kind = "repeated" if isinstance(change, RepeatedEvent) else _KINDS[type(message)]
+        kind = "repeated" if isinstance(change, RepeatedEvent) else message.kind
         self.messages[message.side] += 1
         self.bytes[message.side] += len(message.data)
         self.kinds[kind] += 1

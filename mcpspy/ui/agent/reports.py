@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangeSeverity, DiffOptions, compare
 from mcpspy.analysis.diff.model import ignored
 from mcpspy.analysis.explain import CAUSES
@@ -23,10 +24,10 @@ from mcpspy.ui.agent.answer import BUDGET, AgentAnswer, AnswerBlock, ShownPart, 
 from mcpspy.ui.agent.queries import Budget, Filter, Name, Offset, kept, read_filter
 from mcpspy.ui.agent.sessions import SessionStore
 from mcpspy.ui.report import explanation
-from mcpspy.ui.report.diff import about, body, change_heading, places
+from mcpspy.ui.report.diff import about, body, change_heading, gravest_first, places
 from mcpspy.ui.report.last_good import last_good, since_last_good
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings, visible
-from mcpspy.ui.report.stats_table import arrow, count_session, methods
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings, by_rule, visible
+from mcpspy.ui.report.stats_table import count_session, methods
 from mcpspy.ui.text.numbers import span
 
 MOST_LINES_OF_A_RULE = 10
@@ -167,10 +168,8 @@ def lint(store: SessionStore, arguments: LintArguments) -> AgentAnswer:
     settings = LintSettings(select=arguments.codes)
     name = session.header.name or session.path.stem
     rules, _ = settings.of(name)
-    by_code: dict[str, list[Finding]] = {}
-    for finding in LintScan(session.readable, rules, settings.hosts(name)).findings():
-        by_code.setdefault(finding.code, []).append(finding)
-    groups = sorted(by_code.values(), key=lambda findings: (findings[0].severity.rank, -len(findings)))
+    found = by_rule(LintScan(session.readable, rules, settings.hosts(name)).findings())
+    groups = sorted(found.values(), key=lambda findings: (findings[0].severity.rank, -len(findings)))
 
     def block(findings: list[Finding]) -> AnswerBlock:
         first, rule = findings[0], RULES_BY_CODE[findings[0].code]
@@ -262,7 +261,7 @@ def _groups(collector: StatsCollector, side: str, sort: str) -> Iterator[str]:
             took = f", p50 {span(times.p50)}, p95 {span(times.p95)}, max" if times.answers > 1 else ","
             took = f"{took} {span(times.most)}" if times.answers else ""
             size = f", {row.group.back // row.group.count:,} B each"
-            yield f"{'  ' * row.depth}{arrow(side)} {row.label}: {row.group.count}{bad}{took}{size}"
+            yield f"{'  ' * row.depth}{rows.arrow(side)} {row.label}: {row.group.count}{bad}{took}{size}"
 
 
 def diff(store: SessionStore, arguments: DiffArguments) -> AgentAnswer:
@@ -275,9 +274,7 @@ def diff(store: SessionStore, arguments: DiffArguments) -> AgentAnswer:
     found = compare(old.session, new.session, DiffOptions(ignored=patterns, volatile=arguments.volatile))
     counts = found.counts
     blocks = []
-    for case in sorted(
-        found.changed, key=lambda case: list(ChangeSeverity).index(case.severity or ChangeSeverity.NOTE)
-    ):
+    for case in gravest_first(found):
         lines = [f"{case.severity} {about(case)} · {places(case)}"]
         for change in case.changes:
             lines.append(f"  {change_heading(change)}")
