@@ -66,12 +66,14 @@ action = elicitation.group(
     page=PAGE + "#response-actions", on=EventKind.RESULT, about="elicitation/create", until=LEGACY
 )
 
-
-@shape.error(
+shape.shape_error(
     "DATA801",
     "form with fields that are not plain",
+    """A form is an object of plain fields, one level deep, so that every client can display it. Fields are strings
+    (optionally with an email, uri, date or date-time `format`, or a choice), numbers or booleans; from 2025-11-25 on
+    also multiple choice.
+    """,
     page=PAGE + "#requested-schema",
-    shape=True,
     valid=(
         _GOOD,
         _FORM % (_PICK % '{"type":"array","items":{"type":"string","enum":["b","c"]}}')
@@ -88,12 +90,6 @@ action = elicitation.group(
         _NOW % (_PICK % '{"$ref":"#/x"}'),
     ),
 )
-def plain(event: LintEvent) -> Iterable[Report]:
-    """A form is an object of plain fields, one level deep, so that every client can display it. Fields are strings
-    (optionally with an email, uri, date or date-time `format`, or a choice), numbers or booleans; from 2025-11-25 on
-    also multiple choice.
-    """
-    return event.violations("DATA801")
 
 
 @action.warning(
@@ -117,22 +113,20 @@ def filled(event: LintEvent) -> Iterator[Report]:
         yield Report(f"content: {breach}", given)
 
 
-@shape.error(
+shape.shape_error(
     "DATA803",
     "action other than accept, decline or cancel",
+    """`decline` means that the user refused, `cancel` that the user dismissed the form. No other action is defined.""",
     page=PAGE + "#response-actions",
-    shape=True,
     invalid=_FORM % (_NAME % "") + _FILLED % '{"action":"reject"}',
 )
-def unknown_action(event: LintEvent) -> Iterable[Report]:
-    """`decline` means that the user refused, `cancel` that the user dismissed the form. No other action is defined."""
-    return event.violations("DATA803")
 
-
-@shape.error(
+shape.shape_error(
     "DATA804",
     "URL elicitation without a URL",
-    shape=True,
+    """`mode: url` sends the user to the page at `url`. In 2025-11-25 it also requires an `elicitationId`, which
+    `notifications/elicitation/complete` repeats when the user has finished there.
+    """,
     page=PAGE + "#url-mode-elicitation-requests",
     since=LEGACY,
     valid=_URL % ',"url":"https://example.com/login","elicitationId":"e"',
@@ -142,11 +136,6 @@ def unknown_action(event: LintEvent) -> Iterable[Report]:
         _URL % ',"url":"https://example.com/login"',
     ),
 )
-def url(event: LintEvent) -> Iterable[Report]:
-    """`mode: url` sends the user to the page at `url`. In 2025-11-25 it also requires an `elicitationId`, which
-    `notifications/elicitation/complete` repeats when the user has finished there.
-    """
-    return event.violations("DATA804")
 
 
 @form.warning(

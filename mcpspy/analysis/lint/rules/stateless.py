@@ -51,9 +51,12 @@ retry = mrtr.group(
 question = mrtr.group(page=MRTR + "#server-requirements-basic-workflow", on=EventKind.RESULT)
 
 
-@request.error(
+request.shape_error(
     "MOD101",
     "request without its revision or the client's capabilities",
+    """Without a handshake, every request must carry its revision and the client's capabilities in `_meta`, even if
+    there are none (`{}`). A server must reject a request without them (-32602).
+    """,
     only=lambda _, method, __: method != "initialize",
     invalid=(
         GOOD
@@ -61,11 +64,6 @@ question = mrtr.group(page=MRTR + "#server-requirements-basic-workflow", on=Even
         _STATED % '"io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"}',
     ),
 )
-def meta(event: LintEvent) -> Iterable[Report]:
-    """Without a handshake, every request must carry its revision and the client's capabilities in `_meta`, even if
-    there are none (`{}`). A server must reject a request without them (-32602).
-    """
-    return event.violations("MOD101")
 
 
 @request.info(
@@ -280,14 +278,12 @@ def same_id(event: LintEvent) -> Iterator[Report]:
         yield Report(f"the retry reuses the id {event.request.id[:40]} of the original request")
 
 
-@question.error(
+question.shape_error(
     "MOD303",
     "empty input_required result",
+    """An `input_required` result must have `inputRequests`, `requestState`, or both.""",
     invalid=CALL + '< {"id":2,"result":{"resultType":"input_required"}}',
 )
-def empty(event: LintEvent) -> Iterable[Report]:
-    """An `input_required` result must have `inputRequests`, `requestState`, or both."""
-    return event.violations("MOD303")
 
 
 @question.error(

@@ -71,11 +71,13 @@ result = legacy.group(on=EventKind.RESULT)
 call = legacy.group(page=TASKS + "#tool-level-negotiation", on=EventKind.REQUEST, about="tools/call")
 
 
-@task.error(
+task.shape_error(
     "DATA701",
     "task without a required member",
+    """A task requires `taskId`, `status` (one of five), `createdAt`, `lastUpdatedAt` and `ttl`, which is `null` for a
+    task that does not expire; in 2026-07-28 it is named `ttlMs`. Clients need all of them to poll.
+    """,
     page=TASKS + "#task",
-    shape=True,
     valid=(_GOOD, _NOW % (_TASK % "working").replace('"ttl"', '"ttlMs"')),
     invalid=(
         _BEGUN % '"taskId":"t","status":"working"',
@@ -84,11 +86,6 @@ call = legacy.group(page=TASKS + "#tool-level-negotiation", on=EventKind.REQUEST
         _NOW % (_TASK % "working"),
     ),
 )
-def shape(event: LintEvent) -> Iterable[Report]:
-    """A task requires `taskId`, `status` (one of five), `createdAt`, `lastUpdatedAt` and `ttl`, which is `null` for a
-    task that does not expire; in 2026-07-28 it is named `ttlMs`. Clients need all of them to poll.
-    """
-    return event.violations("DATA701")
 
 
 @result.error(

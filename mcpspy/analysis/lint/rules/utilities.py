@@ -114,18 +114,16 @@ def token_in_use(event: LintEvent) -> Iterable[Report]:
     return [Report(f"progress token {token[:40]} is in use by request {earlier.exchange.request.id[:40]}")]
 
 
-@progress.error(
+progress.shape_error(
     "LIFE305",
     "progress that is not a number",
+    """`progress` must be a number, and `total` too if present. Put text into `message`.""",
     page="2025-11-25/schema#progressnotificationparams",
     invalid=(
         _CALL % 2 + _REPORT % '"half"' + _RESULT % 2,
         _CALL % 2 + '< {"method":"notifications/progress","params":{"progressToken":"t"}}\n' + _RESULT % 2,
     ),
 )
-def number(event: LintEvent) -> Iterable[Report]:
-    """`progress` must be a number, and `total` too if present. Put text into `message`."""
-    return event.violations("LIFE305")
 
 
 @by_level.warning(
@@ -199,17 +197,14 @@ def endless(event: LintEvent) -> Iterator[Report]:
         yield Report(f"nextCursor {following[:60]!r} was already used", following)
 
 
-@listing.error(
+listing.shape_error(
     "DATA503",
     "nextCursor that is not a string",
+    """`nextCursor` must be a string, or be omitted. TypeScript clients reject the whole list if it is `null`.""",
     about=None,
-    shape=True,
     valid=_FIRST,
     invalid=(_PAGE % ("", ',"nextCursor":null'), _PAGE % ("", ',"nextCursor":2')),
 )
-def cursor(event: LintEvent) -> Iterable[Report]:
-    """`nextCursor` must be a string, or be omitted. TypeScript clients reject the whole list if it is `null`."""
-    return event.violations("DATA503")
 
 
 @listing.error(
