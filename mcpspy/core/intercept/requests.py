@@ -156,6 +156,12 @@ def about(message: AnyMessage, request: AwaitedRequest | None) -> Fields:
     return fields
 
 
+def completed(request: Request, result: Any) -> Any:
+    """Return a result with the type that every result of 2026-07-28 requires (basic)."""
+    is_modern = (request.revision or "") >= MODERN
+    return {"resultType": "complete", **result} if is_modern and isinstance(result, dict) else result
+
+
 def answer(id: str, member: bytes, value: Any) -> bytes:  # noqa: A002
     return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id.encode(), member, to_json(value))
 
@@ -311,8 +317,9 @@ class InjectedRequests:
         self._raw_meta = b""
         """The `_meta` of the last request, from which `_client_meta` was read."""
         self.is_initializing = False
-        """True during the handshake."""
+        """True during the handshake, when an injected request could determine the protocol era."""
         self.has_client_message = False
+        """True if the client has sent a message: the first one on a pipe determines the protocol era."""
         self.has_begun = False
         """True if the client has sent a message after the handshake."""
 
