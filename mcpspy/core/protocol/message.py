@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import orjson
 from msgspec import DecodeError, Raw, Struct, field, structs
@@ -58,6 +58,8 @@ class Body(Struct, gc=False):
 
 
 class Message(Struct, frozen=True, kw_only=True, gc=False):
+    kind: ClassVar[str]
+    """`request`, `notification`, `result`, `error` or `malformed`, as filters and exports name it."""
     frame: Frame
     index: int | None = None
     """Position in a batch; None for a message outside a batch."""
@@ -93,6 +95,7 @@ class _Call(Message, frozen=True, kw_only=True, gc=False):
 class Request(_Call, frozen=True, kw_only=True, gc=False):
     """A message with `method` and `id`."""
 
+    kind = "request"
     id: str
     """JSON text of the id: `1`, `"1"`, `1.0` and `true` are four different ids."""
 
@@ -110,10 +113,13 @@ class Request(_Call, frozen=True, kw_only=True, gc=False):
 class Notification(_Call, frozen=True, kw_only=True, gc=False):
     """A message with `method` and without `id`."""
 
+    kind = "notification"
+
 
 class Result(Message, frozen=True, kw_only=True, gc=False):
     """A message with `result` and without `method`."""
 
+    kind = "result"
     id: str | None
     raw_result: Raw
     body: Body
@@ -152,6 +158,7 @@ class Result(Message, frozen=True, kw_only=True, gc=False):
 class Failure(Message, frozen=True, kw_only=True, gc=False):
     """A message with `error` and without `method`."""
 
+    kind = "error"
     id: str | None
     """None if the id is absent or `null`: the failure then belongs to no request."""
     raw_error: Raw
@@ -196,6 +203,7 @@ class Failure(Message, frozen=True, kw_only=True, gc=False):
 class Malformed(Message, frozen=True, kw_only=True, gc=False):
     """Data that is not a JSON-RPC message."""
 
+    kind = "malformed"
     why: str
 
 

@@ -105,16 +105,6 @@ class AnsweredRequest(Protocol):
     def data(self) -> bytes: ...
 
 
-_KINDS = {
-    Request: "request",
-    Notification: "notification",
-    Result: "result",
-    Failure: "error",
-    Malformed: "malformed",
-    Damaged: "damaged",
-}
-
-
 class MessageItem:
     """One entry of a recording; a response has its request. A subclass adds the `status`."""
 
@@ -134,8 +124,7 @@ class MessageItem:
 
     @property
     def kind(self) -> str:
-        entry = self._entry
-        return entry.kind if isinstance(entry, Note) else _KINDS[type(entry)]
+        return self._entry.kind
 
     @property
     def method(self) -> str:

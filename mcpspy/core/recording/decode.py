@@ -111,6 +111,7 @@ class Damaged(Struct, frozen=True):
     why: str
 
     at = 0.0
+    kind = "damaged"
 
 
 Entry: TypeAlias = Frame | Note | Damaged

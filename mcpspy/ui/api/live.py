@@ -14,7 +14,6 @@ from mcpspy.core.protocol.http_headers import Headers, header_flaw
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
-    Malformed,
     Notification,
     Request,
     Result,
@@ -26,14 +25,6 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State, outcome_of
 from mcpspy.errors import UsageError
 from mcpspy.ui.api.exchange import BaseExchange, BaseMessage, read_query
-
-_KINDS = {
-    Request: "request",
-    Notification: "notification",
-    Result: "result",
-    Failure: "error",
-    Malformed: "malformed",
-}
 
 _query = cache(read_query)
 
@@ -117,7 +108,7 @@ class LiveMessage(_Waiting, BaseMessage):
     @property
     def kind(self) -> str:
         """`request`, `notification`, `result`, `error` or `malformed`."""
-        return _KINDS[type(self._message)]
+        return self._message.kind
 
     @property
     def method(self) -> str:

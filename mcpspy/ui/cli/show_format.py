@@ -30,14 +30,6 @@ if TYPE_CHECKING:
     from mcpspy.analysis.lint import Finding
     from mcpspy.ui.views.extension import Extension
 
-_KINDS = {
-    Request: "request",
-    Notification: "notification",
-    Result: "result",
-    Failure: "error",
-    Malformed: "malformed",
-}
-
 _BETWEEN = " · "
 
 OWN_SAMPLE = 50
@@ -343,7 +335,7 @@ class JsonFormatter:
             **({"stream": stream} if stream is not None else {}),
             **self._columns.peers(stream),
             "from": what.side,
-            "kind": _KINDS[type(what)],
+            "kind": what.kind,
             **columns.batch(what),
             "bytes": len(what.data),
             **self._call(change),

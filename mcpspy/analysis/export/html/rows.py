@@ -35,15 +35,6 @@ SHOWN_BY_REQUEST = frozenset({"notifications/progress", "notifications/cancelled
 NONE = -1
 """Body number of a row without a body."""
 
-_KINDS: dict[type, str] = {
-    Request: "request",
-    Notification: "notification",
-    Result: "result",
-    Failure: "error",
-    Malformed: "malformed",
-    Damaged: "damaged",
-}
-
 
 class HtmlRows:
     def __init__(self, session: RecordedSession) -> None:
@@ -296,7 +287,7 @@ def _kind(change: Change) -> str:
         if http is not None and http.is_get and what.kind == "http" and not http.is_folded:
             return "note"
         return "http" if what.kind in CARRIERS else "stderr" if what.kind == "stderr" else "note"
-    return _KINDS[type(what)]
+    return what.kind
 
 
 def _size(what: Any) -> int:
