@@ -123,6 +123,10 @@ class LintRule:
         return self.since <= revision and (self.until is None or revision <= self.until)
 
 
+RULES: list[LintRule] = []
+"""The rules of mcpspy, as the modules in `rules` declare them."""
+
+
 class RuleOptions(TypedDict, total=False):
     """The fields of a `LintRule` after its summary; a single value is the same as a tuple of one."""
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from mcpspy.analysis.lint.rule import LintRule, RuleGroup
+from mcpspy.analysis.lint.rule import RULES, RuleGroup
 from mcpspy.analysis.lint.shapes import SHAPED
-
-RULES: list[LintRule] = []
 
 _CALL = '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[%s]}}'
 _READ = '> {"id":2,"method":"resources/read","params":{"uri":"a:b"}}\n< {"id":2,"result":{"contents":[%s]}}'

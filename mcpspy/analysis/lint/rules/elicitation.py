@@ -8,12 +8,9 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
-from mcpspy.analysis.lint.rules.stateless import input_requests
+from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
+from mcpspy.analysis.lint.rules.capabilities import requested
 from mcpspy.analysis.lint.shapes import SHAPED
-from mcpspy.core.protocol.message import Result
-
-RULES: list[LintRule] = []
 
 PAGE = "2025-11-25/client/elicitation"
 FORMS = "2025-06-18"
@@ -36,21 +33,6 @@ _NOW = (
     '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n'
     '< {"id":2,"result":{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":%s}}}}}'
 )
-
-
-def _elicitations(event: LintEvent) -> list[dict[str, Any]]:
-    """Return the params of the elicitations in a message: a request, or a result of 2026-07-28."""
-    if not isinstance(event.what, Result):
-        return [event.params] if event.method == "elicitation/create" else []
-    if not event.what.body.input_requests:
-        return []
-    return [
-        params
-        for request in input_requests(event).values()
-        if isinstance(request, dict)
-        and request.get("method") == "elicitation/create"
-        and isinstance(params := request.get("params"), dict)
-    ]
 
 
 def _fields(params: dict[str, Any]) -> dict[str, Any]:
@@ -152,7 +134,7 @@ def secret(event: LintEvent) -> Iterable[Report]:
     """Servers must not request passwords, keys or other secrets in a form: the values pass through the host and may
     reach the model. Send the user to a page instead (`mode: url`).
     """
-    elicitations = _elicitations(event)
+    elicitations = requested(event, "elicitation/create")
     return _secrets(elicitations) if elicitations else ()
 
 

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import CALLED, LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import CALLED, LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.methods import has_capability
 from mcpspy.analysis.lint.rules.tasks import task_support
 from mcpspy.core.protocol.spec import ERRORS, METHODS, MODERN, SERVER, is_known
-
-RULES: list[LintRule] = []
 
 _CALL_FAILS = (
     '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"error":{"code":%d,"message":"no"}}'

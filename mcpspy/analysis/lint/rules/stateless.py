@@ -7,11 +7,9 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import RESPONSES, RULES, Report, RuleGroup
 from mcpspy.core.protocol.message import Failure, Result, meta_raw
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS, SERVER
-
-RULES: list[LintRule] = []
 
 BASIC = "2026-07-28/basic#"
 CALL = '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n'

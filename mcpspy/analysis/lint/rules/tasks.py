@@ -8,12 +8,10 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.state import forget
 from mcpspy.core.protocol.message import Notification, Request, Result, meta_raw
 from mcpspy.core.protocol.spec import META, MODERN
-
-RULES: list[LintRule] = []
 
 TASKS = "2025-11-25/basic/utilities/tasks"
 

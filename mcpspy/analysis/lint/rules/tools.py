@@ -8,12 +8,10 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.schemas import outside_references
 from mcpspy.analysis.lint.shapes import SHAPED
 from mcpspy.core.protocol.message import Result
-
-RULES: list[LintRule] = []
 
 TOOLS = "2025-11-25/server/tools"
 

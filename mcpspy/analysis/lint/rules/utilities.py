@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator
 
 from mcpspy.analysis.lint.event import LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.stateless import CALL, DONE
 from mcpspy.core.protocol.listing import LISTINGS, joined
 from mcpspy.core.protocol.message import Request, decoded, text
 from mcpspy.core.protocol.spec import MODERN, SERVER
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.request_table import UNKNOWN_PROGRESS
-
-RULES: list[LintRule] = []
 
 _LOGGED = '> {"id":2,"method":"logging/setLevel","params":{"level":"warning"}}\n< {"id":2,"result":{}}\n< {"method":"notifications/message","params":{"level":"%s","data":"a"}}'
 PROGRESS = "2025-11-25/basic/utilities/progress#behavior-requirements"
