@@ -11,7 +11,7 @@ from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.stateless import CALL, DONE
 from mcpspy.core.protocol.listing import LISTINGS, joined
 from mcpspy.core.protocol.message import Request, decoded, text
-from mcpspy.core.protocol.spec import MODERN, SERVER
+from mcpspy.core.protocol.spec import LEVELS, MODERN, SERVER
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.request_table import UNKNOWN_PROGRESS
 
@@ -23,9 +23,6 @@ _REPORT = '< {"method":"notifications/progress","params":{"progressToken":"t","p
 _RESULT = '< {"id":%d,"result":{"content":[]}}\n'
 GOOD = _CALL % 2 + _REPORT % 1 + _REPORT % 2.5 + _RESULT % 2
 
-
-LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-"""Levels of log messages, the least severe first (RFC 5424)."""
 _PAGE = '> {"id":2,"method":"prompts/list"}\n< {"id":2,"result":{"prompts":[%s]%s}}\n'
 _FIRST = _PAGE % ("", ',"nextCursor":"p2"')
 _NEXT = '> {"id":3,"method":"prompts/list"%s}\n< {"id":3,"result":{"prompts":[]%s}}\n'
