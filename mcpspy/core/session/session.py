@@ -7,6 +7,7 @@ decides the outcome of requests.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any
 
 from msgspec import Struct, structs
@@ -52,6 +53,14 @@ class Change(Struct, frozen=True, gc=False):
     """Actions of rules and viewers on it, in words. Known once the notes after it were read."""
     http: RecordedHttpExchange | None = None
     """The HTTP exchange that a note begins or ends, or whose allowed refusal has this error as its text."""
+
+    @property
+    def entry(self) -> Entry | None:
+        """The entry that made it; None for a message of a batch after the first, which that one brings."""
+        what = self.what
+        if isinstance(what, Note | Damaged):
+            return what
+        return None if what.index else what.frame
 
     @property
     def opened(self) -> Exchange | None:
@@ -258,6 +267,11 @@ def _take_task(task: TaskChange[Exchange], what: Message) -> None:
         call.ended_at = what.at
     if task.is_final and isinstance(what, Result | Failure):
         call.final = what
+
+
+def change_lines(session: Session) -> list[int]:
+    """Return the line of each change in the recording, whose header is line 1: messages of a batch share one."""
+    return list(accumulate((change.entry is not None for change in session.changes), initial=1))[1:]
 
 
 def is_injected(change: Change) -> bool:
