@@ -16,7 +16,7 @@ from typing import NamedTuple
 from mcpspy.analysis.stats.concurrency import Concurrency
 from mcpspy.analysis.stats.group import MessageGroup
 from mcpspy.analysis.stats.tables import InputChain, StatsAnswer, StatsCall, StatsTables, count_unanswered
-from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result
+from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.plain_line import PlainHead
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
