@@ -74,22 +74,24 @@ def explanation_lines(diagnosis: Diagnosis, width: int) -> Iterator[tuple[str, s
     for number, cause in enumerate(diagnosis.causes, 1):
         if number > 1:
             yield "", None
-        yield f"{number}. {cause.title} ({cause.code})", rows.BAD if number == 1 else None
+        yield from _wrapped(
+            f"{number}. {cause.title} ({cause.code})", width, rows.BAD if number == 1 else None
+        )
         for evidence in cause.evidence:
-            yield from ((line, None) for line in _wrapped(f"{_where(evidence)}{evidence.text}", width))
+            yield from _wrapped(f"   {_where(evidence)}{evidence.text}", width)
         if cause.count > len(cause.evidence):
             yield f"   and {cause.count - len(cause.evidence):,} more", rows.QUIET
-        yield from ((line, rows.QUIET) for line in _wrapped(f"next: {cause.next_step}", width))
+        yield from _wrapped(f"   next: {cause.next_step}", width, rows.QUIET)
     if diagnosis.observations:
         yield "", None
         yield "worth knowing:", None
         for each in diagnosis.observations:
             where = _where(each.evidence[0]) if each.evidence else ""
-            yield from ((text, rows.QUIET) for text in _wrapped(f"{where}{each.title} ({each.code})", width))
+            yield from _wrapped(f"   {where}{each.title} ({each.code})", width, rows.QUIET)
     if diagnosis.causes and diagnosis.last_good is not None:
         yield "", None
         for line in since_lines(diagnosis.last_good):
-            yield from ((each, None) for each in _wrapped(line, width, indent=""))
+            yield from _wrapped(line, width)
 
 
 def since_lines(good: LastGood) -> Iterator[str]:
@@ -103,10 +105,11 @@ def since_lines(good: LastGood) -> Iterator[str]:
         yield f"   not new: {', '.join(good.known)}"
 
 
-def _wrapped(text: str, width: int, indent: str = "   ") -> list[str]:
-    return textwrap.wrap(
-        text, width or WIDTH, initial_indent=indent, subsequent_indent="      ", break_on_hyphens=False
-    )
+def _wrapped(text: str, width: int, tone: str | None = None) -> Iterator[tuple[str, str | None]]:
+    """Yield the lines of a text; all but the first are three columns further to the right."""
+    hang = " " * (len(text) - len(text.lstrip()) + 3)
+    for line in textwrap.wrap(text, width or WIDTH, subsequent_indent=hang, break_on_hyphens=False):
+        yield line, tone
 
 
 def _where(evidence: EvidenceLine) -> str:
