@@ -61,7 +61,7 @@ _PLAIN_ERROR = re.compile(
 _PANIC = re.compile(r"^thread '[^']{1,80}'(?: \(\d+\))? panicked at ")
 _RUBY = re.compile(r"^[^\s:][^:\n]{0,200}\.rb:\d{1,6}:in [`'].{1,400}\((?:\w+::)*\w*(?:Error|Exception)\)")
 _LEVEL = re.compile(
-    r"""(?x)(?:^|[\s\[|"':])(?:FATAL|CRITICAL|ERROR|ERR|SEVERE|PANIC)(?=[\s\]|"':]) | ^\W{0,3}(?:npm\ (?:ERR!|error)|error(?:\[E\d+\])?:|\S{1,80}:\ (?:fatal\ )?error:|✗|❌|×) | "level":\s?"(?:error|fatal|critical)" """
+    r"""(?x)(?:^|[\s\[|"':])(?:FATAL|CRITICAL|ERROR|ERR|SEVERE|PANIC)(?=[\s\]|"':]) | ^\W{0,3}(?:npm\ (?:ERR!|error)|error(?:\[E\d+\])?:|\S{1,80}:\ (?:fatal\ )?error:|[✗❌\u00d7]) | "level":\s?"(?:error|fatal|critical)" """
 )
 """A log record of the level error or higher, or the error of a command-line tool."""
 

@@ -7,6 +7,8 @@ from mcpspy.analysis.explain.causes import (
     ending,
     environment,
     framing,
+    http_sessions,
+    matching,
     oauth,
     quoted,
     refusals,
@@ -16,15 +18,6 @@ from mcpspy.analysis.explain.causes import (
 from mcpspy.analysis.explain.claims import CAUSES as CAUSES
 
 AREAS = (
-    start,
-    environment,
-    framing,
-    waiting,
-    connection,
-    refusals,
-    oauth,
-    calls,
-    definitions,
-    ending,
-    quoted,
+    *(start, environment, framing, matching, waiting, connection, http_sessions),
+    *(refusals, oauth, calls, definitions, ending, quoted),
 )

@@ -50,17 +50,19 @@ def _errors(facts: Facts, side: str = CLIENT) -> Iterator[FailedRequest]:
 def unknown_tool(facts: Facts) -> Iterator[Claim]:
     """The host has an old list, adds a prefix of its own, or the model invented the name."""
     for failed in _errors(facts):
-        is_unlisted = bool(facts.tools) and failed.subject not in facts.tools
+        is_unlisted = bool(facts.listed.tools) and failed.subject not in facts.listed.tools
         says_so = _UNKNOWN.search(failed.words[:300]) and (
             "tool" in failed.words.lower() or failed.subject in failed.words
         )
-        if failed.method != "tools/call" or not (is_unlisted or (says_so and not facts.tools)):
+        if failed.method != "tools/call" or not (is_unlisted or (says_so and not facts.listed.tools)):
             continue
         if not says_so and failed.code not in (-32601, -32602):
             continue
-        near = get_close_matches(failed.subject, sorted(facts.tools), 1, 0.6)
+        near = get_close_matches(failed.subject, sorted(facts.listed.tools), 1, 0.6)
         inner = [
-            name for name in facts.tools if failed.subject.endswith(name) or name.endswith(failed.subject)
+            name
+            for name in facts.listed.tools
+            if failed.subject.endswith(name) or name.endswith(failed.subject)
         ]
         title = f"the tool {quote(failed.subject)!r} was called, which the server does not offer"
         next_step = "list the tools again: the host has an old list, or the model invented the name"
@@ -101,7 +103,7 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
         if not broken:
             next_step = "the arguments fit the schema that the server listed, and it refused them: let the schema say what the tool requires"
             side = SERVER
-            if not facts.tools:
+            if not facts.listed.tools:
                 next_step = (
                     "compare the arguments with the tool's schema; let the schema say what the tool requires"
                 )
@@ -181,6 +183,23 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
 
 
 @cause(
+    "discover-refused",
+    "the server refused server/discover, and the client went on with initialize",
+    level=Level.EXACT,
+)
+def discover_refused(facts: Facts) -> Iterator[Claim]:
+    """A client of 2026-07-28 asks an older server first for its revisions; any refusal tells it to begin with initialize."""
+    for failed in facts.failed():
+        if failed.method == "server/discover" and facts.client.methods["initialize"]:
+            yield Claim(
+                title=f"the server refused server/discover (2026-07-28), and the client went on with initialize, as it should: {quote(failed.words or failed.why)}",
+                next_step="nothing",
+                symptoms=[failed, *facts.violations("MOD106", "MOD108")],
+                is_observation=True,
+            )
+
+
+@cause(
     "version-mismatch",
     "client and server have no common revision of the protocol",
     level=Level.EXACT,
@@ -224,6 +243,8 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
     for violation in facts.violations("LIFE114", "HOST303"):
         if facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]:
             continue
+        if "revision None" in violation.findings[0].message:
+            continue
         if facts.client.closed_at is not None and (facts.server.last_at or 0.0) >= facts.client.closed_at:
             continue  # It left before the response.
         yield Claim(
@@ -242,11 +263,11 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
 def revision_not_supported(facts: Facts) -> Iterator[Claim]:
     """Since 2026-07-28, a client asks server/discover for the revisions, and leaves if it knows none of them."""
     if (
-        facts.unsupported is not None
+        facts.listed.unsupported is not None
         and not facts.client.methods["tools/list"]
         and not facts.client.methods["initialize"]
     ):
-        asked, supported = facts.unsupported
+        asked, supported = facts.listed.unsupported
         yield Claim(
             title=f"the client asked for {quote(asked, 20)}, and the server supports {quote(', '.join(supported), 100)}",
             next_step="update the older side: they have no revision in common",

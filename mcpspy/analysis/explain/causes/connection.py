@@ -186,6 +186,31 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
         )
 
 
+@cause(
+    "stream-held-back",
+    "something in front of the server holds event streams back until they are complete",
+    level=Level.EXACT,
+)
+def stream_held_back(facts: Facts) -> Iterator[Claim]:
+    """A proxy that buffers responses delivers progress only with the response, so clients give up long calls."""
+    if facts.held_back is None or facts.is_stdio:
+        return
+    failed = [
+        each
+        for each in facts.failed(State.CANCELLED, State.UNANSWERED)
+        if each.side == CLIENT and not each.progress
+    ]
+    yield Claim(
+        title="progress came all at once, with the response: something in front of the server holds the stream back until it is complete"
+        + (f"; {failed[0].about} got no byte in {failed[0].waited}" if failed else ""),
+        next_step="switch buffering off there (nginx: proxy_buffering off; the server: X-Accel-Buffering: no)",
+        symptoms=[*failed],
+        evidence=[facts.held_back],
+        side="proxy",
+        is_observation=not failed,
+    )
+
+
 @cause("get-storm", "the client opens the GET stream again and again", level=Level.SPECIFIC)
 def get_storm(facts: Facts) -> Iterator[Claim]:
     """A client opens a GET stream for messages of the server. A server that has none answers 405; a page, an error or a

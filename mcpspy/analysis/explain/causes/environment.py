@@ -274,11 +274,10 @@ def _next_step(facts: Facts, trouble: Trouble, named: _Named) -> str:
             "the package is installed in a version that has no such module: start the server with the version that it was"
             " written for (uvx --with 'package<2'), or update the server"
         )
-    if trouble.code in ("permission-denied", "file-missing") and facts.header.cwd is not None:
-        if _ROOT_PATH.search(named.words) or (
-            trouble.code == "file-missing" and _RELATIVE_PATH.search(named.words)
-        ):
-            return f"{trouble.next_step}; this server was started in {quote(facts.header.cwd, 80)}"
+    is_of_folder = trouble.code in ("permission-denied", "file-missing") and _ROOT_PATH.search(named.words)
+    is_of_folder = is_of_folder or (trouble.code == "file-missing" and _RELATIVE_PATH.search(named.words))
+    if facts.header.cwd is not None and is_of_folder:
+        return f"{trouble.next_step}; this server was started in {quote(facts.header.cwd, 80)}"
     return trouble.next_step
 
 

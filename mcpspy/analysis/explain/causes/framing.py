@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
-from mcpspy.analysis.explain.facts import Facts, OddLine
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.side_facts import OddLine
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, Symptom
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 

@@ -108,7 +108,7 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
 def new_token_refused(facts: Facts) -> Iterator[Claim]:
     """The token is for another audience, or the server checks it against other keys, another issuer or a lost store."""
     issued = [step for step in _steps(facts, "token") if step.status == 200]
-    for exchange, symptom in _unauthorized(facts):
+    for exchange, _ in _unauthorized(facts):
         since = [exchange.at - step.at for step in issued if 0 <= exchange.at - step.at < 60.0]
         if exchange.status == 401 and since and "authorization" in exchange.request:
             said = challenge_words(exchange.response.get("www-authenticate", "")) or exchange.words
@@ -140,7 +140,11 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
         return
     refused = [exchange for exchange, _ in _unauthorized(facts)]
     if refused and all(exchange.at < tokens[-1].at for exchange in refused):
-        secret = "" if "client_secret" in tokens[-1].fields.get("names", ()) else "; the request had no client_secret"
+        secret = (
+            ""
+            if "client_secret" in tokens[-1].fields.get("names", ())
+            else "; the request had no client_secret"
+        )
         yield Claim(
             title="the token request was answered with HTTP 200, and the client sent no request with a token after it: the"
             f" answer has an error in place of a token, or the client refuses it{secret}",
@@ -228,21 +232,21 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
 @cause("oauth-metadata", "the metadata for the sign-in does not fit or cannot be read", level=Level.EXACT)
 def oauth_metadata(facts: Facts) -> Iterator[Claim]:
     """The issuer must be the URL that it was asked from, the resource the URL of the endpoint (RFC 8414, 3.3; RFC 9728, 3.3)."""
-    if not _unauthorized(facts):
+    stopped = _refused(facts, "registration") is not None
+    if not (_unauthorized(facts) or stopped):
         return
-    went_on = _steps(facts, "token", "retry")
-    if went_on:
+    if _steps(facts, "token", "retry"):
         return
     for violation in facts.violations("AUTH101", "AUTH102", "AUTH103"):
         finding = violation.findings[0]
-        step = {
+        next_step = {
             "AUTH101": "let the metadata name the URL of the endpoint as its resource, as clients use it",
             "AUTH102": "let the metadata name the issuer that it is served under, or the resource's metadata name this issuer",
             "AUTH103": "let the authorization server declare S256 in code_challenge_methods_supported",
         }[violation.code]
         yield Claim(
             title=quote(finding.message),
-            next_step=step,
+            next_step=next_step,
             symptoms=_symptoms(facts),
             evidence=violation.lines[:1],
             side="server",
@@ -268,9 +272,12 @@ def oauth_metadata(facts: Facts) -> Iterator[Claim]:
     unreadable = [step for step in facts.http.oauth if step.fields.get("unreadable")]
     if unreadable:
         yield Claim(
-            title=f"the {unreadable[0].step} is not a JSON object",
-            next_step="let the server answer this path with metadata, or with 404, and not with a page",
-            symptoms=_symptoms(facts),
+            title=f"the address of the {unreadable[0].step} is answered with HTTP {unreadable[0].status} and no JSON object, such as a page of a web application",
+            next_step="let the server answer /.well-known/oauth-* with metadata, or with 404 if it wants no token",
+            symptoms=[
+                *_symptoms(facts),
+                *(each for each in facts.of(HttpRefusal) if not facts.client.messages),
+            ],
             evidence=[_line(unreadable[0])],
             side="server",
         )
@@ -293,7 +300,7 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
         refused = refreshes[-1]
     said = _said(refused)
     next_step = "read the error of the authorization server; its log says more"
-    for pattern, step in (
+    for pattern, advice in (
         ("redirect", "register exactly the redirect URI that the client uses, with its port and path"),
         ("invalid_client|client authentication|unauthorized_client", "configure the client_id and client_secret that the authorization server knows; it may have forgotten a registration"),
         ("invalid_grant|expired|code", "sign in again: the code or refresh token is used up, expired, or from another client or redirect URI"),
@@ -303,7 +310,7 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
         ("grant_type", "allow this grant type for the client"),
     ):  # fmt: skip
         if re.search(pattern, said, re.IGNORECASE):
-            next_step = step
+            next_step = advice
             break
     names = refused.fields.get("names", ())
     if (
@@ -327,6 +334,26 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
         evidence=[_line(refused)],
         side="configuration",
     )
+
+
+@cause("token-check-failed", "the check of the token fails with an error of the server", level=Level.SPECIFIC)
+def token_check_failed(facts: Facts) -> Iterator[Claim]:
+    """A server that answers an expired token with 500 in place of 401 gives the client no reason to refresh it."""
+    failed = [
+        (exchange, symptom)
+        for exchange, symptom in exchanges(facts)
+        if exchange.status in (500, 403, 400) and "authorization" in exchange.request
+        and re.search(r"\b(?:server_error|invalid_token|token|jwt|unauthorized)\b", f"{exchange.words} {getattr(symptom, 'words', '')}", re.IGNORECASE)
+    ]  # fmt: skip
+    if failed and facts.http.accepted_with_token:
+        exchange, symptom = failed[0]
+        said = getattr(symptom, "words", "") or exchange.words
+        yield Claim(
+            title=f"requests with the same token had been accepted, and now each gets HTTP {exchange.status}: {quote(said)}: the token has probably expired",
+            next_step='let the server answer 401 with error="invalid_token", so that the client refreshes the token; until then sign in again',
+            symptoms=[each for _, each in failed],
+            side="server",
+        )
 
 
 @cause("token-refused", "the server refused the token", level=Level.SPECIFIC)
@@ -389,9 +416,7 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
 def token_missing(facts: Facts) -> Iterator[Claim]:
     """The client has no token, a proxy drops Authorization, or the sign-in was not begun or not completed."""
     unauthorized = [
-        (exchange, symptom)
-        for exchange, symptom in _unauthorized(facts)
-        if "authorization" not in exchange.request
+        (exchange, symptom) for exchange, _ in _unauthorized(facts) if "authorization" not in exchange.request
     ]
     if not unauthorized or any(step.status == 200 for step in _steps(facts, "token")):
         return

@@ -38,10 +38,10 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
         if not (is_missing or (not end.error and (lines or end.code == NOT_FOUND))):
             continue
         command = (facts.header.command or ["the command"])[0]
-        title, next_step = (
-            f"the command {quote(command)} was not found",
+        title = f"the command {quote(command)} was not found"
+        next_step = (
             f"give the absolute path of {quote(command)} in the host's configuration (`which {quote(command)}` prints it):"
-            " a host that is started from the desktop has another PATH than a shell",
+            " a host that is started from the desktop has another PATH than a shell"
         )
         if " " in command and is_missing:
             name, _, arguments = command.partition(" ")
