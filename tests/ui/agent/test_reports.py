@@ -63,7 +63,7 @@ def test_the_summary_of_explain_names_the_kind_of_cause_without_text_of_peers(st
     assert texts(answer)[0].startswith("1. the tool 'missing' was called")
 
 
-def test_observations_of_explain_have_a_heading_and_are_no_causes(store: SessionStore) -> None:
+def test_observations_of_explain_have_a_heading_and_are_not_causes(store: SessionStore) -> None:
     answer = explain(store, ExplainArguments(str(FAULTS / "older-revision.jsonl")))
     facts = answer.facts
     assert isinstance(facts, ExplainFacts)

@@ -29,7 +29,7 @@ def test_a_long_title_is_wrapped_below_its_number() -> None:
     assert max(len(text) for text, _ in lines) <= 60
 
 
-def test_observations_have_a_heading_of_their_own() -> None:
+def test_observations_have_their_own_heading() -> None:
     found = Diagnosis("", (cause("crash"),), None, (cause("downgrade", "an older revision"),))
     healthy = Diagnosis("nothing wrong found", (), None, (cause("downgrade", "an older revision"),))
     expected = ["", "worth knowing:", "   line 7: an older revision (downgrade)"]
