@@ -75,7 +75,7 @@ class Handshakes:
             self.first = first._replace(ready=at)
 
 
-KINDS = (*(each.kind for each in (Request, Notification, Result, Failure, Malformed)), "repeated")
+KINDS = ("request", "notification", "result", "error", "malformed", "repeated")
 """Kinds of counted messages; `repeated` is an event that a resumed stream repeated."""
 
 KEPT = 1 << 14
