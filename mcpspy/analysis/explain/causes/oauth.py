@@ -237,6 +237,19 @@ def oauth_metadata(facts: Facts) -> Iterator[Claim]:
         return
     if _steps(facts, "token", "retry"):
         return
+    unreadable = [step for step in facts.http.oauth if step.fields.get("unreadable")]
+    if unreadable:
+        yield Claim(
+            title=f"the address of the {unreadable[0].step} is answered with HTTP {unreadable[0].status} and no JSON object, such as a page of a web application",
+            next_step="let the server answer /.well-known/oauth-* with metadata, or with 404 if it wants no token",
+            symptoms=[
+                *_symptoms(facts),
+                *(each for each in facts.of(HttpRefusal) if stopped),
+            ],
+            evidence=[_line(unreadable[0])],
+            side="server",
+        )
+        return
     for violation in facts.violations("AUTH101", "AUTH102", "AUTH103"):
         finding = violation.findings[0]
         next_step = {
@@ -269,18 +282,6 @@ def oauth_metadata(facts: Facts) -> Iterator[Claim]:
                 side="server",
             )
             break
-    unreadable = [step for step in facts.http.oauth if step.fields.get("unreadable")]
-    if unreadable:
-        yield Claim(
-            title=f"the address of the {unreadable[0].step} is answered with HTTP {unreadable[0].status} and no JSON object, such as a page of a web application",
-            next_step="let the server answer /.well-known/oauth-* with metadata, or with 404 if it wants no token",
-            symptoms=[
-                *_symptoms(facts),
-                *(each for each in facts.of(HttpRefusal) if not facts.client.messages),
-            ],
-            evidence=[_line(unreadable[0])],
-            side="server",
-        )
 
 
 @cause("oauth-token", "the token request was refused", level=Level.EXACT)
@@ -416,7 +417,9 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
 def token_missing(facts: Facts) -> Iterator[Claim]:
     """The client has no token, a proxy drops Authorization, or the sign-in was not begun or not completed."""
     unauthorized = [
-        (exchange, symptom) for exchange, _ in _unauthorized(facts) if "authorization" not in exchange.request
+        (exchange, symptom)
+        for exchange, symptom in _unauthorized(facts)
+        if "authorization" not in exchange.request
     ]
     if not unauthorized or any(step.status == 200 for step in _steps(facts, "token")):
         return
