@@ -22,7 +22,11 @@ FAIL = ("fail", "hang", "no-such-tool", "trigger-url-elicitation")
 
 def server_without_failures(server: Server) -> Server:
     calls = EVERYTHING if server.calls is EVERYTHING else CALLS
-    kept = [call for call in calls if call[0] not in FAIL and "one" not in call[1].values() and call[2] != "cancel"]
+    kept = [
+        call
+        for call in calls
+        if call[0] not in FAIL and "one" not in call[1].values() and call[2] != "cancel"
+    ]
     return server._replace(calls=tuple(kept))
 
 
@@ -34,7 +38,7 @@ def tours(server: Server) -> list[Tour]:
             modes.append("auto")
             if not server.name.startswith(("python-1", "typescript-1")):
                 modes.append(MODERN)
-        found += [Tour(client, server, mode) for mode in modes]
+        found += [Tour(client, server, mode, faultless=True) for mode in modes]
     return found
 
 

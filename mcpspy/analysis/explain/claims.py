@@ -125,7 +125,7 @@ def claims_of(facts: Facts, causes: Iterable[CauseKind]) -> list[Claim]:
                 owners[id(symptom)] = claim
     kept = []
     for claim in made:
-        claimed = claim.symptoms
+        claimed = list({id(symptom): symptom for symptom in claim.symptoms}.values())
         claim.symptoms = [symptom for symptom in claimed if owners[id(symptom)] is claim]
         # Findings accompany a failure; alone they do not keep a claim whose failures another one explains.
         needed = [symptom for symptom in claimed if not isinstance(symptom, Violation)] or claimed

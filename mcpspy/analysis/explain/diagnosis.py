@@ -62,7 +62,10 @@ class Explainer:
     """Explains a session while it is read: entries in, a diagnosis out."""
 
     def __init__(
-        self, header: Header, hosts: tuple[HostProfile, ...] | None = None, focus: frozenset[int] = frozenset()
+        self,
+        header: Header,
+        hosts: tuple[HostProfile, ...] | None = None,
+        focus: frozenset[int] = frozenset(),
     ) -> None:
         """`hosts` are the hosts whose limits count; None for those that `clientInfo` names.
 

@@ -14,6 +14,8 @@ from msgspec import Struct, field
 
 from mcpspy.analysis.explain.evidence import EvidenceLine, StderrLine, evidence, named_error
 from mcpspy.analysis.explain.http_facts import HttpFacts
+from mcpspy.analysis.explain.listed_facts import ListedFacts
+from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, SideFacts, about_request
 from mcpspy.analysis.explain.symptoms import (
     ClientLeft,
     FailedRequest,
@@ -24,7 +26,14 @@ from mcpspy.analysis.explain.symptoms import (
     Violation,
 )
 from mcpspy.analysis.lint.finding import EntryPosition, Finding
-from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result, meta_raw, text
+from mcpspy.core.protocol.message import (
+    Failure,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Result,
+)
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.recording.decode import Header, Note
 from mcpspy.core.session import outcome
@@ -39,9 +48,6 @@ MAX_SYMPTOMS = 500
 MAX_STDERR = 300
 """Lines on stderr that are kept: the last ones, and as many of the first seconds."""
 
-MAX_ODD_LINES = 20
-"""Lines of one side that are not messages and that are kept: the first ones."""
-
 ACCEPTED = 202
 """The status of a POST whose responses come on another stream (HTTP+SSE)."""
 
@@ -53,9 +59,6 @@ MAX_ANSWERED = 64
 
 MAX_PARAMS = 2048
 """Bytes of the params of a failed request that are kept."""
-
-MAX_EXCERPT = 400
-"""Bytes of a line that is not a message that are kept."""
 
 ACTIONS = ("drop", "error", "respond", "replace", "corrupt", "disconnect", "hold", "timeout")
 """Actions of rules and viewers that a peer notices."""
@@ -72,41 +75,6 @@ BY_USER = re.compile(r"(?i)\buser\b|interrupt|\besc\b|stopped by|cancel button")
 _VOLATILE = re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b|\b[0-9a-f]{12,}\b|\d+(?:\.\d+)?")
 
 S = TypeVar("S", bound=Symptom)
-
-
-class OddLine(Struct, frozen=True):
-    """A line that is not a message."""
-
-    at: float
-    place: EntryPosition
-    why: str
-    data: bytes
-    """Its beginning."""
-    size: int
-    is_whole: bool
-    """False if its end never arrived."""
-
-
-class SideFacts(Struct):
-    """What one side sent."""
-
-    messages: int = 0
-    first_at: float | None = None
-    last_at: float | None = None
-    last_request_at: float = 0.0
-    last_place: EntryPosition = EntryPosition()
-    last_message: str = ""
-    last_findings: list[Finding] = field(default_factory=list)
-    odd: list[OddLine] = field(default_factory=list)
-    odd_count: int = 0
-    ends_refused: bool = False
-    """True if its last message was the body of a refused HTTP request."""
-    batches: int = 0
-    carriage_returns: int = 0
-    closed_at: float | None = None
-    closed_place: EntryPosition = EntryPosition()
-    methods: Counter[str] = field(default_factory=Counter)
-    """Methods of its requests and notifications."""
 
 
 class SlowCall(NamedTuple):
@@ -135,6 +103,8 @@ class _Open(Struct):
     cancel_at: float | None = None
     cancel_place: EntryPosition | None = None
     progress: int = 0
+    progress_at: float | None = None
+    """When the first progress came."""
     waiting: list[str] = field(default_factory=list)
     has_token: bool = False
     sent: Any = None
@@ -142,11 +112,23 @@ class _Open(Struct):
     carrier: HttpRefusal | None = None
     """The HTTP exchange that carried it, once it has ended, if it is not an ordinary one."""
 
+    def add_notification(self, what: Notification, place: EntryPosition) -> None:
+        if what.method == "notifications/progress":
+            self.progress += 1
+            self.progress_at = what.at if self.progress_at is None else self.progress_at
+        elif what.method == "notifications/cancelled" and self.cancel_at is None:
+            params = what.params
+            reason = params.get("reason") if isinstance(params, dict) else None
+            self.cancelled_by, self.cancel_at, self.cancel_place = what.side, what.at, place
+            self.reason = reason if isinstance(reason, str) else ""
+
 
 class Facts:
     """Collects the facts: changes of a session with their findings in, symptoms out."""
 
-    def __init__(self, header: Header, session: StreamingSession, focus: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self, header: Header, session: StreamingSession, focus: frozenset[int] = frozenset()
+    ) -> None:
         """`focus` are the numbers of the exchanges that are to be explained, each for itself."""
         self.header, self.session, self.focus = header, session, focus
         self.is_stdio = header.transport == "stdio"
@@ -159,15 +141,10 @@ class Facts:
         self.http = HttpFacts()
         self.findings: dict[str, Violation] = {}
         """Code of a rule and side → its findings."""
-        self.tools: set[str] = set()
-        self.dialects: list[tuple[str, str, EvidenceLine]] = []
-        """Tool, dialect of its output schema if that is not 2020-12, and the line with the list."""
-        self.asked_revision: str | None = None
-        self.unsupported: tuple[str, list[str]] | None = None
-        """The revision that a client asked for (2026-07-28), and those of the server, which lack it."""
+        self.listed = ListedFacts()
+        self.held_back: EvidenceLine | None = None
+        """A call whose progress came all at once, with its response."""
         self.slow: list[SlowCall] = []
-        self.next_pages: dict[str, tuple[str, EvidenceLine]] = {}
-        """Method of a list → a cursor that was not used yet, as JSON text, and the line with it."""
         self.answered: Counter[tuple[str, str]] = Counter()
         """Side and method → number of its requests that got a result."""
         self.exit: Note | None = None
@@ -206,9 +183,7 @@ class Facts:
     def violations(self, *codes: str, side: str = "") -> list[Violation]:
         """Return the findings of these rules, each with its count."""
         return [
-            each
-            for each in self.findings.values()
-            if each.code in codes and (not side or each.side == side)
+            each for each in self.findings.values() if each.code in codes and (not side or each.side == side)
         ]
 
     def add(self, change: Change, place: EntryPosition, findings: list[Finding]) -> None:
@@ -224,7 +199,7 @@ class Facts:
             self._add_message(what, change, place, findings)
         for settled in self._outcomes.take(change):
             self._settle(settled, place)
-        if self._outcomes._since:  # noqa: SLF001
+        if self._outcomes._since:
             for settled in self._outcomes.overdue(what.at):
                 self._settle(settled, place)
 
@@ -259,65 +234,48 @@ class Facts:
 
     # Messages
 
-    def _add_message(self, what: Message, change: Change, place: EntryPosition, findings: list[Finding]) -> None:
-        exchange, side = change.exchange, self.sides[what.side]
+    def _add_message(
+        self, what: Message, change: Change, place: EntryPosition, findings: list[Finding]
+    ) -> None:
+        exchange, side, is_refusal = change.exchange, self.sides[what.side], self._is_refusal(what)
         if isinstance(what, Malformed):
-            side.odd_count += 1
-            if len(side.odd) < MAX_ODD_LINES:
-                data, is_whole = what.data[:MAX_EXCERPT], what.frame.eol != ""
-                side.odd.append(OddLine(what.at, place, what.why, data, len(what.data), is_whole))
+            side.add_odd(what, place, is_refusal=is_refusal)
             return
-        if is_refusal := self._is_refusal(what):
-            carrier = self.http.of(what.frame.http or 0)
-            if carrier is not None and isinstance(what, Failure):
+        if is_refusal and (carrier := self.http.of(what.frame.http or 0)) is not None:
+            if isinstance(what, Failure):
                 carrier.words = carrier.words or what.text
-            if carrier is not None and carrier.method == "GET":
+            if carrier.method == "GET":
                 return
-        side.messages += not is_refusal
-        side.first_at = what.at if side.first_at is None else side.first_at
-        side.last_at, side.last_place, side.last_findings = what.at, place, findings
-        side.ends_refused = is_refusal
-        side.batches += what.index is not None
-        side.carriage_returns += what.frame.eol == "\r\n"
-        if isinstance(what, Request | Notification):
-            side.methods[what.method] += 1
-            if isinstance(what, Request):
-                side.last_request_at = what.at
-            side.last_message = f"{what.method} {what.subject or ''}".strip()
-            if what.side == CLIENT and what.frame.http is not None:
-                number = exchange.number if isinstance(what, Request) and exchange is not None else None
-                self.http.post(what.frame.http, side.last_message, number)
-        else:
-            about = "a request that does not exist" if exchange is None else _about(exchange)
-            side.last_message = f"the {'error' if isinstance(what, Failure) else 'result'} of {about}"
+        side.add(what, exchange, place, findings, is_refusal=is_refusal)
+        if isinstance(what, Request | Notification) and what.side == CLIENT and what.frame.http is not None:
+            number = exchange.number if isinstance(what, Request) and exchange is not None else None
+            self.http.post(what.frame.http, side.last_message, number)
         if exchange is None:
             return
         if change.opened is not None and exchange.poll_of is None:
             self._open_request(exchange, place)
         call = exchange.poll_of or exchange
-        if (known := self._open.get(call.number)) is None:
-            if isinstance(what, Notification) and (known := self._succeeded.pop(call.number, None)) is not None:
-                self._add_notification(what, known, call, place)
-                self._add_ignored(exchange, known)
-            return
-        known.findings += findings
+        if (known := self._open.get(call.number)) is not None:
+            known.findings += findings
+            self._add_to_request(what, call, known, place)
+        elif isinstance(what, Notification) and (known := self._succeeded.pop(call.number, None)) is not None:
+            known.add_notification(what, place)
+            self._add_ignored(exchange, known)
+
+    def _add_to_request(self, what: Message, call: Exchange, known: _Open, place: EntryPosition) -> None:
+        """Add a message of a request whose outcome is not final."""
         if isinstance(what, Notification):
-            self._add_notification(what, known, call, place)
+            known.add_notification(what, place)
         elif isinstance(what, Request):
-            if what.body.cursor and self.next_pages.get(what.method, ("",))[0] == text(what.body.cursor):
-                del self.next_pages[what.method]
+            self.listed.add_request(what)
         elif isinstance(what, Result | Failure):
-            if isinstance(what, Result) and call.request.method == "server/discover":
-                self._add_supported(what, call)
-            if isinstance(what, Result) and call.request.method.endswith("/list"):
-                self._add_page(what, call.request.method, place)
             known.answer_at, known.answer_place = what.at, place
             if call.state in outcome.FAILED or call.state in outcome.UNANSWERED:
                 answer = outcome.error_of(call)
                 known.words = outcome.error_text(call)
                 known.code = answer.code if isinstance(answer, Failure) else None
-            elif isinstance(what, Result) and what.side == SERVER and exchange.request.method == "tools/list":
-                self._add_tools(what, place)
+            elif isinstance(what, Result) and what.side == SERVER:
+                self.listed.add_result(what, call.request, place)
 
     def _open_request(self, exchange: Exchange, place: EntryPosition) -> None:
         request = exchange.request
@@ -325,46 +283,14 @@ class Facts:
         known = self._open[exchange.number] = _Open(key, place, not self.answered)
         known.has_token = request.progress_token is not None
         if request.side == SERVER:
-            known.waiting = [_about(each) for each in self.session.pending if each.request.side == CLIENT][:3]
+            known.waiting = [
+                about_request(each) for each in self.session.pending if each.request.side == CLIENT
+            ][:3]
         if len(request.data) <= MAX_PARAMS:
             known.sent = request.params
             if request.method == "initialize" and isinstance(known.sent, dict):
                 asked = known.sent.get("protocolVersion")
-                self.asked_revision = asked if isinstance(asked, str) else None
-
-    def _add_notification(self, what: Notification, known: _Open, call: Exchange, place: EntryPosition) -> None:
-        if what.method == "notifications/progress":
-            known.progress += 1
-        elif what.method == "notifications/cancelled" and known.cancel_at is None:
-            params = what.params
-            reason = params.get("reason") if isinstance(params, dict) else None
-            known.cancelled_by, known.cancel_at, known.cancel_place = what.side, what.at, place
-            known.reason = reason if isinstance(reason, str) else ""
-
-    def _add_supported(self, what: Result, call: Exchange) -> None:
-        """Remember the revisions of a server that knows none that the client asked for."""
-        result = what.result
-        supported = result.get("supportedVersions") if isinstance(result, dict) else None
-        if isinstance(supported, list) and call.request.revision not in (None, *supported):
-            self.unsupported = call.request.revision or "", [str(each) for each in supported]
-
-    def _add_page(self, what: Result, method: str, place: EntryPosition) -> None:
-        cursor = text(meta_raw(what.raw_result, "nextCursor"))
-        if cursor in (None, "null", '""'):
-            self.next_pages.pop(method, None)
-        else:
-            self.next_pages[method] = cursor or "", evidence(place, f"{method}: nextCursor is {cursor}")
-
-    def _add_tools(self, what: Result, place: EntryPosition) -> None:
-        result = what.result
-        tools = result.get("tools") if isinstance(result, dict) else None
-        for tool in tools if isinstance(tools, list) else ():
-            if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
-                self.tools.add(name)
-                schema = tool.get("outputSchema")
-                dialect = schema.get("$schema") if isinstance(schema, dict) else None
-                if isinstance(dialect, str) and "2020-12" not in dialect and len(self.dialects) < MAX_ODD_LINES:
-                    self.dialects.append((name, dialect, evidence(place, f"{name}: $schema is {dialect}")))
+                self.listed.asked_revision = asked if isinstance(asked, str) else None
 
     # Outcomes
 
@@ -389,17 +315,22 @@ class Facts:
         refusal = known.carrier
         if refusal is None and request.frame.http is not None:
             refusal = self.http.of(request.frame.http)
-        failed = self._failed_request(exchange, known, refusal)
+        self._add_failed(self._failed_request(exchange, known, refusal), exchange, known)
+
+    def _add_failed(self, failed: FailedRequest, exchange: Exchange, known: _Open) -> None:
+        """Add a failed request to those that failed in the same way."""
+        refusal, key = failed.refusal, (failed.side, failed.method, failed.subject)
         status = None if refusal is None else refusal.status
-        group = (*key, state, _VOLATILE.sub("0", failed.words[:200]), status, bool(failed.effects))
+        words = _VOLATILE.sub("0", failed.words[:200])
+        group: tuple[object, ...] = (*key, failed.state, words, status, bool(failed.effects))
         if exchange.number in self.focus:
             group = (exchange.number,)
         if len(self._failed) >= MAX_SYMPTOMS and group not in self._failed:
-            group = (request.side, state)
+            group = (failed.side, failed.state)
         if (same := self._failed.get(group)) is None:
             same = self._failed[group] = failed
             self.symptoms.append(failed)
-            if refusal is not None and (refusal.status or 0) >= 300:
+            if (status or 0) >= 300:
                 self._by_request.setdefault(key, []).append(failed)
         else:
             same.count += 1
@@ -415,8 +346,19 @@ class Facts:
         request = exchange.request
         if known.answer_at is None or request.side != CLIENT or known.answer_at - request.at < PATIENCE:
             return
+        first = known.progress_at
+        if (
+            known.progress > 1
+            and first is not None
+            and first - request.at > known.answer_at - first + PATIENCE
+        ):
+            self.held_back = self.held_back or evidence(
+                known.answer_place or known.place,
+                f"{about_request(exchange)}: {known.progress} notifications and the response came together, after"
+                f" {first - request.at:.1f} s",
+            )
         if len(self.slow) < MAX_SLOW:
-            self.slow.append(SlowCall(request.at, known.answer_at, known.place, _about(exchange)))
+            self.slow.append(SlowCall(request.at, known.answer_at, known.place, about_request(exchange)))
 
     def _is_symptom(self, exchange: Exchange, known: _Open) -> bool:
         state = exchange.state
@@ -433,7 +375,12 @@ class Facts:
     def _failed_request(self, exchange: Exchange, known: _Open, refusal: HttpRefusal | None) -> FailedRequest:
         request = exchange.request
         settled = known.cancel_at or known.answer_at or self.last_at
-        if known.cancel_at is None and known.answer_at is None and refusal is not None and refusal.status != ACCEPTED:
+        if (
+            known.cancel_at is None
+            and known.answer_at is None
+            and refusal is not None
+            and refusal.status != ACCEPTED
+        ):
             settled = refusal.ended_at or refusal.at
         words = known.words or (refusal.words if refusal is not None else "")
         cancelled_by = known.cancelled_by
@@ -474,7 +421,9 @@ class Facts:
         said = f": {failed.words}" if failed.words and failed.words not in state else ""
         yield evidence(known.answer_place or known.place, f"{failed.about}: {state}{said}")
         if known.cancel_place is not None:
-            yield evidence(known.cancel_place, f"{failed.about} cancelled: {known.reason or 'without a reason'}")
+            yield evidence(
+                known.cancel_place, f"{failed.about} cancelled: {known.reason or 'without a reason'}"
+            )
 
     def _add_ignored(self, exchange: Exchange, known: _Open) -> None:
         """Add a response that was followed by a cancellation: its requester did not accept it."""
@@ -487,7 +436,7 @@ class Facts:
             at=known.answer_at,
             place=known.answer_place or known.place,
             side=exchange.request.side,
-            about=_about(exchange),
+            about=about_request(exchange),
             waited=waited,
             findings=[*known.findings],
         )
@@ -549,7 +498,9 @@ class Facts:
         code, signal = fields.get("code"), fields.get("signal")
         ended_at = self.last_at if self.exit is None else self.exit.at
         left_at, host_signals = self.client.closed_at, self.notes.get("signal", [])
-        stopped_at = min([note.at for note, _ in host_signals] + ([] if left_at is None else [left_at]), default=None)
+        stopped_at = min(
+            [note.at for note, _ in host_signals] + ([] if left_at is None else [left_at]), default=None
+        )
         server_closed = self.server.closed_at
         first = min(at for at in (server_closed, ended_at) if at is not None)
         asked = stopped_at is not None and stopped_at <= first
@@ -557,7 +508,14 @@ class Facts:
         if asked and error is None and (left_at is None or not during or signal is not None or not code):
             return
         has_answered = self.server.messages > 0
-        if has_answered and not code and signal is None and not during and not asked and not self.client.messages:
+        if (
+            has_answered
+            and not code
+            and signal is None
+            and not during
+            and not asked
+            and not self.client.messages
+        ):
             return
         if error is None and not self.client.messages and code == 0:
             return
@@ -581,7 +539,9 @@ class Facts:
         """Return what the server printed before its end: on stderr, and on stdout if it had not answered."""
         if has_answered:
             return [line for line in self.stderr if line.at >= at - LAST_SECONDS]
-        odd = [StderrLine(each.at, each.place, each.data.decode("utf-8", "replace")) for each in self.server.odd]
+        odd = [
+            StderrLine(each.at, each.place, each.data.decode("utf-8", "replace")) for each in self.server.odd
+        ]
         return sorted([*self.stderr, *odd], key=lambda line: (line.at, line.place))
 
     def _add_client_left(self) -> None:
@@ -606,7 +566,3 @@ class Facts:
         )
         left.add_line(evidence(server.last_place, f"the last message: {server.last_message}"))
         self.symptoms.append(left)
-
-
-def _about(exchange: Exchange) -> str:
-    return f"{exchange.request.method} {exchange.request.subject or ''}".strip()

@@ -62,6 +62,8 @@ class HttpFacts(Struct):
     with_token: set[int] = field(default_factory=set)
     """Numbers of refused exchanges whose request had an Authorization header."""
     has_token: bool = False
+    accepted_with_token: bool = False
+    """True if a request with a token was accepted."""
     """True if a request had a token."""
     not_offered: list[HttpRefusal] = field(default_factory=list)
     """GETs for a stream that got 405, which is allowed; the last ones."""
@@ -85,7 +87,9 @@ class HttpFacts(Struct):
         if not isinstance(number, int):
             return
         request, response = (
-            {str(key): str(item) for key, item in value.items()} if isinstance(value := fields.get(name), dict) else {}
+            {str(key): str(item) for key, item in value.items()}
+            if isinstance(value := fields.get(name), dict)
+            else {}
             for name in ("request", "response")
         )
         status, method = fields.get("status"), str(fields.get("method"))
@@ -110,6 +114,7 @@ class HttpFacts(Struct):
         )
         if "authorization" in request:
             self.has_token = True
+            self.accepted_with_token |= status is not None and status < 300
             if (status or 0) >= 400 and len(self.with_token) < MAX_EXCHANGES:
                 self.with_token.add(number)
         if status in REDIRECTS and len(self.locations) < MAX_EXCHANGES:
@@ -118,9 +123,8 @@ class HttpFacts(Struct):
         if method == "POST" and used is not None and status is not None and status < 300:
             self.accepted[used] = note.at
             self.accepted_count[used] += 1
-        if session_id := response.get("mcp-session-id"):
-            if len(self.session_ids) < MAX_EXCHANGES:
-                self.session_ids.setdefault(session_id, note.at)
+        if (session_id := response.get("mcp-session-id")) and len(self.session_ids) < MAX_EXCHANGES:
+            self.session_ids.setdefault(session_id, note.at)
         for name in (exchange.asked, method):
             if name in ("initialize", "OPTIONS"):
                 self.heads.setdefault(name, exchange)
@@ -162,11 +166,17 @@ class HttpFacts(Struct):
         for exchange in self.open.values():  # Their ends were not recorded.
             if self._is_refused(exchange):
                 self._keep(exchange)
-        return [each for each in self.kinds.values() if each.request_number is None and each.succeeded_at is None]
+        return [
+            each for each in self.kinds.values() if each.request_number is None and each.succeeded_at is None
+        ]
 
     def _succeed(self, exchange: HttpRefusal) -> None:
         for earlier in self.kinds.values():
-            same = (earlier.method, earlier.path, earlier.asked) == (exchange.method, exchange.path, exchange.asked)
+            same = (earlier.method, earlier.path, earlier.asked) == (
+                exchange.method,
+                exchange.path,
+                exchange.asked,
+            )
             if same and exchange.asked:
                 earlier.succeeded_at = exchange.at
 

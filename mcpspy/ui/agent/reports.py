@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangeSeverity, DiffOptions, compare
 from mcpspy.analysis.diff.model import ignored
-from mcpspy.analysis.explain import CAUSES
+from mcpspy.analysis.explain import CAUSES, Cause
 from mcpspy.analysis.export import FORMATS, RecordedSession
 from mcpspy.analysis.lint import Finding, Severity
 from mcpspy.analysis.stats import StatsCollector
@@ -32,6 +32,9 @@ from mcpspy.ui.text.numbers import span
 
 MOST_LINES_OF_A_RULE = 10
 SLOWEST = 5
+KINDS = {kind.code: kind.summary for kind in CAUSES}
+"""Code of a cause → its kind in words, without text of peers."""
+
 WIDE = 160
 """Characters of a value in a diff."""
 
@@ -48,6 +51,14 @@ class ExplainArguments(Struct, forbid_unknown_fields=True):
 class ExplainFacts(Struct):
     session: str
     causes: Annotated[list[str], Meta(description="codes, the most likely cause first")]
+    sides: Annotated[
+        list[str],
+        Meta(
+            description="whose mistake each cause is: server, client, proxy, configuration, environment, mcpspy; "
+            "empty if open"
+        ),
+    ]
+    observations: Annotated[list[str], Meta(description="codes of what is worth knowing, and is no failure")]
     lines: Annotated[list[int], Meta(description="lines that show the first cause")]
     last_good: Annotated[str, Meta(description="id of the session that worked; empty if there is none")]
 
@@ -130,33 +141,50 @@ def explain(store: SessionStore, arguments: ExplainArguments) -> AgentAnswer:
     if diagnosis.causes and (good := good or last_good(session.path)):
         diagnosis = since_last_good(diagnosis, session.path, good, lambda path: store.load(path).readable)
     causes = diagnosis.causes
-    blocks = []
-    for number, cause in enumerate(causes, 1):
-        signs = [
-            f"  {f'#{sign.line}' if sign.part == 1 else f'part {sign.part}, line {sign.line}'} {block_text(sign.text)}"
-            for sign in cause.evidence
-        ]
-        kind = CAUSES[cause.code]
-        more = [f"  and {cause.count - len(signs)} more"] if cause.count > len(signs) else []
-        blocks.append(
-            AnswerBlock(
-                "\n".join(
-                    [f"{number}. {kind.title} ({cause.code})", *signs, *more, f"  next: {kind.next_step}"]
-                )
+    blocks = [
+        AnswerBlock(
+            "\n".join(
+                [
+                    f"{number}. {block_text(cause.title)} ({cause.code})",
+                    *_signs(cause),
+                    f"  next: {block_text(cause.next_step)}",
+                ]
             )
         )
+        for number, cause in enumerate(causes, 1)
+    ]
+    for place, each in enumerate(diagnosis.observations):
+        heading = [] if place else ["worth knowing:"]
+        title = f"- {block_text(each.title)} ({each.code})"
+        blocks.append(AnswerBlock("\n".join([*heading, title, *_signs(each)])))
     if diagnosis.last_good is not None:
         blocks.append(AnswerBlock(block_text("\n".join(explanation.since_lines(diagnosis.last_good)))))
-    first = f"most likely: {CAUSES[causes[0].code].title}" if causes else "nothing wrong found"
+    first = f"most likely: {KINDS[causes[0].code]}" if causes else "nothing wrong found"
     lines = [sign.line for sign in causes[0].evidence if sign.part == 1] if causes else []
     worked = "" if good is None or diagnosis.last_good is None else store.load(good).id
     return AgentAnswer(
         f"session {session.id}: {counted(len(causes), 'cause')}; {first}",
-        ExplainFacts(session.id, [cause.code for cause in causes], lines, worked),
+        ExplainFacts(
+            session.id,
+            [cause.code for cause in causes],
+            [cause.side for cause in causes],
+            [each.code for each in diagnosis.observations],
+            lines,
+            worked,
+        ),
         tuple(blocks),
         more=lambda _: "explain with a line, or a larger max_tokens",
         sessions=[session.id],
     )
+
+
+def _signs(cause: Cause) -> Iterator[str]:
+    """Yield the lines of the recording that show a cause."""
+    for sign in cause.evidence:
+        place = f"#{sign.line}" if sign.part == 1 else f"part {sign.part}, line {sign.line}"
+        yield f"  {place} {block_text(sign.text)}"
+    if cause.count > len(cause.evidence):
+        yield f"  and {cause.count - len(cause.evidence)} more"
 
 
 def lint(store: SessionStore, arguments: LintArguments) -> AgentAnswer:

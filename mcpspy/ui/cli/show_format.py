@@ -248,6 +248,13 @@ class TextFormatter:
                 f"{state}: {sanitize(request.method + about)}, id {sanitize(request.id)}, since {rows.moment(request.at)}",
                 tone,
             )
+        ended_badly = session.exit is not None and rows.ended_badly(session.exit)
+        if not self._follows and (session.counts.errors or unanswered or ended_badly):
+            from mcpspy.ui.report.explanation import first_cause, wrapped
+
+            if (cause := first_cause(recording.path)) is not None:
+                why = f"why: {cause.title}"
+                output.lines(wrapped(why, output.width or len(why), rows.BAD))
         if recording.torn:
             output.line(
                 f"incomplete last line skipped ({recording.torn} bytes): mcpspy was stopped while writing it",

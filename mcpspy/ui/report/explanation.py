@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.explain import Diagnosis, EvidenceLine, Explainer, LastGood
+from mcpspy.analysis.explain import Cause, Diagnosis, EvidenceLine, Explainer, LastGood
 from mcpspy.analysis.lint import EntryPosition
 from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.core.recording.decode import Entry, Header, read_entry
 from mcpspy.core.session.streaming import StreamingSession
-from mcpspy.errors import UsageError
-from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.errors import McpspyError, UsageError
+from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of, summarize
 from mcpspy.io.recording.scan import RecordingScan
 
 WIDTH = 100
 """Columns of text without a terminal."""
+
+LARGEST_ASIDE = 1 << 20
+"""Maximum size, in bytes, of a session that is explained although the user asked for something else: about a second."""
 
 
 def explain(
@@ -38,6 +41,17 @@ def explain(
     if not is_live:
         explainer.end()
     return explainer.diagnosis(line)
+
+
+def first_cause(path: Path) -> Cause | None:
+    """Return the most likely cause of a failure; None if there is none, or for a session that takes long to explain."""
+    try:
+        if summarize(path, read_header_of(path), counts=False).size > LARGEST_ASIDE:
+            return None
+        causes = explain(path).causes
+    except (OSError, McpspyError):  # It was deleted meanwhile.
+        return None
+    return causes[0] if causes else None
 
 
 def _entries(path: Path) -> Iterator[tuple[Entry, EntryPosition]]:
@@ -74,22 +88,24 @@ def explanation_lines(diagnosis: Diagnosis, width: int) -> Iterator[tuple[str, s
     for number, cause in enumerate(diagnosis.causes, 1):
         if number > 1:
             yield "", None
-        yield f"{number}. {cause.title} ({cause.code})", rows.BAD if number == 1 else None
+        yield from wrapped(
+            f"{number}. {cause.title} ({cause.code})", width, rows.BAD if number == 1 else None
+        )
         for evidence in cause.evidence:
-            yield from ((line, None) for line in _wrapped(f"{_where(evidence)}{evidence.text}", width))
+            yield from wrapped(f"   {_where(evidence)}{evidence.text}", width)
         if cause.count > len(cause.evidence):
             yield f"   and {cause.count - len(cause.evidence):,} more", rows.QUIET
-        yield from ((line, rows.QUIET) for line in _wrapped(f"next: {cause.next_step}", width))
+        yield from wrapped(f"   next: {cause.next_step}", width, rows.QUIET)
     if diagnosis.observations:
         yield "", None
         yield "worth knowing:", None
         for each in diagnosis.observations:
             where = _where(each.evidence[0]) if each.evidence else ""
-            yield from ((text, rows.QUIET) for text in _wrapped(f"{where}{each.title} ({each.code})", width))
+            yield from wrapped(f"   {where}{each.title} ({each.code})", width, rows.QUIET)
     if diagnosis.causes and diagnosis.last_good is not None:
         yield "", None
         for line in since_lines(diagnosis.last_good):
-            yield from ((each, None) for each in _wrapped(line, width, indent=""))
+            yield from wrapped(line, width)
 
 
 def since_lines(good: LastGood) -> Iterator[str]:
@@ -103,10 +119,11 @@ def since_lines(good: LastGood) -> Iterator[str]:
         yield f"   not new: {', '.join(good.known)}"
 
 
-def _wrapped(text: str, width: int, indent: str = "   ") -> list[str]:
-    return textwrap.wrap(
-        text, width or WIDTH, initial_indent=indent, subsequent_indent="      ", break_on_hyphens=False
-    )
+def wrapped(text: str, width: int, tone: str | None = None) -> Iterator[tuple[str, str | None]]:
+    """Yield the lines of a text; all but the first are three columns further to the right."""
+    hang = " " * (len(text) - len(text.lstrip()) + 3)
+    for line in textwrap.wrap(text, width or WIDTH, subsequent_indent=hang, break_on_hyphens=False):
+        yield line, tone
 
 
 def _where(evidence: EvidenceLine) -> str:

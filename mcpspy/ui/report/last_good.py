@@ -1,7 +1,8 @@
 """The last good session of a server, and what changed between it and one that failed.
 
-The last good session is the newest earlier one without an error. What changed since then supports a diagnosis, and ranks
-it: a cause that the good session has too did not break this one.
+The last good session is the newest earlier one without an error in which nothing wrong is found. What changed since then
+supports a diagnosis, and ranks it: a cause that another good session, which the user names, has too did not break this
+one.
 """
 
 from __future__ import annotations
@@ -46,12 +47,8 @@ COMPARED = frozenset(
 """Kinds of changes that count. Requests and results differ between good sessions too."""
 
 
-BROKEN = frozenset(("version-mismatch", "timeout", "no-response", "crash", "error-swallowed"))
-"""Causes of a session that is not good although it counts no error."""
-
-
 def last_good(path: Path) -> Path | None:
-    """Return the newest earlier session of the same server, in the same folder, that had no error; None without one.
+    """Return the newest earlier session of the same server, in the same folder, that worked; None without one.
 
     The same server has the same name and transport. At most `CANDIDATES` sessions are looked at.
     """
@@ -79,7 +76,7 @@ def _is_good(summary: Summary, catalog: Catalog) -> bool:
     try:
         if catalog.counts(summary).errors:
             return False
-        return BROKEN.isdisjoint(cause.code for cause in explain(summary.path).causes)
+        return not explain(summary.path).causes
     except (OSError, McpspyError):  # It was deleted meanwhile.
         return False
 

@@ -15,11 +15,21 @@ from mcpspy.core.session.exchange import SUBSCRIBE, State
 
 _ERRORS = (State.ERROR, State.TOOL_ERROR, State.LATE_ERROR, State.LATE_TOOL_ERROR)
 
-_UNKNOWN = re.compile(r"(?i)\b(?:unknown|no such|not found|does not exist|unrecognized|not registered|no tool)\b")
-_ARGUMENTS = re.compile(r"(?i)validation error|invalid arguments?|invalid params|input validation|failed to (?:parse|deserialize) (?:parameters|arguments)|missing (?:required )?(?:argument|parameter|field|property)|required (?:argument|parameter|property)|unexpected keyword|invalid_type|invalid input|must (?:be|have) (?:a |an |required )?(?:string|number|integer|object|array|boolean|property)")
-_REVISION = re.compile(r"(?i)(?:protocol|unsupported|revision|mcp)[ -]?version|version .{0,30}not supported|unsupported protocol")
-_SESSION = re.compile(r"(?i)\bsession\b.{0,40}(?:not found|invalid|expired|unknown|missing|terminated|closed|does not exist)|(?:invalid|unknown|missing|no valid|expired).{0,30}\bsession")
-_TOKEN = re.compile(r"(?i)(?:invalid|expired|revoked).{0,30}(?:access )?token|token.{0,30}(?:invalid|expired|revoked)|invalid[-_ ]authori[sz]ation|unauthori[sz]ed|\b401\b")
+_UNKNOWN = re.compile(
+    r"(?i)\b(?:unknown|no such|not found|does not exist|unrecognized|not registered|no tool)\b"
+)
+_ARGUMENTS = re.compile(
+    r"(?i)validation error|invalid arguments?|invalid params|input validation|failed to (?:parse|deserialize) (?:parameters|arguments)|missing (?:required )?(?:argument|parameter|field|property)|required (?:argument|parameter|property)|unexpected keyword|invalid_type|invalid input|must (?:be|have) (?:a |an |required )?(?:string|number|integer|object|array|boolean|property)"
+)
+_REVISION = re.compile(
+    r"(?i)(?:protocol|unsupported|revision|mcp)[ -]?version|version .{0,30}not supported|unsupported protocol"
+)
+_SESSION = re.compile(
+    r"(?i)\bsession\b.{0,40}(?:not found|invalid|expired|unknown|missing|terminated|closed|does not exist)|(?:invalid|unknown|missing|no valid|expired).{0,30}\bsession"
+)
+_TOKEN = re.compile(
+    r"(?i)(?:invalid|expired|revoked).{0,30}(?:access )?token|token.{0,30}(?:invalid|expired|revoked)|invalid[-_ ]authori[sz]ation|unauthori[sz]ed|\b401\b"
+)
 
 _OPTIONAL = ("resources/list", "resources/templates/list", "prompts/list", "logging/setLevel", "completion/complete", "server/discover", "ping", "tools/list")  # fmt: skip
 
@@ -40,14 +50,20 @@ def _errors(facts: Facts, side: str = CLIENT) -> Iterator[FailedRequest]:
 def unknown_tool(facts: Facts) -> Iterator[Claim]:
     """The host has an old list, adds a prefix of its own, or the model invented the name."""
     for failed in _errors(facts):
-        is_unlisted = bool(facts.tools) and failed.subject not in facts.tools
-        says_so = _UNKNOWN.search(failed.words[:300]) and ("tool" in failed.words.lower() or failed.subject in failed.words)
-        if failed.method != "tools/call" or not (is_unlisted or (says_so and not facts.tools)):
+        is_unlisted = bool(facts.listed.tools) and failed.subject not in facts.listed.tools
+        says_so = _UNKNOWN.search(failed.words[:300]) and (
+            "tool" in failed.words.lower() or failed.subject in failed.words
+        )
+        if failed.method != "tools/call" or not (is_unlisted or (says_so and not facts.listed.tools)):
             continue
         if not says_so and failed.code not in (-32601, -32602):
             continue
-        near = get_close_matches(failed.subject, sorted(facts.tools), 1, 0.6)
-        inner = [name for name in facts.tools if failed.subject.endswith(name) or name.endswith(failed.subject)]
+        near = get_close_matches(failed.subject, sorted(facts.listed.tools), 1, 0.6)
+        inner = [
+            name
+            for name in facts.listed.tools
+            if failed.subject.endswith(name) or name.endswith(failed.subject)
+        ]
         title = f"the tool {quote(failed.subject)!r} was called, which the server does not offer"
         next_step = "list the tools again: the host has an old list, or the model invented the name"
         if inner:
@@ -56,7 +72,9 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
         elif near:
             title += f"; it offers {quote(near[0])!r}"
             next_step = f"call {quote(near[0])!r}, or list the tools again"
-        yield Claim(title=title, next_step=next_step, symptoms=[failed, *facts.violations("DATA307")], side=CLIENT)
+        yield Claim(
+            title=title, next_step=next_step, symptoms=[failed, *facts.violations("DATA307")], side=CLIENT
+        )
 
 
 @cause(
@@ -70,7 +88,13 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
     """The model did not know what the arguments mean, or the server checks more than its schema says."""
     for failed in _errors(facts):
         broken = [each for each in failed.findings if each.code in ("DATA301", "DATA101")]
-        if not (broken or (failed.method == "tools/call" and (failed.code == -32602 or _ARGUMENTS.search(failed.words[:400])))):
+        if not (
+            broken
+            or (
+                failed.method == "tools/call"
+                and (failed.code == -32602 or _ARGUMENTS.search(failed.words[:400]))
+            )
+        ):
             continue
         said = failed.words or (broken[0].message if broken else "")
         title = f"{failed.about}: the arguments do not fit: {quote(said)}"
@@ -79,8 +103,10 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
         if not broken:
             next_step = "the arguments fit the schema that the server listed, and it refused them: let the schema say what the tool requires"
             side = SERVER
-            if not facts.tools:
-                next_step = "compare the arguments with the tool's schema; let the schema say what the tool requires"
+            if not facts.listed.tools:
+                next_step = (
+                    "compare the arguments with the tool's schema; let the schema say what the tool requires"
+                )
                 side = ""
         yield Claim(
             title=title,
@@ -122,11 +148,17 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             title = f"the {receiver} does not know {failed.method} (error -32601)"
             next_step = f"check the method's name and revision: {failed.method} is not in this {receiver}"
             is_harmless = False
-            left = [each for each in facts.of(ClientLeft) if failed.answer_at is not None and each.at <= failed.answer_at]
+            left = [
+                each
+                for each in facts.of(ClientLeft)
+                if failed.answer_at is not None and each.at <= failed.answer_at
+            ]
             held = [each for each in facts.failed(*_ERRORS) if each.about in failed.waiting]
             if method is not None and needed and not is_declared:
                 title = f"the {side} asked for {failed.method}, and the {receiver} has not declared {needed}"
-                next_step = f"let the {side} ask only for declared capabilities; or declare {needed} and implement it"
+                next_step = (
+                    f"let the {side} ask only for declared capabilities; or declare {needed} and implement it"
+                )
                 is_harmless = failed.method in _OPTIONAL and not left
                 if left:
                     title += ", and left after the error -32601 to it, although that is the right answer"
@@ -136,10 +168,34 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             yield Claim(
                 title=title,
                 next_step=next_step,
-                symptoms=[failed, *left, *held, *facts.violations("DATA603", "LIFE106", "LIFE108", "LIFE109", side=receiver if is_declared else side)],
+                symptoms=[
+                    failed,
+                    *left,
+                    *held,
+                    *facts.violations(
+                        "DATA603", "LIFE106", "LIFE108", "LIFE109", side=receiver if is_declared else side
+                    ),
+                ],
                 side=side if method is not None and needed and not is_declared else receiver,
                 is_observation=is_harmless,
                 level=Level.EXACT if is_declared else None,
+            )
+
+
+@cause(
+    "discover-refused",
+    "the server refused server/discover, and the client went on with initialize",
+    level=Level.EXACT,
+)
+def discover_refused(facts: Facts) -> Iterator[Claim]:
+    """A client of 2026-07-28 asks an older server first for its revisions; any refusal tells it to begin with initialize."""
+    for failed in facts.failed():
+        if failed.method == "server/discover" and facts.client.methods["initialize"]:
+            yield Claim(
+                title=f"the server refused server/discover (2026-07-28), and the client went on with initialize, as it should: {quote(failed.words or failed.why)}",
+                next_step="nothing",
+                symptoms=[failed, *facts.violations("MOD106", "MOD108")],
+                is_observation=True,
             )
 
 
@@ -153,7 +209,9 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
 def version_mismatch(facts: Facts) -> Iterator[Claim]:
     """A server should answer initialize with a revision that it knows, and a client that does not know it leaves."""
     for failed in facts.failed():
-        if failed.effects or not (failed.code == -32022 or (failed.code is not None and _REVISION.search(failed.words))):
+        if failed.effects or not (
+            failed.code == -32022 or (failed.code is not None and _REVISION.search(failed.words))
+        ):
             continue
         if failed.succeeded_at is not None:
             continue
@@ -162,8 +220,14 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
             went_on = facts.client.methods["initialize"] > 0
             yield Claim(
                 title=f"the server does not know the revision of server/discover: {quote(failed.words)}"
-                + ("; the client went on with initialize, as it should" if went_on else ", and the client did not fall back to initialize"),
-                next_step="nothing" if went_on else "the client must send initialize to an older server: update it, or set it to the older revisions",
+                + (
+                    "; the client went on with initialize, as it should"
+                    if went_on
+                    else ", and the client did not fall back to initialize"
+                ),
+                next_step="nothing"
+                if went_on
+                else "the client must send initialize to an older server: update it, or set it to the older revisions",
                 symptoms=[failed, *facts.violations("MOD106", "MOD108")],
                 side=CLIENT,
                 is_observation=went_on,
@@ -179,6 +243,8 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
     for violation in facts.violations("LIFE114", "HOST303"):
         if facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]:
             continue
+        if "revision None" in violation.findings[0].message:
+            continue
         if facts.client.closed_at is not None and (facts.server.last_at or 0.0) >= facts.client.closed_at:
             continue  # It left before the response.
         yield Claim(
@@ -189,11 +255,19 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("revision-not-supported", "the server supports none of the revisions that the client asked for", level=Level.EXACT)
+@cause(
+    "revision-not-supported",
+    "the server supports none of the revisions that the client asked for",
+    level=Level.EXACT,
+)
 def revision_not_supported(facts: Facts) -> Iterator[Claim]:
     """Since 2026-07-28, a client asks server/discover for the revisions, and leaves if it knows none of them."""
-    if facts.unsupported is not None and not facts.client.methods["tools/list"] and not facts.client.methods["initialize"]:
-        asked, supported = facts.unsupported
+    if (
+        facts.listed.unsupported is not None
+        and not facts.client.methods["tools/list"]
+        and not facts.client.methods["initialize"]
+    ):
+        asked, supported = facts.listed.unsupported
         yield Claim(
             title=f"the client asked for {quote(asked, 20)}, and the server supports {quote(', '.join(supported), 100)}",
             next_step="update the older side: they have no revision in common",
@@ -201,7 +275,11 @@ def revision_not_supported(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("ended-by-design", "an error that the specification has for something that is no failure", level=Level.EXACT)
+@cause(
+    "ended-by-design",
+    "an error that the specification has for something that is no failure",
+    level=Level.EXACT,
+)
 def ended_by_design(facts: Facts) -> Iterator[Claim]:
     """A subscription ends with an error when its connection does, and -32042 asks the client to open a URL first."""
     for failed in _errors(facts):
@@ -209,7 +287,9 @@ def ended_by_design(facts: Facts) -> Iterator[Claim]:
         if is_subscription or failed.code == -32042:
             yield Claim(
                 title=f"{failed.about} was answered with error {failed.code}: {quote(failed.words)}",
-                next_step="nothing" if is_subscription else "the client opens the URL for its user, and sends the request again",
+                next_step="nothing"
+                if is_subscription
+                else "the client opens the URL for its user, and sends the request again",
                 symptoms=[failed],
                 is_observation=True,
             )
@@ -221,7 +301,10 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
     known on which side of mcpspy one was lost.
     """
     for failed in facts.failed(*_ERRORS, State.REFUSED):
-        if failed.code != -32020 and not re.search(r"(?i)header mismatch|missing (?:required )?(?:mcp-[\w-]+ )?header|mcp-(?:method|name|param)", failed.words):
+        if failed.code != -32020 and not re.search(
+            r"(?i)header mismatch|missing (?:required )?(?:mcp-[\w-]+ )?header|mcp-(?:method|name|param)",
+            failed.words,
+        ):
             continue
         missing: list[Symptom] = [*facts.violations("HTTP101", "HTTP102", "HTTP103", "HTTP104", "HTTP106")]
         named = re.search(r"(?i)\bmcp-[\w-]+", failed.words)
@@ -243,7 +326,11 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("session-refused-in-200", "the server refuses the session with an error in place of HTTP 404", level=Level.EXACT)
+@cause(
+    "session-refused-in-200",
+    "the server refuses the session with an error in place of HTTP 404",
+    level=Level.EXACT,
+)
 def session_refused(facts: Facts) -> Iterator[Claim]:
     """A client sends initialize again after a 404; after an error of JSON-RPC it cannot know that it should."""
     if facts.is_stdio:
@@ -276,7 +363,10 @@ def token_refused_in_result(facts: Facts) -> Iterator[Claim]:
 def capability_missing(facts: Facts) -> Iterator[Claim]:
     """A server must not ask for sampling, elicitation or roots of a client that has not declared them."""
     for failed in facts.failed():
-        if failed.code == -32021 or (failed.state in _ERRORS and any(each.code in ("LIFE106", "LIFE115", "MOD305") for each in failed.findings)):
+        if failed.code == -32021 or (
+            failed.state in _ERRORS
+            and any(each.code in ("LIFE106", "LIFE115", "MOD305") for each in failed.findings)
+        ):
             if failed.code == -32601 and failed.side == CLIENT:
                 continue
             who, peer = failed.side, other(failed.side)
@@ -314,16 +404,24 @@ def task_not_finished(facts: Facts) -> Iterator[Claim]:
     polls = facts.client.methods["tasks/get"] + facts.client.methods["tasks/result"]
     for failed in facts.failed(State.UNFINISHED):
         title = f"the task of {failed.about} was still working after {failed.waited}, when the session ended"
-        next_step = "let the client wait for the task, and let the server report its state; the work may still go on"
+        next_step = (
+            "let the client wait for the task, and let the server report its state; the work may still go on"
+        )
         side = ""
         if not polls:
-            title = f"{failed.about} was answered with a task, and the client never asked for its state or result"
+            title = (
+                f"{failed.about} was answered with a task, and the client never asked for its state or result"
+            )
             next_step = "the client does not know tasks: let the server create one only if the client asked for it or declared the extension"
             side = CLIENT
         yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
 
 
-@cause("question-not-answered", "a request was answered with a question that the client never answered", level=Level.SPECIFIC)
+@cause(
+    "question-not-answered",
+    "a request was answered with a question that the client never answered",
+    level=Level.SPECIFIC,
+)
 def question_not_answered(facts: Facts) -> Iterator[Claim]:
     """Since 2026-07-28, a server asks for input in its result, and the client sends the request again with the answers."""
     for failed in facts.failed(State.NOT_CONTINUED):

@@ -15,7 +15,9 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.http_exchanges import NOT_OFFERED
 
-_TLS = re.compile(r"(?i)certificate|\bssl\b|\btls\b|hostname mismatch|handshake failure|self[- ]signed|wrong version number")
+_TLS = re.compile(
+    r"(?i)certificate|\bssl\b|\btls\b|hostname mismatch|handshake failure|self[- ]signed|wrong version number"
+)
 _NAME = re.compile(r"(?i)name or service|resolve|getaddrinfo|no address|DNS")
 _REFUSED_BY_SPY = re.compile(r"\b(Host|Origin) (\S+) is not this machine")
 
@@ -55,7 +57,7 @@ def mcpspy_refused(facts: Facts) -> Iterator[Claim]:
 
 @cause("upstream-tls", "the connection to the server failed in TLS", level=Level.EXACT)
 def upstream_tls(facts: Facts) -> Iterator[Claim]:
-    """mcpspy does not trust the server's certificate, or the server does not speak TLS at this port."""
+    """Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port."""
     for exchange, symptom in exchanges(facts):
         if exchange.error and _TLS.search(exchange.error):
             yield Claim(
@@ -91,22 +93,39 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("optional-refusal-fatal", "the client left after a refusal that the specification allows", level=Level.EXACT)
+@cause(
+    "optional-refusal-fatal",
+    "the client left after a refusal that the specification allows",
+    level=Level.EXACT,
+)
 def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
     """A server that sends nothing on its own answers GET with 405, and one that does not let clients end sessions DELETE."""
     for left in facts.of(ClientLeft):
-        others = [each for each in facts.of(HttpRefusal) if each.method == "GET" and EVENTS in each.request.get("accept", "")]
+        others = [
+            each
+            for each in facts.of(HttpRefusal)
+            if each.method == "GET" and EVENTS in each.request.get("accept", "")
+        ]
         refused = others[-1] if others else None
         # One GET with 405 may well be the last thing that a client does; one that asks again does not accept it.
         again = [each for each in facts.http.not_offered if each.at >= left.at]
         if refused is None and len(again) > 1:
             refused = again[0]
-        if refused is None or max(refused.last_at, refused.at) < left.at or facts.failed() or refused.status in (401, 403):
+        if (
+            refused is None
+            or max(refused.last_at, refused.at) < left.at
+            or facts.failed()
+            or refused.status in (401, 403)
+        ):
             continue
         is_allowed = refused.status == NOT_OFFERED
         yield Claim(
             title=f"the client did not go on after its GET for a stream got HTTP {refused.status}"
-            + (", which is allowed: the server has no stream" if is_allowed else ": a server without a stream answers 405"),
+            + (
+                ", which is allowed: the server has no stream"
+                if is_allowed
+                else ": a server without a stream answers 405"
+            ),
             next_step="the client must go on without the stream: update it"
             if is_allowed
             else "let the server answer GET with 405, or with a stream; this client takes another status for a failure",
@@ -130,7 +149,9 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
         ended_at = exchange.ended_at
         if ended_at is None or exchange.hung_up == CLIENT:
             continue
-        silent = ended_at - max(facts.server.last_at or 0.0 if (facts.server.last_at or 0.0) < ended_at else 0.0, failed.asked_at)
+        silent = ended_at - max(
+            facts.server.last_at or 0.0 if (facts.server.last_at or 0.0) < ended_at else 0.0, failed.asked_at
+        )
         waited = duration(max(ended_at - failed.asked_at, 0.0))
         if exchange.hung_up == "mcpspy":
             continue
@@ -165,6 +186,31 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
         )
 
 
+@cause(
+    "stream-held-back",
+    "something in front of the server holds event streams back until they are complete",
+    level=Level.EXACT,
+)
+def stream_held_back(facts: Facts) -> Iterator[Claim]:
+    """A proxy that buffers responses delivers progress only with the response, so clients give up long calls."""
+    if facts.held_back is None or facts.is_stdio:
+        return
+    failed = [
+        each
+        for each in facts.failed(State.CANCELLED, State.UNANSWERED)
+        if each.side == CLIENT and not each.progress
+    ]
+    yield Claim(
+        title="progress came all at once, with the response: something in front of the server holds the stream back until it is complete"
+        + (f"; {failed[0].about} got no byte in {failed[0].waited}" if failed else ""),
+        next_step="switch buffering off there (nginx: proxy_buffering off; the server: X-Accel-Buffering: no)",
+        symptoms=[*failed],
+        evidence=[facts.held_back],
+        side="proxy",
+        is_observation=not failed,
+    )
+
+
 @cause("get-storm", "the client opens the GET stream again and again", level=Level.SPECIFIC)
 def get_storm(facts: Facts) -> Iterator[Claim]:
     """A client opens a GET stream for messages of the server. A server that has none answers 405; a page, an error or a
@@ -172,6 +218,14 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
     """
     for refusal in facts.of(HttpRefusal):
         if refusal.method != "GET" or ".well-known" in refusal.path:
+            continue
+        if EVENTS not in refusal.request.get("accept", ""):
+            yield Claim(
+                title=f"a GET that does not ask for events (a browser, a health check) got HTTP {refusal.status}",
+                next_step="nothing: it is not of MCP",
+                symptoms=[refusal],
+                is_observation=True,
+            )
             continue
         repeats = max((get.repeats for get in facts.http.gets if get.status == refusal.status), default=0)
         repeats = max(repeats + 1, refusal.count)

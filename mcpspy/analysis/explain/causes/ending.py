@@ -20,7 +20,12 @@ REJECTED = frozenset(
 """Rules whose findings make clients reject a message: their parsers check its form."""
 
 
-_BROKEN_PIPE = re.compile(r"(?i)\bEPIPE\b|broken ?pipe|write after end|ERR_STREAM_(?:WRITE_AFTER_END|DESTROYED)")
+SLOW_SECONDS = 4.0
+"""Seconds after the end of stdin within which a busy server may still be ending itself."""
+
+_BROKEN_PIPE = re.compile(
+    r"(?i)\bEPIPE\b|broken ?pipe|write after end|ERR_STREAM_(?:WRITE_AFTER_END|DESTROYED)"
+)
 
 
 @cause(
@@ -40,9 +45,17 @@ def client_gone_first(facts: Facts) -> Iterator[Claim]:
             gone.append((facts.client.closed_at, facts.client.closed_place))
         text = "" if end.named is None else end.named.text
         first = min(gone, default=None)
-        if first is None or first[0] > end.at + 0.5 or not (_BROKEN_PIPE.search(text) or end.signal == "SIGPIPE"):
+        if (
+            first is None
+            or first[0] > end.at + 0.5
+            or not (_BROKEN_PIPE.search(text) or end.signal == "SIGPIPE")
+        ):
             continue
-        after = f", {duration(first[0] - end.during[0].asked_at)} after {end.during[0].about}" if end.during else ""
+        after = (
+            f", {duration(first[0] - end.during[0].asked_at)} after {end.during[0].about}"
+            if end.during
+            else ""
+        )
         yield Claim(
             title=f"the client went away first{after}: the server then failed to write its response ({quote(text) or end.words})",
             next_step="look into the client's log why it left; the server could handle the closed pipe more quietly",
@@ -70,7 +83,9 @@ def crash(facts: Facts) -> Iterator[Claim]:
         named = end.named
         frame = f" ({named.frame})" if named is not None and named.frame else ""
         title = f"the server ended{calls}, {end.words if end.signal else f'with {end.words}'}"
-        next_step = "mcpspy replay repeats the session against the server; its last lines on stderr say where it was"
+        next_step = (
+            "mcpspy replay repeats the session against the server; its last lines on stderr say where it was"
+        )
         lines = []
         if named is not None:
             title += f": {quote(named.text)}{frame}"
@@ -99,7 +114,9 @@ def client_left(facts: Facts) -> Iterator[Claim]:
     message before the handshake was complete, is then the suspect.
     """
     for left in facts.of(ClientLeft):
-        if any(isinstance(each, HttpRefusal | FailedRequest) and each.at > left.at for each in facts.symptoms):
+        if any(
+            isinstance(each, HttpRefusal | FailedRequest) and each.at > left.at for each in facts.symptoms
+        ):
             continue  # What was refused after the message is why it left.
         recent = [
             finding
@@ -112,12 +129,19 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             first = suspects[0]
             codes = {each.code for each in suspects}
             is_last = first.place == left.place
-            after = f"{duration(left.after)} after {left.message}" if is_last else f"soon after {first.about or left.message}"
+            after = (
+                f"{duration(left.after)} after {left.message}"
+                if is_last
+                else f"soon after {first.about or left.message}"
+            )
             yield Claim(
                 title=f"the client left {after}: {quote(first.message)}",
                 next_step=f"correct the form of this message: {first.code} (mcpspy lint explains it)",
                 symptoms=[left, *facts.violations(*codes, side=SERVER)],
-                evidence=[evidence(each.place, f"{each.code} {each.message} | {each.excerpt}") for each in suspects[:3]],
+                evidence=[
+                    evidence(each.place, f"{each.code} {each.message} | {each.excerpt}")
+                    for each in suspects[:3]
+                ],
                 side=SERVER,
             )
         elif not left.is_initialized and facts.server.methods and not facts.session.is_modern:
@@ -158,11 +182,14 @@ def server_did_not_end(facts: Facts) -> Iterator[Claim]:
                 )
                 break
     for violation in facts.violations("LIFE402"):
-        waits = any(failed.took > 0 for failed in facts.failed())
+        # Hosts close stdin, wait about 2 s and send SIGTERM: a server that then ends at once has only been slow.
+        waited = 0.0 if facts.exit is None or left_at is None else facts.exit.at - left_at
+        was_killed = facts.exit is not None and facts.exit.fields.get("signal") == "SIGKILL"
+        is_slow = waited < SLOW_SECONDS and not was_killed
         yield Claim(
             title=violation.findings[0].message,
             next_step="end the server at the end of stdin, also its threads, timers and child processes",
             symptoms=[violation],
             side=SERVER,
-            is_observation=waits,
+            is_observation=is_slow or bool(facts.failed()),
         )

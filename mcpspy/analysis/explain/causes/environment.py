@@ -70,7 +70,9 @@ TROUBLES = (
         "text-encoding",
         "the server reads or writes text in another encoding than UTF-8",
         "set PYTHONUTF8=1 by env in the host's configuration, or let the server open its streams and files as UTF-8",
-        re.compile(r"(?i)Unicode(?:Encode|Decode)Error|codec can't (?:en|de)code|'charmap'|illegal multibyte|invalid (?:utf-8|byte sequence)|stream did not contain valid UTF-8"),
+        re.compile(
+            r"(?i)Unicode(?:Encode|Decode)Error|codec can't (?:en|de)code|'charmap'|illegal multibyte|invalid (?:utf-8|byte sequence)|stream did not contain valid UTF-8"
+        ),
         "server",
     ),
     Trouble(
@@ -83,7 +85,9 @@ TROUBLES = (
         "out-of-memory",
         "the server has no memory left",
         "give it more memory (node: --max-old-space-size), or let it process less at once",
-        re.compile(r"(?i)heap out of memory|\bOOM\b|MemoryError|OutOfMemoryError|cannot allocate memory|\bENOMEM\b"),
+        re.compile(
+            r"(?i)heap out of memory|\bOOM\b|MemoryError|OutOfMemoryError|cannot allocate memory|\bENOMEM\b"
+        ),
     ),
     Trouble(
         "too-many-files",
@@ -115,7 +119,9 @@ TROUBLES = (
         "proxy-refused",
         "a proxy between the server and the network refused the connection",
         "set HTTPS_PROXY and NO_PROXY in env of the host's configuration: hosts pass only few variables on",
-        re.compile(r"(?i)\b407\b.{0,40}proxy|proxy authentication required|ProxyError|tunneling socket could not be established|Tunnel connection failed"),
+        re.compile(
+            r"(?i)\b407\b.{0,40}proxy|proxy authentication required|ProxyError|tunneling socket could not be established|Tunnel connection failed"
+        ),
     ),
     Trouble(
         "rate-limited",
@@ -162,7 +168,9 @@ TROUBLES = (
         "not-executable",
         "a file may not be executed",
         "make the file executable (chmod +x), or start it with its interpreter",
-        re.compile(r"(?i)spawn \S+ EACCES|: Permission denied$|exec format error|ENOEXEC|bad interpreter|not executable"),
+        re.compile(
+            r"(?i)spawn \S+ EACCES|: Permission denied$|exec format error|ENOEXEC|bad interpreter|not executable"
+        ),
         "configuration",
         only_at_start=True,
     ),
@@ -170,7 +178,9 @@ TROUBLES = (
         "permission-denied",
         "the server may not use a file or another resource",
         "give the user that starts the server access to it, or set another path",
-        re.compile(r"(?i)\bEACCES\b|\bEPERM\b|PermissionError|permission denied|operation not permitted|access is denied|read-only file system|EROFS"),
+        re.compile(
+            r"(?i)\bEACCES\b|\bEPERM\b|PermissionError|permission denied|operation not permitted|access is denied|read-only file system|EROFS"
+        ),
     ),
     Trouble(
         "file-missing",
@@ -226,7 +236,9 @@ def _trouble_around(facts: Facts, named: NamedError, *, at_start: bool) -> Troub
     if (found := trouble_of(named.text, at_start=at_start)) is not None:
         return found
     lines = [line for line in facts.stderr if line.at <= named.line.at + 0.5][-8:]
-    return next((found for line in reversed(lines) if (found := trouble_of(line.text, at_start=at_start))), None)
+    return next(
+        (found for line in reversed(lines) if (found := trouble_of(line.text, at_start=at_start))), None
+    )
 
 
 def _explains(trouble: Trouble) -> Explain:
@@ -262,9 +274,10 @@ def _next_step(facts: Facts, trouble: Trouble, named: _Named) -> str:
             "the package is installed in a version that has no such module: start the server with the version that it was"
             " written for (uvx --with 'package<2'), or update the server"
         )
-    if trouble.code in ("permission-denied", "file-missing") and facts.header.cwd is not None:
-        if _ROOT_PATH.search(named.words) or (trouble.code == "file-missing" and _RELATIVE_PATH.search(named.words)):
-            return f"{trouble.next_step}; this server was started in {quote(facts.header.cwd, 80)}"
+    is_of_folder = trouble.code in ("permission-denied", "file-missing") and _ROOT_PATH.search(named.words)
+    is_of_folder = is_of_folder or (trouble.code == "file-missing" and _RELATIVE_PATH.search(named.words))
+    if facts.header.cwd is not None and is_of_folder:
+        return f"{trouble.next_step}; this server was started in {quote(facts.header.cwd, 80)}"
     return trouble.next_step
 
 

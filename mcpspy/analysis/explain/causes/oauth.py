@@ -15,7 +15,9 @@ from mcpspy.analysis.explain.symptoms import FailedRequest, HttpRefusal, Symptom
 from mcpspy.core.protocol.refusal import challenge_words
 
 _EXPIRED = re.compile(r"(?i)\bexpired?\b|invalid_token")
-_AUDIENCE = re.compile(r"(?i)\baudience\b|\baud\b|not (?:intended|issued) for|resource indicator|wrong resource")
+_AUDIENCE = re.compile(
+    r"(?i)\baudience\b|\baud\b|not (?:intended|issued) for|resource indicator|wrong resource"
+)
 _SCOPE = re.compile(r"(?i)insufficient[_ ]scope|\bscopes?\b")
 
 
@@ -56,8 +58,23 @@ def _symptoms(facts: Facts) -> list[Symptom]:
     refused = [symptom for _, symptom in _unauthorized(facts)]
     steps = {step.place for step in facts.http.oauth}
     numbers = {step.fields.get("http") for step in facts.http.oauth}
-    rest = [each for each in facts.of(HttpRefusal) if each.number in numbers or each.place in steps or ".well-known" in each.path]
-    codes = ("AUTH101", "AUTH102", "AUTH103", "AUTH104", "AUTH105", "AUTH201", "AUTH202", "AUTH203", "AUTH204", "HTTP502")
+    rest = [
+        each
+        for each in facts.of(HttpRefusal)
+        if each.number in numbers or each.place in steps or ".well-known" in each.path
+    ]
+    codes = (
+        "AUTH101",
+        "AUTH102",
+        "AUTH103",
+        "AUTH104",
+        "AUTH105",
+        "AUTH201",
+        "AUTH202",
+        "AUTH203",
+        "AUTH204",
+        "HTTP502",
+    )
     early = [
         failed for failed in facts.failed()
         if failed.method == "initialize" and failed.refusal is not None and failed.refusal.status in (400, 404, 405) and facts.http.oauth
@@ -91,12 +108,18 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
 def new_token_refused(facts: Facts) -> Iterator[Claim]:
     """The token is for another audience, or the server checks it against other keys, another issuer or a lost store."""
     issued = [step for step in _steps(facts, "token") if step.status == 200]
-    for exchange, symptom in _unauthorized(facts):
+    for exchange, _ in _unauthorized(facts):
         since = [exchange.at - step.at for step in issued if 0 <= exchange.at - step.at < 60.0]
         if exchange.status == 401 and since and "authorization" in exchange.request:
             said = challenge_words(exchange.response.get("www-authenticate", "")) or exchange.words
-            asked_resource = any("resource" in step.fields.get("names", ()) for step in _steps(facts, "token", "authorize"))
-            hint = "" if asked_resource else "; the client asked for it without the parameter resource, so it may be for another audience"
+            asked_resource = any(
+                "resource" in step.fields.get("names", ()) for step in _steps(facts, "token", "authorize")
+            )
+            hint = (
+                ""
+                if asked_resource
+                else "; the client asked for it without the parameter resource, so it may be for another audience"
+            )
             yield Claim(
                 title=f"the server refuses the token {min(since):.1f} s after it was issued: {quote(said) or 'HTTP 401'}{hint}",
                 next_step="compare issuer, audience, keys and scopes of the token with what the server checks; signing in again brings the same"
@@ -109,23 +132,58 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
             break
 
 
-@cause("authorization-refused", "the authorization server sent the client back without a code", level=Level.EXACT)
+@cause("no-token-issued", "the token request was answered, and the client got no token", level=Level.SPECIFIC)
+def no_token_issued(facts: Facts) -> Iterator[Claim]:
+    """Some authorization servers answer HTTP 200 with an error in place of a token. Bodies of this step are not recorded."""
+    tokens, retries = _steps(facts, "token"), _steps(facts, "retry")
+    if not tokens or tokens[-1].status != 200 or any(step.at >= tokens[-1].at for step in retries):
+        return
+    refused = [exchange for exchange, _ in _unauthorized(facts)]
+    if refused and all(exchange.at < tokens[-1].at for exchange in refused):
+        secret = (
+            ""
+            if "client_secret" in tokens[-1].fields.get("names", ())
+            else "; the request had no client_secret"
+        )
+        yield Claim(
+            title="the token request was answered with HTTP 200, and the client sent no request with a token after it: the"
+            f" answer has an error in place of a token, or the client refuses it{secret}",
+            next_step="look at the answer in the client's log (its body is not recorded): often the client_id or client_secret is"
+            " wrong",
+            symptoms=_symptoms(facts),
+            evidence=[_line(tokens[-1])],
+            side="configuration",
+        )
+
+
+@cause(
+    "authorization-refused", "the authorization server sent the client back without a code", level=Level.EXACT
+)
 def authorization_refused(facts: Facts) -> Iterator[Claim]:
     """It refuses the scopes, the client or its redirect URI by an error in the redirect, or the user did not agree."""
     steps = _steps(facts, "authorize")
-    if not steps or not _unauthorized(facts) or any(step.at >= steps[-1].at for step in _steps(facts, "token")):
+    if (
+        not steps
+        or not _unauthorized(facts)
+        or any(step.at >= steps[-1].at for step in _steps(facts, "token"))
+    ):
         return
     status = steps[-1].status
     if status is None or not 300 <= status < 400:
         return
-    scope = " The request had a scope: compare it with scopes_supported of the metadata." if "scope" in steps[-1].fields.get("names", ()) else ""
+    scope = (
+        " The request had a scope: compare it with scopes_supported of the metadata."
+        if "scope" in steps[-1].fields.get("names", ())
+        else ""
+    )
     location = facts.http.locations.get(steps[-1].fields.get("http"), "")
     named = re.search(r"[?&#]error=", location)
     yield Claim(
         title=f"the authorization server answered the request for authorization with a redirect (HTTP {status})"
         + (" that has an error and no code" if named else "")
         + ", and the client never asked for a token",
-        next_step="look at error and error_description in the address of the redirect (in the browser or the client's log)." + scope,
+        next_step="look at error and error_description in the address of the redirect (in the browser or the client's log)."
+        + scope,
         symptoms=_symptoms(facts),
         evidence=[_line(steps[-1])],
         side="client" if named else "",
@@ -141,13 +199,16 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
     if not _unauthorized(facts):
         return
     refused = _refused(facts, "registration")
-    if refused is not None and not any(step.status == 200 for step in _steps(facts, "resource metadata", "server metadata")):
+    if refused is not None and not any(
+        step.status == 200 for step in _steps(facts, "resource metadata", "server metadata")
+    ):
         return
     if refused is not None:
         said = _said(refused)
         is_uri = re.search(r"redirect", said)
         yield Claim(
-            title=f"the authorization server refused to register the client (HTTP {refused.status})" + (f": {said}" if said else ""),
+            title=f"the authorization server refused to register the client (HTTP {refused.status})"
+            + (f": {said}" if said else ""),
             next_step="allow the client's redirect URI at the authorization server"
             if is_uri
             else "register the client by hand and configure its client_id, or allow dynamic registration at the authorization server",
@@ -171,24 +232,48 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
 @cause("oauth-metadata", "the metadata for the sign-in does not fit or cannot be read", level=Level.EXACT)
 def oauth_metadata(facts: Facts) -> Iterator[Claim]:
     """The issuer must be the URL that it was asked from, the resource the URL of the endpoint (RFC 8414, 3.3; RFC 9728, 3.3)."""
-    if not _unauthorized(facts):
+    stopped = _refused(facts, "registration") is not None
+    if not (_unauthorized(facts) or stopped):
         return
-    went_on = _steps(facts, "token", "retry")
-    if went_on:
+    if _steps(facts, "token", "retry"):
+        return
+    unreadable = [step for step in facts.http.oauth if step.fields.get("unreadable")]
+    if unreadable:
+        yield Claim(
+            title=f"the address of the {unreadable[0].step} is answered with HTTP {unreadable[0].status} and no JSON object, such as a page of a web application",
+            next_step="let the server answer /.well-known/oauth-* with metadata, or with 404 if it wants no token",
+            symptoms=[
+                *_symptoms(facts),
+                *(each for each in facts.of(HttpRefusal) if stopped),
+            ],
+            evidence=[_line(unreadable[0])],
+            side="server",
+        )
         return
     for violation in facts.violations("AUTH101", "AUTH102", "AUTH103"):
         finding = violation.findings[0]
-        step = {
+        next_step = {
             "AUTH101": "let the metadata name the URL of the endpoint as its resource, as clients use it",
             "AUTH102": "let the metadata name the issuer that it is served under, or the resource's metadata name this issuer",
             "AUTH103": "let the authorization server declare S256 in code_challenge_methods_supported",
         }[violation.code]
         yield Claim(
-            title=quote(finding.message), next_step=step, symptoms=_symptoms(facts), evidence=violation.lines[:1], side="server"
+            title=quote(finding.message),
+            next_step=next_step,
+            symptoms=_symptoms(facts),
+            evidence=violation.lines[:1],
+            side="server",
         )
     for step in _steps(facts, "resource metadata"):
-        resource, endpoint = str(step.fields.get("resource") or ""), urlsplit(facts.header.upstream or "").path
-        if step.status == 200 and resource and not f"{endpoint}/".startswith(f"{urlsplit(resource).path.rstrip('/')}/"):
+        resource, endpoint = (
+            str(step.fields.get("resource") or ""),
+            urlsplit(facts.header.upstream or "").path,
+        )
+        if (
+            step.status == 200
+            and resource
+            and not f"{endpoint}/".startswith(f"{urlsplit(resource).path.rstrip('/')}/")
+        ):
             yield Claim(
                 title=f"the metadata is that of the resource {quote(resource, 80)}, which is not the URL of the endpoint ({quote(endpoint, 60)})",
                 next_step="let the metadata name the URL of the endpoint as its resource, as clients use it (RFC 9728, 3.3)",
@@ -197,15 +282,6 @@ def oauth_metadata(facts: Facts) -> Iterator[Claim]:
                 side="server",
             )
             break
-    unreadable = [step for step in facts.http.oauth if step.fields.get("unreadable")]
-    if unreadable:
-        yield Claim(
-            title=f"the {unreadable[0].step} is not a JSON object",
-            next_step="let the server answer this path with metadata, or with 404, and not with a page",
-            symptoms=_symptoms(facts),
-            evidence=[_line(unreadable[0])],
-            side="server",
-        )
 
 
 @cause("oauth-token", "the token request was refused", level=Level.EXACT)
@@ -225,7 +301,7 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
         refused = refreshes[-1]
     said = _said(refused)
     next_step = "read the error of the authorization server; its log says more"
-    for pattern, step in (
+    for pattern, advice in (
         ("redirect", "register exactly the redirect URI that the client uses, with its port and path"),
         ("invalid_client|client authentication|unauthorized_client", "configure the client_id and client_secret that the authorization server knows; it may have forgotten a registration"),
         ("invalid_grant|expired|code", "sign in again: the code or refresh token is used up, expired, or from another client or redirect URI"),
@@ -235,10 +311,14 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
         ("grant_type", "allow this grant type for the client"),
     ):  # fmt: skip
         if re.search(pattern, said, re.IGNORECASE):
-            next_step = step
+            next_step = advice
             break
     names = refused.fields.get("names", ())
-    if re.search("invalid_client|client", said) and "client_id" not in names and refused.fields.get("http") in facts.http.with_token:
+    if (
+        re.search("invalid_client|client", said)
+        and "client_id" not in names
+        and refused.fields.get("http") in facts.http.with_token
+    ):
         next_step = (
             "the client named itself by HTTP Basic (client_secret_basic), not in the body: let the token endpoint read the"
             " Authorization header, or not offer this method in token_endpoint_auth_methods_supported"
@@ -255,6 +335,26 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
         evidence=[_line(refused)],
         side="configuration",
     )
+
+
+@cause("token-check-failed", "the check of the token fails with an error of the server", level=Level.SPECIFIC)
+def token_check_failed(facts: Facts) -> Iterator[Claim]:
+    """A server that answers an expired token with 500 in place of 401 gives the client no reason to refresh it."""
+    failed = [
+        (exchange, symptom)
+        for exchange, symptom in exchanges(facts)
+        if exchange.status in (500, 403, 400) and "authorization" in exchange.request
+        and re.search(r"\b(?:server_error|invalid_token|token|jwt|unauthorized)\b", f"{exchange.words} {getattr(symptom, 'words', '')}", re.IGNORECASE)
+    ]  # fmt: skip
+    if failed and facts.http.accepted_with_token:
+        exchange, symptom = failed[0]
+        said = getattr(symptom, "words", "") or exchange.words
+        yield Claim(
+            title=f"requests with the same token had been accepted, and now each gets HTTP {exchange.status}: {quote(said)}: the token has probably expired",
+            next_step='let the server answer 401 with error="invalid_token", so that the client refreshes the token; until then sign in again',
+            symptoms=[each for _, each in failed],
+            side="server",
+        )
 
 
 @cause("token-refused", "the server refused the token", level=Level.SPECIFIC)
@@ -277,13 +377,19 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
             scope = re.search(r'scope="([^"]*)"', challenge)
             lack = "the token lacks" if has_token else "the server wants"
             title = f"{lack} a scope for {exchange.asked or exchange.method} (HTTP 403)"
-            next_step = "sign in again with " + (f"the scope {quote(scope[1], 60)}" if scope else "this scope") + "; the client should do so by itself (step-up)"
+            next_step = (
+                "sign in again with "
+                + (f"the scope {quote(scope[1], 60)}" if scope else "this scope")
+                + "; the client should do so by itself (step-up)"
+            )
         elif _AUDIENCE.search(text):
             title = f"the token is for another audience (HTTP {exchange.status})"
             next_step = "request the token with resource = the URL of this server; mcpspy exec keeps the server's own URL, mcpspy http has another one (--keep-resource)"
         elif _EXPIRED.search(text):
             had_worked = facts.server.messages > 1
-            if had_worked or ("expired" in text.lower() and not re.search(r"(?i)\bor\b|invalid|incorrect", text)):
+            if had_worked or (
+                "expired" in text.lower() and not re.search(r"(?i)\bor\b|invalid|incorrect", text)
+            ):
                 title = f"the token has expired (HTTP {exchange.status})"
                 next_step = "refresh the token or sign in again; the client should do so after a 401"
             else:
@@ -294,7 +400,9 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
                 )
         elif not has_token:
             title = f"{exchange.asked or exchange.method} is forbidden (HTTP {exchange.status})"
-            next_step = "this is no lack of a token: look which check of the server or proxy refuses the request"
+            next_step = (
+                "this is no lack of a token: look which check of the server or proxy refuses the request"
+            )
             level = Level.GENERAL
         yield Claim(
             title=f"{title}{f': {quote(said)}' if said else ''}",
@@ -308,7 +416,11 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
 @cause("token-missing", "the server wants a token, and the request has none", level=Level.GENERAL)
 def token_missing(facts: Facts) -> Iterator[Claim]:
     """The client has no token, a proxy drops Authorization, or the sign-in was not begun or not completed."""
-    unauthorized = [(exchange, symptom) for exchange, symptom in _unauthorized(facts) if "authorization" not in exchange.request]
+    unauthorized = [
+        (exchange, symptom)
+        for exchange, symptom in _unauthorized(facts)
+        if "authorization" not in exchange.request
+    ]
     if not unauthorized or any(step.status == 200 for step in _steps(facts, "token")):
         return
     exchange, _ = unauthorized[0]
@@ -323,7 +435,9 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     if steps:
         last = steps[-1]
         title += f"; the sign-in ended after the step {last.step!r} (HTTP {last.status})"
-        next_step = "complete the sign-in in the browser; look into the client's log why it stopped at this step"
+        next_step = (
+            "complete the sign-in in the browser; look into the client's log why it stopped at this step"
+        )
         if last.status is not None and last.status >= 400:
             next_step = f"let the server answer the step {last.step!r}; clients stop here"
     elif challenge is None and exchange.status == 401:
@@ -343,10 +457,14 @@ def signed_in(facts: Facts) -> Iterator[Claim]:
     overcome: list[Symptom] = [
         symptom
         for exchange, symptom in exchanges(facts)
-        if exchange.status in (401, 403) and isinstance(symptom, FailedRequest) and symptom.succeeded_at is not None
+        if exchange.status in (401, 403)
+        and isinstance(symptom, FailedRequest)
+        and symptom.succeeded_at is not None
     ]
-    if any(step.status == 200 for step in _steps(facts, "token")):
-        overcome += [symptom for exchange, symptom in _unauthorized(facts) if "authorization" not in exchange.request]
+    if _steps(facts, "retry"):
+        overcome += [
+            symptom for exchange, symptom in _unauthorized(facts) if "authorization" not in exchange.request
+        ]
     if overcome:
         yield Claim(
             title="the client signed in after HTTP 401, as it should",

@@ -38,13 +38,19 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
         kind = "tool error" if failed.state in (State.TOOL_ERROR, State.LATE_TOOL_ERROR) else "error"
         code = f" {failed.code}" if failed.code is not None else ""
         if failed.state in (State.ERROR, State.LATE_ERROR, State.TOOL_ERROR, State.LATE_TOOL_ERROR):
-            title = f"{failed.about} failed: {kind}{code}: {quote(words)}" if words else f"{failed.about} failed: {kind}{code}"
+            title = (
+                f"{failed.about} failed: {kind}{code}: {quote(words)}"
+                if words
+                else f"{failed.about} failed: {kind}{code}"
+            )
             next_step = f"this is what the {receiver} says: correct what it names; mcpspy show -v prints the whole message"
         else:
             title = f"{failed.about}: {failed.state}{f': {quote(words)}' if words else ''}"
             next_step = f"look into the {receiver}'s own log at this time"
         error = None
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=[] if error is None else [error])
+        yield Claim(
+            title=title, next_step=next_step, symptoms=[failed], evidence=[] if error is None else [error]
+        )
 
 
 @cause("http-refused", "an HTTP request was refused", level=Level.QUOTE)
@@ -71,5 +77,3 @@ def server_ended(facts: Facts) -> Iterator[Claim]:
             evidence=lines,
             side="server",
         )
-
-

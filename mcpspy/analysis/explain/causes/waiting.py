@@ -13,78 +13,16 @@ from mcpspy.core.counted import duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session.exchange import State
 
-_CANNOT_READ = re.compile(r"(?i)decode|codec|encoding|unicode|parse|json|charset|utf")
 
-
-def _without_response(facts: Facts, side: str = "") -> Iterator[FailedRequest]:
+def without_response(facts: Facts, side: str = "") -> Iterator[FailedRequest]:
     """Yield the requests that got no response in time, and whose HTTP exchange, if any, was accepted."""
-    for failed in facts.failed(State.UNANSWERED, State.CANCELLED, State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR):
+    for failed in facts.failed(
+        State.UNANSWERED, State.CANCELLED, State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR
+    ):
         carrier = failed.refusal
         refused = carrier is not None and (bool(carrier.error) or (carrier.status or 0) >= 300)
         if (not side or failed.side == side) and not failed.effects and not refused:
             yield failed
-
-
-@cause(
-    "wrong-id",
-    "a response has another id than its request",
-    level=Level.EXACT,
-    positive='> {"id":2,"method":"ping"}\n< {"id":"2","result":{}}',
-    negative='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}',
-)
-def wrong_id(facts: Facts) -> Iterator[Claim]:
-    """The receiver matches responses by id, value and type: 1, "1" and 1.0 are different ids. Some servers count by
-    themselves, read the id as a string, or as a number that has no room for it (beyond 2^53).
-    """
-    found = [
-        finding
-        for violation in facts.violations("ENV204", "ENV205", "ENV207", "ENV201")
-        for finding in violation.findings
-        if "error" not in finding.excerpt[:200].partition('"result"')[0]
-    ]
-    for failed in _without_response(facts):
-        for finding in found:
-            id_found = re.search(r'"id"\s*:\s*("[^"]{0,60}"|[-\w.+]{1,40})', finding.excerpt)
-            if id_found and id_found[1] == failed.id:
-                continue
-            is_near = failed.asked_at <= finding.at <= failed.asked_at + max(failed.took, 0.0) + 1.0
-            if finding.side != failed.side and is_near:
-                wrong = f"the id {id_found[1]}" if id_found else "no id"
-                yield Claim(
-                    title=f"the {other(failed.side)}'s response to {failed.about} has {wrong}, which is not that of the request",
-                    next_step=f"the {other(failed.side)} must copy the id of the request into its response, unchanged in type and value",
-                    symptoms=[failed, *facts.violations("ENV204", "ENV205", "ENV207", "DATA102", side=finding.side)],
-                    evidence=[evidence(finding.place, f"{finding.message} | {finding.excerpt}")],
-                    side=other(failed.side),
-                )
-                break
-
-
-@cause("answer-not-matched", "the server does not match the client's response with its own request", level=Level.EXACT)
-def answer_not_matched(facts: Facts) -> Iterator[Claim]:
-    """A server without sessions gets each POST in a context of its own, so the response to its sampling or elicitation request
-    never reaches the call that waits for it.
-    """
-    if facts.is_stdio:
-        return
-    answers = [finding for each in facts.violations("ENV204", side=CLIENT) for finding in each.findings]
-    for asked in _without_response(facts, SERVER):
-        for finding in answers:
-            id_found = re.search(r'"id"\s*:\s*("[^"]{0,60}"|[-\w.+]{1,40})', finding.excerpt)
-            if id_found is None or id_found[1] != asked.id or finding.at < asked.asked_at:
-                continue
-            held = [failed for failed in _without_response(facts, CLIENT) if failed.about in asked.waiting or not asked.waiting]
-            why = "" if facts.http.session_ids else ": it assigned no Mcp-Session-Id, so it works without sessions"
-            yield Claim(
-                title=f"the client answered {asked.about} after {duration(finding.at - asked.asked_at)}, and the server did not go on"
-                f" with it{why}",
-                next_step="let the server keep sessions if it asks the client for something (sampling, elicitation, roots), or use"
-                " input_required of 2026-07-28",
-                symptoms=[asked, *held, *facts.violations("ENV204", side=CLIENT)],
-                evidence=[evidence(finding.place, f"the client's response: {finding.excerpt}")],
-                side=SERVER,
-            )
-            break
 
 
 @cause(
@@ -96,7 +34,11 @@ def answer_not_matched(facts: Facts) -> Iterator[Claim]:
 )
 def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
     """A server may wait for it before it answers other requests; some refuse them until then."""
-    if facts.client.methods["notifications/initialized"] or not facts.answered[CLIENT, "initialize"] or facts.session.is_modern:
+    if (
+        facts.client.methods["notifications/initialized"]
+        or not facts.answered[CLIENT, "initialize"]
+        or facts.session.is_modern
+    ):
         return
     failed = [
         each
@@ -115,40 +57,6 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
 
 
 @cause(
-    "cannot-read-request",
-    "the receiver cannot read a request",
-    level=Level.EXACT,
-    positive='> {"id":2,"method":"ping"}\n< {"id":null,"error":{"code":-32700,"message":"UnicodeDecodeError: cp950"}}',
-    negative='> {"id":2,"method":"ping"}\n< {"id":2,"error":{"code":-32601,"message":"Method not found"}}',
-)
-def cannot_read_request(facts: Facts) -> Iterator[Claim]:
-    """An error without an id is what a server sends that could not read the id: the line is not JSON for it, or in another
-    encoding than it expects.
-    """
-    errors = [finding for each in facts.violations("ENV207", "ENV208") for finding in each.findings]
-    for failed in _without_response(facts):
-        for finding in errors:
-            if finding.side == failed.side or not failed.asked_at <= finding.at <= failed.asked_at + 1.0:
-                continue
-            message = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.){1,300})', finding.excerpt)
-            words = message[1] if message else finding.excerpt
-            if not _CANNOT_READ.search(words):
-                continue
-            receiver = other(failed.side)
-            is_encoding = re.search(r"(?i)codec|decode|encod|unicode|charset|cp\d+|utf", words)
-            yield Claim(
-                title=f"the {receiver} could not read the request {failed.about}: {quote(words)}",
-                next_step=f"let the {receiver} read its input as UTF-8 (Python: PYTHONUTF8=1, or sys.stdin.reconfigure(encoding='utf-8'))"
-                if is_encoding
-                else f"compare what the {failed.side} sent with what the {receiver} expects: mcpspy show -v prints the line",
-                symptoms=[failed, *facts.violations("ENV207", "ENV208", side=receiver)],
-                evidence=[evidence(finding.place, f"error without an id: {words}")],
-                side=receiver,
-            )
-            break
-
-
-@cause(
     "client-did-not-respond",
     "the server waited for a response of the client",
     level=Level.EXACT,
@@ -159,11 +67,12 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
     """A server may ask the client for its roots, a sample of its model or input of the user. A host that does not answer
     holds up the call in which the server asks.
     """
-    for asked in _without_response(facts, SERVER):
+    for asked in without_response(facts, SERVER):
         held = [
             failed
-            for failed in _without_response(facts, CLIENT)
-            if failed.asked_at <= asked.asked_at <= failed.asked_at + failed.took and failed.about in asked.waiting
+            for failed in without_response(facts, CLIENT)
+            if failed.asked_at <= asked.asked_at <= failed.asked_at + failed.took
+            and failed.about in asked.waiting
         ]
         until = f" for {asked.waited}" if asked.took > 0 else ""
         calls = ", ".join(asked.waiting)
@@ -178,47 +87,17 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
 
 
 @cause(
-    "batch-not-known",
-    "a batch got no response",
+    "get-blocks-server",
+    "the open GET stream keeps the server from answering other requests",
     level=Level.EXACT,
-    positive='@ 2025-03-26\n>> [{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
-    negative='@ 2025-03-26\n> {"id":3,"method":"ping"}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
 )
-def batch_not_known(facts: Facts) -> Iterator[Claim]:
-    """Only the revision 2025-03-26 has batches, and few servers know them."""
-    failed = [each for each in _without_response(facts) if each.batch is not None]
-    if failed:
-        side = other(failed[0].side)
-        count = sum(each.count for each in failed)
-        yield Claim(
-            title=f"the {side} did not respond to {count} requests that came as a batch: it does not know batches",
-            next_step=f"send each message on its own: only 2025-03-26 has batches; in the {side}, respond to each message of an array",
-            symptoms=[*failed],
-            side=side,
-        )
-
-
-@cause("duplicate-id", "two open requests have the same id", level=Level.EXACT,
-    positive='> {"id":2,"method":"tools/list"}\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
-    negative='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}',
-)  # fmt: skip
-def duplicate_id(facts: Facts) -> Iterator[Claim]:
-    """Responses are matched by id: of two open requests with one id, one gets the other's response, or none."""
-    for violation in facts.violations("ENV202"):
-        ids = {each for finding in violation.findings for each in re.findall(r'"id"\s*:\s*("[^"]{0,60}"|-?\d+)', finding.excerpt)}
-        failed = [each for each in _without_response(facts, violation.side) if each.id in ids or not ids]
-        yield Claim(
-            title=f"the {violation.side} sent {violation.findings[0].message}: two open requests have one id, and their responses are mixed up",
-            next_step=f"the {violation.side} must give each request an id of its own within the session",
-            symptoms=[*failed, *facts.violations("ENV202", "ENV204", "ENV205")],
-            side=violation.side,
-        )
-
-
-@cause("get-blocks-server", "the open GET stream keeps the server from answering other requests", level=Level.EXACT)
 def get_blocks_server(facts: Facts) -> Iterator[Claim]:
     """A server that works on one HTTP request at a time is busy as long as the GET stream is open."""
-    failed = [each for each in _without_response(facts, CLIENT) if each.refusal is None or each.refusal.status is None]
+    failed = [
+        each
+        for each in without_response(facts, CLIENT)
+        if each.refusal is None or each.refusal.status is None
+    ]
     if any(note.fields.get("event") == "endpoint" for note, _ in facts.notes.get("sse", [])):
         return  # In the old HTTP+SSE transport, the stream is always open.
     for get in facts.http.gets:
@@ -243,10 +122,22 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
     endpoints = [note for note, _ in facts.notes.get("sse", []) if note.fields.get("event") == "endpoint"]
     if not endpoints:
         return
-    ended = [get for get in facts.http.gets if get.ended_at is not None and not get.is_refused and get.hung_up != CLIENT]
+    ended = [
+        get
+        for get in facts.http.gets
+        if get.ended_at is not None and not get.is_refused and get.hung_up != CLIENT
+    ]
     for failed in facts.failed(State.UNANSWERED, State.CANCELLED, State.REFUSED, State.ERROR):
         status = None if failed.refusal is None else failed.refusal.status
-        stream = next((get for get in ended if get.asked_at <= failed.asked_at and (get.ended_at or 0.0) <= failed.asked_at + failed.took + 0.1), None)
+        stream = next(
+            (
+                get
+                for get in ended
+                if get.asked_at <= failed.asked_at
+                and (get.ended_at or 0.0) <= failed.asked_at + failed.took + 0.1
+            ),
+            None,
+        )
         if stream is None or failed.side != CLIENT or (status is not None and 300 <= status < 400):
             continue
         lasted = stream.took or 0.0
@@ -257,7 +148,11 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
         yield Claim(
             title=f"the SSE stream ended {duration(lasted)} after it was opened"
             + (", as the others did: a limit of the platform or a proxy" if is_limit else "")
-            + (f"; the client posts on to the old session: {failed.about} got HTTP {status}" if posts_on else f", before the response to {failed.about} came"),
+            + (
+                f"; the client posts on to the old session: {failed.about} got HTTP {status}"
+                if posts_on
+                else f", before the response to {failed.about} came"
+            ),
             next_step="the client must open a new stream and send initialize again when its stream has ended"
             if posts_on
             else "raise the limit for long responses, let the server send comments while it works, or use Streamable HTTP",
@@ -277,13 +172,19 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
 def server_stuck(facts: Facts) -> Iterator[Claim]:
     """A call blocks the server: it waits in the handler, holds a lock, or runs a child process that shares stdin."""
     for side in (CLIENT, SERVER):
-        failed = [each for each in _without_response(facts, side) if each.answer_at is None and not each.is_handshake]
+        failed = [
+            each for each in without_response(facts, side) if each.answer_at is None and not each.is_handshake
+        ]
         if not failed:
             continue
         first, receiver = failed[0], other(side)
         last_at = facts.sides[receiver].last_at or 0.0
         others = [each for each in failed[1:] if each.asked_at >= first.asked_at]
-        if last_at > first.asked_at or sum(each.count for each in failed) < 2 or any(each.batch is not None for each in failed):
+        if (
+            last_at > first.asked_at
+            or sum(each.count for each in failed) < 2
+            or any(each.batch is not None for each in failed)
+        ):
             continue
         yield Claim(
             title=f"the {receiver} answered nothing any more after {first.about}: it is stuck in this call, also for {_several(others) or 'the calls after it'}",
@@ -340,7 +241,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     """
     if not facts.is_stdio or facts.server.messages or facts.server.odd_count:
         return
-    failed = [each for each in _without_response(facts, CLIENT) if each.is_handshake]
+    failed = [each for each in without_response(facts, CLIENT) if each.is_handshake]
     if not failed or any(not end.has_answered and end.code for end in facts.of(ServerEnd)):
         return
     unread = facts.notes.get("unread", [])
@@ -371,7 +272,9 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
             f"the {failed[0].side} gave up {failed[0].method} after {failed[0].waited}, while the server was still starting:"
             f" {quote(starting[-1].text, 100)}"
         )
-        next_step = "let the server answer initialize before slow work, or raise the host's timeout of the start"
+        next_step = (
+            "let the server answer initialize before slow work, or raise the host's timeout of the start"
+        )
         lines = [evidence(starting[-1].place, f"stderr: {starting[-1].text}")]
     else:
         title += ": the server waits for something else than lines (framing), or hangs at its start"
@@ -386,8 +289,12 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
 QUIET_SECONDS = 3.0
 """Seconds without a line on stderr after which a server is not just starting any more."""
 
-_STARTS = re.compile(r"(?i)\b(?:launch|load|start|initiali[sz]|connect|warm|boot|pull|fetch|download|install|build|compil|index|migrat)ing\b")
-_LISTENS = re.compile(r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)")
+_STARTS = re.compile(
+    r"(?i)\b(?:launch|load|start|initiali[sz]|connect|warm|boot|pull|fetch|download|install|build|compil|index|migrat)ing\b"
+)
+_LISTENS = re.compile(
+    r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)"
+)
 
 
 @cause(
@@ -409,7 +316,9 @@ def response_ignored(facts: Facts) -> Iterator[Claim]:
             if rejecting
             else f"look into the {ignored.side}'s log at this time: it got the response",
             symptoms=[ignored, *facts.violations(*codes, side=other(ignored.side))],
-            evidence=[evidence(each.place, f"{each.code} {each.message} | {each.excerpt}") for each in rejecting[:2]],
+            evidence=[
+                evidence(each.place, f"{each.code} {each.message} | {each.excerpt}") for each in rejecting[:2]
+            ],
             side=other(ignored.side) if rejecting else ignored.side,
         )
 
@@ -423,13 +332,14 @@ def response_ignored(facts: Facts) -> Iterator[Claim]:
 )
 def timeout(facts: Facts) -> Iterator[Claim]:
     """The work took longer than the requester waits, or hangs. Progress keeps some requesters waiting, if they asked for it."""
-    for failed in _without_response(facts):
+    for failed in without_response(facts):
         if failed.state is State.UNANSWERED:
             continue
         receiver = other(failed.side)
         late = ""
         if failed.answer_at is not None:
             late = f"; the response came {duration(failed.answer_at - failed.asked_at)} after the request"
+            late += f": {quote(failed.words)}" if failed.words else ""
         title = f"the {failed.cancelled_by or failed.side} gave up {failed.about} after {failed.waited}, before a response{late}"
         error = named_error(failed.stderr, certain=True)
         lines = [evidence(error.line.place, f"stderr: {error.text}")] if error is not None else []
@@ -463,13 +373,15 @@ def timeout(facts: Facts) -> Iterator[Claim]:
 )
 def no_response(facts: Facts) -> Iterator[Claim]:
     """The receiver still works on it, hangs, or has forgotten it."""
-    for failed in _without_response(facts):
+    for failed in without_response(facts):
         if failed.state is not State.UNANSWERED:
             continue
         receiver = other(failed.side)
         error = named_error(failed.stderr, certain=True)
         said = f"; stderr says: {quote(error.text)}" if error is not None else ""
-        next_step = f"look where the {receiver} waits at this request, for example with a debugger or py-spy dump"
+        next_step = (
+            f"look where the {receiver} waits at this request, for example with a debugger or py-spy dump"
+        )
         if error is not None:
             next_step = "correct what this error names" + (f" at {error.frame}" if error.frame else "")
         elif failed.side == CLIENT:
