@@ -259,6 +259,16 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
     "revision-not-supported",
     "the server supports none of the revisions that the client asked for",
     level=Level.EXACT,
+    positive="""
+        @ 2026-07-28 http
+        > {"id":1,"method":"server/discover"}
+        < {"id":1,"result":{"supportedVersions":["2099-01-01"],"capabilities":{}}}
+    """,
+    negative="""
+        @ 2026-07-28 http
+        > {"id":1,"method":"server/discover"}
+        < {"id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}
+    """,
 )
 def revision_not_supported(facts: Facts) -> Iterator[Claim]:
     """Since 2026-07-28, a client asks server/discover for the revisions, and leaves if it knows none of them."""
@@ -279,6 +289,16 @@ def revision_not_supported(facts: Facts) -> Iterator[Claim]:
     "ended-by-design",
     "an error that the specification has for something that is no failure",
     level=Level.EXACT,
+    positive="""
+        @ 2026-07-28
+        > {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}
+        < {"id":2,"error":{"code":-32000,"message":"Connection closed"}}
+    """,
+    negative="""
+        @ 2026-07-28
+        > {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}
+        < {"id":2,"error":{"code":-32603,"message":"Connection closed"}}
+    """,
 )
 def ended_by_design(facts: Facts) -> Iterator[Claim]:
     """A subscription ends with an error when its connection does, and -32042 asks the client to open a URL first."""
@@ -295,7 +315,23 @@ def ended_by_design(facts: Facts) -> Iterator[Claim]:
             )
 
 
-@cause("header-dropped", "a header that the client sent did not reach the server", level=Level.EXACT)
+@cause(
+    "header-dropped",
+    "a header that the client sent did not reach the server",
+    level=Level.EXACT,
+    positive="""
+        @ 2026-07-28 http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 400 {"mcp-name":null}
+        < {"id":2,"error":{"code":-32020,"message":"Header mismatch: Mcp-Name is missing"}}
+    """,
+    negative="""
+        @ 2026-07-28 http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 400
+        < {"id":2,"error":{"code":-32602,"message":"Unknown tool: a"}}
+    """,
+)
 def header_dropped(facts: Facts) -> Iterator[Claim]:
     """The server compares headers of 2026-07-28 with the body. mcpspy recorded the headers as the client sent them, so it is
     known on which side of mcpspy one was lost.
@@ -330,6 +366,16 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
     "session-refused-in-200",
     "the server refuses the session with an error in place of HTTP 404",
     level=Level.EXACT,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"error":{"code":-32000,"message":"Session not found"}}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"error":{"code":-32000,"message":"no data"}}
+    """,
 )
 def session_refused(facts: Facts) -> Iterator[Claim]:
     """A client sends initialize again after a 404; after an error of JSON-RPC it cannot know that it should."""
@@ -345,7 +391,22 @@ def session_refused(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("token-refused-in-200", "a refused token is hidden in a result", level=Level.EXACT)
+@cause(
+    "token-refused-in-200",
+    "a refused token is hidden in a result",
+    level=Level.EXACT,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 200 {"authorization":"Bearer x"}
+        < {"id":2,"result":{"isError":true,"content":[{"type":"text","text":"401 Unauthorized: invalid access token"}]}}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"isError":true,"content":[{"type":"text","text":"401 Unauthorized: invalid access token"}]}}
+    """,
+)
 def token_refused_in_result(facts: Facts) -> Iterator[Claim]:
     """A client refreshes its token after a 401; an error in a result with HTTP 200 does not tell it."""
     failed = [each for each in _errors(facts) if _TOKEN.search(each.words[:600]) and each.refusal is None]
@@ -359,7 +420,24 @@ def token_refused_in_result(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("capability-missing", "a feature is used that the other side did not declare", level=Level.SPECIFIC)
+@cause(
+    "capability-missing",
+    "a feature is used that the other side did not declare",
+    level=Level.SPECIFIC,
+    positive="""
+        @ client={}
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":7,"method":"sampling/createMessage","params":{"messages":[],"maxTokens":9}}
+        > {"id":7,"error":{"code":-32603,"message":"no sampling here"}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":7,"method":"sampling/createMessage","params":{"messages":[],"maxTokens":9}}
+        > {"id":7,"error":{"code":-32603,"message":"no sampling here"}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def capability_missing(facts: Facts) -> Iterator[Claim]:
     """A server must not ask for sampling, elicitation or roots of a client that has not declared them."""
     for failed in facts.failed():
@@ -386,7 +464,25 @@ def capability_missing(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("task-failed", "a task failed", level=Level.SPECIFIC)
+@cause(
+    "task-failed",
+    "a task failed",
+    level=Level.SPECIFIC,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{},"task":{"ttl":60000}}}
+        < {"id":2,"result":{"task":{"taskId":"t","status":"working","createdAt":"2026-11-21T00:00:00Z","lastUpdatedAt":"2026-11-21T00:00:00Z","ttl":60000}}}
+        > {"id":3,"method":"tasks/get","params":{"taskId":"t"}}
+        < {"id":3,"result":{"taskId":"t","status":"failed","createdAt":"2026-11-21T00:00:00Z","lastUpdatedAt":"2026-11-21T00:00:00Z","ttl":60000,"statusMessage":"worker died"}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{},"task":{"ttl":60000}}}
+        < {"id":2,"result":{"task":{"taskId":"t","status":"working","createdAt":"2026-11-21T00:00:00Z","lastUpdatedAt":"2026-11-21T00:00:00Z","ttl":60000}}}
+        > {"id":3,"method":"tasks/get","params":{"taskId":"t"}}
+        < {"id":3,"result":{"taskId":"t","status":"completed","createdAt":"2026-11-21T00:00:00Z","lastUpdatedAt":"2026-11-21T00:00:00Z","ttl":60000}}
+        > {"id":4,"method":"tasks/result","params":{"taskId":"t"}}
+        < {"id":4,"result":{"content":[]}}
+    """,
+)
 def task_failed(facts: Facts) -> Iterator[Claim]:
     """The call was answered with a task, and the task ended as failed."""
     for failed in facts.failed(State.TASK_FAILED):
@@ -398,7 +494,29 @@ def task_failed(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("task-not-finished", "a task had not ended when the session did", level=Level.SPECIFIC)
+@cause(
+    "task-not-finished",
+    "a task had not ended when the session did",
+    level=Level.SPECIFIC,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{},"task":{"ttl":60000}}}
+        < {"id":2,"result":{"task":{"taskId":"t","status":"working","createdAt":"2026-11-21T00:00:00Z","lastUpdatedAt":"2026-11-21T00:00:00Z","ttl":60000}}}
+        > {"id":3,"method":"tasks/get","params":{"taskId":"t"}}
+        < {"id":3,"result":{"taskId":"t","status":"working","createdAt":"2026-11-21T00:00:00Z","lastUpdatedAt":"2026-11-21T00:00:00Z","ttl":60000}}
+        * eof {"from":"client"}
+        * exit {"code":0,"signal":null}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{},"task":{"ttl":60000}}}
+        < {"id":2,"result":{"task":{"taskId":"t","status":"working","createdAt":"2026-11-21T00:00:00Z","lastUpdatedAt":"2026-11-21T00:00:00Z","ttl":60000}}}
+        > {"id":3,"method":"tasks/get","params":{"taskId":"t"}}
+        < {"id":3,"result":{"taskId":"t","status":"completed","createdAt":"2026-11-21T00:00:00Z","lastUpdatedAt":"2026-11-21T00:00:00Z","ttl":60000}}
+        > {"id":4,"method":"tasks/result","params":{"taskId":"t"}}
+        < {"id":4,"result":{"content":[]}}
+        * eof {"from":"client"}
+        * exit {"code":0,"signal":null}
+    """,
+)
 def task_not_finished(facts: Facts) -> Iterator[Claim]:
     """The client never asked for the state of the task, gave it up, or the task takes longer than the session."""
     polls = facts.client.methods["tasks/get"] + facts.client.methods["tasks/result"]
@@ -421,6 +539,20 @@ def task_not_finished(facts: Facts) -> Iterator[Claim]:
     "question-not-answered",
     "a request was answered with a question that the client never answered",
     level=Level.SPECIFIC,
+    positive="""
+        @ 2026-07-28
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"Name?","requestedSchema":{"type":"object","properties":{}}}}}}}
+        * eof {"from":"client"}
+        * exit {"code":0,"signal":null}
+    """,
+    negative="""
+        @ 2026-07-28
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+        * eof {"from":"client"}
+        * exit {"code":0,"signal":null}
+    """,
 )
 def question_not_answered(facts: Facts) -> Iterator[Claim]:
     """Since 2026-07-28, a server asks for input in its result, and the client sends the request again with the answers."""

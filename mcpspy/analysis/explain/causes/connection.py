@@ -37,7 +37,21 @@ def is_overcome(symptoms: list[Symptom]) -> bool:
     return bool(later) and all(symptom.succeeded_at is not None for symptom in later)
 
 
-@cause("mcpspy-refused", "mcpspy refused the client's Host or Origin", level=Level.EXACT)
+@cause(
+    "mcpspy-refused",
+    "mcpspy refused the client's Host or Origin",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 403 {} {} "mcpspy: Host mcp.example.com is not this machine"
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 403 {} {} "Forbidden"
+    """,
+)
 def mcpspy_refused(facts: Facts) -> Iterator[Claim]:
     """A web page could reach a proxy on loopback by DNS rebinding, so mcpspy accepts only names of this machine, and those
     that --allow-host names.
@@ -55,7 +69,21 @@ def mcpspy_refused(facts: Facts) -> Iterator[Claim]:
                 break
 
 
-@cause("upstream-tls", "the connection to the server failed in TLS", level=Level.EXACT)
+@cause(
+    "upstream-tls",
+    "the connection to the server failed in TLS",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 502 {":error":"cannot reach https://127.0.0.1:3001/mcp: [SSL: WRONG_VERSION_NUMBER] wrong version number"}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 502 {":error":"cannot reach http://127.0.0.1:3001/mcp: Connection refused"}
+    """,
+)
 def upstream_tls(facts: Facts) -> Iterator[Claim]:
     """Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port."""
     for exchange, symptom in exchanges(facts):
@@ -68,7 +96,21 @@ def upstream_tls(facts: Facts) -> Iterator[Claim]:
             )
 
 
-@cause("upstream-unreachable", "the server cannot be reached", level=Level.EXACT)
+@cause(
+    "upstream-unreachable",
+    "the server cannot be reached",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 502 {":error":"cannot reach http://127.0.0.1:3001/mcp: Connection refused"}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 502 {} {"server":"nginx"}
+    """,
+)
 def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     """Nothing listens at the URL, its name does not resolve, a proxy is in between, or the server has ended."""
     unreachable = [
@@ -97,6 +139,18 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     "optional-refusal-fatal",
     "the client left after a refusal that the specification allows",
     level=Level.EXACT,
+    positive="""
+        @ http
+        * http {"http":50,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":50}
+        * http {"http":51,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":51}
+    """,
+    negative="""
+        @ http
+        * http {"http":50,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":50}
+    """,
 )
 def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
     """A server that sends nothing on its own answers GET with 405, and one that does not let clients end sessions DELETE."""
@@ -135,7 +189,24 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("stream-cut", "the stream with a response was cut", level=Level.SPECIFIC)
+@cause(
+    "stream-cut",
+    "the stream with a response was cut",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 200 {} {"content-type":"text/event-stream"}
+        * http-end {"http":3,"stream":"1","hung_up":"server"}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 200 {} {"content-type":"text/event-stream"}
+        < {"id":2,"result":{"content":[]}}
+        * http-end {"http":3,"stream":"1","hung_up":"server"}
+    """,
+)
 def stream_cut(facts: Facts) -> Iterator[Claim]:
     """A proxy closes a connection that is silent for 30, 60 or 300 seconds, or the server ended. Keep-alive comments of
     SSE keep it open.
@@ -168,7 +239,23 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("response-incomplete", "a response was begun and never completed", level=Level.SPECIFIC)
+@cause(
+    "response-incomplete",
+    "a response was begun and never completed",
+    level=Level.SPECIFIC,
+    positive=r"""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 200 {} {"content-type":"text/event-stream"}
+        << {"jsonrpc":"2.0","id":2,"result":{"content":[]}}\x04
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 200 {} {"content-type":"text/event-stream"}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def response_incomplete(facts: Facts) -> Iterator[Claim]:
     """An event ends with a blank line, a line with a newline, a body with its last byte; receivers discard what lacks it."""
     for failed in facts.failed(State.INCOMPLETE):
@@ -211,7 +298,33 @@ def stream_held_back(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause("get-storm", "the client opens the GET stream again and again", level=Level.SPECIFIC)
+@cause(
+    "get-storm",
+    "the client opens the GET stream again and again",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+        * http {"http":50,"method":"GET","path":"/mcp","status":404,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":50}
+        * http {"http":51,"method":"GET","path":"/mcp","status":404,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":51}
+        * http {"http":52,"method":"GET","path":"/mcp","status":404,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":52}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+        * http {"http":50,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":50}
+        * http {"http":51,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":51}
+        * http {"http":52,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":52}
+    """,
+)
 def get_storm(facts: Facts) -> Iterator[Claim]:
     """A client opens a GET stream for messages of the server. A server that has none answers 405; a page, an error or a
     stream that ends at once makes clients ask again.

@@ -121,7 +121,221 @@ def _add(row: _Row) -> None:
         )
 
     claims.__doc__ = f"{row.summary[0].upper()}{row.summary[1:]}: findings of {', '.join(row.rules)}."
-    cause(row.code, row.summary, level=Level.GENERAL)(claims)
+    positive, negative = _EXAMPLES[row.code]
+    cause(row.code, row.summary, level=Level.GENERAL, positive=positive, negative=negative)(claims)
+
+
+_EXAMPLES: dict[str, tuple[str, str]] = {
+    "tool-dropped": (
+        """
+            @ bare
+            > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"claude-code","version":"1"}}}
+            < {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
+            > {"method":"notifications/initialized"}
+            > {"id":2,"method":"tools/list"}
+            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"array"}}]}}
+        """,
+        """
+            @ bare
+            > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"claude-code","version":"1"}}}
+            < {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
+            > {"method":"notifications/initialized"}
+            > {"id":2,"method":"tools/list"}
+            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+        """,
+    ),
+    "result-rejected": (
+        """
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":2,"result":{"content":"done"}}
+        """,
+        """
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":2,"result":{"content":[]}}
+        """,
+    ),
+    "error-swallowed": (
+        """
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":2,"result":{"content":[{"type":"text","text":"Error: ENOENT: no such file or directory, open 'a'"}]}}
+        """,
+        """
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":2,"result":{"content":[{"type":"text","text":"no file is missing"}]}}
+        """,
+    ),
+    "response-to-notification": (
+        """
+            > {"method":"notifications/x"}
+            < {"id":null,"error":{"code":-32601,"message":"Method not found"}}
+        """,
+        """
+            > {"id":2,"method":"ping"}
+            < {"id":2,"result":{}}
+        """,
+    ),
+    "progress-unknown": (
+        """
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{},"_meta":{"progressToken":"t"}}}
+            < {"id":2,"result":{"content":[]}}
+            < {"method":"notifications/progress","params":{"progressToken":"t","progress":1}}
+        """,
+        """
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{},"_meta":{"progressToken":"t"}}}
+            < {"method":"notifications/progress","params":{"progressToken":"t","progress":1}}
+            < {"id":2,"result":{"content":[]}}
+        """,
+    ),
+    "pagination-endless": (
+        """
+            > {"id":2,"method":"tools/list"}
+            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}],"nextCursor":"p"}}
+            > {"id":3,"method":"tools/list","params":{"cursor":"p"}}
+            < {"id":3,"result":{"tools":[],"nextCursor":"p"}}
+            > {"id":4,"method":"tools/list","params":{"cursor":"p"}}
+            < {"id":4,"result":{"tools":[],"nextCursor":"p"}}
+        """,
+        """
+            > {"id":2,"method":"tools/list"}
+            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}],"nextCursor":"p"}}
+            > {"id":3,"method":"tools/list","params":{"cursor":"p"}}
+            < {"id":3,"result":{"tools":[]}}
+        """,
+    ),
+    "result-too-large": (
+        """
+            @ bare
+            > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"codex-mcp-client","version":"1"}}}
+            < {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
+            > {"method":"notifications/initialized"}
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        """
+        + '< {"id":2,"result":{"content":[{"type":"text","text":"%s"}]}}' % ("x" * 66_000),
+        """
+            @ bare
+            > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"codex-mcp-client","version":"1"}}}
+            < {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
+            > {"method":"notifications/initialized"}
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":2,"result":{"content":[]}}
+        """,
+    ),
+    "late-for-host": (
+        """
+            @ bare
+            + 12
+            > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"codex-mcp-client","version":"1"}}}
+            < {"id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}
+            + 1
+            > {"method":"notifications/initialized"}
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":2,"result":{"content":[]}}
+        """,
+        """
+            @ bare
+            > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"codex-mcp-client","version":"1"}}}
+            < {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
+            > {"method":"notifications/initialized"}
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":2,"result":{"content":[]}}
+        """,
+    ),
+    "content-type-wrong": (
+        """
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":2,"result":{"content":[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/jpeg"}]}}
+        """,
+        """
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":2,"result":{"content":[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}]}}
+        """,
+    ),
+    "not-strict-json": (
+        """
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            << {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"x":NaN}}}
+        """,
+        """
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":2,"result":{"content":[]}}
+        """,
+    ),
+    "list-changed-ignored": (
+        """
+            > {"id":2,"method":"tools/list"}
+            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+            < {"method":"notifications/tools/list_changed"}
+            > {"id":3,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":3,"result":{"content":[]}}
+        """,
+        """
+            > {"id":2,"method":"tools/list"}
+            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+            > {"id":3,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":3,"result":{"content":[]}}
+        """,
+    ),
+    "host-ignores": (
+        """
+            @ bare
+            > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"cursor-vscode","version":"1"}}}
+            < {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
+            > {"method":"notifications/initialized"}
+            > {"id":2,"method":"tools/list"}
+            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+            < {"method":"notifications/tools/list_changed"}
+        """,
+        """
+            @ bare
+            > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"cursor-vscode","version":"1"}}}
+            < {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
+            > {"method":"notifications/initialized"}
+            > {"id":2,"method":"tools/list"}
+            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+        """,
+    ),
+    "records-lost": (
+        """
+            * lost {"entries":3,"why":"No space left on device"}
+        """,
+        """
+            * stderr {"text":"lost"}
+        """,
+    ),
+    "repeated-calls": (
+        """
+            > {"id":3,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":3,"result":{"content":[{"type":"text","text":"3"}]}}
+            > {"id":4,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":4,"result":{"content":[{"type":"text","text":"3"}]}}
+            > {"id":5,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":5,"result":{"content":[{"type":"text","text":"3"}]}}
+            > {"id":6,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":6,"result":{"content":[{"type":"text","text":"3"}]}}
+            > {"id":7,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":7,"result":{"content":[{"type":"text","text":"3"}]}}
+            > {"id":8,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":8,"result":{"content":[{"type":"text","text":"3"}]}}
+            > {"id":9,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":9,"result":{"content":[{"type":"text","text":"3"}]}}
+            > {"id":10,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":10,"result":{"content":[{"type":"text","text":"3"}]}}
+            > {"id":11,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":11,"result":{"content":[{"type":"text","text":"3"}]}}
+            > {"id":12,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":12,"result":{"content":[{"type":"text","text":"3"}]}}
+            > {"id":13,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":13,"result":{"content":[{"type":"text","text":"3"}]}}
+            > {"id":14,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":14,"result":{"content":[{"type":"text","text":"3"}]}}
+        """,
+        """
+            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+            < {"id":2,"result":{"content":[]}}
+        """,
+    ),
+}
+"""Code of a row → an example with it, and one without it."""
 
 
 for _row in _TABLE:
@@ -129,7 +343,21 @@ for _row in _TABLE:
 
 
 @cause(
-    "downgrade", "the server answered with an older revision than the client asked for", level=Level.GENERAL
+    "downgrade",
+    "the server answered with an older revision than the client asked for",
+    level=Level.GENERAL,
+    positive="""
+        @ bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        < {"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}
+        > {"method":"notifications/initialized"}
+        > {"id":2,"method":"ping"}
+        < {"id":2,"result":{}}
+    """,
+    negative="""
+        > {"id":2,"method":"ping"}
+        < {"id":2,"result":{}}
+    """,
 )
 def downgrade(facts: Facts) -> Iterator[Claim]:
     """Both speak the older revision, so all is well; features of the newer one are not available."""
@@ -150,6 +378,14 @@ _MODEL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
     "name-refused-by-models",
     "tool names have characters that the interfaces of models refuse",
     level=Level.GENERAL,
+    positive="""
+        > {"id":2,"method":"tools/list"}
+        < {"id":2,"result":{"tools":[{"name":"files.read","description":"b","inputSchema":{"type":"object"}}]}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/list"}
+        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+    """,
 )
 def name_refused(facts: Facts) -> Iterator[Claim]:
     """MCP allows dots and 128 characters; several interfaces of models allow only letters, digits, _ and -, and hosts that do
@@ -167,7 +403,23 @@ def name_refused(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("pages-not-requested", "the client did not ask for the next page of a list", level=Level.SPECIFIC)
+@cause(
+    "pages-not-requested",
+    "the client did not ask for the next page of a list",
+    level=Level.SPECIFIC,
+    positive="""
+        > {"id":2,"method":"tools/list"}
+        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}],"nextCursor":"p"}}
+        * eof {"from":"client"}
+        * exit {"code":0,"signal":null}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/list"}
+        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+        * eof {"from":"client"}
+        * exit {"code":0,"signal":null}
+    """,
+)
 def pages_not_requested(facts: Facts) -> Iterator[Claim]:
     """A list with nextCursor goes on; what is on the other pages does not exist for a client that does not ask for them."""
     for method, (_, line) in facts.listed.next_pages.items():
@@ -181,7 +433,25 @@ def pages_not_requested(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("one-at-a-time", "the server works on one request at a time", level=Level.GENERAL)
+@cause(
+    "one-at-a-time",
+    "the server works on one request at a time",
+    level=Level.GENERAL,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        > {"id":3,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        + 0.1
+        < {"id":2,"result":{"content":[]}}
+        < {"id":3,"result":{"content":[]}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        > {"id":3,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        + 0.1
+        < {"id":3,"result":{"content":[]}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def one_at_a_time(facts: Facts) -> Iterator[Claim]:
     """Calls that were sent while a slow one ran are answered right after it: they waited for it, and are not slow themselves."""
     for slow in facts.slow:
@@ -206,7 +476,19 @@ def one_at_a_time(facts: Facts) -> Iterator[Claim]:
             break
 
 
-@cause("schema-dialect", "an output schema is in another dialect than 2020-12", level=Level.GENERAL)
+@cause(
+    "schema-dialect",
+    "an output schema is in another dialect than 2020-12",
+    level=Level.GENERAL,
+    positive="""
+        > {"id":2,"method":"tools/list"}
+        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"},"outputSchema":{"type":"object","$schema":"http://json-schema.org/draft-07/schema#"}}]}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/list"}
+        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+    """,
+)
 def schema_dialect(facts: Facts) -> Iterator[Claim]:
     """Some hosts of 2026 compile output schemas strictly as 2020-12, and refuse a tool that declares draft-07."""
     if facts.listed.dialects:

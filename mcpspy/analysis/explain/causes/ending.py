@@ -32,6 +32,18 @@ _BROKEN_PIPE = re.compile(
     "client-gone-first",
     "the client went away first, and the server's error follows from that",
     level=Level.EXACT,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        * eof {"from":"client"}
+        + 0.1
+        * stderr {"text":"BrokenPipeError: [Errno 32] Broken pipe"}
+        * exit {"code":1,"signal":null}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        * stderr {"text":"BrokenPipeError: [Errno 32] Broken pipe"}
+        * exit {"code":1,"signal":null}
+    """,
 )
 def client_gone_first(facts: Facts) -> Iterator[Claim]:
     """A server that writes to a pipe that nobody reads any more ends with EPIPE: that is no fault of its own."""
@@ -166,7 +178,23 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             )
 
 
-@cause("server-did-not-end", "the server did not end when the client closed its stdin", level=Level.GENERAL)
+@cause(
+    "server-did-not-end",
+    "the server did not end when the client closed its stdin",
+    level=Level.GENERAL,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+        * eof {"from":"client"}
+        * signal {"signal":"SIGTERM"}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+        * eof {"from":"client"}
+        * exit {"code":0,"signal":null}
+    """,
+)
 def server_did_not_end(facts: Facts) -> Iterator[Claim]:
     """Threads, timers, child processes or an HTTP listener keep it running; hosts then kill it, or leave it behind."""
     left_at = facts.client.closed_at

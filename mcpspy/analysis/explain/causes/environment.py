@@ -6,6 +6,7 @@ or on stderr while a request had no response.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -290,5 +291,79 @@ _ROOT_PATH = re.compile(r"['\"\s]/[\w.-]+/?['\"\s]?$|Read-only file system")
 _RELATIVE_PATH = re.compile(r"['\"\s](?:\./|\.\./)?[\w-]+(?:/[\w.-]+)*\.\w{1,5}\b")
 
 
+_ERRORS: dict[str, tuple[str, ...]] = {
+    "runtime-version": (
+        "weather requires Python >=3.14",
+        "The module was compiled against a different Node.js version using NODE_MODULE_VERSION 115.",
+    ),
+    "module-missing": (
+        "ModuleNotFoundError: No module named 'weather'",
+        "npm error 404 Not Found - GET - Not found",
+        "Because mcp-wether was not found in the package registry and you require it",
+    ),
+    "port-in-use": (
+        "Error: listen EADDRINUSE: address already in use :::3001",
+    ),
+    "text-encoding": (
+        "UnicodeDecodeError: 'charmap' codec can't decode byte 0x81 in position 4",
+    ),
+    "disk-full": (
+        "OSError: [Errno 28] No space left on device",
+    ),
+    "out-of-memory": (
+        "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
+    ),
+    "too-many-files": (
+        "Error: EMFILE: too many open files",
+    ),
+    "name-not-resolved": (
+        "Error: getaddrinfo ENOTFOUND api.weather.example",
+    ),
+    "tls-failure": (
+        "ssl.SSLCertVerificationError: certificate verify failed: unable to get local issuer certificate",
+    ),
+    "proxy-refused": (
+        "requests.exceptions.ProxyError: Tunnel connection failed: 407 Proxy Authentication Required",
+    ),
+    "rate-limited": (
+        "Error: Request failed with status code 429",
+    ),
+    "service-refused-key": (
+        "Error: Invalid API key provided",
+    ),
+    "setting-missing": (
+        "KeyError: 'WEATHER_API_KEY'",
+        "Error: Missing required environment variable: DATABASE_URL",
+        "server: error: the following arguments are required: --api-key",
+    ),
+    "service-unreachable": (
+        "Error: connect ECONNREFUSED 127.0.0.1:5432",
+    ),
+    "not-executable": (
+        "Error: spawn ./server EACCES",
+    ),
+    "permission-denied": (
+        "PermissionError: [Errno 13] Permission denied: '/data/a.db'",
+    ),
+    "file-missing": (
+        "FileNotFoundError: [Errno 2] No such file or directory: '/data/a.json'",
+        "python3: can't open file '/srv/server.py': [Errno 2] No such file or directory",
+    ),
+}
+"""Code of a trouble → errors that name it, from servers that do not start; most may be the error of a tool as well."""
+
+
+def _at_start(error: str) -> str:
+    """Return the session of a server that ends with an error before it answers."""
+    line = json.dumps({"text": error})
+    return f'@ bare\n> {{"id":1,"method":"initialize","params":{{}}}}\n* stderr {line}\n* exit {{"code":1,"signal":null}}'
+
+
 for _trouble in TROUBLES:
-    cause(_trouble.code, _trouble.what, level=Level.SPECIFIC)(_explains(_trouble))
+    cause(
+        _trouble.code,
+        _trouble.what,
+        level=Level.SPECIFIC,
+        positive=tuple(map(_at_start, _ERRORS[_trouble.code])),
+        negative=_at_start("SyntaxError: invalid syntax"),
+    )(_explains(_trouble))

@@ -21,6 +21,16 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
     "sse-transport",
     "the client uses the old HTTP+SSE transport, and the server Streamable HTTP",
     level=Level.EXACT,
+    positive="""
+        @ http bare
+        * http {"http":50,"method":"GET","path":"/mcp","status":404,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":50}
+    """,
+    negative="""
+        @ http
+        * http {"http":50,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":50}
+    """,
 )
 def sse_transport(facts: Facts) -> Iterator[Claim]:
     """A client of the transport of 2024-11-05 begins with GET; a server of Streamable HTTP wants a POST first."""
@@ -41,7 +51,21 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
             )
 
 
-@cause("sse-endpoint-lost", "the endpoint that the SSE stream names does not exist", level=Level.EXACT)
+@cause(
+    "sse-endpoint-lost",
+    "the endpoint that the SSE stream names does not exist",
+    level=Level.EXACT,
+    positive="""
+        @ sse bare 2024-11-05
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 404
+    """,
+    negative="""
+        @ sse bare 2024-11-05
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 202
+    """,
+)
 def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
     """The `endpoint` event has a path that lacks the prefix under which a proxy or a mount serves the server."""
     events = [
@@ -111,7 +135,19 @@ def session_not_assigned(facts: Facts) -> Iterator[Claim]:
 
 
 @cause(
-    "session-header-missing", "the client does not send the session id that it was given", level=Level.EXACT
+    "session-header-missing",
+    "the client does not send the session id that it was given",
+    level=Level.EXACT,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 400 {"mcp-session-id":null} {} "Missing session id"
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 400 {} {} "Missing session id"
+    """,
 )
 def session_header_missing(facts: Facts) -> Iterator[Claim]:
     """In a browser, a header is only readable if Access-Control-Expose-Headers names it. Proxies drop headers that they do not
@@ -150,7 +186,27 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
         break
 
 
-@cause("replicas", "several copies of the server do not share their sessions", level=Level.EXACT)
+@cause(
+    "replicas",
+    "several copies of the server do not share their sessions",
+    level=Level.EXACT,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 404
+        > {"id":3,"method":"ping"}
+        < {"id":3,"result":{}}
+    """,
+    negative="""
+        @ http
+        > {"id":3,"method":"ping"}
+        < {"id":3,"result":{}}
+        > {"id":4,"method":"ping"}
+        < {"id":4,"result":{}}
+        > {"id":2,"method":"tools/list"}
+        = 404
+    """,
+)
 def replicas(facts: Facts) -> Iterator[Claim]:
     """A load balancer sends requests of one session to different copies; one that did not create the session refuses it."""
     for exchange, _ in refused_with(400, 404, facts=facts):
@@ -179,7 +235,25 @@ def replicas(facts: Facts) -> Iterator[Claim]:
             break
 
 
-@cause("delete-refused", "the end of a session was refused", level=Level.EXACT)
+@cause(
+    "delete-refused",
+    "the end of a session was refused",
+    level=Level.EXACT,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+        * http {"http":50,"method":"DELETE","path":"/mcp","status":404,"request":{"mcp-session-id":"s-1"},"response":{}}
+        * http-end {"http":50}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+        * http {"http":50,"method":"DELETE","path":"/mcp","status":405,"request":{"mcp-session-id":"s-1"},"response":{}}
+        * http-end {"http":50}
+    """,
+)
 def delete_refused(facts: Facts) -> Iterator[Claim]:
     """A client may end its session with DELETE. A server that does not allow it answers 405; nothing depends on it."""
     for refusal in facts.of(HttpRefusal):
@@ -192,7 +266,21 @@ def delete_refused(facts: Facts) -> Iterator[Claim]:
             )
 
 
-@cause("initialize-with-session", "initialize was sent with the id of an old session", level=Level.EXACT)
+@cause(
+    "initialize-with-session",
+    "initialize was sent with the id of an old session",
+    level=Level.EXACT,
+    positive="""
+        @ http
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 404 {"mcp-session-id":"s-1"}
+    """,
+    negative="""
+        @ http
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 404
+    """,
+)
 def initialize_with_session(facts: Facts) -> Iterator[Claim]:
     """Initialize begins a session, so it carries no session id; a server looks the id up and refuses it."""
     for exchange, symptom in refused_with(400, 404, facts=facts):
@@ -225,6 +313,22 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
     "sessions-not-ended",
     "the client begins sessions and never ends them, until the server has no room",
     level=Level.EXACT,
+    positive="""
+        @ http
+        > {"id":11,"method":"initialize","params":{}}
+        < {"id":11,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}
+        > {"id":12,"method":"initialize","params":{}}
+        < {"id":12,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}
+        > {"id":13,"method":"initialize","params":{}}
+        < {"id":13,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}
+        > {"id":14,"method":"initialize","params":{}}
+        = 503 {} {} "Too many sessions"
+    """,
+    negative="""
+        @ http
+        > {"id":14,"method":"initialize","params":{}}
+        = 503 {} {} "Too many sessions"
+    """,
 )
 def sessions_not_ended(facts: Facts) -> Iterator[Claim]:
     """A client that begins a session for each call has to end it with DELETE; a server has to end those that are idle."""
@@ -246,7 +350,25 @@ def sessions_not_ended(facts: Facts) -> Iterator[Claim]:
             break
 
 
-@cause("session-lost", "the server does not know the session any more", level=Level.SPECIFIC)
+@cause(
+    "session-lost",
+    "the server does not know the session any more",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http
+        > {"id":3,"method":"ping"}
+        < {"id":3,"result":{}}
+        > {"id":4,"method":"ping"}
+        < {"id":4,"result":{}}
+        > {"id":2,"method":"tools/list"}
+        = 404 {} {} "Session not found"
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 404 {"mcp-session-id":null}
+    """,
+)
 def session_lost(facts: Facts) -> Iterator[Claim]:
     """The server restarted, or the session expired. It answers 404, and the client must send initialize again."""
     lost: list[Symptom] = []
@@ -308,7 +430,21 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
     yield Claim(title=title, next_step=next_step, symptoms=[*lost, *facts.violations("HTTP205")], side=side)
 
 
-@cause("one-session-only", "the server can serve one session only", level=Level.EXACT)
+@cause(
+    "one-session-only",
+    "the server can serve one session only",
+    level=Level.EXACT,
+    positive="""
+        @ http
+        > {"id":2,"method":"initialize","params":{}}
+        = 500
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 500
+    """,
+)
 def one_session_only(facts: Facts) -> Iterator[Claim]:
     """One server object is shared by all sessions, and the SDK connects it to one transport only."""
     for failed in facts.failed():

@@ -82,7 +82,25 @@ def _symptoms(facts: Facts) -> list[Symptom]:
     return [*refused, *(each for each in rest if each not in refused), *early, *facts.violations(*codes)]
 
 
-@cause("sign-in-not-offered", "the server wants a token, and names no way to sign in", level=Level.EXACT)
+@cause(
+    "sign-in-not-offered",
+    "the server wants a token, and names no way to sign in",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":404}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":404}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+    """,
+)
 def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
     """A 401 should name its metadata in WWW-Authenticate (RFC 9728, 5.1), and the metadata the authorization server. Without
     them the client can only guess, and a token has to be configured.
@@ -104,7 +122,28 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause("new-token-refused", "the server refuses the token that was just issued", level=Level.EXACT)
+@cause(
+    "new-token-refused",
+    "the server refuses the token that was just issued",
+    level=Level.EXACT,
+    positive=r"""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+        * oauth {"http":63,"stream":"1","flow":1,"step":"token","status":200,"names":["grant_type","code","resource"]}
+        > {"id":2,"method":"initialize","params":{}}
+        = 401 {"authorization":"Bearer x"} {"www-authenticate":"Bearer error=\"invalid_token\""}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+    """,
+)
 def new_token_refused(facts: Facts) -> Iterator[Claim]:
     """The token is for another audience, or the server checks it against other keys, another issuer or a lost store."""
     issued = [step for step in _steps(facts, "token") if step.status == 200]
@@ -157,7 +196,26 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
 
 
 @cause(
-    "authorization-refused", "the authorization server sent the client back without a code", level=Level.EXACT
+    "authorization-refused",
+    "the authorization server sent the client back without a code",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+        * http {"http":63,"method":"GET","path":"/authorize","status":302,"request":{},"response":{"location":"http://127.0.0.1:9/callback?error=invalid_scope"}}
+        * oauth {"http":63,"stream":"1","flow":1,"step":"authorize","status":302,"names":["scope"]}
+        * http-end {"http":63}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+    """,
 )
 def authorization_refused(facts: Facts) -> Iterator[Claim]:
     """It refuses the scopes, the client or its redirect URI by an error in the redirect, or the user did not agree."""
@@ -191,7 +249,27 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause("oauth-registration", "the client could not register at the authorization server", level=Level.EXACT)
+@cause(
+    "oauth-registration",
+    "the client could not register at the authorization server",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+        * oauth {"http":63,"stream":"1","flow":1,"step":"registration","status":403}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+        * oauth {"http":63,"stream":"1","flow":1,"step":"registration","status":201}
+    """,
+)
 def oauth_registration(facts: Facts) -> Iterator[Claim]:
     """Dynamic registration is refused, or the authorization server does not offer it. Then the client needs an id that was
     registered by hand, or a document of its metadata.
@@ -229,7 +307,24 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("oauth-metadata", "the metadata for the sign-in does not fit or cannot be read", level=Level.EXACT)
+@cause(
+    "oauth-metadata",
+    "the metadata for the sign-in does not fit or cannot be read",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/other","address":"http://127.0.0.1:3001"}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+    """,
+)
 def oauth_metadata(facts: Facts) -> Iterator[Claim]:
     """The issuer must be the URL that it was asked from, the resource the URL of the endpoint (RFC 8414, 3.3; RFC 9728, 3.3)."""
     stopped = _refused(facts, "registration") is not None
@@ -284,7 +379,27 @@ def oauth_metadata(facts: Facts) -> Iterator[Claim]:
             break
 
 
-@cause("oauth-token", "the token request was refused", level=Level.EXACT)
+@cause(
+    "oauth-token",
+    "the token request was refused",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+        * oauth {"http":63,"stream":"1","flow":1,"step":"token","status":400,"error":"invalid_grant","names":["grant_type","code"]}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+        * oauth {"http":63,"stream":"1","flow":1,"step":"registration","status":403}
+    """,
+)
 def oauth_token(facts: Facts) -> Iterator[Claim]:
     """The code or refresh token is not valid any more, the client or its redirect URI is not the one that was registered, or
     PKCE does not fit.
@@ -357,7 +472,21 @@ def token_check_failed(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("token-refused", "the server refused the token", level=Level.SPECIFIC)
+@cause(
+    "token-refused",
+    "the server refused the token",
+    level=Level.SPECIFIC,
+    positive=r"""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 401 {"authorization":"Bearer x"} {"www-authenticate":"Bearer error=\"invalid_token\", error_description=\"The token expired\""}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 401
+    """,
+)
 def token_refused(facts: Facts) -> Iterator[Claim]:
     """The token has expired, is for another audience, lacks a scope, or is no token of this server."""
     for exchange, symptom in _unauthorized(facts):
@@ -413,7 +542,21 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("token-missing", "the server wants a token, and the request has none", level=Level.GENERAL)
+@cause(
+    "token-missing",
+    "the server wants a token, and the request has none",
+    level=Level.GENERAL,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 401
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 401 {"authorization":"Bearer x"}
+    """,
+)
 def token_missing(facts: Facts) -> Iterator[Claim]:
     """The client has no token, a proxy drops Authorization, or the sign-in was not begun or not completed."""
     unauthorized = [
@@ -451,7 +594,27 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause("signed-in", "a request was refused until the client had signed in", level=Level.EXACT)
+@cause(
+    "signed-in",
+    "a request was refused until the client had signed in",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        > {"id":2,"method":"initialize","params":{}}
+        = 200 {"authorization":"Bearer x"}
+        < {"id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}
+        > {"method":"notifications/initialized"}
+        > {"id":3,"method":"ping"}
+        < {"id":3,"result":{}}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+    """,
+)
 def signed_in(facts: Facts) -> Iterator[Claim]:
     """The 401 with which a sign-in begins is no failure."""
     overcome: list[Symptom] = [

@@ -16,6 +16,15 @@ from mcpspy.core.session.exchange import State
     "mcpspy-rule",
     "a rule or a viewer of mcpspy changed, held or dropped a message",
     level=Level.DELIBERATE,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        * rule {"action":"drop","rule":"1","from":"client","id":"2","method":"tools/call","subject":"a"}
+        > {"method":"notifications/cancelled","params":{"requestId":2,"reason":"Request timed out"}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        > {"method":"notifications/cancelled","params":{"requestId":2,"reason":"Request timed out"}}
+    """,
 )
 def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
     """--rule, --rules, --call-timeout, a script or a person at the terminal acted on this very request."""
@@ -29,7 +38,19 @@ def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
             )
 
 
-@cause("request-failed", "a request failed, for the reason that its error names", level=Level.QUOTE)
+@cause(
+    "request-failed",
+    "a request failed, for the reason that its error names",
+    level=Level.QUOTE,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"error":{"code":-32603,"message":"boom"}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def request_failed(facts: Facts) -> Iterator[Claim]:
     """The error is the best explanation there is."""
     for failed in facts.failed():
@@ -53,7 +74,23 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("http-refused", "an HTTP request was refused", level=Level.QUOTE)
+@cause(
+    "http-refused",
+    "an HTTP request was refused",
+    level=Level.QUOTE,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+        * http {"http":50,"method":"PUT","path":"/mcp","status":304,"request":{},"response":{}}
+        * http-end {"http":50}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def http_refused(facts: Facts) -> Iterator[Claim]:
     """The status and the text of the refusal are the best explanation there is."""
     for refusal in facts.of(HttpRefusal):

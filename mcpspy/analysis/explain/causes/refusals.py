@@ -64,7 +64,21 @@ def same_status(facts: Facts, first: HttpRefusal) -> list[Symptom]:
     ]
 
 
-@cause("host-refused", "the server refuses the Host or Origin that it receives", level=Level.EXACT)
+@cause(
+    "host-refused",
+    "the server refuses the Host or Origin that it receives",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 421 {} {} "Invalid Host header"
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 421 {":error":"cannot reach it"}
+    """,
+)
 def host_refused(facts: Facts) -> Iterator[Claim]:
     """SDKs and web frameworks accept only known names, against DNS rebinding. A proxy in front changes Host, or the server is
     reached under a name that it does not know.
@@ -123,7 +137,21 @@ def valid_message_unreadable(facts: Facts) -> Iterator[Claim]:
             break
 
 
-@cause("preflight-refused", "a browser's preflight request was refused (CORS)", level=Level.EXACT)
+@cause(
+    "preflight-refused",
+    "a browser's preflight request was refused (CORS)",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        * http {"http":50,"method":"OPTIONS","path":"/mcp","status":405,"request":{"origin":"http://localhost:6274","access-control-request-headers":"mcp-protocol-version"},"response":{}}
+        * http-end {"http":50}
+    """,
+    negative="""
+        @ http bare
+        * http {"http":50,"method":"OPTIONS","path":"/mcp","status":204,"request":{"origin":"http://localhost:6274","access-control-request-headers":"mcp-protocol-version"},"response":{"access-control-allow-origin":"*","access-control-allow-headers":"*"}}
+        * http-end {"http":50}
+    """,
+)
 def preflight_refused(facts: Facts) -> Iterator[Claim]:
     """Before a request with headers of MCP, a browser asks with OPTIONS whether the page may send them."""
     refused = [each for each in facts.of(HttpRefusal) if each.method == "OPTIONS"]
@@ -165,7 +193,21 @@ def preflight_refused(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause("version-header", "the server refuses the revision in a header or in initialize", level=Level.EXACT)
+@cause(
+    "version-header",
+    "the server refuses the revision in a header or in initialize",
+    level=Level.EXACT,
+    positive="""
+        @ http
+        > {"method":"notifications/x"}
+        = 400 {} {} "Unsupported protocol version"
+    """,
+    negative="""
+        @ http
+        > {"method":"notifications/x"}
+        = 400
+    """,
+)
 def version_header(facts: Facts) -> Iterator[Claim]:
     """MCP-Protocol-Version names the revision that both sides agreed on. Some servers refuse revisions that they do not know,
     in place of answering initialize with one that they do.
@@ -189,7 +231,21 @@ def version_header(facts: Facts) -> Iterator[Claim]:
         break
 
 
-@cause("redirect-not-followed", "a redirect was not followed", level=Level.EXACT)
+@cause(
+    "redirect-not-followed",
+    "a redirect was not followed",
+    level=Level.EXACT,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 307 {} {"location":"http://127.0.0.1:3001/mcp/"}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+    """,
+)
 def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
     """Frameworks redirect to the URL with or without a slash, proxies to https, gateways to a page for signing in. Not every
     client repeats a POST at the new URL, and none its token at another origin.
@@ -225,7 +281,21 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("bot-wall", "a protection against bots answered in place of the server", level=Level.EXACT)
+@cause(
+    "bot-wall",
+    "a protection against bots answered in place of the server",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 403 {} {"server":"cloudflare","cf-mitigated":"challenge","content-type":"text/html"} "Just a moment..."
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 403 {} {} "Forbidden"
+    """,
+)
 def bot_wall(facts: Facts) -> Iterator[Claim]:
     """Cloudflare, Akamai and others answer programs with a page for browsers."""
     for exchange, _ in exchanges(facts):
@@ -269,7 +339,21 @@ _PLAIN: dict[int, tuple[str, str, str]] = {
 """Status → what the refuser does, the next step, and whose mistake it is (RFC 9110, 15.5 and 15.6)."""
 
 
-@cause("http-status", "an HTTP request was refused with a status that says why", level=Level.SPECIFIC)
+@cause(
+    "http-status",
+    "an HTTP request was refused with a status that says why",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 429 {} {"retry-after":"30"}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 500
+    """,
+)
 def httprefused_with(facts: Facts) -> Iterator[Claim]:
     """The status has a fixed meaning, and the refusal may say more."""
     told: set[tuple[int | None, str]] = set()
@@ -313,7 +397,21 @@ def httprefused_with(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("wrong-endpoint", "the URL is not that of an MCP endpoint", level=Level.SPECIFIC)
+@cause(
+    "wrong-endpoint",
+    "the URL is not that of an MCP endpoint",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 404
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 404
+    """,
+)
 def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
     """The path, the port or the host is wrong: a page, a 404 or a 405 answers to the first POST."""
     for exchange, symptom in exchanges(facts):
@@ -338,7 +436,21 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
         break
 
 
-@cause("page-in-place-of-message", "a page or another body came in place of a message", level=Level.SPECIFIC)
+@cause(
+    "page-in-place-of-message",
+    "a page or another body came in place of a message",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 200 {} {"content-type":"text/html"} "<title>Sign in</title>"
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+    """,
+)
 def page_in_place(facts: Facts) -> Iterator[Claim]:
     """A proxy, a gateway for signing in or the web server of an application answers, not the MCP server."""
     for exchange, symptom in exchanges(facts):
@@ -365,7 +477,21 @@ def page_in_place(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("notification-body", "a notification was not answered with 202", level=Level.SPECIFIC)
+@cause(
+    "notification-body",
+    "a notification was not answered with 202",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http
+        > {"method":"notifications/x"}
+        = 200
+    """,
+    negative="""
+        @ http
+        > {"method":"notifications/x"}
+        = 202
+    """,
+)
 def notification_body(facts: Facts) -> Iterator[Claim]:
     """The answer to a POST with notifications or responses is 202 without a body; clients that parse each 200 as a message
     fail over it.
@@ -381,7 +507,21 @@ def notification_body(facts: Facts) -> Iterator[Claim]:
             )
 
 
-@cause("server-error", "the server failed at a request", level=Level.GENERAL)
+@cause(
+    "server-error",
+    "the server failed at a request",
+    level=Level.GENERAL,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 500 {} {} "Internal Server Error"
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 429
+    """,
+)
 def server_error(facts: Facts) -> Iterator[Claim]:
     """An HTTP status of 500 and more without a message: an exception that nothing caught."""
     for exchange, symptom in exchanges(facts):
@@ -397,7 +537,21 @@ def server_error(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("request-refused", "the server refused an HTTP request", level=Level.GENERAL)
+@cause(
+    "request-refused",
+    "the server refused an HTTP request",
+    level=Level.GENERAL,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 400 {} {} "Bad Request: no such list"
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 500
+    """,
+)
 def request_refused(facts: Facts) -> Iterator[Claim]:
     """A status of 400 to 499, with what the refusal says."""
     for exchange, symptom in exchanges(facts):

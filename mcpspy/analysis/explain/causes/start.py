@@ -94,6 +94,18 @@ _RUNNERS = re.compile(
     "command-incomplete",
     "the command starts other programs, and its arguments name none",
     level=Level.EXACT,
+    positive="""
+        @ bare command=["uvx"]
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        * stderr {"text":"Usage: uvx [OPTIONS] [COMMAND]"}
+        * exit {"code":2,"signal":null}
+    """,
+    negative="""
+        @ bare command=["uvx","mcp-weather"]
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        * stderr {"text":"Usage: uvx [OPTIONS] [COMMAND]"}
+        * exit {"code":2,"signal":null}
+    """,
 )
 def command_incomplete(facts: Facts) -> Iterator[Claim]:
     """uvx, npx, docker and others need the name of the package, image or file in their arguments; without it they print
@@ -118,6 +130,19 @@ def command_incomplete(facts: Facts) -> Iterator[Claim]:
     "placeholder-not-replaced",
     "a setting is a placeholder, and not a value",
     level=Level.EXACT,
+    positive="""
+        @ bare
+        * placeholders {"variables":["WEATHER_API_KEY"]}
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        * stderr {"text":"Error: Invalid API key provided"}
+        * exit {"code":1,"signal":null}
+    """,
+    negative="""
+        @ bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        * stderr {"text":"Error: Invalid API key provided"}
+        * exit {"code":1,"signal":null}
+    """,
 )
 def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
     """Not every host expands ${VARIABLE} in its configuration, and examples are copied with YOUR_API_KEY in them."""

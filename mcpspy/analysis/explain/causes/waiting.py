@@ -90,6 +90,19 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
     "get-blocks-server",
     "the open GET stream keeps the server from answering other requests",
     level=Level.EXACT,
+    positive="""
+        @ http
+        * http {"http":50,"method":"GET","path":"/mcp","status":200,"request":{"accept":"text/event-stream"},"response":{"content-type":"text/event-stream"},"asked_at":7.0}
+        > {"id":2,"method":"tools/list"}
+        * http {"http":3,"stream":"1","method":"POST","path":"/mcp","status":null,"request":{},"response":{}}
+        * http-end {"http":3,"stream":"1","hung_up":"client"}
+        * http-end {"http":50,"hung_up":"client"}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+    """,
 )
 def get_blocks_server(facts: Facts) -> Iterator[Claim]:
     """A server that works on one HTTP request at a time is busy as long as the GET stream is open."""
@@ -114,7 +127,22 @@ def get_blocks_server(facts: Facts) -> Iterator[Claim]:
         break
 
 
-@cause("sse-stream-ended", "the stream on which a response was to come had ended", level=Level.EXACT)
+@cause(
+    "sse-stream-ended",
+    "the stream on which a response was to come had ended",
+    level=Level.EXACT,
+    positive="""
+        @ sse 2024-11-05
+        * http-end {"http":1000,"stream":"1","hung_up":"server"}
+        > {"id":2,"method":"tools/list"}
+        = 404
+    """,
+    negative="""
+        @ sse 2024-11-05
+        > {"id":2,"method":"tools/list"}
+        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+    """,
+)
 def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
     """In the old HTTP+SSE transport, all responses come on the one GET stream; a platform or proxy that limits its time ends
     the session.
