@@ -154,8 +154,8 @@ def test_evidence_is_bounded_and_the_rest_is_counted() -> None:
         line
         for number in range(2, 30)
         for line in (
-            '> {"id":%d,"method":"tools/call","params":{"name":"a","arguments":{}}}' % number,
-            '< {"id":%d,"error":{"code":-32603,"message":"boom %d"}}' % (number, number),
+            f'> {{"id":{number},"method":"tools/call","params":{{"name":"a","arguments":{{}}}}}}',
+            f'< {{"id":{number},"error":{{"code":-32603,"message":"boom {number}"}}}}',
         )
     ]
     (found,) = explained("\n".join(lines)).diagnosis().causes

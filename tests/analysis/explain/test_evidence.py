@@ -133,7 +133,7 @@ npm error A complete log of this run can be found in: /home/ann/.npm/_logs/1.log
 """
 
 UVX = """
-  × No solution found when resolving tool dependencies:
+  \u00d7 No solution found when resolving tool dependencies:
   ╰─▶ Because mcp-wether was not found in the package registry and you require mcp-wether, we can conclude that your
       requirements are unsatisfiable.
 """
@@ -207,7 +207,7 @@ def test_the_rest_of_a_stack_trace_never_names_the_error(name: str) -> None:
         assert found is None or not found.text.startswith(("at ", 'File "', "note: run with", "goroutine "))
 
 
-@pytest.mark.parametrize("name", [name for name in OUTPUTS if name not in ("shell",)])
+@pytest.mark.parametrize("name", [name for name in OUTPUTS if name != "shell"])
 def test_an_error_of_a_known_form_is_certain(name: str) -> None:
     certain = named(OUTPUTS[name][0], certain=True)
     assert certain is not None
