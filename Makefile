@@ -31,8 +31,8 @@ help:
 demo: $(or $(wildcard $(INSTALLED)),$(BASE))
 	$(BIN)/mcpspy demo
 
-# The environment and the peers at once: each waits for its registry, or uses one core. Nothing else is run beside
-# another: tests have bounds of time.
+# The environment and the peers at once: each waits for its registry, or uses one core. So do the checks without tests.
+# Nothing is run beside the tests: they have bounds of time.
 setup:
 	@$(MAKE) --no-print-directory --jobs=2 AT_ONCE=yes environment peers
 
@@ -44,15 +44,17 @@ ifndef AT_ONCE
 endif
 
 test: setup
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 # All tests once more, slower; the tests of imports fail, because coverage imports more than mcpspy does.
 coverage: setup
 	-$(BIN)/python tests/line_coverage.py
 	$(BIN)/python tests/line_coverage.py --report
 
-# The fast checks come first.
-check: setup lint types test site wheel
+# The fast checks come first, two at once.
+check: setup
+	@$(MAKE) --no-print-directory --jobs=2 AT_ONCE=yes lint types site wheel
+	@$(MAKE) --no-print-directory test
 
 # JavaScript: each file, and the script of each page as a whole, in which every name must be declared and used.
 BIOME ?= .peers/node_modules/.bin/biome
@@ -154,11 +156,12 @@ site: $(INSTALLED)
 clean:
 	rm -rf $(VENV) .peers .release .fuzz dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
+# Modules are compiled when they are imported: most of the packages' never are.
 define install
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mcpspy needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + " (make demo PYTHON=python3.11)")'
 $(PYTHON) -m venv $(VENV)
 $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip
-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '$(1)'
+$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '$(1)'
 @touch $@
 endef
 

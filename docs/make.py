@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-import tomllib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,6 @@ from hostlab import profiles
 from mcpspy import __version__
 from mcpspy.analysis.lake.schema import TABLES
 from mcpspy.core.query.syntax import SYNTAX
-from mcpspy.core.redact.formats import generated, read_formats
 from mcpspy.ui.cli.main import ABOUT, COMMANDS, EXIT_CODES, described, module_of
 from mcpspy.ui.cli.parser import HelpFormatter, describe
 
@@ -33,8 +31,9 @@ sys.path.insert(0, str(DOCS.parent))
 from docs.api_reference import with_reference  # noqa: E402 - It is in this folder.
 from docs.lint_coverage import page as coverage  # noqa: E402 - It is in this folder.
 from docs.lint_rules import page as rules  # noqa: E402 - It is in this folder.
+from docs.token_formats import generated, token_formats  # noqa: E402 - It is in this folder.
 
-FORMATS = DOCS.parent / "mcpspy" / "core" / "redact" / "formats.toml"
+REDACT = DOCS.parent / "mcpspy" / "core" / "redact"
 
 WIDTH = 96
 """Width of the help in a page, in columns."""
@@ -126,11 +125,6 @@ def roff(text: str) -> str:
     return "\n".join([".nf", *(rf"\&{line}" for line in lines), ".fi"])
 
 
-def token_formats() -> Iterator[tuple[str, str]]:
-    """Return the generated modules of the token formats."""
-    return generated(read_formats(tomllib.loads(FORMATS.read_text(encoding="utf-8"))["format"]))
-
-
 def made() -> Iterator[tuple[Path, str]]:
     """Return every generated file with its content."""
     for name in COMMANDS:
@@ -143,8 +137,8 @@ def made() -> Iterator[tuple[Path, str]]:
     yield DOCS / "lint-coverage.md", coverage()
     yield DOCS / "mcpspy.1", manual()
     yield from profiles.made()
-    for file, text in token_formats():
-        yield FORMATS.parent / file, text
+    for file, text in generated(token_formats()):
+        yield REDACT / file, text
 
 
 def stale() -> list[Path]:

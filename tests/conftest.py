@@ -36,6 +36,16 @@ def pytest_xdist_auto_num_workers() -> int:
     return max(1, (os.cpu_count() or 1) * 3 // 2)
 
 
+FIRST = ("e2e", "io", "ui")
+"""The folders whose files take longest. The order of files is that in which the processes of pytest-xdist take them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that no process works on one of them when the others have ended."""
+    folders = [Path(__file__).parent / name for name in FIRST]
+    items.sort(key=lambda item: [folder in item.path.parents for folder in folders], reverse=True)
+
+
 _FRAME = re.compile(
     rb'\{"t":\d+\.\d{6},("from":"(?P<side>client|server)"|"note":"(?P<note>stderr)"),'
     rb'("(by|to)":"mcpspy",)?("eol":"(?P<eol>|\\r\\n)",)?("why":"(?P<why>(?:[^"\\]|\\.)+)",)?"(?P<kind>msg|raw|b64|text)":'

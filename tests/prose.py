@@ -2,16 +2,14 @@
 
     python tests/prose.py PATH…     lists every offence
 
-Reads docstrings and string literals by `ast`, comments by `tokenize`, and Markdown without its code.
+Reads docstrings and string literals by `ast`, comments, and Markdown without its code.
 """
 
 from __future__ import annotations
 
 import ast
-import io
 import re
 import sys
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -54,8 +52,17 @@ BANNED = {
 
 FREE_RELATIVE = re.compile(r"(?:What|Whether|Which|Who|Whom|Whose|How|That|Where|When|Why)\b")
 
-PATTERN = re.compile("|".join(f"(?P<p{index}>{text})" for index, text in enumerate(BANNED)), re.IGNORECASE)
+PATTERN = re.compile(
+    rf"\b(?:{'|'.join(f'(?P<p{index}>{text})' for index, text in enumerate(BANNED))})", re.IGNORECASE
+)
 ADVICE = list(BANNED.values())
+
+STRING_OR_COMMENT = re.compile(
+    r'"""(?:[^"\\]|\\.|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"'
+    r"|'''(?:[^'\\]|\\.|'(?!''))*'''|'(?:[^'\\\n]|\\.)*'|(?P<comment>#[^\n]*)",
+    re.DOTALL,
+)
+"""A string of Python 3.11, in which no quotes are nested, or a comment. `tokenize` takes 20 times as long."""
 
 
 class Text(NamedTuple):
@@ -113,9 +120,9 @@ def python(path: str, source: str) -> Iterator[Text]:
             continue
         if isinstance(node.value, str) and " " in node.value.strip():
             yield Text(path, node.lineno, "string", node.value)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield Text(path, token.start[0], "comment", token.string.lstrip("# "))
+    for found in STRING_OR_COMMENT.finditer(source):
+        if (comment := found["comment"]) is not None:
+            yield Text(path, source.count("\n", 0, found.start()) + 1, "comment", comment.lstrip("# "))
 
 
 def markdown(path: str, source: str) -> Iterator[Text]:

@@ -76,7 +76,7 @@ def row(change: Change) -> Row:
     status = with_batch(status, what)
     return Row(
         time=moment(what.at),
-        arrow=FROM_CLIENT if what.side == CLIENT else FROM_SERVER,
+        arrow=arrow(what.side),
         method=sanitize(method),
         subject=sanitize_bytes(what.data[:200]) if isinstance(what, Malformed) else sanitize(subject),
         id=sanitize(id_text),
@@ -85,6 +85,10 @@ def row(change: Change) -> Row:
         status=sanitize(status),
         tone=tone,
     )
+
+
+def arrow(side: str) -> str:
+    return FROM_CLIENT if side == CLIENT else FROM_SERVER
 
 
 def exchange_row(change: Change, sizes: tuple[int, int | None], now: float) -> Row:
@@ -360,6 +364,36 @@ def _oversized(note: Note) -> NoteText:
     return f"{sender}: {fields.get('size')} bytes above --max-body were not recorded", "", ISSUE
 
 
+def _unread(note: Note) -> NoteText:
+    return f"the server has not read {_size(note)} of its stdin", _quiet(note), ISSUE
+
+
+def _unfinished(note: Note) -> NoteText:
+    return f"the {note.fields.get('from')} has not finished a line of {_size(note)}", _quiet(note), ISSUE
+
+
+def _size(note: Note) -> str:
+    size = note.fields.get("size")
+    return counted.counted(size, "byte") if isinstance(size, int) else "some bytes"
+
+
+def _quiet(note: Note) -> str:
+    since = note.fields.get("since")
+    if not isinstance(since, int | float):
+        return ""
+    return f"{duration(max(note.at - since, 0.0))} after the last of them"
+
+
+def _placeholders(note: Note) -> NoteText:
+    named = (("variables", "environment"), ("arguments", "command"))
+    parts = (
+        f"{', '.join(map(str, names))} ({where})"
+        for key, where in named
+        if isinstance(names := note.fields.get(key), list) and names
+    )
+    return f"placeholders instead of values: {'; '.join(parts)}", "", ISSUE
+
+
 _NOTES: dict[str, Callable[[Note], NoteText]] = {
     "stderr": lambda note: (note.text, "", QUIET),
     "exit": _exit,
@@ -368,6 +402,9 @@ _NOTES: dict[str, Callable[[Note], NoteText]] = {
     "closed": _closed,
     "lost": _lost,
     "oversized": _oversized,
+    "unread": _unread,
+    "unfinished": _unfinished,
+    "placeholders": _placeholders,
     "error": lambda note: (note.text, "", BAD),
     "signal": lambda note: (f"{note.fields.get('signal')} from the host", "", ISSUE),
     "http": _http,

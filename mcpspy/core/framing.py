@@ -80,29 +80,30 @@ class LineFramer:
 class BoundedLineFramer(LineFramer):
     """A splitter that keeps no more than a limit of a line; a longer one is counted and hashed."""
 
-    __slots__ = ("_held", "_limit", "_unfinished", "oversized")
+    __slots__ = ("_limit", "_unfinished", "held", "oversized")
 
     def __init__(self, limit: int = 0) -> None:
         """Create a splitter. The limit is in bytes, without the LF; 0 means no limit."""
         super().__init__()
         self._limit = limit
-        self._held = 0
+        self.held = 0
+        """Bytes of the unfinished line that have arrived."""
         self._unfinished: OversizedData | None = None
         self.oversized: OversizedData | None = None
         """The last line that began in an earlier chunk, if it is above the limit; in place of its pieces."""
 
     def close(self) -> Pieces:
         """Return the pieces of an incomplete last line; empty if there is none, one if `oversized` replaces them."""
-        self.oversized, self._unfinished, self._held = self._unfinished, None, 0
+        self.oversized, self._unfinished, self.held = self._unfinished, None, 0
         return super().close()
 
     def _keep(self, data: bytes) -> None:
+        self.held += len(data)
         if self._unfinished is not None:
             self._unfinished.add([data])
             return
         super()._keep(data)
-        self._held += len(data)
-        if self._limit and self._held > self._limit:
+        if self._limit and self.held > self._limit:
             self._unfinished = OversizedData(self.pieces)
             self.pieces = [b""]
 

@@ -178,6 +178,24 @@ def test_a_message_outside_exchanges_has_its_own_row() -> None:
             rows.ISSUE,
         ),
         (
+            Note(6.0, "unread", {"pipe": "stdin", "size": 162, "since": 1.0}),
+            "unread",
+            "the server has not read 162 bytes of its stdin",
+            rows.ISSUE,
+        ),
+        (
+            Note(1.0, "unfinished", {"from": "server", "size": 1, "since": 0.5}),
+            "unfinished",
+            "the server has not finished a line of 1 byte",
+            rows.ISSUE,
+        ),
+        (
+            Note(0.0, "placeholders", {"variables": ["KEY", "T\x1b"], "arguments": ["--root"]}),
+            "placeholders",
+            "placeholders instead of values: KEY, T\\x1b (environment); --root (command)",
+            rows.ISSUE,
+        ),
+        (
             Note(1.0, "lost", {"entries": 3, "why": "full"}),
             "lost",
             "3 entries were not recorded: full",

@@ -127,6 +127,15 @@ SDK_SESSIONS = (
         "The Python server ends later than 2 s after its stdin was closed, when the TypeScript SDK sends SIGTERM",
         "2025-11-25/basic/lifecycle#stdio",
     ),
+    Judgement(
+        "LIFE408",
+        "exit",
+        r"^typescript-2\..*\.(auto|2026-07-28)$",
+        "right",
+        "The TypeScript SDK 2 asks a separate process for the revision, and ends it by SIGTERM; it closes stdin right "
+        "after the signal, on a busy machine later than the server ends",
+        "2026-07-28/basic/transports/stdio#shutdown",
+    ),
 )
 """Of tests/e2e/test_benign.py."""
 

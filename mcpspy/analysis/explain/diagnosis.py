@@ -1,79 +1,38 @@
-"""The diagnosis of a session: ranks the causes by their signs.
-
-Causes are in the order of `causes.CAUSES`; those that another cause brings about are left out.
-"""
+"""The diagnosis of a session: entries in, causes out, the most likely first."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
 from mcpspy.analysis.explain.causes import CAUSES
-from mcpspy.analysis.explain.signs import (
-    AT_START,
-    EvidenceLine,
-    Signs,
-    add_change,
-    add_exit,
-    add_finding,
-    add_unfinished,
-)
+from mcpspy.analysis.explain.claims import Claim, claims_of, lines_of
+from mcpspy.analysis.explain.evidence import EvidenceLine, quote
+from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.lint import EntryPosition, Linter
 from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.core.recording.decode import Entry, Header
 from mcpspy.core.session.streaming import StreamingSession
 
 SHOWN = 5
-"""Maximum number of signs of one cause that are kept as evidence."""
+"""Maximum number of lines of one cause that are shown as evidence."""
 
-_NO_START = (
-    "crash",
-    "timeout",
-    "stdout-noise",
-    "no-response",
-    "orphaned-process",
-    "handshake",
-    "protocol-violation",
-)
-_OF_CRASH = ("no-response", "orphaned-process", "handshake", "protocol-violation")
-
-CONSEQUENCES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(AT_START[:-1], ("start-failed", *_NO_START)),
-    "start-failed": _NO_START,
-    **dict.fromkeys(
-        ("tls-failure", "upstream-unreachable", "authorization", "session-lost"),
-        ("wrong-endpoint", "http-error", "request-failed", "invalid-result", *_OF_CRASH),
-    ),
-    "wrong-endpoint": ("http-error", "request-failed", *_OF_CRASH),
-    "version-mismatch": ("http-error", "request-failed", "downgrade", *_OF_CRASH),
-    "mcpspy-rule": ("request-failed", "timeout", "message-cut", "stdout-noise", "http-error", *_OF_CRASH),
-    "crash": _OF_CRASH,
-    "message-cut": ("stdout-noise", "timeout", *_OF_CRASH),
-    "stdout-noise": ("protocol-violation",),
-    "timeout": ("no-response", "orphaned-process"),
-    "no-response": ("orphaned-process",),
-    "http-error": ("request-failed", *_OF_CRASH),
-    "capability-missing": ("method-not-found", "request-failed"),
-    "unlisted-tool": ("request-failed", "invalid-arguments"),
-    "invalid-arguments": ("request-failed",),
-    "method-not-found": ("request-failed",),
-    "schema-dropped": ("invalid-result", "protocol-violation"),
-}
-"""Cause → the causes that are reported only without it."""
-
-OF_REQUEST = ("no-response", "timeout", "crash", "stdout-noise", "message-cut", "mcpspy-rule", "upstream-unreachable", "tls-failure", "authorization", "session-lost", "http-error", *AT_START)  # fmt: skip
-"""Causes, also on later lines, because of which a request has no response."""
+MAX_TITLE = 300
+"""Maximum characters of a sentence with a peer's words."""
 
 
 class Cause(Struct, frozen=True):
     code: str
-    """Its name in `CAUSES`."""
+    """Its name (docs/explain.md)."""
     title: str
+    """What happened and why, in a sentence; sanitized."""
     detail: str
-    """The first sign in words."""
+    """The first line of the evidence."""
     evidence: tuple[EvidenceLine, ...]
     count: int
-    """Number of signs, also of those that are not in `evidence`; at most `MOST`."""
+    """Number of times that it happened."""
     next_step: str
+    side: str = ""
+    """Whose mistake it is: `server`, `client`, `proxy`, `configuration`, `environment`, `mcpspy`; empty if open."""
 
 
 class LastGood(Struct, frozen=True):
@@ -95,78 +54,75 @@ class Diagnosis(Struct, frozen=True):
     causes: tuple[Cause, ...]
     """The most likely one first."""
     last_good: LastGood | None = None
+    observations: tuple[Cause, ...] = ()
+    """What is worth knowing, and is no failure."""
 
 
 class Explainer:
     """Explains a session while it is read: entries in, a diagnosis out."""
 
-    def __init__(self, header: Header, hosts: tuple[HostProfile, ...] | None = None) -> None:
-        """`hosts` are the hosts whose limits count; None for those that `clientInfo` names."""
-        self._session, self._linter = StreamingSession(header), Linter(header, hosts=hosts)
-        self._signs = Signs()
-        self._is_stdio = header.transport == "stdio"
+    def __init__(
+        self,
+        header: Header,
+        hosts: tuple[HostProfile, ...] | None = None,
+        focus: frozenset[int] = frozenset(),
+    ) -> None:
+        """`hosts` are the hosts whose limits count; None for those that `clientInfo` names.
 
-    def add(self, entry: Entry, place: EntryPosition) -> list[int]:
-        """Add the next entry; return the numbers of the exchanges to which its messages belong."""
-        exchanges = []
+        `focus` are the numbers of the exchanges that are to be explained; empty for the whole session.
+        """
+        self._session, self._linter = StreamingSession(header), Linter(header, hosts=hosts)
+        self._facts = Facts(header, self._session, focus)
+        self._focus = focus
+        self._lines: set[tuple[int, int]] = set()
+        """Part and line of the messages of these exchanges."""
+        self._messages = 0
+
+    def add(self, entry: Entry, place: EntryPosition) -> None:
+        """Add the next entry."""
         for change in self._session.add(entry):
-            if change.exchange is not None:
-                exchanges.append(change.exchange.number)
-            add_change(self._signs, change, place)
-            for finding in self._linter.add(change, place):
-                add_finding(self._signs, finding)
-        return exchanges
+            self._facts.add(change, place, self._linter.add(change, place))
+            if self._focus and change.exchange is not None and change.exchange.number in self._focus:
+                self._lines.add((place.part, place.line))
 
     def end(self) -> None:
         """Add what is known at the end of a session that is not live."""
         self._session.end()
-        add_unfinished(self._signs)
         for finding in self._linter.end():
-            add_finding(self._signs, finding)
-        if self._session.exit is not None and self._is_stdio:
-            add_exit(self._signs, self._session.exit)
-        if self._signs.waits_since is not None:
-            for cause in ("timeout", "no-response"):
-                if cause in self._signs.found:
-                    self._signs.add_stderr(cause, self._signs.waits_since)
+            self._facts.add_finding(finding)
+        self._facts.end()
 
-    def diagnosis(self, lines: set[int] | None = None) -> Diagnosis:
-        """Return the causes: all, or those of the exchange on these lines of the first file."""
-        signs = self._signs
-        causes = _ranked(signs, lines)
+    def diagnosis(self, line: int | None = None) -> Diagnosis:
+        """Return the causes: all, or those of what is on a line of the first file and of its exchange."""
+        claims = claims_of(self._facts, CAUSES)
+        if line is not None:
+            lines = self._lines | {(1, line)}
+            claims = [claim for claim in claims if self._is_about(claim, lines)]
+        causes = [_cause(claim) for claim in claims if not claim.is_observation]
+        observations = [_cause(claim) for claim in claims if claim.is_observation]
         if causes:
             rest = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
-            return Diagnosis(f"{causes[0].title}{rest}", causes)
-        about = f"in {signs.messages:,} messages" if lines is None else f"with line {min(lines)}"
-        return Diagnosis(f"nothing wrong found {about}", ())
+            summary = f"{causes[0].title}{rest}"
+        else:
+            messages = self._facts.client.messages + self._facts.server.messages
+            about = f"in {messages:,} messages" if line is None else f"with line {line}"
+            summary = f"nothing wrong found {about}"
+        return Diagnosis(summary, tuple(causes), None, tuple(observations))
+
+    def _is_about(self, claim: Claim, lines: set[tuple[int, int]]) -> bool:
+        numbers = {number for symptom in claim.symptoms for number in getattr(symptom, "numbers", ())}
+        return bool(numbers & self._focus) or any((each.part, each.line) in lines for each in lines_of(claim))
 
 
-def _ranked(signs: Signs, related: set[int] | None) -> tuple[Cause, ...]:
-    """Return the causes with signs, the first in `CAUSES` first, without consequences of others."""
-    found = {code: [*every] for code, every in signs.found.items()}
-    for (code, _), refusals in signs.refused.items():
-        found.setdefault(code, []).extend(refusals)
-    for code, status in signs.statuses.values():
-        found.setdefault(code, []).append(status)
-    if related is not None:
-        first = min(related)
-        is_open = any(place.line in related for place in signs.places.values())
-        found = {
-            code: kept
-            for code, every in found.items()
-            if (
-                kept := [
-                    each
-                    for each in every
-                    if each.line in related or (is_open and code in OF_REQUEST and each.line >= first)
-                ]
-            )
-        }
-    left_out = {consequence for code in found for consequence in CONSEQUENCES.get(code, ())}
-    return tuple(_cause(code, found[code]) for code in CAUSES if code in found and code not in left_out)
-
-
-def _cause(code: str, signs: list[EvidenceLine]) -> Cause:
-    kind = CAUSES[code]
-    evidence = tuple(dict.fromkeys(signs))
-    return Cause(code, kind.title, evidence[0].text, evidence[:SHOWN], len(evidence), kind.next_step)
+def _cause(claim: Claim) -> Cause:
+    evidence = tuple(lines_of(claim))
+    count = sum(symptom.count for symptom in claim.symptoms)
+    return Cause(
+        claim.code,
+        quote(claim.title, MAX_TITLE),
+        evidence[0].text if evidence else "",
+        evidence[:SHOWN],
+        max(count, len(evidence)),
+        quote(claim.next_step, 2 * MAX_TITLE),
+        claim.side,
+    )

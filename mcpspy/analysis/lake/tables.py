@@ -19,7 +19,7 @@ from mcpspy.analysis.lake.schema import DETAILS, UNKNOWN, Row, StoredRecording
 from mcpspy.analysis.lint import Finding
 from mcpspy.core.jsontools import canonical_bytes
 from mcpspy.core.protocol.listing import ListingPages, joined
-from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
+from mcpspy.core.protocol.message import Failure, Message, Notification, Request, Result
 from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.session.exchange import Exchange
@@ -99,7 +99,7 @@ class SessionTables:
                 continue
             about = what if isinstance(what, Request | Notification) else answered
             yield (
-                *(change.number, self._time(what.at), what.frame.stream, what.side, _kind(what)),
+                *(change.number, self._time(what.at), what.frame.stream, what.side, what.kind),
                 *(about and about.method, about and about.subject, getattr(what, "id", None)),
                 *(exchange and exchange.number, len(what.data), [*what.flaws, *filter(None, [change.flaw])]),
                 *_verbatim(what),
@@ -185,12 +185,6 @@ def _storable(value: Any) -> Any:
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
         return None
     return value
-
-
-def _kind(message: Message) -> str:
-    if isinstance(message, Malformed):
-        return "malformed"
-    return "error" if isinstance(message, Failure) else type(message).__name__.lower()
 
 
 def _error(exchange: Exchange) -> tuple[int | None, str | None]:

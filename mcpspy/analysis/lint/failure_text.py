@@ -107,7 +107,7 @@ _find_sign = BytesAhoCorasick(_SIGNS, matchkind=MatchKind.LeftmostFirst).find_ma
 _JSON_SIGNS = frozenset(("error", "errors", "success", "ok", "status", "statusCode", "status_code", "code", "isError", "is_error"))  # fmt: skip
 _JSON_SIGN = re.compile(f'"(?:{"|".join(_JSON_SIGNS)})"')
 _JSON_TEXTS = frozenset(("error", "errors", "message", "detail", "details", "title", "reason", "error_description", "error_message"))  # fmt: skip
-_JSON_REST = frozenset(("jsonrpc", "id", "type", "path", "instance", "timestamp", "documentation_url", "doc_url", "request_id", "requestId", "trace_id", "traceId", "hint", "method", "stack", "name", "url", "retry_after", "help"))  # fmt: skip
+_JSON_REST = frozenset(("jsonrpc", "id", "type", "path", "instance", "timestamp", "documentation_url", "doc_url", "request_id", "requestId", "trace_id", "traceId", "hint", "method", "stack", "object", "name", "url", "retry_after", "help"))  # fmt: skip
 
 
 def is_failure(text: str, tool: str = "") -> bool:

@@ -48,7 +48,18 @@ SAME_STATUS = {
 
 NOTES = (
     *("stderr", "exit", "end", "eof", "signal", "closed", "lost", "error", "http", "http-end", "sse", "part"),
-    *("rule", "rules", "noise", "oversized", "oauth", "redirect", "trust"),
+    *(
+        "rule",
+        "rules",
+        "noise",
+        "oversized",
+        "oauth",
+        "redirect",
+        "trust",
+        "unread",
+        "unfinished",
+        "placeholders",
+    ),
 )
 """The kinds of notes of docs/format.md."""
 

@@ -282,7 +282,7 @@ def _string(text: str) -> bytes:
 class _LineEncoder:
     """The unfinished line of one direction, and the start of its lines in the file."""
 
-    __slots__ = ("_fields", "_framer", "_limit", "_prefix", "_side")
+    __slots__ = ("_fields", "_framer", "_limit", "_prefix", "_side", "on_unfinished")
     _splice: Callable[..., Iterable[bytes | bytearray]]
 
     def __init__(self, prefix: bytes, side: str, fields: Mapping[str, Value], limit: int) -> None:
@@ -291,13 +291,20 @@ class _LineEncoder:
         self._prefix = prefix
         self._side = side
         self._fields = fields
+        self.on_unfinished: Callable[[], object] | None = None
+        """Called with each chunk that ends inside a line."""
 
     @property
     def is_inside_line(self) -> bool:
         return bool(self._framer.pieces)
 
+    @property
+    def unfinished(self) -> int:
+        """Return the number of bytes of the unfinished line."""
+        return self._framer.held
+
     def close(self, at: float) -> Iterable[bytes | bytearray]:
-        """Return the buffers for the incomplete line, if there is one."""
+        """Return the buffers for the incomplete line, if there is one; its last byte arrived `at`."""
         torn = self._ended(self._framer.close())
         return self._line_buffers(at, torn, torn=True) if torn else ()
 
@@ -348,6 +355,8 @@ class FrameEncoder(_LineEncoder):
                 except (ValueError, RecursionError):
                     pass
         ended, run = self._framer.split(data)
+        if self.on_unfinished is not None and self._framer.pieces:
+            self.on_unfinished()
         if len(ended) == 1 and self._framer.oversized is None:
             # A line that a chunk boundary cut in two: joining it is faster than separate buffers.
             ended, run = [], b"".join((ended[0], b"\n", run))

@@ -1,4 +1,4 @@
-"""Tokens recognised by their pattern (formats.toml), and names whose values are secret.
+"""Tokens recognised by their pattern (docs/token_formats.toml), and names whose values are secret.
 
 Each prefilter literal has the pattern of the whole token, and a test where patterns alone match too
 much. A pattern is matched at its literal only, and no two matches of one begin in the same run of
@@ -220,7 +220,7 @@ SHAPES: dict[bytes, TokenPattern] = {
 
 
 _JWT = re.compile(rb"eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+)?")
-_PEM = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
+FIRST_PEM_LINE = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 REDACTED = re.compile(rb"(?:\s|\\[rnt]|\[redacted:[0-9a-f]{8}\])*")
 
 
@@ -241,7 +241,7 @@ def pem(text: bytes, place: int) -> tuple[int, int] | None:
 
     None if nothing is between them that is not redacted yet: other lines may be separate entries.
     """
-    found = _PEM.match(text, place)
+    found = FIRST_PEM_LINE.match(text, place)
     if found is None:
         return None
     end = text.find(b"-----END", found.end())

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Search = Callable[..., Matches]
 
 SHAPES = (b".eyJ", b"-----BEGIN", b"earer ", b"asic ")
-"""Parts of tokens that are not in formats.toml; case counts."""
+"""Parts of tokens that are not in docs/token_formats.toml; case counts."""
 
 ESCAPE = b"\\u00"
 """An escape of JSON, which may hide a letter of the above."""

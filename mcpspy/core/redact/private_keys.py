@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from binascii import a2b_base64, b2a_base64
 
+from mcpspy.core.redact.patterns import FIRST_PEM_LINE
 from mcpspy.core.redact.placeholder import PLACEHOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Mask = Callable[[bytes], bytes]
-    """A secret → its placeholder."""
+    from mcpspy.core.redact.walker import Mask
 
 BEGIN = b"-----BEGIN"
 END = b"-----END"
@@ -32,7 +32,6 @@ _ENTRY = re.compile(
 )
 """A line of the recording that is one line of a stream. A body of HTTP is a whole, and has other members."""
 
-_FIRST = re.compile(rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _AFTER_FIRST = re.compile(rb"(?:\s|\\[rnt]|(?:\x1b|\\u001b)\[[0-9;]*m)*")
 _INSIDE = re.compile(
     rb"""(?x)
@@ -104,7 +103,7 @@ class PrivateKeyBlocks:
 
     def _after_first(self, name: bytes, text: bytes) -> bytes:
         """Begin a key if a line ends with the first line of one."""
-        if any(_AFTER_FIRST.fullmatch(text, found.end()) for found in _FIRST.finditer(text)):
+        if any(_AFTER_FIRST.fullmatch(text, found.end()) for found in FIRST_PEM_LINE.finditer(text)):
             self._open[name] = 0
         return text
 

@@ -1,5 +1,21 @@
 """Redact the lines of a recording.
 
+Theory of operation. Each step narrows down what the next one has to read, and calls only downwards:
+
+1. Lines (here). `prefilter` searches whole chunks for literals; a chunk without one is returned as it is, which is the
+   case for nearly all traffic. At each hit, `text.is_suspect` looks at a few bytes around it, because names such as
+   `token` are common and parsing a message for each would be slow. Only the lines of suspects are read.
+2. Message. The payload of a line (a message, a raw line, Base64) is walked as JSON by `walker`, which knows the member
+   of each string and what the protocol needs; what is not JSON, and what is too large to parse, is text.
+   `private_keys` sees a line first, since no single line of a stream contains a whole key.
+3. Text. `text` asks the rule of each hit for spans: `patterns` for tokens, `connectors` for the value of a name,
+   `places` for secrets without a name. A string with escapes is searched both as it is and unescaped.
+4. Placeholders. Spans become edits of the original bytes, so everything else in a line stays byte for byte.
+
+The tables of `names` and docs/token_formats.toml make both the literals of step 1 and the rules of step 3: a rule
+whose literal the prefilter did not know would never run. Command lines and URLs (`command_line`, `url`) have more
+structure than text, and add their rules to those of step 3.
+
 If redaction of an entry fails, the entry is lost and a note records that: neither a bug in mcpspy nor
 a message that triggers it may let a secret through. Envelopes, and all bytes of messages that are not
 secret, stay unchanged. Never raises for the content of a line.
@@ -51,7 +67,7 @@ class Redactor:
 
     def lines(self, data: bytes) -> bytes:
         """Return whole lines, redacted: nearly always unchanged."""
-        if self._blocks is not None and self._blocks.is_open:
+        if self._is_in_block():
             return self._lines_in_block(data)
         if self._is_thorough:
             return b"".join(map(self._line, _lines(data)))
@@ -143,14 +159,7 @@ class Redactor:
 
     def _read(self, data: bytes) -> bytes:
         """Return a message with hits, redacted."""
-        from mcpspy.core.redact.walker import InvalidJson
-
-        if len(data) <= LARGE:
-            try:
-                return self._walked(data, note=False)
-            except InvalidJson:
-                pass
-        return self._text(data)
+        return self._text(data) if len(data) > LARGE else self._walked(data, note=False)
 
     def _is_suspect(self, data: bytes, hit: Hit) -> bool:
         if hit[1] == B64:
@@ -209,20 +218,18 @@ class Redactor:
                 return line
             text = self._text(data)
             return line if text == data else b"".join((head, found, b2a_base64(text, newline=False), b'"}\n'))
-        from mcpspy.core.redact.walker import InvalidJson
-
-        try:
-            return self._walked(line, note=True)
-        except InvalidJson:
-            return self._text(line)
+        return self._walked(line, note=True)
 
     def _walked(self, data: bytes, *, note: bool) -> bytes:
-        """Return JSON, redacted; raise InvalidJson."""
-        from mcpspy.core.redact.walker import JsonWalker, apply
+        """Return a message, or a whole line with `note`, redacted; as plain text if it is not JSON."""
+        from mcpspy.core.redact.walker import InvalidJson, JsonWalker
 
         has_pointers = self._found is not None
-        walker = JsonWalker(self._rules(), self._mask, note=note, has_pointers=has_pointers)
-        return apply(data, self._reported(walker.edits(data)))
+        try:
+            edits = JsonWalker(self._rules(), self._mask, note=note, has_pointers=has_pointers).edits(data)
+        except InvalidJson:
+            return self._text(data)
+        return self._edited(data, edits)
 
     def _keys(self) -> PrivateKeyBlocks:
         if self._blocks is None:
@@ -233,13 +240,13 @@ class Redactor:
 
     def _text(self, data: bytes) -> bytes:
         from mcpspy.core.redact.text import UnescapedText, spans
-        from mcpspy.core.redact.walker import ByteEdit, apply
+        from mcpspy.core.redact.walker import ByteEdit
 
         edits = [
             ByteEdit(start, end, self._mask(UnescapedText(data[start:end]).text), rule, ())
             for start, end, rule in spans(data, self._rules())
         ]
-        return apply(data, self._reported(edits))
+        return self._edited(data, edits)
 
     def _large(self, line: list[bytes | bytearray]) -> Iterator[bytes | bytearray]:
         """Yield a long line, without joining it if it has no hits."""
@@ -273,11 +280,12 @@ class Redactor:
 
         return placeholder(secret, self._key)
 
-    def _reported(self, edits: list[ByteEdit]) -> list[ByteEdit]:
-        if self._found is not None:
-            for edit in edits:
-                self._report(edit.rule, edit.pointer)
-        return edits
+    def _edited(self, data: bytes, edits: list[ByteEdit]) -> bytes:
+        from mcpspy.core.redact.walker import apply
+
+        for edit in edits if self._found is not None else ():
+            self._report(edit.rule, edit.pointer)
+        return apply(data, edits)
 
     def _report(self, rule: str, pointer: tuple[str, ...]) -> None:
         if self._found is not None:

@@ -1,4 +1,4 @@
-"""Rules of a user's own file: the form of formats.toml, or a configuration of gitleaks.
+"""Rules of a user's own file: the form of docs/token_formats.toml, or a configuration of gitleaks.
 
 A rule has a regular expression; keywords, entropy and allowlists limit it. Reading reports in one line what cannot
 be honoured, because a message is neither a file nor a commit.

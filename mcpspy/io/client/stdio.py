@@ -68,6 +68,8 @@ class StdioConnection(ServerConnection):
         self._stdin_encoder = FrameEncoder(CLIENT)
         self._stdout_encoder = FrameEncoder(SERVER)
         self._stderr_encoder = TextEncoder("stderr")
+        self._last_at = {OUT: 0.0, ERR: 0.0}
+        """The time of the last byte of each pipe."""
         self._stdout_lines = LineFramer()
         self._stderr_lines = LineFramer()
         self._is_open = True
@@ -104,7 +106,8 @@ class StdioConnection(ServerConnection):
             self._transport.close()
 
     def data_received(self, fd: int, data: bytes) -> None:
-        at, now = monotonic(), self._now()
+        at = monotonic()
+        self._last_at[fd] = now = self._now()
         self._record((self._stdout_encoder if fd == OUT else self._stderr_encoder).feed(now, data))
         if fd == OUT:
             for line in self._stdout_lines.feed(data):
@@ -116,19 +119,18 @@ class StdioConnection(ServerConnection):
                 self._enqueue(StderrLine(at, line.removesuffix(b"\r")))
 
     def pipe_closed(self, fd: int) -> None:
-        now = self._now()
         if fd == IN:
             if self._is_open and self._recorder is not None:
                 self._recorder.note("closed", by=SERVER, pipe="stdin", undelivered=0)
             self._is_open = False
         elif fd == OUT:
-            self._record(self._stdout_encoder.close(now))
+            self._record(self._stdout_encoder.close(self._last_at[OUT]))
             if torn := b"".join(self._stdout_lines.close()):
                 self._enqueue(ReceivedMessage(monotonic(), torn))
             if self._recorder is not None:
                 self._recorder.note("eof", **{"from": SERVER})
         else:
-            self._record(self._stderr_encoder.close(now))
+            self._record(self._stderr_encoder.close(self._last_at[ERR]))
             if torn := b"".join(self._stderr_lines.close()):
                 self._enqueue(StderrLine(monotonic(), torn))
 

@@ -57,7 +57,9 @@ class ConfigFile:
         `is_forced` replaces a read-only file, which then has the same permissions.
         """
         data = text.encode("utf-8")
-        if not is_forced and self._is_read_only():
+        # The superuser may write to any file, but a file without permission to write was made so for a reason.
+        is_writable = os.access(self.real, os.W_OK) and os.stat(self.real).st_mode & 0o222
+        if not is_forced and not is_writable:
             raise CannotStart(
                 f"{self.path}: read-only; nothing was changed", "use --force to replace it anyway"
             )
@@ -70,10 +72,6 @@ class ConfigFile:
                 "nothing was changed",
             ) from None
         return backup
-
-    def _is_read_only(self) -> bool:
-        # The superuser may write to any file, but a file without permission to write was made so for a reason.
-        return not os.access(self.real, os.W_OK) or not os.stat(self.real).st_mode & 0o222
 
     def _write(self, data: bytes) -> None:
         fd, name = tempfile.mkstemp(dir=self.real.parent, prefix=f".{self.real.name}.", suffix=".mcpspy")
@@ -149,6 +147,11 @@ class ConfigTarget(NamedTuple):
     file: ConfigFile
     location: ServersLocation
 
+    @property
+    def product(self) -> str:
+        """Return the name of the host without that of the file, such as `project`."""
+        return "the host" if self.host is None else self.host.title.partition(",")[0]
+
     def servers(self) -> list[ServerEntry]:
         """Return the servers. Raise UsageError with the name of the file."""
         try:
@@ -182,13 +185,14 @@ def find(which: str, folder: Path | None = None) -> ConfigTarget:
     for host in hosts:
         if locate(_document(file, host.location.syntax), (host.location, *host.other_locations)) is not None:
             return _located(host, file, folder)
-    location = _guess(file)
+    # By its suffix and content, as that of an unknown host.
+    syntax = _SYNTAXES.get(file.path.suffix.lower(), ConfigSyntax.JSON)
+    document = _document(file, syntax)
+    location = locate(document, _shapes(syntax))
     if location is not None:
         return ConfigTarget(None, file, location)
     if hosts:
         return _located(hosts[0], file, folder)
-    syntax = _syntax(file)
-    document = _document(file, syntax)
     for shape in _shapes(syntax):
         if (
             shape.keys and document.get(*shape.keys) is not None
@@ -263,16 +267,6 @@ def _hosts_of(path: Path) -> list[Host]:
         elif any(own.parts[-2:] == Path(real).parts[-len(own.parts[-2:]) :] for own in host.paths()):
             alike.append(host)
     return same + alike
-
-
-def _guess(file: ConfigFile) -> ServersLocation | None:
-    """Return the location of the servers in a file of an unknown host, by its suffix and content."""
-    syntax = _syntax(file)
-    return locate(_document(file, syntax), _shapes(syntax))
-
-
-def _syntax(file: ConfigFile) -> ConfigSyntax:
-    return _SYNTAXES.get(file.path.suffix.lower(), ConfigSyntax.JSON)
 
 
 def _shapes(syntax: ConfigSyntax) -> list[ServersLocation]:

@@ -1,22 +1,17 @@
-"""The outcome of the last session of each wrapped server, by name.
-
-Reads the first line of each recording in a folder, but the end of only a few: `hosts` runs often, and
-recordings are large.
-"""
+"""The outcome of the last session of each wrapped server, by name."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
+from itertools import islice
 from typing import NamedTuple
 
-from mcpspy.core.recording.decode import Header
-from mcpspy.errors import McpspyError
-from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, start_order, summarize
+from mcpspy.io.recording.catalog import Catalog
+from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.io.settings import sessions_folder
 
 MAX_CHECKED = 5
-"""Number of sessions per server whose ends are read. Some hosts start a server twice and drop one process, so the
+"""Number of sessions per server that are looked at. Some hosts start a server twice and drop one process, so the
 live session may not be the newest; a live session outside the newest five has not been observed.
 """
 
@@ -42,39 +37,17 @@ class LastSession(NamedTuple):
 
 class SessionsByName:
     def __init__(self) -> None:
-        self._folders: dict[Path, dict[str, list[tuple[Path, Header]]]] = {}
+        self._catalogs: dict[str, Catalog] = {}
 
     def last(self, name: str, folder: str | None) -> LastSession | None:
-        """Return the last session of a server, or a live one among the newest."""
-        found = None
-        for path, header in self._named(Path(sessions_folder(folder))).get(name, [])[:MAX_CHECKED]:
-            try:
-                last = _last(summarize(path, header, counts=False))
-            except (OSError, McpspyError):  # The file was deleted in the meantime.
-                continue
-            if last.went is SessionOutcome.LIVE:
-                return last
-            found = found or last
-        return found
-
-    def _named(self, folder: Path) -> dict[str, list[tuple[Path, Header]]]:
-        if folder not in self._folders:
-            named: dict[str, list[tuple[Path, Header]]] = {}
-            try:
-                paths = list(folder.glob("*.jsonl"))
-            except OSError:
-                paths = []  # This user cannot read the folder, so its sessions are unknown.
-            for path in paths:
-                try:
-                    header = read_header_of(path)
-                except (OSError, McpspyError):  # Not a recording, or deleted.
-                    continue
-                if header.part == 1:
-                    named.setdefault(header.name, []).append((path, header))
-            for sessions in named.values():
-                sessions.sort(key=lambda pair: start_order(*pair), reverse=True)
-            self._folders[folder] = named
-        return self._folders[folder]
+        """Return the last session of a server, or a live one among the newest; None if the folder is not readable."""
+        path = sessions_folder(folder)
+        catalog = self._catalogs.setdefault(path, Catalog(path))
+        newest = (each for each in catalog.newest(entries=False) if each.header.name == name)
+        found = [_last(summary) for summary in islice(newest, MAX_CHECKED)]
+        catalog.save()
+        live = (each for each in found if each.went is SessionOutcome.LIVE)
+        return next(live, found[0] if found else None)
 
 
 def _last(summary: Summary) -> LastSession:

@@ -36,24 +36,26 @@ PROJECT = "<project>"
 class Host(NamedTuple):
     name: str
     title: str
-    linux: tuple[str, ...]
+    files: tuple[str, ...]
     """Possible paths; the first one that exists is used. Relative paths are in the project's folder."""
-    macos: tuple[str, ...]
-    windows: tuple[str, ...]
     location: ServersLocation
     docs: str
     other_locations: tuple[ServersLocation, ...] = ()
     """Locations of the servers in the same file, in other versions of the host."""
+    macos: tuple[str, ...] = ()
+    """Its paths on macOS, if they are others."""
+    windows: tuple[str, ...] = ()
 
     def paths(self, platform: str = sys.platform, environ: Mapping[str, str] = os.environ) -> list[Path]:
         """Return the possible paths on this system."""
-        given = {"win32": self.windows, "darwin": self.macos}.get(platform, self.linux)
+        files = {"win32": self.windows, "darwin": self.macos}.get(platform) or self.files
         folders = {
             # A relative path counts as unset (XDG base directories).
             name: value if (value := environ.get(variable, "")) and os.path.isabs(value) else default
             for name, (variable, default) in _FOLDERS.items()
         }
-        return [Path(os.path.expanduser(path.format_map(folders))) for path in given]
+        folders["data"] = folders[_DATA.get(platform, "config")]
+        return [Path(os.path.expanduser(path.format_map(folders))) for path in files]
 
 
 _FOLDERS = {
@@ -65,14 +67,8 @@ _FOLDERS = {
     "codex": ("CODEX_HOME", "~/.codex"),
 }
 
-
-def _everywhere(*paths: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    return paths, paths, paths
-
-
-def _in_vscode(path: str, folder: str = "Code") -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    at = f"{folder}/User/{path}"
-    return (f"{{config}}/{at}",), (f"{{library}}/{at}",), (f"{{roaming}}/{at}",)
+_DATA = {"darwin": "library", "win32": "roaming"}
+"""The folder of an application's data, `{data}`; on other systems that of its configuration."""
 
 
 _CLAUDE_CODE = "https://code.claude.com/docs/en/mcp"
@@ -101,40 +97,37 @@ HOSTS: tuple[Host, ...] = (
         "claude-desktop",
         "Claude Desktop",
         # The documentation names macOS and Windows only; builds for Linux use Electron's default folder.
-        ("{config}/Claude/claude_desktop_config.json",),
-        ("{library}/Claude/claude_desktop_config.json",),
+        ("{data}/Claude/claude_desktop_config.json",),
+        MCP_SERVERS,
+        "https://modelcontextprotocol.io/docs/develop/connect-local-servers",
         # The documentation names the second path only. Since early 2026, Claude Desktop is installed as a package whose
         # writes Windows redirects to the first path. If both exist, the second belongs to an older installation.
-        (
+        windows=(
             "{local}/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude/claude_desktop_config.json",
             "{roaming}/Claude/claude_desktop_config.json",
         ),
-        MCP_SERVERS,
-        "https://modelcontextprotocol.io/docs/develop/connect-local-servers",
     ),
-    Host(
-        "claude-code", "Claude Code, user", *_everywhere("{claude}/.claude.json"), MCP_SERVERS, _CLAUDE_CODE
-    ),
+    Host("claude-code", "Claude Code, user", ("{claude}/.claude.json",), MCP_SERVERS, _CLAUDE_CODE),
     # Expands ${VAR} in args, and does not offer a server for approval whose variable is unset, so mcpspy writes none.
     # A plugin has a file of this name, too; without `mcpServers` it is the object of servers itself (PLUGIN).
-    Host("claude-code-project", "Claude Code, project", *_everywhere(".mcp.json"), MCP_SERVERS, _CLAUDE_CODE),
+    Host("claude-code-project", "Claude Code, project", (".mcp.json",), MCP_SERVERS, _CLAUDE_CODE),
     Host(
         "claude-code-local",
         "Claude Code, local",
-        *_everywhere("{claude}/.claude.json"),
+        ("{claude}/.claude.json",),
         MCP_SERVERS._replace(keys=("projects", PROJECT, "mcpServers")),
         _CLAUDE_CODE,
     ),
-    Host("cursor", "Cursor, user", *_everywhere("~/.cursor/mcp.json"), MCP_SERVERS, _CURSOR),
-    Host("cursor-project", "Cursor, project", *_everywhere(".cursor/mcp.json"), MCP_SERVERS, _CURSOR),
+    Host("cursor", "Cursor, user", ("~/.cursor/mcp.json",), MCP_SERVERS, _CURSOR),
+    Host("cursor-project", "Cursor, project", (".cursor/mcp.json",), MCP_SERVERS, _CURSOR),
     # The file of the default profile; other profiles have their own in profiles/ID/.
-    Host("vscode", "VS Code, user", *_in_vscode("mcp.json"), VSCODE, _VSCODE_DOCS),
-    Host("vscode-workspace", "VS Code, workspace", *_everywhere(".vscode/mcp.json"), VSCODE, _VSCODE_DOCS),
+    Host("vscode", "VS Code, user", ("{data}/Code/User/mcp.json",), VSCODE, _VSCODE_DOCS),
+    Host("vscode-workspace", "VS Code, workspace", (".vscode/mcp.json",), VSCODE, _VSCODE_DOCS),
     # The documentation names `serverUrl` and `url`, and both are read. Variables are ${env:NAME} or ${NAME}.
     Host(
         "windsurf",
         "Windsurf",
-        *_everywhere("~/.codeium/windsurf/mcp_config.json"),
+        ("~/.codeium/windsurf/mcp_config.json",),
         WINDSURF,
         "https://docs.windsurf.com/windsurf/cascade/mcp",
     ),
@@ -143,23 +136,21 @@ HOSTS: tuple[Host, ...] = (
         "zed",
         "Zed",
         ("{config}/zed/settings.json",),
-        ("~/.config/zed/settings.json",),
-        ("{roaming}/Zed/settings.json",),
         ZED,
         _ZED_DOCS,
+        macos=("~/.config/zed/settings.json",),
+        windows=("{roaming}/Zed/settings.json",),
     ),
-    Host("zed-project", "Zed, project", *_everywhere(".zed/settings.json"), ZED, _ZED_DOCS),
-    Host("codex", "Codex", *_everywhere("{codex}/config.toml"), CODEX, _CODEX_DOCS),
-    Host("codex-project", "Codex, project", *_everywhere(".codex/config.toml"), CODEX, _CODEX_DOCS),
-    Host("gemini", "Gemini CLI, user", *_everywhere("~/.gemini/settings.json"), GEMINI, _GEMINI_DOCS),
-    Host(
-        "gemini-project", "Gemini CLI, project", *_everywhere(".gemini/settings.json"), GEMINI, _GEMINI_DOCS
-    ),
+    Host("zed-project", "Zed, project", (".zed/settings.json",), ZED, _ZED_DOCS),
+    Host("codex", "Codex", ("{codex}/config.toml",), CODEX, _CODEX_DOCS),
+    Host("codex-project", "Codex, project", (".codex/config.toml",), CODEX, _CODEX_DOCS),
+    Host("gemini", "Gemini CLI, user", ("~/.gemini/settings.json",), GEMINI, _GEMINI_DOCS),
+    Host("gemini-project", "Gemini CLI, project", (".gemini/settings.json",), GEMINI, _GEMINI_DOCS),
     # Older pages show config.json with the same list; for that, name its path.
     Host(
         "continue",
         "Continue",
-        *_everywhere("~/.continue/config.yaml"),
+        ("~/.continue/config.yaml",),
         CONTINUE,
         "https://docs.continue.dev/customize/deep-dives/mcp",
     ),
@@ -167,7 +158,7 @@ HOSTS: tuple[Host, ...] = (
     Host(
         "lm-studio",
         "LM Studio",
-        *_everywhere("~/.lmstudio/mcp.json", "~/.cache/lm-studio/mcp.json"),
+        ("~/.lmstudio/mcp.json", "~/.cache/lm-studio/mcp.json"),
         UNTYPED,
         "https://lmstudio.ai/docs/app/mcp",
     ),
@@ -175,38 +166,28 @@ HOSTS: tuple[Host, ...] = (
     Host(
         "cline",
         "Cline",
-        *_in_vscode("globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"),
+        ("{data}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",),
         MCP_SERVERS,
         _CLINE,
     ),
-    Host(
-        "cline-cli",
-        "Cline CLI",
-        *_everywhere("~/.cline/data/settings/cline_mcp_settings.json"),
-        MCP_SERVERS,
-        _CLINE,
-    ),
+    Host("cline-cli", "Cline CLI", ("~/.cline/data/settings/cline_mcp_settings.json",), MCP_SERVERS, _CLINE),
     # The documentation names mcp_settings.json without a folder; some pages still name cline_mcp_settings.json.
     Host(
         "roo",
         "Roo Code",
-        *_in_vscode("globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"),
+        ("{data}/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",),
         MCP_SERVERS,
         _ROO,
     ),
-    Host("roo-project", "Roo Code, project", *_everywhere(".roo/mcp.json"), MCP_SERVERS, _ROO),
+    Host("roo-project", "Roo Code, project", (".roo/mcp.json",), MCP_SERVERS, _ROO),
     Host(
-        "vscode-insiders",
-        "VS Code Insiders",
-        *_in_vscode("mcp.json", "Code - Insiders"),
-        VSCODE,
-        _VSCODE_DOCS,
+        "vscode-insiders", "VS Code Insiders", ("{data}/Code - Insiders/User/mcp.json",), VSCODE, _VSCODE_DOCS
     ),
     # The folder is the one that VSCodium documents; that it reads mcp.json as VS Code does is not documented.
     Host(
         "vscodium",
         "VSCodium",
-        *_in_vscode("mcp.json", "VSCodium"),
+        ("{data}/VSCodium/User/mcp.json",),
         VSCODE,
         "https://github.com/VSCodium/vscodium/blob/master/docs/migration.md",
     ),
@@ -215,17 +196,17 @@ HOSTS: tuple[Host, ...] = (
         "goose",
         "Goose",
         ("{config}/goose/config.yaml",),
-        ("~/.config/goose/config.yaml",),
-        ("{roaming}/Block/goose/config/config.yaml",),
         GOOSE,
         "https://github.com/block/goose/blob/main/documentation/docs/guides/config-files.md",
+        macos=("~/.config/goose/config.yaml",),
+        windows=("{roaming}/Block/goose/config/config.yaml",),
     ),
     # Version 2 (https://opencode.ai/v2/docs/mcp-servers) has the servers under `mcp.servers`. OpenCode merges its
     # files; name the FILE if the servers are not in the first one.
     Host(
         "opencode",
         "OpenCode, user",
-        *_everywhere("{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc"),
+        ("{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc"),
         OPENCODE,
         _OPENCODE,
         (OPENCODE_2,),
@@ -233,92 +214,59 @@ HOSTS: tuple[Host, ...] = (
     Host(
         "opencode-project",
         "OpenCode, project",
-        *_everywhere(
-            "opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"
-        ),
+        ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
         OPENCODE,
         _OPENCODE,
         (OPENCODE_2,),
     ),
     # `type` is `local` or `stdio`, which mean the same. Copilot CLI reads .mcp.json, too (claude-code-project).
-    Host("copilot-cli", "Copilot CLI", *_everywhere("~/.copilot/mcp-config.json"), MCP_SERVERS, _COPILOT),
-    Host(
-        "copilot-cli-project",
-        "Copilot CLI, project",
-        *_everywhere(".github/mcp.json"),
-        MCP_SERVERS,
-        _COPILOT_PROJECT,
-    ),
-    Host("kiro", "Kiro, user", *_everywhere("~/.kiro/settings/mcp.json"), UNTYPED, _KIRO),
-    Host("kiro-project", "Kiro, project", *_everywhere(".kiro/settings/mcp.json"), UNTYPED, _KIRO),
+    Host("copilot-cli", "Copilot CLI", ("~/.copilot/mcp-config.json",), MCP_SERVERS, _COPILOT),
+    Host("copilot-cli-project", "Copilot CLI, project", (".github/mcp.json",), MCP_SERVERS, _COPILOT_PROJECT),
+    Host("kiro", "Kiro, user", ("~/.kiro/settings/mcp.json",), UNTYPED, _KIRO),
+    Host("kiro-project", "Kiro, project", (".kiro/settings/mcp.json",), UNTYPED, _KIRO),
     # The same path on every system. The key contains a dot.
-    Host(
-        "amp",
-        "Amp, user",
-        *_everywhere("~/.config/amp/settings.json", "~/.config/amp/settings.jsonc"),
-        AMP,
-        _AMP,
-    ),
-    Host(
-        "amp-project",
-        "Amp, project",
-        *_everywhere(".amp/settings.json", ".amp/settings.jsonc"),
-        AMP,
-        _AMP,
-    ),
+    Host("amp", "Amp, user", ("~/.config/amp/settings.json", "~/.config/amp/settings.jsonc"), AMP, _AMP),
+    Host("amp-project", "Amp, project", (".amp/settings.json", ".amp/settings.jsonc"), AMP, _AMP),
     # Crush expands shell syntax in every member.
     Host(
         "crush",
         "Crush, user",
         ("{config}/crush/crush.json",),
-        ("{config}/crush/crush.json",),
-        ("{local}/crush/crush.json",),
         CRUSH,
         _CRUSH,
+        windows=("{local}/crush/crush.json",),
     ),
-    Host("crush-project", "Crush, project", *_everywhere(".crush.json", "crush.json"), CRUSH, _CRUSH),
+    Host("crush-project", "Crush, project", (".crush.json", "crush.json"), CRUSH, _CRUSH),
     # The page of the IDE plugin describes stdio only; that of the CLI was not available. Laravel Boost and other
     # installers of servers write these paths.
-    Host("junie", "Junie, user", *_everywhere("~/.junie/mcp/mcp.json"), UNTYPED, _JUNIE),
-    Host("junie-project", "Junie, project", *_everywhere(".junie/mcp/mcp.json"), UNTYPED, _JUNIE),
+    Host("junie", "Junie, user", ("~/.junie/mcp/mcp.json",), UNTYPED, _JUNIE),
+    Host("junie-project", "Junie, project", (".junie/mcp/mcp.json",), UNTYPED, _JUNIE),
     # Runs on Windows only. It also reads the solution's .mcp.json: name that FILE.
-    Host("visual-studio", "Visual Studio, user", *_everywhere("~/.mcp.json"), VSCODE, _VISUAL_STUDIO),
-    Host(
-        "visual-studio-project",
-        "Visual Studio, solution",
-        *_everywhere(".vs/mcp.json"),
-        VSCODE,
-        _VISUAL_STUDIO,
-    ),
+    Host("visual-studio", "Visual Studio, user", ("~/.mcp.json",), VSCODE, _VISUAL_STUDIO),
+    Host("visual-studio-project", "Visual Studio, solution", (".vs/mcp.json",), VSCODE, _VISUAL_STUDIO),
     # The first path is shared by the IDE and the CLI since version 2; older installations use the second.
     Host(
         "antigravity",
         "Antigravity, user",
-        *_everywhere("~/.gemini/config/mcp_config.json", "~/.gemini/antigravity/mcp_config.json"),
+        ("~/.gemini/config/mcp_config.json", "~/.gemini/antigravity/mcp_config.json"),
         WINDSURF,
         _ANTIGRAVITY,
     ),
     Host(
         "antigravity-project",
         "Antigravity, project",
-        *_everywhere(".agents/mcp_config.json"),
+        (".agents/mcp_config.json",),
         WINDSURF,
         _ANTIGRAVITY_PROJECT,
     ),
     # Qwen Code 1 adds servers to .qwen/settings.local.json and .mcp.json, too: name the FILE.
-    Host("qwen", "Qwen Code, user", *_everywhere("~/.qwen/settings.json"), GEMINI, _QWEN),
-    Host("qwen-project", "Qwen Code, project", *_everywhere(".qwen/settings.json"), GEMINI, _QWEN),
-    Host(
-        "kilo",
-        "Kilo Code, user",
-        *_everywhere("{config}/kilo/kilo.json", "{config}/kilo/kilo.jsonc"),
-        OPENCODE,
-        _KILO,
-    ),
+    Host("qwen", "Qwen Code, user", ("~/.qwen/settings.json",), GEMINI, _QWEN),
+    Host("qwen-project", "Qwen Code, project", (".qwen/settings.json",), GEMINI, _QWEN),
+    Host("kilo", "Kilo Code, user", ("{config}/kilo/kilo.json", "{config}/kilo/kilo.jsonc"), OPENCODE, _KILO),
     Host(
         "kilo-project",
         "Kilo Code, project",
-        *_everywhere("kilo.json", "kilo.jsonc", ".kilo/kilo.json", ".kilo/kilo.jsonc"),
+        ("kilo.json", "kilo.jsonc", ".kilo/kilo.json", ".kilo/kilo.jsonc"),
         OPENCODE,
         _KILO,
     ),
@@ -326,15 +274,9 @@ HOSTS: tuple[Host, ...] = (
     Host(
         "kilo-legacy",
         "Kilo Code (legacy), user",
-        *_in_vscode("globalStorage/kilocode.kilo-code/settings/mcp_settings.json"),
+        ("{data}/Code/User/globalStorage/kilocode.kilo-code/settings/mcp_settings.json",),
         MCP_SERVERS,
         _KILO,
     ),
-    Host(
-        "kilo-legacy-project",
-        "Kilo Code (legacy), project",
-        *_everywhere(".kilocode/mcp.json"),
-        MCP_SERVERS,
-        _KILO,
-    ),
+    Host("kilo-legacy-project", "Kilo Code (legacy), project", (".kilocode/mcp.json",), MCP_SERVERS, _KILO),
 )

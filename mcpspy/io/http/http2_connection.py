@@ -2,6 +2,10 @@
 
 Like it, it carries one request at a time, so an exchange and its recording are the same in both versions. The frames
 are read and written by the package h2 (extra `http2`).
+
+A response ends with its stream (RFC 9113, 8.1), which may be a frame after the last byte of the body. The client reads
+HTTP/1.1, in which a body ends with its length. So the last part of such a body waits for the end of the stream:
+otherwise the client could have it whole, and hang up, before the message was recorded as whole.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from mcpspy.core.exchange.heads import ResponseHead
 from mcpspy.core.exchange.states import Asking
 from mcpspy.io.http.message_head import header_text
 from mcpspy.io.http.upstream_connection import CLOSED, UpstreamConnection
+from mcpspy.io.network.outgoing import reason
 
 if TYPE_CHECKING:
     from mcpspy.io.http.upstream_connection import ResponseReceiver
@@ -61,6 +66,8 @@ class Http2Connection(UpstreamConnection):
         self._is_full = False
         """True while the transport takes nothing more."""
         self._is_terminated = False
+        self._missing: int | None = None
+        """The bytes of the body that have not arrived; None while its length is unknown."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -68,6 +75,10 @@ class Http2Connection(UpstreamConnection):
         self._http2.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: WINDOW, SettingCodes.ENABLE_PUSH: 0})
         self._http2.increment_flow_control_window(WINDOW)
         self._flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lose()
+        self._fail(CLOSED if exc is None else reason(exc))
 
     def pause_writing(self) -> None:
         self._is_full = True
@@ -85,8 +96,9 @@ class Http2Connection(UpstreamConnection):
             self._break(f"its response is not HTTP/2: {error}")
             return
         self._flush()
-        if self._head is not None and self._receiver is not None:
-            self._deliver(is_last=self._state is Asking.IDLE)
+        is_last = self._state is Asking.IDLE
+        if self._head is not None and self._receiver is not None and (is_last or self._missing != 0):
+            self._deliver(is_last=is_last)
         if self._is_terminated and self._receiver is None:
             self.transport.close()
 
@@ -107,15 +119,22 @@ class Http2Connection(UpstreamConnection):
             self._head_size = 1
             status, *headers = event.headers
             pairs = [(header_text(name), header_text(value)) for name, value in headers]
-            self._head, self._is_unread = ResponseHead(int(status[1]), "", pairs), True
+            head = self._head = ResponseHead(int(status[1]), "", pairs)
+            self._is_unread = True
+            if self._method == "HEAD" or head.status in (204, 304):
+                self._missing = 0
+            elif head.length is not None:
+                self._missing = int(head.length)
             self._keeps_alive = not self._is_terminated
             self._move("begin")
             self._move("head")
         elif isinstance(event, DataReceived):
             self._http2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            if self._missing is not None:
+                self._missing -= len(event.data)
             self.on_body(event.data)
         elif isinstance(event, StreamEnded):
-            self._keeps_alive = not self._is_terminated
+            self._keeps_alive, self._missing = not self._is_terminated, 0
             self._move("end")
             self._is_sent = self._is_sent and not self._unsent
         elif isinstance(event, StreamReset):
@@ -134,7 +153,7 @@ class Http2Connection(UpstreamConnection):
         self, receiver: ResponseReceiver, method: str, head: bytes, body: bytes, *, is_last: bool
     ) -> None:
         self._receiver, self._method, self._head = receiver, method, None
-        self._head_size, self._is_sent, self._unsent = 0, is_last, b""
+        self._head_size, self._is_sent, self._unsent, self._missing = 0, is_last, b"", None
         if self.transport.is_closing():
             self._lose()
             self._fail(CLOSED)
@@ -194,6 +213,12 @@ class Http2Connection(UpstreamConnection):
             self._flush()
         if was_waiting and not self._unsent and self._receiver is not None:
             self._receiver.server_waits(is_paused=False)
+
+    def _fail(self, why: str) -> None:
+        if self._missing == 0:  # The client gets the whole body.
+            self._keeps_alive = False
+            self._deliver(is_last=True)
+        super()._fail(why)
 
     def _flush(self) -> None:
         if (data := self._http2.data_to_send()) and not self.transport.is_closing():

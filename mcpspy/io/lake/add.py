@@ -93,7 +93,12 @@ def add(
     added = rows = 0
     with lake.exclusive(), _Inputs(lake) as inputs:
         new = _conversions(lake, ended, inputs, redaction, failures, copies=copies)
-        for count, (conversion, result) in enumerate(_converted(new, executor), 1):
+        converted = (
+            map(_attempted, new)
+            if executor is None
+            else mapped(executor, _attempted, new, lambda each: each.stored.size)
+        )
+        for count, (conversion, result) in enumerate(converted, 1):
             if isinstance(result, int):
                 rows += result
                 inputs.add(conversion)
@@ -106,16 +111,8 @@ def add(
     )
 
 
-def _converted(
-    conversions: Iterable[_Conversion], executor: Executor | None
-) -> Iterator[tuple[_Conversion, int | McpspyError | OSError]]:
-    """Return each conversion with its number of rows, or its error. The iterator raises CannotStart for a lost worker."""
-    if executor is None:
-        return map(_attempted, conversions)
-    return mapped(executor, _attempted, conversions, lambda each: each.stored.size)
-
-
 def _attempted(conversion: _Conversion) -> tuple[_Conversion, int | McpspyError | OSError]:
+    """Return a conversion with its number of rows, or its error."""
     try:
         return conversion, convert(conversion)
     except (McpspyError, OSError) as error:

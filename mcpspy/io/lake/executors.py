@@ -67,13 +67,13 @@ def cluster(scheduler: str) -> Iterator[Executor]:
             yield executor
 
 
-def _grouped(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Yield the items in groups of at least TASK_BYTES, one task each."""
+def grouped(items: Iterable[Item], size: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
+    """Yield the items in groups of at least this size, and the rest."""
     group, total = list[Item](), 0
     for item in items:
         group.append(item)
         total += size(item)
-        if total >= TASK_BYTES:
+        if total >= least:
             yield group
             group, total = [], 0
     if group:
@@ -90,7 +90,7 @@ def mapped(
 
     Raise the error of an item after the results before it, or CannotStart for a lost worker.
     """
-    futures = [executor.submit(_each, function, group) for group in _grouped(items, size)]
+    futures = [executor.submit(_each, function, group) for group in grouped(items, size, TASK_BYTES)]
     try:
         for future in futures:
             results, error = future.result()
@@ -98,7 +98,10 @@ def mapped(
             if error is not None:
                 raise error
     except _lost_workers():
-        raise _lost_error() from None
+        raise CannotStart(
+            "a worker process was killed, or the scheduler of the cluster",
+            "run it again; with --workers, use fewer if memory is short",
+        ) from None
     finally:
         for future in futures:
             future.cancel()
@@ -119,13 +122,6 @@ def _lost_workers() -> tuple[type[BaseException], ...]:
     distributed = sys.modules.get("distributed")
     killed: tuple[type[BaseException], ...] = () if distributed is None else (distributed.KilledWorker,)
     return (BrokenExecutor, CancelledError, *killed)
-
-
-def _lost_error() -> CannotStart:
-    return CannotStart(
-        "a worker process was killed, or the scheduler of the cluster",
-        "run it again; with --workers, use fewer if memory is short",
-    )
 
 
 def pool(workers: int) -> Executor:

@@ -12,6 +12,7 @@ import msgspec
 from mcpspy.analysis.lake.schema import DETAILS, TABLES
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
+from mcpspy.io.lake.executors import grouped
 from mcpspy.io.lake.files import (
     COMPACTED,
     JOURNAL,
@@ -116,15 +117,7 @@ def _groups(files: list[StoredFile], target: int) -> Iterator[list[StoredFile]]:
         if file.size < target // 2:
             small[file.folder].append(file)
     for each in small.values():
-        group, size = list[StoredFile](), 0
-        for file in each:
-            group.append(file)
-            size += file.size
-            if size >= target:
-                yield group
-                group, size = [], 0
-        if len(group) > 1:
-            yield group
+        yield from (group for group in grouped(each, lambda file: file.size, target) if len(group) > 1)
 
 
 def _merge(lake: Lake, table: str, group: list[StoredFile]) -> None:

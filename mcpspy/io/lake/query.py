@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from glob import escape
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpspy.analysis.lake.filter import LakeFilter, check_utf8, quoted
 from mcpspy.analysis.lake.schema import ADDED, BYTES, PARTITIONS, TABLES, TEXTS, TIME, VERSION, columns_of
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import CannotStart, UsageError
+from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.lake.files import Lake
 from mcpspy.io.lake.storage import ObjectStore, is_url
 from mcpspy.io.settings import sessions_folder
@@ -152,7 +154,8 @@ class LakeConnection:
 
     def _selected(self, lake_filter: LakeFilter) -> str:
         """Return the condition of the matching rows; the filter itself decides on those that SQL cannot decide."""
-        if not lake_filter.doubtful or not self._has_rows(lake_filter.table, lake_filter.doubtful):
+        has_rows = f"SELECT 1 FROM {lake_filter.table} WHERE {lake_filter.doubtful} LIMIT 1"
+        if not lake_filter.doubtful or not self._execute(has_rows).fetchall():
             return lake_filter.sure
         table, key = lake_filter.table, f"session, {lake_filter.key}"
         found = self._execute(
@@ -172,19 +175,14 @@ class LakeConnection:
         self._connection.register(f"selected_{table}", pa.concat_tables(kept))
         return f"({lake_filter.sure}) OR ({key}) IN (FROM selected_{table})"
 
-    def _has_rows(self, table: str, condition: str) -> bool:
-        return bool(self._execute(f"SELECT 1 FROM {table} WHERE {condition} LIMIT 1").fetchall())
-
     def run(self, sql: str, parameters: object = None) -> Any:
         """Return the results of a statement of mcpspy's own."""
         self._create_views(sql)
         return self._execute(sql, parameters)
 
     def _execute(self, sql: str, parameters: object = None) -> Any:
-        try:
+        with self._errors(_unreadable):
             return self._connection.execute(sql, parameters)
-        except self._duckdb.Error as error:
-            raise _unreadable(error) from None
 
     def query(self, sql: str) -> Results:
         """Return the results of one statement that only reads. Raise UsageError with DuckDB's reason."""
@@ -194,16 +192,15 @@ class LakeConnection:
         except self._duckdb.Error as error:
             self._bind(sql)
             raise _unreadable(error) from None
-        return Results(_distinct([column[0] for column in found.description or ()]), self._fetched(found))
+        names = _distinct([column[0] for column in found.description or ()])
+        return Results(names, chain.from_iterable(self._batches(found, ROWS)))
 
     def arrow(self, sql: str) -> tuple[Any, Iterator[Any]]:
         """Return the results as a schema and record batches of pyarrow."""
         self._check(sql)
         found = self._bind(sql)
-        try:
+        with self._errors(_unreadable):
             reader = found.to_arrow_reader(ROWS)
-        except self._duckdb.Error as error:
-            raise _unreadable(error) from None
         schema = reader.schema
         for place, name in enumerate(_distinct(schema.names)):
             schema = schema.set(place, schema.field(place).with_name(name))
@@ -212,10 +209,8 @@ class LakeConnection:
     def _check(self, sql: str) -> None:
         """Raise UsageError for anything but one statement that only reads; create its views."""
         check_utf8(sql)
-        try:
+        with self._errors(_refused):
             statements = self._connection.extract_statements(sql)
-        except self._duckdb.Error as error:
-            raise _refused(error) from None
         if len(statements) != 1 or statements[0].type.name not in _READS:
             raise UsageError(
                 "query: not one SELECT statement", "mcpspy query reads the lake and changes nothing"
@@ -224,27 +219,26 @@ class LakeConnection:
 
     def _bind(self, sql: str) -> Any:
         """Return a relation; raise UsageError for an error that needs no row to be found."""
-        try:
+        with self._errors(_refused):
             return self._connection.sql(sql)
-        except self._duckdb.Error as error:
-            raise _refused(error) from None
-
-    def _fetched(self, found: Any) -> Iterator[tuple[Any, ...]]:
-        for rows in self._batches(found, ROWS):
-            yield from rows
 
     def _batches(self, found: Any, count: int) -> Iterator[list[tuple[Any, ...]]]:
-        try:
+        with self._errors(_unreadable, OSError):
             while rows := found.fetchmany(count):
                 yield rows
-        except (self._duckdb.Error, OSError) as error:
-            raise _unreadable(error) from None
 
     def _read(self, reader: Any) -> Iterator[Any]:
-        try:
+        with self._errors(_unreadable, OSError):
             yield from reader
-        except (self._duckdb.Error, OSError) as error:
-            raise _unreadable(error) from None
+
+    @contextmanager
+    def _errors(self, become: Callable[[Exception], McpspyError], *more: type[Exception]) -> Iterator[None]:
+        """Raise the errors of DuckDB, and others, as errors for the user."""
+        errors: tuple[type[Exception], ...] = (self._duckdb.Error, *more)
+        try:
+            yield
+        except errors as error:
+            raise become(error) from None
 
 
 def _distinct(names: list[str]) -> list[str]:

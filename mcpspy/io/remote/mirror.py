@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 from mcpspy import __version__
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import CannotStart, McpspyError, UsageError
+from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND, CannotStart, McpspyError, UsageError
 from mcpspy.io.control.socket import SOCKET, is_same_user
 from mcpspy.io.remote.server import (
     CHUNK,
@@ -50,9 +50,6 @@ PATIENCE = 2.0
 
 PREFIX = "mcpspy-ssh-"
 """Beginning of the names of copies, in the folder for temporary files."""
-
-NOT_FOUND = (126, 127)
-"""Exit codes of a shell that finds no program."""
 
 _FILE = re.compile(r"[^/\\\0]+\.jsonl")
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -236,7 +233,7 @@ class Mirror:
         last = sanitize(said[-1]) if said else ""
         if is_greeted:
             return CannotStart(f"lost the connection to {self.host}" + (f" ({last})" if last else ""))
-        if code in NOT_FOUND:
+        if code in (NOT_EXECUTABLE, NOT_FOUND):
             return CannotStart(
                 f"--ssh {self.host}: no program mcpspy there",
                 "install it there, for example: pipx install mcpspy",

@@ -27,9 +27,10 @@ MAX_OWN_OUTPUT = 1 << 17
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeAlias
 
-    from mcpspy.core.recording.encode import FrameEncoder, TextEncoder
+    from mcpspy.core.recording.encode import FrameEncoder, Lines, TextEncoder
 
     Taps: TypeAlias = tuple["RecordingTap", "RecordingTap", "RecordingTap"]
 
@@ -68,7 +69,10 @@ class RunOptions(RecordingTarget):
 class RecordingTap:
     """Recorder of one direction. Its methods never raise."""
 
-    __slots__ = ("_encoder", "_feed", "_is_inside", "_recorder", "_side")
+    __slots__ = (
+        *("_encoder", "_feed", "_is_inside", "_on_next", "_recorder", "_side"),
+        *("held", "last_at", "on_unfinished"),
+    )
 
     def __init__(
         self, recorder: Recorder, encoder: FrameEncoder | TextEncoder | None, side: str | None
@@ -79,6 +83,13 @@ class RecordingTap:
         self._feed = None if encoder is None else encoder.feed
         self._side = side
         self._is_inside = False
+        self._on_next: Callable[[], object] | None = None
+        self.last_at = 0.0
+        """The time at which the last byte arrived, in seconds from the start of the recording."""
+        self.held = 0
+        """Bytes of the unfinished line that interception has not passed on to this tap."""
+        self.on_unfinished: Callable[[], object] | None = None
+        """Called when bytes of an unfinished line arrive."""
         recorder.on_stopped.append(self._stop)
 
     @property
@@ -86,12 +97,40 @@ class RecordingTap:
         """Return whether the last chunk ended inside a line."""
         return self._is_inside if self._encoder is None else self._encoder.is_inside_line
 
+    @property
+    def unfinished(self) -> int:
+        """Return the number of bytes of the unfinished line; 0 without a recording."""
+        return 0 if self._encoder is None else self._encoder.unfinished + self.held
+
+    def watch(self, on_unfinished: Callable[[], object]) -> None:
+        """Call `on_unfinished` whenever bytes of an unfinished line arrive."""
+        self.on_unfinished = on_unfinished
+        if self._encoder is not None:
+            self._encoder.on_unfinished = on_unfinished
+
+    def call_before_next(self, call: Callable[[], object]) -> None:
+        """Call `call` once, with the next chunk. Other chunks do not check for this."""
+        if self._encoder is not None:
+            self._on_next, self._feed = call, self._feed_next
+
+    def _feed_next(self, at: float, data: bytes) -> Lines:
+        self._call_on_next()
+        assert self._feed is not None
+        return self._feed(at, data)
+
+    def _call_on_next(self) -> None:
+        call, self._on_next = self._on_next, None
+        if call is not None and self._encoder is not None:
+            self._feed = self._encoder.feed
+            call()
+
     def feed(self, data: bytes) -> None:
         """Record the messages that are complete with `data`. Call this before forwarding `data`."""
         writer = self._recorder.writer
         if writer is not None and self._feed is not None:
             try:
-                lines = self._feed(monotonic() - writer.epoch, data)
+                self.last_at = at = monotonic() - writer.epoch
+                lines = self._feed(at, data)
                 if lines:
                     writer.write(lines)
                 return
@@ -99,6 +138,17 @@ class RecordingTap:
                 lines = ()  # The traceback holds more of them, and memory may be short.
                 self._recorder.broke(error.with_traceback(None))
         self._is_inside = not data.endswith(b"\n")
+
+    def arrive(self) -> None:
+        """Keep the time of bytes on which interception decides: it records them later."""
+        self.last_at = self._recorder.now()
+        self._call_on_next()
+
+    def feed_held(self, data: bytes) -> None:
+        """Take an unfinished line from interception. Its last byte arrived at `last_at`."""
+        at, self.held = self.last_at, 0
+        self.feed(data)
+        self.last_at = at
 
     def give_up(self, error: MemoryError) -> None:
         """Stop the recording to free its memory. If it has stopped, only what is being written can free some."""
@@ -113,7 +163,7 @@ class RecordingTap:
         """Record an unfinished line."""
         writer = self._recorder.writer
         if writer is not None and self._encoder is not None:
-            self._recorder.write(self._encoder.close(writer.now()))
+            self._recorder.write(self._encoder.close(self.last_at))
 
     def eof(self) -> None:
         """Record that this side closed its end of the pipe."""
@@ -121,9 +171,15 @@ class RecordingTap:
         if self._side is not None:
             self._recorder.note("eof", **{"from": self._side})
 
-    def broke(self, undelivered: int) -> None:
-        """Record that the other side stopped reading; `undelivered` counts the bytes that were not written."""
+    def broke(self, undelivered: int, *, is_source_closed: bool = False) -> None:
+        """Record that the other side stopped reading; `undelivered` counts the bytes that were not written.
+
+        A client that closed its end before that may have sent more than was read: rules about the end of a server have
+        to know that it closed it.
+        """
         self.torn()
+        if is_source_closed and self._side == CLIENT:
+            self._recorder.note("eof", **{"from": CLIENT})
         # A server that exits also stops reading: note that only if data was lost.
         if undelivered or self._side != CLIENT:
             reader = SERVER if self._side == CLIENT else CLIENT

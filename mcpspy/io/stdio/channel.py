@@ -14,6 +14,7 @@ from collections import deque
 from errno import EINVAL, ENOSYS, EOPNOTSUPP
 
 from mcpspy.io.stdio.base import CHUNK, close
+from mcpspy.io.stdio.silence import bytes_unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mcpspy.io.control.server_poll import Loop
     from mcpspy.io.stdio.base import RecordingTap
     from mcpspy.io.stdio.message_channel import MessageChannel, StderrLines
+    from mcpspy.io.stdio.silence import SilenceNotes
 
     assert sys.platform != "win32"
 
@@ -31,6 +33,8 @@ _NO_NOWAIT = (EOPNOTSUPP, ENOSYS, EINVAL)
 
 _GONE = select.POLLERR | select.POLLNVAL
 _HUNG_UP = select.POLLHUP
+_CLOSED = select.POLLHUP | getattr(select, "POLLRDHUP", 0)
+"""A source without a writer: a pipe, or a socket that is shut for writing, of which only Linux knows another event."""
 
 
 class Channel:
@@ -54,6 +58,8 @@ class Channel:
         self._is_paused = False
         self.is_open = True
         self.ended = False
+        self.silence: SilenceNotes | None = None
+        """Of the channel to the server's stdin: it notes what the server did not read."""
         self.is_counting = False
         self.bytes_read = 0
         # A pipe created by mcpspy may be O_NONBLOCK. An inherited pipe may not, because other processes share it:
@@ -95,6 +101,10 @@ class Channel:
     def has_written(self, limit: int) -> bool:
         """Return whether all data is written, or more than `limit` bytes of those that were counted."""
         return not self.backlog or self.bytes_read - self.backlog > limit
+
+    def count_unread(self) -> int | None:
+        """Return the number of written bytes that were not read; None if that is not known."""
+        return bytes_unread(self.target) if self.is_open else None
 
     def divert(self, message_channel: MessageChannel | StderrLines | None) -> None:
         self._message_channel = message_channel
@@ -142,6 +152,7 @@ class Channel:
             self._close_ends()
 
     def _close_ends(self) -> None:
+        unread = None if self.silence is None else self.count_unread()
         self.is_open = False
         for fd in (self.source, self.target):
             self._loop.unroute(fd)
@@ -150,6 +161,8 @@ class Channel:
         self._queue.clear()
         self._queued = 0
         self._resume_waiting()
+        if self.silence is not None:
+            self.silence.close(unread, is_by_host=self.ended)
 
     def _on_source(self, _events: int) -> None:
         try:
@@ -253,11 +266,17 @@ class Channel:
 
         At once, because the writer may be about to write. What was lost is recorded after that.
         """
-        undelivered = self.backlog
+        undelivered, is_source_closed = self.backlog, not self.ended and self._is_source_closed()
         self._close_ends()
         if self._message_channel is not None:
             self._message_channel.torn()
-        self._tap.broke(undelivered)
+        self._tap.broke(undelivered, is_source_closed=is_source_closed)
+
+    def _is_source_closed(self) -> bool:
+        """Return whether the source has no writer any more, though there may be data to read."""
+        poller = select.poll()
+        poller.register(self.source, _CLOSED)
+        return any(events & _CLOSED for _, events in poller.poll(0))
 
     def _record_torn(self) -> None:
         if self._message_channel is not None:

@@ -164,7 +164,7 @@ class StdioInterception(SessionInterception):
         except Exception as error:
             self._give_up(error)
             return False
-        self._remove_noise(self.now(), channel, unfinished, torn=True)
+        self._remove_noise(channel.last_at, channel, unfinished, torn=True)
         self._flush()
         return True
 

@@ -83,9 +83,12 @@ class MessageChannel:
         self._handler = handler
         self._framer = LineFramer()
         self._is_inside_line = False
-        self._held = 0
-        """Bytes of the unfinished line that are not forwarded."""
         self._queued: list[bytes] = []
+
+    @property
+    def last_at(self) -> float:
+        """Return when the last byte arrived, in seconds from the start of the recording."""
+        return self._tap.last_at
 
     @property
     def has_queued(self) -> bool:
@@ -112,6 +115,7 @@ class MessageChannel:
             self._tap.feed(data)
             self.stream.put(data)
             return
+        self._tap.arrive()
         was_inside_line = self._is_inside_line
         if was_inside_line:
             data = self._finish_line(data)
@@ -123,9 +127,11 @@ class MessageChannel:
             return
         if lines or (was_inside_line and not self._is_inside_line):  # Interception may have ended.
             self._handler.take(self, lines)
-        self._held = sum(map(len, self._framer.pieces)) if lines else self._held + len(data)
-        if self._held > self.limit:
+        self._tap.held = sum(map(len, self._framer.pieces)) if lines else self._tap.held + len(data)
+        if self._tap.held > self.limit:
             self._forward_oversized()
+        elif self._tap.held and self._tap.on_unfinished is not None:
+            self._tap.on_unfinished()
 
     def send(self, data: bytes) -> None:
         """Send complete lines now, or after the line that is being forwarded."""
@@ -150,7 +156,7 @@ class MessageChannel:
     def torn(self) -> None:
         """Record an unfinished line."""
         if torn := b"".join(self._framer.close()):
-            self._tap.feed(torn)
+            self._tap.feed_held(torn)
 
     def frame(
         self, at: float, line: bytes, fields: dict[str, str], *, torn: bool = False
@@ -199,16 +205,16 @@ class MessageChannel:
     def _forward_unfinished(self) -> None:
         """Forward the unfinished line, and later its rest."""
         self._is_inside_line = True
-        self._held = 0
+        self._tap.held = 0
         for piece in self._framer.close():
             self._tap.feed(bytes(piece))
             self.stream.put(bytes(piece))
 
     def _release(self) -> None:
-        self._held = 0
+        self._tap.held = 0
         begun = b"".join(self._framer.close())
         if begun and not self._handler.keep_back(self, begun):
-            self._tap.feed(begun)
+            self._tap.feed_held(begun)
             self.stream.put(begun)
 
 

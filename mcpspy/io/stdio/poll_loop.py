@@ -20,6 +20,7 @@ from mcpspy.io.stdio.base import MAX_OWN_OUTPUT, STDERR
 from mcpspy.io.stdio.channel import Channel, TerminalWriter
 from mcpspy.io.stdio.guard import ANSWER
 from mcpspy.io.stdio.process import leave, outcome, signal_name
+from mcpspy.io.stdio.silence import SilenceNotes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +52,9 @@ QUIET_TIME = 100
 
 MAX_POLLS = 500
 """Number of polls after which the control socket is opened anyway. Polling with a timeout takes 1.5 µs longer."""
+
+SHORTEST = 0.001
+"""Seconds of a timer whose time has come."""
 
 NEVER = float("inf")
 
@@ -87,6 +91,7 @@ class PollLoop:
         """Number of questions that the guard has answered; without a guard, there is no need to ask."""
         self._group_signals: list[tuple[float, int]] = []
         self._channels: list[Channel] = []
+        self._silence = SilenceNotes(recorder, taps, self._count_unread, self._set_timer)
         self._interception: StdioInterception | None = None
         self._control: PollServer | None = None
 
@@ -102,6 +107,8 @@ class PollLoop:
             Channel(self, child.stdout, self._writable(1), taps[1]),
             Channel(self, child.stderr, self._writable(2), taps[2], is_shared=self._options.noise == STDERR),
         ]
+        self._channels[0].silence = self._silence
+        signal.signal(signal.SIGALRM, lambda *_: None)
         if self._options.intercepts:
             self._intercept().begin()
         # Until glibc has freed a large block once, it returns the top of the heap to the system with every chunk and
@@ -261,6 +268,7 @@ class PollLoop:
                 terminal.resume()
         else:
             self._is_relay = True
+            self._set_timer()  # A fork has none.
             self._stop_requested_at, self._exit_deadline = 0.0, NEVER
             for terminal in self._terminals:
                 terminal.start()
@@ -274,7 +282,10 @@ class PollLoop:
             numbers = os.read(self._wake, 512)
         except BlockingIOError:
             return
-        received = [number for number in numbers if number != signal.SIGCHLD]
+        if signal.SIGALRM in numbers:
+            self._silence.wake()
+            self._set_timer()
+        received = [number for number in numbers if number not in (signal.SIGCHLD, signal.SIGALRM)]
         if len(received) < len(numbers):
             self._reap()
         if received:
@@ -283,6 +294,15 @@ class PollLoop:
                 self._asked += 1
             now = time.monotonic()
             self._received += [(now, self._asked, number) for number in received]
+
+    def _set_timer(self) -> None:
+        """Have SIGALRM wake the loop for the notes on silences: a timeout would make every poll() slower."""
+        due_at = self._silence.due_at
+        left = 0.0 if due_at is None else max(due_at - time.monotonic(), SHORTEST)  # 0 stops the timer.
+        signal.setitimer(signal.ITIMER_REAL, left)
+
+    def _count_unread(self) -> int | None:
+        return self._channels[0].count_unread()
 
     def _on_group_signal(self, _events: int) -> None:
         assert self._guard is not None
@@ -341,6 +361,8 @@ class PollLoop:
             self._set_exit_deadline()
 
     def _finish(self) -> None:
+        self._silence.due_at = None
+        self._set_timer()
         self._take_last_signals()
         if self._interception is not None:
             self._interception.finish()

@@ -58,4 +58,13 @@ def _open(options: RunOptions) -> Recorder:
         "name": options.session_name,
         "parent": parent(),
     }
-    return Recorder(options, fields)
+    recorder = Recorder(options, fields)
+    if recorder.writer is not None:
+        from mcpspy.core.unfilled import unfilled
+
+        try:
+            if found := unfilled(os.environ, options.command):
+                recorder.note("placeholders", **found)
+        except Exception as error:
+            recorder.broke(error)
+    return recorder

@@ -19,6 +19,7 @@ from collections import deque
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND, McpspyError
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.stdio.base import CHUNK, MAX_OWN_OUTPUT, STDERR, close
+from mcpspy.io.stdio.silence import SilenceNotes, bytes_unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,6 +103,11 @@ class PipeWriter:
         with self._change:
             self._change.wait_for(lambda: not self.backlog)
 
+    def count_unread(self) -> int | None:
+        """Return the number of written bytes that were not read; None if that is not known."""
+        with self._change:
+            return bytes_unread(self._target) if self.is_open else None
+
     def end(self) -> None:
         """Accept no more data, and close once everything is written."""
         with self._change:
@@ -182,6 +188,8 @@ class _ThreadChannel:
         self._is_shared = is_shared
         self._message_channel: MessageChannel | StderrLines | None = None
         self._waits_for: _ThreadChannel | None = None
+        self.silence: SilenceNotes | None = None
+        """Of the channel to the server's stdin: it notes what the server did not read."""
         self._is_finished = False
         self._reading_since = 0.0
         self._is_writing = False
@@ -199,6 +207,9 @@ class _ThreadChannel:
     @property
     def is_writable(self) -> bool:
         return not self._is_finished and self._writer.is_open
+
+    def count_unread(self) -> int | None:
+        return self._writer.count_unread()
 
     def put(self, data: bytes) -> None:
         self._writer.put(data)
@@ -302,6 +313,8 @@ class _ThreadChannel:
             return waits
 
     def _end(self) -> None:
+        if self.silence is not None:
+            self.silence.close(self.count_unread(), is_by_host=True)
         if self._writer.is_open:
             if self._message_channel is not None:
                 self._message_channel.eof()
@@ -340,6 +353,7 @@ class ThreadedPump:
         self._lock = threading.Lock()
         self._alarm = threading.Event()
         self._channels: list[_ThreadChannel] = []
+        self._silence = SilenceNotes(recorder, taps, self._count_unread, self._alarm.set)
         self._interception: StdioInterception | None = None
         self._control: ThreadedServer | None = None
 
@@ -355,6 +369,7 @@ class ThreadedPump:
             _ThreadChannel(child.stdout.fileno(), 1, taps[1], lock),
             _ThreadChannel(child.stderr.fileno(), 2, taps[2], lock, is_shared=self._options.noise == STDERR),
         ]
+        channels[0].silence = self._silence
         if self._options.intercepts:
             self._intercept().begin()
         for channel in channels:
@@ -377,9 +392,14 @@ class ThreadedPump:
         lock.acquire()  # Never released: the recording is closed next.
         if self._control is not None:
             self._control.close()
+        if channels[0].is_writable:
+            self._silence.close(channels[0].count_unread(), is_by_host=False)
         for channel in channels:
             channel.torn()
         return status
+
+    def _count_unread(self) -> int | None:
+        return self._channels[0].count_unread()
 
     def _is_stdin_open(self) -> bool:
         """Return whether the host can write, and a process can read, the server's stdin."""
@@ -403,7 +423,9 @@ class ThreadedPump:
             with self._lock:
                 self._alarm.clear()
                 self._interception.wake()
-                due_at = self._interception.due_at
+                self._silence.wake()
+                both = self._interception.due_at, self._silence.due_at
+            due_at = min((at for at in both if at is not None), default=None)
             self._alarm.wait(None if due_at is None else max(0.0, due_at - time.monotonic()))
 
     def _open_control(self) -> None:

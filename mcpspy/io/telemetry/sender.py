@@ -11,7 +11,7 @@ import os
 import re
 import ssl
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -223,25 +223,7 @@ class OtlpSender:
                 points = found.setdefault(self._resource(of), {}).setdefault(item.metric, {})
                 # A request has one point of a series: a later report includes the earlier one.
                 points[tuple(item.attributes.items())] = _point(item, now)
-        return MetricsData(
-            [
-                ResourceMetrics(
-                    resource,
-                    [
-                        ScopeMetrics(
-                            SCOPE,
-                            [
-                                Metric(name, None, "s", _histogram(points.values()))
-                                for name, points in metrics.items()
-                            ],
-                            "",
-                        )
-                    ],
-                    "",
-                )
-                for resource, metrics in found.items()
-            ]
-        )
+        return MetricsData([_resource_metrics(resource, metrics) for resource, metrics in found.items()])
 
     def _resource(self, of: Attributes) -> Resource:
         """Return the resource, with the attributes of OTEL_RESOURCE_ATTRIBUTES."""
@@ -346,8 +328,14 @@ def _log_record(log: LogData, resource: Resource) -> ReadableLogRecord:
     return ReadableLogRecord(record, resource, SCOPE)
 
 
-def _histogram(points: Iterable[HistogramDataPoint]) -> Histogram:
-    return Histogram([*points], AggregationTemporality.CUMULATIVE)
+def _resource_metrics(
+    resource: Resource, metrics: dict[str, dict[object, HistogramDataPoint]]
+) -> ResourceMetrics:
+    made = []
+    for name, points in metrics.items():
+        histogram = Histogram([*points.values()], AggregationTemporality.CUMULATIVE)
+        made.append(Metric(name, None, "s", histogram))
+    return ResourceMetrics(resource, [ScopeMetrics(SCOPE, made, "")], "")
 
 
 def _point(histogram: HistogramData, now: int) -> HistogramDataPoint:

@@ -179,13 +179,8 @@ async def replay(
             "the user allows it with --allow-replay SERVER",
         )
     path = store.path(arguments.session)
-    options = [
-        "--format",
-        "json",
-        "--volatile",
-        *(("--filter", arguments.filter) if arguments.filter else ()),
-    ]
-    options += ["--dir", store.folder] if store.folder else []
+    options = ["--format", "json", "--volatile", *(["--dir", store.folder] if store.folder else [])]
+    options += ["--filter", arguments.filter] if arguments.filter else []
     target = ["--upstream", server] if "://" in server.partition(" ")[0] else ["--", *shlex.split(server)]
     code, out, err = await _run(["replay", str(path), *options, *target], arguments.timeout)
     if code not in (0, FINDINGS) or not out:
@@ -193,17 +188,11 @@ async def replay(
     found = json.loads(out)
     recorded = _RECORDED.search(err)
     new = (await asyncio.to_thread(store.load, Path(recorded[1]))).id if recorded else ""
-    blocks = [
-        AnswerBlock(
-            block_text(
-                store.gated(
-                    f"{each['severity']} {each['method']} {each['about'] or ''} {each['pointer']} {each['why']}: "
-                    f"{outline(_value(each['old']), 200)} → {outline(_value(each['new']), 200)}"
-                )
-            )
-        )
-        for each in found["changes"]
-    ]
+    blocks = []
+    for each in found["changes"]:
+        old, new_value = (outline((each[side] or {}).get("value"), 200) for side in ("old", "new"))
+        text = f"{each['severity']} {each['method']} {each['about'] or ''} {each['pointer']} {each['why']}: "
+        blocks.append(AnswerBlock(block_text(store.gated(f"{text}{old} → {new_value}"))))
     return AgentAnswer(
         f"{'same' if found['same'] else 'changed'}: {found['compared']} compared, {len(blocks)} changes"
         + (f"; the new session is {new}" if new else ""),
@@ -212,10 +201,6 @@ async def replay(
         more=lambda _: "diff of both sessions",
         sessions=[new],
     )
-
-
-def _value(side: dict[str, Any] | None) -> Any:
-    return None if side is None else side.get("value")
 
 
 async def send(store: SessionStore, permissions: AgentPermissions, arguments: SendArguments) -> AgentAnswer:

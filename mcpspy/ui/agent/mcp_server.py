@@ -34,7 +34,7 @@ from mcpspy.ui.agent.answer import (
     rendered,
 )
 from mcpspy.ui.agent.sessions import SessionStore, session_id, started_at
-from mcpspy.ui.text.terminal import keep_traceback
+from mcpspy.ui.text.terminal import bug_line
 
 INSTRUCTIONS = """\
 mcpspy records the traffic between MCP hosts and servers. A session is one recording; #12 is a line of it, and \
@@ -83,7 +83,9 @@ class AgentTool(NamedTuple):
         )
 
 
-READING: tuple[tuple[Callable[[SessionStore, Any], AgentAnswer], type[Struct], type[Struct]], ...] = (
+Reader = Callable[[SessionStore, Any], AgentAnswer]
+
+READING: tuple[tuple[Reader, type[Struct], type[Struct]], ...] = (
     (queries.list_sessions, queries.ListArguments, queries.ListFacts),
     (queries.find, queries.FindArguments, queries.FindFacts),
     (queries.read, queries.ReadArguments, queries.ReadFacts),
@@ -98,17 +100,15 @@ READING: tuple[tuple[Callable[[SessionStore, Any], AgentAnswer], type[Struct], t
 def tools(store: SessionStore, permissions: live.AgentPermissions) -> dict[str, AgentTool]:
     """Return the tools by name; without `replay` and `send` unless the user allows them for something."""
 
-    def locked(function: Callable[[SessionStore, Any], AgentAnswer], arguments: Any) -> AgentAnswer:
+    def locked(function: Reader, arguments: Any) -> AgentAnswer:
         with store.lock:
             return function(store, arguments)
 
-    async def run_in_thread(
-        function: Callable[[SessionStore, Any], AgentAnswer], arguments: Any
-    ) -> AgentAnswer:
+    async def read(function: Reader, arguments: Any) -> AgentAnswer:
         return await asyncio.to_thread(locked, function, arguments)
 
     found = [
-        AgentTool(function, arguments, facts, partial(run_in_thread, function))
+        AgentTool(function, arguments, facts, partial(read, function))
         for function, arguments, facts in READING
     ]
     found.append(AgentTool(live.wait_for, live.WaitArguments, live.WaitFacts, partial(live.wait_for, store)))
@@ -256,7 +256,7 @@ class AgentServer:
         except McpspyError as error:
             return _refused(self._store.gated(str(error)))
         except Exception as error:  # Its text may be that of a peer.
-            return _refused(f"a bug in mcpspy: {type(error).__name__} ({keep_traceback()})")
+            return _refused(bug_line(error, 0))
         return types.CallToolResult(
             content=[types.TextContent(text=shown.text, _meta=shown.meta)],
             structured_content=shown.structured,

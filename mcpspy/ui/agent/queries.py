@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, TypeVar
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import orjson
 from msgspec import Meta, Struct
@@ -36,9 +37,8 @@ from mcpspy.ui.agent.answer import (
 )
 from mcpspy.ui.agent.sessions import LoadedSession, SessionStore, age, not_a_line, session_id
 from mcpspy.ui.model.filter_items import exchange_filter
-from mcpspy.ui.report.listed_session import ListedSession, read_sessions_filter
-
-T = TypeVar("T")
+from mcpspy.ui.report.listed_session import ListedSession
+from mcpspy.ui.report.listed_session import matching as matching_sessions
 
 Name = Annotated[str, Meta(description="`last`, a session name, an id or its beginning, or a file")]
 Filter = Annotated[
@@ -111,16 +111,14 @@ class ReadFacts(Struct):
 def list_sessions(store: SessionStore, arguments: ListArguments) -> AgentAnswer:
     """List the recorded sessions, the newest first, with state, length, errors, peers and command."""
     catalog = Catalog(store.folder)
-    query = _parsed(read_sessions_filter, arguments.filter, "weather errors>0 since:1d")
-    items = [(summary, ListedSession(summary, catalog).item()) for summary in sessions_of(catalog)]
-    found = [summary for summary, item in items if query.matches(item)]
-    hint = "" if found else query.no_match(item for _, item in items)
-    ids = [session_id(summary.header, summary.path) for summary in found]
+    listed = [ListedSession(summary, catalog) for summary in sessions_of(catalog)]
+    with _filter_errors("weather errors>0 since:1d"):
+        found, hint = matching_sessions(arguments.filter, listed)
+    ids = [session_id(each.summary.header, each.summary.path) for each in found]
 
     def blocks() -> Iterator[AnswerBlock]:
-        for number, summary in enumerate(found[arguments.offset :], arguments.offset + 1):
-            listed = ListedSession(summary, catalog)
-            errors, unanswered = listed.count("errors"), listed.unanswered
+        for number, listed in enumerate(found[arguments.offset :], arguments.offset + 1):
+            summary, errors, unanswered = listed.summary, listed.count("errors"), listed.unanswered
             command = (
                 " ".join(redacted_command(summary.header.command or ())) or summary.header.upstream or ""
             )
@@ -241,12 +239,14 @@ def kept(session: LoadedSession, query: Query | None) -> Callable[[Change], bool
 
 def read_filter(text: str) -> Query | None:
     """Return the parsed filter; None if it is empty. Raise UsageError with the position of the error."""
-    return _parsed(parse, text, "tool:forecast status:error") if text.strip() else None
+    with _filter_errors("tool:forecast status:error"):
+        return parse(text) if text.strip() else None
 
 
-def _parsed(read: Callable[[str], T], text: str, example: str) -> T:
+@contextmanager
+def _filter_errors(example: str) -> Iterator[None]:
     try:
-        return read(text)
+        yield
     except QueryError as error:
         raise error.located("filter", f"e.g. {example}") from None
 

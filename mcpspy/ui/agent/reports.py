@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangeSeverity, DiffOptions, compare
 from mcpspy.analysis.diff.model import ignored
-from mcpspy.analysis.explain import CAUSES
+from mcpspy.analysis.explain import CAUSES, Cause
 from mcpspy.analysis.export import FORMATS, RecordedSession
 from mcpspy.analysis.lint import Finding, Severity
 from mcpspy.analysis.stats import StatsCollector
@@ -23,14 +24,17 @@ from mcpspy.ui.agent.answer import BUDGET, AgentAnswer, AnswerBlock, ShownPart, 
 from mcpspy.ui.agent.queries import Budget, Filter, Name, Offset, kept, read_filter
 from mcpspy.ui.agent.sessions import SessionStore
 from mcpspy.ui.report import explanation
-from mcpspy.ui.report.diff import about, body, change_heading, places
+from mcpspy.ui.report.diff import about, body, change_heading, gravest_first, places
 from mcpspy.ui.report.last_good import last_good, since_last_good
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings, visible
-from mcpspy.ui.report.stats_table import arrow, count_session, methods
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings, by_rule, visible
+from mcpspy.ui.report.stats_table import count_session, methods
 from mcpspy.ui.text.numbers import span
 
 MOST_LINES_OF_A_RULE = 10
 SLOWEST = 5
+KINDS = {kind.code: kind.summary for kind in CAUSES}
+"""Code of a cause → its kind in words, without text of peers."""
+
 WIDE = 160
 """Characters of a value in a diff."""
 
@@ -47,6 +51,14 @@ class ExplainArguments(Struct, forbid_unknown_fields=True):
 class ExplainFacts(Struct):
     session: str
     causes: Annotated[list[str], Meta(description="codes, the most likely cause first")]
+    sides: Annotated[
+        list[str],
+        Meta(
+            description="whose mistake each cause is: server, client, proxy, configuration, environment, mcpspy; "
+            "empty if open"
+        ),
+    ]
+    observations: Annotated[list[str], Meta(description="codes of what is worth knowing, and is no failure")]
     lines: Annotated[list[int], Meta(description="lines that show the first cause")]
     last_good: Annotated[str, Meta(description="id of the session that worked; empty if there is none")]
 
@@ -129,33 +141,50 @@ def explain(store: SessionStore, arguments: ExplainArguments) -> AgentAnswer:
     if diagnosis.causes and (good := good or last_good(session.path)):
         diagnosis = since_last_good(diagnosis, session.path, good, lambda path: store.load(path).readable)
     causes = diagnosis.causes
-    blocks = []
-    for number, cause in enumerate(causes, 1):
-        signs = [
-            f"  {f'#{sign.line}' if sign.part == 1 else f'part {sign.part}, line {sign.line}'} {block_text(sign.text)}"
-            for sign in cause.evidence
-        ]
-        kind = CAUSES[cause.code]
-        more = [f"  and {cause.count - len(signs)} more"] if cause.count > len(signs) else []
-        blocks.append(
-            AnswerBlock(
-                "\n".join(
-                    [f"{number}. {kind.title} ({cause.code})", *signs, *more, f"  next: {kind.next_step}"]
-                )
+    blocks = [
+        AnswerBlock(
+            "\n".join(
+                [
+                    f"{number}. {block_text(cause.title)} ({cause.code})",
+                    *_signs(cause),
+                    f"  next: {block_text(cause.next_step)}",
+                ]
             )
         )
+        for number, cause in enumerate(causes, 1)
+    ]
+    for place, each in enumerate(diagnosis.observations):
+        heading = [] if place else ["worth knowing:"]
+        title = f"- {block_text(each.title)} ({each.code})"
+        blocks.append(AnswerBlock("\n".join([*heading, title, *_signs(each)])))
     if diagnosis.last_good is not None:
         blocks.append(AnswerBlock(block_text("\n".join(explanation.since_lines(diagnosis.last_good)))))
-    first = f"most likely: {CAUSES[causes[0].code].title}" if causes else "nothing wrong found"
+    first = f"most likely: {KINDS[causes[0].code]}" if causes else "nothing wrong found"
     lines = [sign.line for sign in causes[0].evidence if sign.part == 1] if causes else []
     worked = "" if good is None or diagnosis.last_good is None else store.load(good).id
     return AgentAnswer(
         f"session {session.id}: {counted(len(causes), 'cause')}; {first}",
-        ExplainFacts(session.id, [cause.code for cause in causes], lines, worked),
+        ExplainFacts(
+            session.id,
+            [cause.code for cause in causes],
+            [cause.side for cause in causes],
+            [each.code for each in diagnosis.observations],
+            lines,
+            worked,
+        ),
         tuple(blocks),
         more=lambda _: "explain with a line, or a larger max_tokens",
         sessions=[session.id],
     )
+
+
+def _signs(cause: Cause) -> Iterator[str]:
+    """Yield the lines of the recording that show a cause."""
+    for sign in cause.evidence:
+        place = f"#{sign.line}" if sign.part == 1 else f"part {sign.part}, line {sign.line}"
+        yield f"  {place} {block_text(sign.text)}"
+    if cause.count > len(cause.evidence):
+        yield f"  and {cause.count - len(cause.evidence)} more"
 
 
 def lint(store: SessionStore, arguments: LintArguments) -> AgentAnswer:
@@ -167,10 +196,8 @@ def lint(store: SessionStore, arguments: LintArguments) -> AgentAnswer:
     settings = LintSettings(select=arguments.codes)
     name = session.header.name or session.path.stem
     rules, _ = settings.of(name)
-    by_code: dict[str, list[Finding]] = {}
-    for finding in LintScan(session.readable, rules, settings.hosts(name)).findings():
-        by_code.setdefault(finding.code, []).append(finding)
-    groups = sorted(by_code.values(), key=lambda findings: (findings[0].severity.rank, -len(findings)))
+    found = by_rule(LintScan(session.readable, rules, settings.hosts(name)).findings())
+    groups = sorted(found.values(), key=lambda findings: (findings[0].severity.rank, -len(findings)))
 
     def block(findings: list[Finding]) -> AnswerBlock:
         first, rule = findings[0], RULES_BY_CODE[findings[0].code]
@@ -262,7 +289,7 @@ def _groups(collector: StatsCollector, side: str, sort: str) -> Iterator[str]:
             took = f", p50 {span(times.p50)}, p95 {span(times.p95)}, max" if times.answers > 1 else ","
             took = f"{took} {span(times.most)}" if times.answers else ""
             size = f", {row.group.back // row.group.count:,} B each"
-            yield f"{'  ' * row.depth}{arrow(side)} {row.label}: {row.group.count}{bad}{took}{size}"
+            yield f"{'  ' * row.depth}{rows.arrow(side)} {row.label}: {row.group.count}{bad}{took}{size}"
 
 
 def diff(store: SessionStore, arguments: DiffArguments) -> AgentAnswer:
@@ -275,9 +302,7 @@ def diff(store: SessionStore, arguments: DiffArguments) -> AgentAnswer:
     found = compare(old.session, new.session, DiffOptions(ignored=patterns, volatile=arguments.volatile))
     counts = found.counts
     blocks = []
-    for case in sorted(
-        found.changed, key=lambda case: list(ChangeSeverity).index(case.severity or ChangeSeverity.NOTE)
-    ):
+    for case in gravest_first(found):
         lines = [f"{case.severity} {about(case)} · {places(case)}"]
         for change in case.changes:
             lines.append(f"  {change_heading(change)}")

@@ -24,6 +24,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session, change_lines
 from mcpspy.errors import UsageError
+from mcpspy.io.recording.cache import FileStamp
 from mcpspy.io.recording.catalog import find
 from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of, summarize
 from mcpspy.io.recording.redaction import RedactionOptions, clean, redactor
@@ -34,8 +35,6 @@ KEPT = 4
 
 LONGEST = 240
 """Maximum characters of a subject or a status in a row."""
-
-Stamps = tuple[tuple[int, int, int], ...]
 
 
 class LoadedSession:
@@ -110,7 +109,7 @@ class SessionStore:
         self._copies: tempfile.TemporaryDirectory[str] | None = None
         self._redactors: dict[Path, Redactor] = {}
         self._gate: Redactor | None = None
-        self._loaded: OrderedDict[Path, tuple[Stamps, LoadedSession]] = OrderedDict()
+        self._loaded: OrderedDict[Path, tuple[list[FileStamp], LoadedSession]] = OrderedDict()
 
     def close(self) -> None:
         """Delete the redacted copies."""
@@ -140,9 +139,7 @@ class SessionStore:
         # A recording from elsewhere must not choose the files that mcpspy reads.
         parts = (path.with_name(part) for part in summary.parts if Path(part).name == part)
         files = [path, *(part for part in parts if part.is_file())]
-        stamps = tuple(
-            (stat.st_size, stat.st_mtime_ns, stat.st_ino) for stat in (file.stat() for file in files)
-        )
+        stamps = [*map(FileStamp.of, files)]
         is_live = summary.state is RecordingState.LIVE
         known = self._loaded.pop(path, None)
         if known is None or known[0] != stamps or known[1].is_live != is_live:
@@ -185,7 +182,7 @@ class SessionStore:
             clean(str(file), str(folder / file.name), redacting)
         return folder / files[0].name
 
-    def _forget(self, known: tuple[Stamps, LoadedSession] | None) -> None:
+    def _forget(self, known: tuple[list[FileStamp], LoadedSession] | None) -> None:
         if known is not None and known[1].readable != known[1].path:
             shutil.rmtree(known[1].readable.parent)
 

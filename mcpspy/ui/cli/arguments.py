@@ -166,16 +166,12 @@ def read_header(option: str, text: str) -> tuple[str, str]:
     return name.strip(), filled(f"{option} {name.strip()}", value).strip()
 
 
-def read_headers(option: str, texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return names and values; raise UsageError, which names the option."""
-    return tuple(read_header(option, text) for text in texts)
-
-
 def read_headers_of(
     headers: Iterable[str], variables: Iterable[str], bearer: str | None = None
 ) -> tuple[tuple[str, str], ...]:
     """Return the headers of `--header`, `--header-env` and `--bearer-env`; raise UsageError."""
-    found = [*read_headers("--header", headers), *map(_header_of_variable, variables)]
+    found = [read_header("--header", text) for text in headers]
+    found += map(_header_of_variable, variables)
     if bearer is not None:
         found.append(("Authorization", f"Bearer {variable_of('--bearer-env', bearer)}"))
     return tuple(found)

@@ -9,6 +9,7 @@ from mcpspy.errors import CannotStart
 from mcpspy.ui.cli.arguments import filled, read_endpoint, read_headers_of, shown_url, variable_of
 from mcpspy.ui.cli.options import (
     CERTIFICATES,
+    HEADERS,
     MAX_BODY,
     REDACTION,
     SCRIPTS,
@@ -18,7 +19,6 @@ from mcpspy.ui.cli.options import (
     Option,
     Switch,
     check_interception,
-    headers,
 )
 from mcpspy.ui.cli.parser import recorded
 
@@ -54,7 +54,7 @@ OPTIONS = (
         is_required=True),
     Option("--upstream-env", "VARIABLE", "read the URL of the server from this environment variable",
         one_of="servers"),
-    *headers(),
+    *HEADERS,
     Option("--bearer-env", "VARIABLE",
         "send `Authorization: Bearer` with the value of this environment variable"),
     Option("--oauth-client-id", "ID", "sign in as this client (default: register one)"),

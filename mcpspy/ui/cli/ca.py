@@ -73,23 +73,20 @@ def main(args: argparse.Namespace) -> int:
     if args.cert or args.bundle:
         text = f"{ca.certificate if args.cert else ca.bundle}\n"
     elif args.format == "json":
-        text = orjson.dumps(_document(ca), option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2).decode()
+        document = {
+            "name": ca.name,
+            "key": str(ca.key),
+            "certificate": str(ca.certificate),
+            "bundle": str(ca.bundle),
+            "sha256": ca.fingerprint("SHA256"),
+            "sha1": ca.fingerprint("SHA1"),
+            "until": ca.until.isoformat(),
+        }
+        text = orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2).decode()
     else:
         text = _page(ca)
     sys.stdout.write(text)
     return 0
-
-
-def _document(ca: CertificateAuthority) -> dict[str, str]:
-    return {
-        "name": ca.name,
-        "key": str(ca.key),
-        "certificate": str(ca.certificate),
-        "bundle": str(ca.bundle),
-        "sha256": ca.fingerprint("SHA256"),
-        "sha1": ca.fingerprint("SHA1"),
-        "until": ca.until.isoformat(),
-    }
 
 
 def _page(ca: CertificateAuthority) -> str:

@@ -58,8 +58,10 @@ def main(args: argparse.Namespace) -> int:
     if args.format == "text":
         _print(checked)
     else:
-        print_report(_json(checked) if args.format == "json" else _junit(checked))
-    return 0 if all(result.is_met for _, results in checked for result in results) else FINDINGS
+        from mcpspy.ui.report.junit import contract_junit
+
+        print_report(_json(checked) if args.format == "json" else contract_junit(checked))
+    return 0 if all(_is_met(results) for _, results in checked) else FINDINGS
 
 
 def _contract(args: argparse.Namespace) -> Contract:
@@ -80,8 +82,7 @@ def _print(checked: Sequence[tuple[str, list[TermResult]]]) -> None:
     output = Output()
     for title, results in checked:
         output.line(sanitize(title))
-        for line, tone in term_lines(results):
-            output.line(line, tone)
+        output.lines(term_lines(results))
     terms = [result.is_met for _, results in checked for result in results]
     failed = terms.count(False)
     of = f"{len(terms)} {'term' if len(terms) == 1 else 'terms'}"
@@ -91,10 +92,11 @@ def _print(checked: Sequence[tuple[str, list[TermResult]]]) -> None:
 def _json(checked: Sequence[tuple[str, list[TermResult]]]) -> str:
     import json
 
-    return json.dumps({"ok": all(_is_met(results) for _, results in checked), "sessions": [
-        {"session": title, "ok": _is_met(results), "terms": [_term(result) for result in results]}
+    sessions = [
+        {"session": title, "ok": _is_met(results), "terms": [*map(_term, results)]}
         for title, results in checked
-    ]}, indent=2) + "\n"  # fmt: skip
+    ]
+    return json.dumps({"ok": all(each["ok"] for each in sessions), "sessions": sessions}, indent=2) + "\n"
 
 
 def _is_met(results: Sequence[TermResult]) -> bool:
@@ -104,9 +106,3 @@ def _is_met(results: Sequence[TermResult]) -> bool:
 def _term(result: TermResult) -> dict[str, Any]:
     evidence = [{"t": one.at, "text": one.text} for one in result.evidence]
     return {"term": result.term, "ok": result.is_met, "found": result.found, "evidence": evidence}
-
-
-def _junit(checked: Sequence[tuple[str, list[TermResult]]]) -> str:
-    from mcpspy.ui.report.junit import contract_junit
-
-    return contract_junit(checked)

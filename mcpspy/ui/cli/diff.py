@@ -6,7 +6,6 @@ Holds the options of a comparison, its reports and its exit code, which `mcpspy 
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from collections.abc import Callable
 
@@ -28,6 +27,7 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.recording.piped import STDIN
 from mcpspy.io.recording.reader import Recording
+from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.options import FOLDER, LAKE, Argument, Option, Options, Repeated, Switch, formats
 from mcpspy.ui.cli.parser import reading
@@ -56,43 +56,28 @@ STDOUT = "-"
 FORMATS = ("json", "junit", "markdown")
 
 
-_IGNORE = (
-    "values that may differ: a JSON pointer with * and **, optionally after a method and a subject, e.g."
-    " '/result/**/time' or 'tools/call clock /result/content/*/text'"
-)
-_VOLATILE = (
-    "like --dates, and also for UUIDs, hexadecimal ids, epochs, process ids, ports and temporary paths"
-    " that change in the same place"
-)
-_SLOWER = "report requests that became slower: 2x, 1.5x+20ms, 200ms (default: do not compare latency)"
-_EXAMPLE = "use '/result/**/time' or 'tools/call clock /result'"
-
-
 def comparison(*more: str) -> Options:
     """Return the options of a comparison; `more` are formats other than those of a diff."""
     about = "junit: XML; markdown: for a pull request"
     return (
-        Repeated("--ignore-path", "PATTERN", _IGNORE, read=reading(ignored, _EXAMPLE), old="--ignore"),
+        Repeated("--ignore-path", "PATTERN",
+            "values that may differ: a JSON pointer with * and **, optionally after a method and a subject, e.g."
+            " '/result/**/time' or 'tools/call clock /result/content/*/text'",
+            read=reading(ignored, "use '/result/**/time' or 'tools/call clock /result'"), old="--ignore"),
         Switch("--dates", "treat texts that differ only in dates and times as equal"),
-        Switch("--volatile", _VOLATILE),
-        Option("--slower-than", "LIMIT", _SLOWER, read=slower),
-        Option(
-            "--fail-on",
-            None,
-            "exit 1 at or above this severity (default: different)",
-            choices=[*map(str, ChangeSeverity)],
-            default=str(ChangeSeverity.DIFFERENT),
-        ),
+        Switch("--volatile",
+            "like --dates, and also for UUIDs, hexadecimal ids, epochs, process ids, ports and temporary paths"
+            " that change in the same place"),
+        Option("--slower-than", "LIMIT",
+            "report requests that became slower: 2x, 1.5x+20ms, 200ms (default: do not compare latency)",
+            read=slower),
+        Option("--fail-on", None, "exit 1 at or above this severity (default: different)",
+            choices=[*map(str, ChangeSeverity)], default=str(ChangeSeverity.DIFFERENT)),
         *formats(f"{about}; {' and '.join(more)}: of a load test" if more else about, *FORMATS, *more),
-        Option(
-            "-o --output",
-            "FILE",
-            "write --format to this file, and print text on stdout",
-            requires="--format",
-            hint=f"use --format {', '.join(FORMATS)}",
-        ),
+        Option("-o --output", "FILE", "write --format to this file, and print text on stdout",
+            requires="--format", hint=f"use --format {', '.join(FORMATS)}"),
         *(Option(f"--{name}", None, "") for name in FORMATS[1:]),
-    )
+    )  # fmt: skip
 
 
 OPTIONS = (
@@ -106,22 +91,19 @@ OPTIONS = (
 )  # fmt: skip
 
 
+# Two sessions in memory are not garbage: collections would take as long as the comparison itself.
+@no_collection()
 def main(args: argparse.Namespace) -> int:
     options = read_comparison(args, frozenset(args.only))
     if args.old == args.new == STDIN:
         raise UsageError("diff: stdin contains only one session", "use a file for the other one")
-    # Two sessions in memory are not garbage: collections would take as long as the comparison itself.
-    gc.disable()
-    try:
-        old, new = _read(args.old, args, options), _read(args.new, args, options)
+    old, new = _read(args.old, args, options), _read(args.new, args, options)
 
-        def again(more: tuple[Ignored, ...]) -> SessionDiff:
-            return compare(old, new, structs.replace(options, ignored=(*options.ignored, *more)))
+    def again(more: tuple[Ignored, ...]) -> SessionDiff:
+        return compare(old, new, structs.replace(options, ignored=(*options.ignored, *more)))
 
-        titles = _title(args.old, old), _title(args.new, new)
-        return report(compare(old, new, options), titles, args, again)
-    finally:
-        gc.enable()
+    titles = _title(args.old, old), _title(args.new, new)
+    return report(compare(old, new, options), titles, args, again)
 
 
 def read_comparison(args: argparse.Namespace, only: frozenset[str] = frozenset()) -> DiffOptions:
@@ -156,8 +138,7 @@ def report(
         from mcpspy.ui.report.diff import terminal, ways_to_ignore
 
         output = Output()
-        for line, tone in terminal(difference, width=output.width, fail_on=fail_on):
-            output.line(line, tone)
+        output.lines(terminal(difference, width=output.width, fail_on=fail_on))
         for number, line in enumerate(ways_to_ignore(ways)):
             if number == 0:
                 output.line("to ignore these changes:")

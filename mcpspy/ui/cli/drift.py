@@ -14,7 +14,7 @@ from mcpspy.analysis.export.base import dumps
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.ui.cli.options import Argument, Option, formats
-from mcpspy.ui.cli.workers import adding_shown, workers
+from mcpspy.ui.cli.workers import WORKERS, adding_shown
 from mcpspy.ui.text.terminal import Output, ProgressBar
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ OPTIONS = (
     Argument("lake", "LAKE", "a lake, or a folder of recordings"),
     Option("--server", "NAME", "name of the server", is_required=True),
     *formats("json: one object; markdown: for a pull request; html: one page", "json", "markdown", "html"),
-    *workers(),
+    *WORKERS,
 )  # fmt: skip
 
 
@@ -90,13 +90,10 @@ def _print(args: argparse.Namespace, executor: Executor | None) -> int:
         for line in drift_report.markdown(args.server, found, sessions):
             sys.stdout.buffer.write(f"{line}\n".encode())
     elif args.format == "html":
-        from mcpspy.ui.report.drift import page
-
-        sys.stdout.buffer.write(page(args.server, found, sessions))
+        sys.stdout.buffer.write(drift_report.page(args.server, found, sessions))
     else:
         output = Output()
-        for line, tone in drift_report.text(args.server, found, sessions, output.width):
-            output.line(line, tone)
+        output.lines(drift_report.text(args.server, found, sessions, output.width))
     return FINDINGS if any(each.severity is ChangeSeverity.BREAKING for each in found) else 0
 
 

@@ -22,7 +22,17 @@ from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of
 from mcpspy.io.settings import table
 from mcpspy.io.telemetry.options import PROTOCOLS, SIGNALS
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
-from mcpspy.ui.cli.options import CACERT, FOLDER, UNSAFE_REGEX, Argument, Option, Repeated, Switch, headers
+from mcpspy.ui.cli.options import (
+    CACERT,
+    FOLDER,
+    HEADERS,
+    UNSAFE_REGEX,
+    Argument,
+    Option,
+    Repeated,
+    Switch,
+    only_with,
+)
 from mcpspy.ui.cli.parser import read_unsafe_regex
 from mcpspy.ui.model.filter_items import exchange_filter, exchange_matches
 from mcpspy.ui.text.terminal import Output, scanned
@@ -72,7 +82,7 @@ OPTIONS = (
     Switch("--follow", "send spans, metrics and logs while sessions are recorded", excludes=("--filter",)),
     Option("--protocol", None, "--endpoint: protocol of OTLP (default: http)", choices=PROTOCOLS,
         requires=_COLLECTOR),
-    *headers(_COLLECTOR),
+    *only_with(_COLLECTOR, HEADERS),
     CACERT.but(requires=_COLLECTOR),
     Option("--signals", "LIST", f"--follow: send only these (default: {','.join(SIGNALS)})",
         requires="--follow"),

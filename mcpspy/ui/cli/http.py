@@ -24,6 +24,7 @@ from mcpspy.ui.cli.options import (
     Repeated,
     Switch,
     check_interception,
+    only_with,
 )
 from mcpspy.ui.cli.parser import recorded
 
@@ -58,22 +59,10 @@ script not readable, or mitmproxy not installed (--forward)
 """
 
 
-def _hosts(needs: str = "") -> tuple[Option, ...]:
-    """Return the options for which hosts a forward proxy decrypts; `needs` is the option that they require."""
-    prefix = f"{needs}: " if needs else ""
-    allow = f"{prefix}decrypt only these hosts; with :PORT, only on that port"
-    return (
-        Repeated("--allow", "GLOB", allow, "allowed", requires=needs),
-        Repeated(
-            "--ignore-host",
-            "GLOB",
-            f"{prefix}never decrypt these hosts",
-            "ignored",
-            requires=needs,
-            old="--ignore",
-        ),
-    )
-
+_DECRYPTED = (
+    Repeated("--allow", "GLOB", "decrypt only these hosts; with :PORT, only on that port", "allowed"),
+    Repeated("--ignore-host", "GLOB", "never decrypt these hosts", "ignored", old="--ignore"),
+)
 
 _TRAFFIC = (*SESSION, MAX_BODY, *REDACTION, *RULES, *CERTIFICATES)
 
@@ -84,7 +73,7 @@ OPTIONS = (
         f"address to listen on, or unix:PATH (default: 127.0.0.1:{PORT}, with --forward 127.0.0.1:{FORWARD_PORT})"),
     Option("--unix-socket", "PATH", "--upstream: connect to the server through this Unix socket",
         "unix_socket", requires="--upstream"),
-    *_hosts("--forward"),
+    *only_with("--forward", _DECRYPTED),
     Repeated("--allow-host", "NAME", "--upstream: also accept requests whose Host is NAME", "allowed_hosts",
         requires="--upstream", hint="with --forward, use --allow GLOB to decrypt a host"),
     Switch("--keep-resource", "--upstream: keep the server's own URL as `resource` in its OAuth metadata",
@@ -128,7 +117,7 @@ def _forward(args: argparse.Namespace, host: str, port: int) -> int:
     from mcpspy.io.forward.proxy import ForwardOptions, run
 
     options = ForwardOptions(host, port)
-    _take(options, args, (*_hosts(), *_TRAFFIC))
+    _take(options, args, (*_DECRYPTED, *_TRAFFIC))
     _warn(host, "any server that this proxy reaches")
     return run(options)
 
@@ -184,6 +173,10 @@ def _exec(args: argparse.Namespace) -> int:
 
 EXEC = SimpleNamespace(
     EPILOG=_EXEC_EPILOG,
-    OPTIONS=(*_hosts(), *_TRAFFIC, Argument("command", COMMAND, "the program and its arguments", nargs="*")),
+    OPTIONS=(
+        *_DECRYPTED,
+        *_TRAFFIC,
+        Argument("command", COMMAND, "the program and its arguments", nargs="*"),
+    ),
     main=_exec,
 )

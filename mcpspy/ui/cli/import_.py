@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from mcpspy.io.recording.redaction import RedactionOptions, prepared, redactor
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.options import FOLDER, REDACTION, Argument, Option, Switch
 from mcpspy.ui.cli.parser import check_redaction, read_redaction
-from mcpspy.ui.cli.workers import create_output, file_size, require_folder, results, workers
+from mcpspy.ui.cli.workers import FOLDER_WORKERS, create_output, file_size, require_folder, results
 from mcpspy.ui.text.terminal import Output, print_json
 
 SHOWN = 8
@@ -82,7 +82,7 @@ OPTIONS = (
         choices=_OutputFormats(("text", "json")), default="text", action=_SetFormat),
     Switch("--json", "", sets="json", dest="format"),
     FOLDER,
-    *workers("of a folder: "),
+    *FOLDER_WORKERS,
     *REDACTION,
 )  # fmt: skip
 
@@ -109,10 +109,7 @@ def main(args: argparse.Namespace) -> int:
         path = write(head, session.lines, args.dir, args.output, redacting)
         lost += redacting.lost if redacting is not None else 0
         written.append(_described(path, session))
-    for line in _remarks(format.name, written):
-        say(sanitize(line))
-    if lost:
-        say(f"{lost} entries could not be redacted and were skipped")
+    _say_remarks({format.name: written}, lost)
     if args.format == "json":
         summary = {"in": args.file, "format": format.name, "sessions": written, "lost": lost}
         print_json(summary)
@@ -158,11 +155,7 @@ def _import_folder(folder: Path, args: argparse.Namespace) -> int:
             if args.format == "text":
                 for session in one.sessions:
                     output.line(sanitize(f"{session['out']}: {session['messages']} messages"))
-    for name, sessions in written.items():
-        for line in _remarks(name, sessions):
-            say(sanitize(line))
-    if lost:
-        say(f"{lost} entries could not be redacted and were skipped")
+    _say_remarks(written, lost)
     every = [session for sessions in written.values() for session in sessions]
     numbers = {"files": len(left) - len(failed), "present": len(files) - len(left)}
     if args.format == "json":
@@ -219,7 +212,10 @@ def _selected(args: argparse.Namespace, found: list[ImportedSession]) -> list[Im
             )
         return selected
     with_messages = [session for session in found if session.messages]
-    if args.output is not None and len(with_messages) > 1 and not _is_folder(args.output):
+    is_folder = args.output is not None and (
+        args.output.endswith(("/", os.sep)) or os.path.isdir(args.output)
+    )
+    if args.output is not None and len(with_messages) > 1 and not is_folder:
         raise UsageError(
             f"{shown}: {len(with_messages)} sessions cannot be written to one file",
             f"use --session with {keys}",
@@ -227,13 +223,12 @@ def _selected(args: argparse.Namespace, found: list[ImportedSession]) -> list[Im
     return with_messages
 
 
-def _is_folder(out: str) -> bool:
-    return out.endswith(("/", os.sep)) or os.path.isdir(out)
-
-
-def _remarks(name: str, sessions: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return one line on the data that the format of this name lacks, and one on changed data."""
-    lacks = list(dict.fromkeys(lack for session in sessions for lack in session["lacks"]))
-    changed = list(dict.fromkeys(change for session in sessions for change in session["changed"]))
-    lines = [f"{name} does not contain: {'; '.join(lacks)}"] if lacks else []
-    return [*lines, f"changed in this import: {'; '.join(changed)}"] if changed else lines
+def _say_remarks(written: Mapping[str, Sequence[Mapping[str, Any]]], lost: int) -> None:
+    """Say what each format lacks, what of its data was changed, and how many entries were lost."""
+    for name, sessions in written.items():
+        if lacks := dict.fromkeys(lack for session in sessions for lack in session["lacks"]):
+            say(sanitize(f"{name} does not contain: {'; '.join(lacks)}"))
+        if changed := dict.fromkeys(change for session in sessions for change in session["changed"]):
+            say(sanitize(f"changed in this import: {'; '.join(changed)}"))
+    if lost:
+        say(f"{lost} entries could not be redacted and were skipped")

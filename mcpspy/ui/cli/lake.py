@@ -16,9 +16,9 @@ from mcpspy.io.lake.files import Lake
 from mcpspy.io.recording.catalog import sessions
 from mcpspy.io.recording.reader import RecordingState, Summary, read_header_of, summarize
 from mcpspy.ui.cli.arguments import age, is_folder, session_path
-from mcpspy.ui.cli.options import FOLDER, REDACTION, Argument, Option, Switch, formats
+from mcpspy.ui.cli.options import FOLDER, REDACTION, Argument, Option, Switch, formats, only_with
 from mcpspy.ui.cli.parser import read_redaction
-from mcpspy.ui.cli.workers import adding_shown, workers
+from mcpspy.ui.cli.workers import WORKERS, adding_shown
 from mcpspy.ui.text.terminal import Output, ProgressBar, print_json
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ OPTIONS = (
     Argument("action", "ACTION", f"one of {', '.join(ACTIONS)}", choices=ACTIONS),
     Argument("lake", "LAKE", "folder or URL of the lake; add creates it"),
     Argument("sessions", "SESSION", "add: sessions and folders to add", nargs="*", requires="add"),
-    *workers("add: ", "add"),
+    *only_with("add", WORKERS),
     Switch("--watch", "add: continue, and add sessions when they end, until Ctrl-C", requires="add"),
     Switch("--no-jsonl", "add: keep only the tables, and not the recordings", requires="add"),
     Option("--older-than", "AGE", "rm: delete days that ended longer ago than this: 30d, 12w", read=age,

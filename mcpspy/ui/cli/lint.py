@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -24,7 +23,7 @@ from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import query_of, recordings
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, Argument, Option, Repeated, Switch
 from mcpspy.ui.cli.parser import read_unsafe_regex
-from mcpspy.ui.cli.workers import file_size, results, workers
+from mcpspy.ui.cli.workers import WORKERS, file_size, results
 from mcpspy.ui.report.lint import (
     MOST,
     TONES,
@@ -102,10 +101,11 @@ OPTIONS = (
         choices=[*map(str, Severity)]),
     Switch("--all", f"text: print all findings, not only {MOST} per rule"),
     FOLDER,
-    *workers(),
+    *WORKERS,
 )  # fmt: skip
 
 
+@no_collection()  # Objects are freed with their line: there are no cycles to collect.
 def main(args: argparse.Namespace) -> int:
     if args.self_test is not None:
         return _self_test(args.self_test)
@@ -123,28 +123,23 @@ def main(args: argparse.Namespace) -> int:
     is_failed = False
     linted = []
     is_here = args.workers == 1 and args.on is None
-    gc.disable()  # Objects are freed with their line: there are no cycles to collect.
-    try:
-        with results(
-            args, checker.checked if is_here else partial(_checked_apart, args), found, _size
-        ) as recordings:
-            for recording, rules, findings, path in recordings:
-                checked.setdefault(recording.server, set()).update(rules)
-                linted.append(recording)
-                for finding in findings:
-                    if baseline is not None and baseline.has(finding, recording.server):
-                        continue
-                    counts[finding.severity] += 1
-                    codes[finding.code] += 1
-                    is_failed = is_failed or finding.severity.rank <= recording.fail_on.rank
-                    if report is not None:
-                        report.finding(finding, recording.path(finding))
-                    elif args.format != "text":
-                        recording.findings.append(finding)
+    check = checker.checked if is_here else partial(_checked_apart, args)
+    with results(args, check, found, _size) as recordings:
+        for recording, rules, findings, path in recordings:
+            checked.setdefault(recording.server, set()).update(rules)
+            linted.append(recording)
+            for finding in findings:
+                if baseline is not None and baseline.has(finding, recording.server):
+                    continue
+                counts[finding.severity] += 1
+                codes[finding.code] += 1
+                is_failed = is_failed or finding.severity.rank <= recording.fail_on.rank
                 if report is not None:
-                    report.end_of(path)
-    finally:
-        gc.enable()
+                    report.finding(finding, recording.path(finding))
+                elif args.format != "text":
+                    recording.findings.append(finding)
+            if report is not None:
+                report.end_of(path)
     if baseline is not None:
         baseline.end(checked if args.filter is None else {})
     statistics = codes if args.statistics else None
@@ -229,8 +224,7 @@ def _print_end(
     counts: Counter[Severity], recordings: int, baseline: Baseline | None, statistics: Counter[str] | None
 ) -> None:
     output = Output()
-    for line in statistics_lines(statistics or Counter(), RULES_BY_CODE):
-        output.line(*line)
+    output.lines(statistics_lines(statistics or Counter(), RULES_BY_CODE))
     output.line(*verdict(counts, recordings, "findings" if baseline is None else "new findings"))
     for text in baseline.lines() if baseline is not None else ():
         output.line(text)
@@ -245,8 +239,7 @@ def _explain(code: str) -> int:
             f"did you mean {', '.join(near[:3])}?" if near else "see docs/lint.md",
         )
     output = Output()
-    for line, tone in explanation(rule, output.width):
-        output.line(line, tone)
+    output.lines(explanation(rule, output.width))
     return 0
 
 
@@ -330,14 +323,11 @@ class _TextReport:
             return
         if self.progress is not None:
             self.progress.clear()
-        for line, tone in finding_lines(finding, path, self._output.width):
-            self._output.line(line, tone)
+        self._output.lines(finding_lines(finding, path, self._output.width))
         if self._has_hints and self._shown[finding.code] == 1:
-            for line, tone in hint_lines(RULES_BY_CODE[finding.code], self._output.width):
-                self._output.line(line, tone)
+            self._output.lines(hint_lines(RULES_BY_CODE[finding.code], self._output.width))
 
     def end_of(self, path: str) -> None:
-        for line, tone in more_lines(self._left_out, path):
-            self._output.line(line, tone)
+        self._output.lines(more_lines(self._left_out, path))
         self._shown.clear()
         self._left_out.clear()

@@ -1,4 +1,4 @@
-"""`mcpspy ls`: list the recorded sessions."""
+"""`mcpspy ls`: list the recorded sessions; `mcpspy runs`: the runs of hosts, each with its sessions."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ import argparse
 import sys
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
 from mcpspy.analysis import rows
 from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.recording.catalog import Catalog, sessions_of
 from mcpspy.io.recording.reader import read_time
+from mcpspy.io.recording.runs import recorded_runs
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.arguments import filter_errors
 from mcpspy.ui.cli.options import FOLDER, Option, Switch, formats
 from mcpspy.ui.cli.parser import integer, suggested_folder
-from mcpspy.ui.report.listed_session import FAILED, ListedSession, read_sessions_filter
+from mcpspy.ui.report.listed_session import FAILED, ListedSession, matching, run_members
 from mcpspy.ui.text.terminal import Output, columns, print_json
 from mcpspy.ui.text.width import cells
-
-if TYPE_CHECKING:
-    from mcpspy.core.query.sessions import SessionQuery
 
 EPILOG = """\
 examples:
@@ -85,15 +84,13 @@ def main(args: argparse.Namespace) -> int:
     catalog = Catalog(args.dir)
     newest = sessions_of(catalog)
     total, hint = len(newest), ""
-    matching = total
+    total_matching = total
     is_plain = args.filter is None and args.sort == STARTED  # Then no other session has to be decoded.
     found = [ListedSession(summary, catalog) for summary in newest[: limit or None if is_plain else None]]
     if args.filter is not None:
-        query = _query(args.filter)
-        items = [row.item() for row in found]
-        found = [row for row, item in zip(found, items, strict=True) if query.matches(item)]
-        matching = len(found)
-        hint = "" if found else query.no_match(items)
+        with filter_errors("docs/ls.md"):
+            found, hint = matching(args.filter, found)
+        total_matching = len(found)
     found.reverse()
     if args.sort != STARTED:
         found.sort(key=SORTS[args.sort])
@@ -108,11 +105,11 @@ def main(args: argparse.Namespace) -> int:
         output.line(f"  mcpspy run{folder} -- COMMAND …   replaces COMMAND in the configuration of your host")
         output.line(f"  mcpspy demo{folder}               records a sample session")
     else:
-        if not matching:
+        if not total_matching:
             Output().line(sanitize(f"None of {total:,} sessions match. {hint}".rstrip()))
             return 0
-        if len(found) < matching:
-            Output().line(f"{len(found)} of {matching:,} sessions; --all lists all", rows.QUIET)
+        if len(found) < total_matching:
+            Output().line(f"{len(found)} of {total_matching:,} sessions; --all lists all", rows.QUIET)
         _print(found, _COUNTS if args.count else ())
     catalog.save()
     return 0
@@ -120,15 +117,8 @@ def main(args: argparse.Namespace) -> int:
 
 def _limit(args: argparse.Namespace) -> int:
     """Return the number of sessions to list; 0 for all."""
-    if args.limit is None:
-        return NEWEST if sys.stdout.isatty() and args.format == "text" and not args.all else 0
-    limit: int = args.limit
-    return limit
-
-
-def _query(text: str) -> SessionQuery:
-    with filter_errors("docs/ls.md"):
-        return read_sessions_filter(text)
+    is_short = sys.stdout.isatty() and args.format == "text" and not args.all
+    return int(args.limit or (NEWEST if is_short else 0))
 
 
 def _print(found: list[ListedSession], counts: tuple[str, ...]) -> None:
@@ -204,3 +194,66 @@ def _fit(limit: int, texts: list[str]) -> int:
     longest = max(map(len if "".join(texts).isascii() else cells, texts))
     width = min(abs(limit), longest)
     return width if limit > 0 else -width
+
+
+_RUNS_EPILOG = """\
+examples:
+  mcpspy runs
+  mcpspy show run:last -q status:error     the failures of all servers of the newest run
+  mcpspy export run:3fa8 --format csv      one run, by the beginning of its id
+  mcpspy runs --format json | jq -r '.sessions[].path'
+
+A run is one process of a host, such as one start of an agent, with the sessions of all the
+servers that it used. The sessions of a run are those whose host has the same pid and start;
+docs/runs.md describes what is recorded, and on which systems.
+● a session is live
+exit codes: 0; 2 usage error; 3 the folder is not readable
+"""
+
+_RUN_HEADS = "id host client started time sessions messages errors unanswered servers".split()
+_RUN_WIDTHS = (1, 8, 16, 24, 19, 10, -8, -8, -6, -10, 48)
+
+
+def _list_runs(args: argparse.Namespace) -> int:
+    """List the runs, the newest last: next to the prompt."""
+    catalog = Catalog(args.dir)
+    found = [
+        run_members(each, lambda summary, name: ListedSession(summary, catalog).count(name))
+        for each in recorded_runs(args.dir)
+    ]
+    if args.format == "json":
+        for run in found:
+            print_json(run)
+        return 0
+    output = Output()
+    if not found:
+        output.line("No runs yet: no session names the process of its host (see docs/runs.md).")
+        return 0
+    output.line(columns(("", *_RUN_HEADS), _RUN_WIDTHS), rows.QUIET)
+    for run in found:
+        is_bad = run["errors"] or run["unanswered"]
+        output.line(columns(_run_cells(run), _RUN_WIDTHS), rows.BAD if is_bad else None)
+    return 0
+
+
+def _run_cells(run: dict[str, Any]) -> list[str]:
+    started = datetime.fromisoformat(run["started"]).astimezone()
+    names = dict.fromkeys(str(each["name"]) for each in run["sessions"])
+    return [
+        "●" if run["live"] else " ",
+        run["id"],
+        sanitize(run["host"] or f"pid {run['pid']}"),
+        sanitize(", ".join(run["clients"])),
+        f"{started:%Y-%m-%d %H:%M:%S}",
+        rows.duration(run["seconds"]),
+        f"{len(run['sessions'])}",
+        f"{run['messages']:,}",
+        f"{run['errors']:,}",
+        f"{run['unanswered']:,}",
+        sanitize(", ".join(names)),
+    ]
+
+
+RUNS = SimpleNamespace(
+    EPILOG=_RUNS_EPILOG, OPTIONS=(FOLDER, *formats("json: one object per run")), main=_list_runs
+)

@@ -12,7 +12,7 @@ import os
 import sys
 from errno import EBADF
 from importlib import import_module
-from typing import Any, TypedDict
+from typing import Any
 
 from mcpspy import __version__
 from mcpspy.core.redact.display import redacted_text
@@ -34,17 +34,6 @@ Traffic inspector and record/replay proxy for MCP. Runs between a host and a
 server, forwards every byte unchanged, and records each session to a file."""
 
 EXIT_CODES = "exit codes: 0 success, 1 findings, 2 usage error, 3 failure; run: the server's"
-
-
-class CommandDescription(TypedDict):
-    """The arguments of `argparse.ArgumentParser` for a command."""
-
-    prog: str
-    usage: str | None
-    description: str
-    epilog: str
-    formatter_class: type[argparse.HelpFormatter]
-    allow_abbrev: bool
 
 
 def main(arguments: list[str]) -> int:
@@ -84,9 +73,9 @@ def main(arguments: list[str]) -> int:
         if (missing := missing_package(error)) is not None:
             sys.stderr.write(f"mcpspy: {missing}\n")
             return missing.exit_code
-        from mcpspy.ui.text.terminal import keep_traceback, summary_of
+        from mcpspy.ui.text.terminal import bug_line
 
-        sys.stderr.write(f"mcpspy: a bug in mcpspy: {summary_of(error)} ({keep_traceback()})\n")
+        sys.stderr.write(f"mcpspy: {bug_line(error)}\n")
         return BUG
     return code
 
@@ -191,17 +180,12 @@ def _dispatch(arguments: list[str]) -> int:
         kind, known = (
             ("option", ["--help", "--version", "--dir"]) if name[:1] == "-" else ("command", [*COMMANDS])
         )
-        hint = _other_word(name) or did_you_mean(name, known) or _hint(name, rest) or "see mcpspy --help"
+        own = f"use mcpspy {OTHER_WORDS[name]}" if name in OTHER_WORDS else ""
+        hint = own or did_you_mean(name, known) or _hint(name, rest) or "see mcpspy --help"
         raise UsageError(sanitize(f"unknown {kind} {name}"), sanitize(hint))
     module, parsed = parse(name, rest)
     code: int = module.main(parsed)
     return code
-
-
-def _other_word(name: str) -> str:
-    """Return the command that other tools call so; empty if there is none."""
-    command = OTHER_WORDS.get(name)
-    return "" if command is None else f"use mcpspy {command}"
 
 
 def _hint(name: str, rest: list[str]) -> str:
@@ -231,11 +215,13 @@ def parse(name: str, arguments: list[str]) -> tuple[Any, argparse.Namespace]:
     describe(parser, module.OPTIONS)
     takes_command = any(option.name == COMMAND for option in module.OPTIONS)
     parser.lacks_dashes = takes_command and "--" not in arguments
-    rest, command = _split_command(arguments) if takes_command else (arguments, None)
+    # The command of a server is after the first `--`.
+    at = arguments.index("--") if takes_command and "--" in arguments else len(arguments)
+    rest, command = arguments[:at], arguments[at + 1 :]
     # argparse accepts options between positional arguments only in this mode, which does not support `...`.
     intermixed = getattr(module, "TAKES_OPTIONS_ANYWHERE", False)
     parsed = parser.parse_intermixed_args(rest) if intermixed else parser.parse_args(rest)
-    if command is not None:
+    if takes_command:
         if command[:1] == [""]:
             raise UsageError(f"{name}: COMMAND is empty", f"see mcpspy {name} --help")
         parsed.command = command
@@ -247,7 +233,8 @@ def parse(name: str, arguments: list[str]) -> tuple[Any, argparse.Namespace]:
     return module, parsed
 
 
-def described(name: str, module: Any) -> CommandDescription:
+def described(name: str, module: Any) -> dict[str, Any]:
+    """Return the arguments of `argparse.ArgumentParser` for a command."""
     return {
         "prog": f"mcpspy {name}",
         "usage": getattr(module, "USAGE", None),
@@ -274,12 +261,6 @@ def parsers(typed: str | None) -> tuple[argparse.ArgumentParser, argparse.Argume
         command = commands.add_parser(name, help=text, **described(name, module))
         describe(command, module.OPTIONS)
     return parser, command
-
-
-def _split_command(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments before the first `--`, and the command after it."""
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:at], arguments[at + 1 :]
 
 
 def usage() -> str:
@@ -315,7 +296,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tui": ("mcpspy.ui.cli.tui", "browse sessions in the terminal, including live ones"),
     "web": ("mcpspy.ui.cli.web", "browse sessions in the browser, including live ones"),
     "ls": ("mcpspy.ui.cli.ls", "list recorded sessions"),
-    "runs": ("mcpspy.ui.cli.runs", "list the runs of hosts, with the sessions of each"),
+    "runs": ("mcpspy.ui.cli.ls:RUNS", "list the runs of hosts, with the sessions of each"),
     "show": ("mcpspy.ui.cli.show", "print a session, one message per line"),
     "stats": ("mcpspy.ui.cli.stats", "print counts, latency, sizes and concurrency"),
     "explain": ("mcpspy.ui.cli.explain", "name the causes of a failure, and what to try next"),

@@ -85,11 +85,10 @@ def main(args: argparse.Namespace) -> int:
             asyncio.run(serve_stdio(server))
         else:
             host, port = _loopback(args.http)
-            token = (
-                variable_of("--token-env", args.token_env) if args.token_env else secrets.token_urlsafe(24)
-            )
+            token = shown = secrets.token_urlsafe(24)
+            if args.token_env:
+                token, shown = variable_of("--token-env", args.token_env), f"the value of {args.token_env}"
             where = f"http://{f'[{host}]' if ':' in host else host}"
-            shown = "the value of " + args.token_env if args.token_env else token
 
             def started(bound: int) -> None:
                 # Not `say`, which would redact the token: no one else knows it.
@@ -175,16 +174,13 @@ def _enter(target: ConfigTarget, argv: list[str], args: argparse.Namespace) -> N
         show_diff(file.path, file.text, new)
         sys.stdout.flush()
         return
-    output = Output()
-    output.width = 0
+    output = Output(width=0)
     if new == file.text:
         output.line(sanitize(f"{file.path}: unchanged"), rows.QUIET)
         return
     backup = file.replace(new)
-    title = target.host.title.partition(",")[0] if target.host is not None else "the host"
-    output.line(
-        sanitize(f"{file.path}: {NAME} {'removed' if args.remove else 'added'}; restart {title}"), rows.OK
-    )
+    done = "removed" if args.remove else "added"
+    output.line(sanitize(f"{file.path}: {NAME} {done}; restart {target.product}"), rows.OK)
     output.line(sanitize(f"backup: {backup}"), rows.QUIET)
     if not args.remove:
         name = target.host.name if target.host is not None else file.path

@@ -27,6 +27,7 @@ from mcpspy.ui.cli.arguments import (
 from mcpspy.ui.cli.options import (
     COMMAND,
     FOLDER,
+    HEADERS,
     LAKE,
     SCRIPTS,
     Argument,
@@ -34,7 +35,7 @@ from mcpspy.ui.cli.options import (
     Repeated,
     Switch,
     check_interception,
-    headers,
+    only_with,
 )
 from mcpspy.ui.cli.parser import fill, speed, without
 
@@ -96,7 +97,7 @@ OPTIONS = (
         choices=["error", "method-not-found", "nearest", "forward"], default="error"),
     Option("--upstream", "URL", f"{_FORWARD}: URL of the real server", requires=_FORWARD,
         excludes=(COMMAND,)),
-    *headers("--upstream"),
+    *only_with("--upstream", HEADERS),
     Option("--record", "PATH",
         f"{_FORWARD}: record the real server's session to this new file, or into this folder",
         requires=_FORWARD, old="--append"),

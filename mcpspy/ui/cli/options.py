@@ -245,13 +245,9 @@ SESSION = (
         size),
 )  # fmt: skip
 
-MAX_BODY = Option(
-    "--max-body",
-    "SIZE",
-    "record only size and digest of a larger decoded body or event (default: 64M)",
-    "max_body",
-    size,
-)
+MAX_BODY = Option("--max-body", "SIZE",
+    "record only size and digest of a larger decoded body or event (default: 64M)", "max_body",
+    size)  # fmt: skip
 
 CACERT = Option("--cacert", "FILE", "also trust the CA certificates in this file", "cacert")
 
@@ -295,18 +291,12 @@ SCRIPTS = (
         requires="--script"),
 )  # fmt: skip
 
-UNSAFE_REGEX = Switch(
-    "--unsafe-regex",
+UNSAFE_REGEX = Switch("--unsafe-regex",
     "also run regular expressions that RE2 cannot; on some texts they never end",
-    "redaction.unsafe_regex.is_allowed",
-)
+    "redaction.unsafe_regex.is_allowed")  # fmt: skip
 
-CONFIG = Option(
-    "--config",
-    "FILE",
-    "settings file (default: mcpspy.toml in the user's config folder)",
-    "redaction.config redaction.unsafe_regex.config",
-)
+CONFIG = Option("--config", "FILE", "settings file (default: mcpspy.toml in the user's config folder)",
+    "redaction.config redaction.unsafe_regex.config")  # fmt: skip
 
 ALWAYS_REDACTED = (
     Repeated("--redact-key", "NAME", "also redact the value of this key", "redaction.keys"),
@@ -331,18 +321,18 @@ REDACTION = (
 VIEW_SCRIPT = Repeated("--script", "FILE", "Python file with columns and views (docs/scripting.md)")
 
 
-def headers(needs: str = "") -> Options:
-    """Return `--header` and `--header-env`; `needs` is the option that they require."""
-    what = f"{needs.partition(' ')[0]}: send this header with every request".removeprefix(": ")
-    return (
-        Repeated("--header", "'NAME: VALUE'", f"{what}; {VARIABLE}", requires=needs),
-        Repeated(
-            "--header-env",
-            "NAME=VARIABLE",
-            f"{what}, with the value of an environment variable",
-            requires=needs,
-        ),
-    )
+HEADERS = (
+    Repeated("--header", "'NAME: VALUE'", f"send this header with every request; {VARIABLE}"),
+    Repeated("--header-env", "NAME=VARIABLE",
+        "send this header with every request, with the value of an environment variable"),
+)  # fmt: skip
+
+
+def only_with(needs: str, options: Options) -> Options:
+    """Return options that require another one, or an action, which begins their help."""
+    return [
+        option.but(requires=needs, about=f"{needs.partition(' ')[0]}: {option.about}") for option in options
+    ]
 
 
 def formats(about: str = "", *choices: str) -> Options:

@@ -29,6 +29,9 @@ Recorded = TypeVar("Recorded", bound="RecordingTarget")
 
 _NUMBER = re.compile(r"-\.?\d")
 
+_SERVERS = ("http://", "https://", "localhost", "127.0.0.1")
+"""Beginnings of a word that looks like the URL of a server."""
+
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Help that is the same on every Python: the value of an option is printed once, as 3.13 does."""
@@ -77,7 +80,7 @@ class CommandParser(argparse.ArgumentParser):
             self._fail(f"missing {' and '.join(missing)}", self._see_help())
         if (names := _after(message, "one of the arguments ")) is not None:
             names = names.removesuffix(" is required").replace(" ", " or ")
-            is_url = any(_looks_like_server(word) for word in self._words)
+            is_url = any(word.startswith(_SERVERS) for word in self._words)
             self._fail(f"missing {names}", "write --upstream before the URL" if is_url else self._see_help())
         option, _, reason = message.removeprefix("argument ").partition(": ")
         option = option.rpartition("/")[2] if option.startswith("-") else option
@@ -134,10 +137,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a suggestion for a misspelled word; empty if nothing is close."""
     close = difflib.get_close_matches(word, list(known), 1)
     return f"did you mean {close[0]}?" if close else ""
-
-
-def _looks_like_server(word: str) -> bool:
-    return word.startswith(("http://", "https://", "localhost", "127.0.0.1"))
 
 
 def _after(message: str, start: str) -> str | None:

@@ -116,12 +116,10 @@ def connected(
     from mcpspy.io.lake.query import LakeConnection, lake_of
 
     lake, result = lake_of(path, adding)
-    for failure in result.failures if result is not None else ():
-        sys.stderr.write(f"mcpspy: {command}: {failure}\n")
-    if result is not None and result.live:
-        sys.stderr.write(
-            f"mcpspy: {command}: {result.live} live session{'s' * (result.live != 1)} not included\n"
-        )
+    if result is not None:
+        live = f"{result.live} live session{'s' * (result.live != 1)} not included"
+        for line in (*result.failures, *([live] if result.live else [])):
+            sys.stderr.write(f"mcpspy: {command}: {line}\n")
     return LakeConnection(lake, selected)
 
 
@@ -209,13 +207,9 @@ def _plain(value: Any) -> Any:
 def _text_of(value: Any) -> str:
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S}.{value.microsecond // 1000:03}"
-    return (
-        value.decode("utf-8", "backslashreplace")
-        if isinstance(value, bytes)
-        else str(value)
-        if value is not None
-        else ""
-    )
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return "" if value is None else str(value)
 
 
 def _schema() -> Iterator[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mcpspy.core.counted import counted
+from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, McpspyError, UsageError
 from mcpspy.io.recording.catalog import find, sessions
@@ -22,7 +23,7 @@ from mcpspy.io.recording.redaction import STDOUT, RedactionOptions, clean, prepa
 from mcpspy.ui.cli.arguments import is_folder
 from mcpspy.ui.cli.options import ALWAYS_REDACTED, FOLDER, Argument, Option, Switch, formats
 from mcpspy.ui.cli.parser import read_redaction
-from mcpspy.ui.cli.workers import create_output, file_size, require_folder, results, workers
+from mcpspy.ui.cli.workers import FOLDER_WORKERS, create_output, file_size, require_folder, results
 from mcpspy.ui.text.terminal import Output, columns, print_json
 
 EPILOG = """\
@@ -43,6 +44,9 @@ skipped; 2 usage error; 3 file not readable or not writable, or a worker was kil
 
 _INDEX = re.compile(r"/\d+(?=/|$)")
 
+Counts = Counter[tuple[str, str]]
+"""Rule and JSON pointer → number of secrets."""
+
 
 OPTIONS = (
     Argument("session", "SESSION", "the recording to redact, or a folder"),
@@ -53,7 +57,7 @@ OPTIONS = (
     Switch("--check", "report what would be redacted, and write nothing"),
     *formats("json: one object"),
     FOLDER,
-    *workers("of a folder: "),
+    *FOLDER_WORKERS,
     *ALWAYS_REDACTED,
 )  # fmt: skip
 
@@ -66,24 +70,21 @@ def main(args: argparse.Namespace) -> int:
         return _redact_folder(Path(args.session), None if out is None else Path(out), args)
     require_folder(args, args.session)
     source = str(find(args.session, args.dir))
-    counts: Counter[tuple[str, str]] = Counter()
-    redacting = redactor(
-        read_redaction(args, ALWAYS_REDACTED),
-        say,
-        lambda rule, pointer: counts.update([(rule, _INDEX.sub("/*", pointer))]),
-    )
-    assert redacting is not None
+    counts = Counts()
+    redacting = _counting(read_redaction(args, ALWAYS_REDACTED), counts)
     torn = clean(source, out, redacting)
-    report = _print_json if args.format == "json" else _print
     with redirect_stdout(sys.stderr if out == STDOUT else sys.stdout):
-        report(source, out, counts, redacting.lost, torn)
+        if args.format == "json":
+            print_json({"in": source, "out": out, **_found(counts), "lost": redacting.lost, "torn": torn})
+        else:
+            _print(source, out, counts, redacting.lost, torn)
     return FINDINGS if redacting.lost or (args.check and counts) else 0
 
 
 class _Redacted(NamedTuple):
     """The result of one file. Can be pickled."""
 
-    counts: Counter[tuple[str, str]]
+    counts: Counts
     lost: int
     torn: int
     failure: str | None = None
@@ -100,7 +101,7 @@ def _redact_folder(folder: Path, out: Path | None, args: argparse.Namespace) -> 
     if out is not None:
         create_output(out, folder)
     left = [file for file in files if out is None or not (out / file.name).exists()]
-    counts: Counter[tuple[str, str]] = Counter()
+    counts = Counts()
     lost = torn = failed = 0
     output = Output()
     # One key: a secret has the same placeholder in all files of a run.
@@ -136,11 +137,8 @@ def _redact_folder(folder: Path, out: Path | None, args: argparse.Namespace) -> 
 
 def _redacted(file: Path, out: Path | None, options: RedactionOptions, key: bytes) -> _Redacted:
     """Redact one file. It gets its name when it is complete: a run that was interrupted can be continued."""
-    counts: Counter[tuple[str, str]] = Counter()
-    redacting = redactor(
-        options, say, lambda rule, pointer: counts.update([(rule, _INDEX.sub("/*", pointer))]), key=key
-    )
-    assert redacting is not None
+    counts = Counts()
+    redacting = _counting(options, counts, key)
     aside = None if out is None else out / f".{file.name}.tmp"
     try:
         if out is None or aside is None:
@@ -149,24 +147,29 @@ def _redacted(file: Path, out: Path | None, options: RedactionOptions, key: byte
         torn = clean(str(file), str(aside), redacting)
         aside.replace(out / file.name)
     except McpspyError as error:
-        return _Redacted(Counter(), 0, 0, sanitize(str(error)))
+        return _Redacted(Counts(), 0, 0, sanitize(str(error)))
     except OSError as error:
-        return _Redacted(Counter(), 0, 0, sanitize(f"{error.filename}: {error.strerror}"))
+        return _Redacted(Counts(), 0, 0, sanitize(f"{error.filename}: {error.strerror}"))
     return _Redacted(counts, redacting.lost, torn)
 
 
-def _found(counts: Counter[tuple[str, str]]) -> dict[str, object]:
+def _counting(options: RedactionOptions, counts: Counts, key: bytes | None = None) -> Redactor:
+    """Return a redactor that counts what it finds, by rule and location without indexes."""
+    redacting = redactor(
+        options, say, lambda rule, pointer: counts.update([(rule, _INDEX.sub("/*", pointer))]), key=key
+    )
+    assert redacting is not None  # ALWAYS_REDACTED has no option that turns it off.
+    return redacting
+
+
+def _found(counts: Counts) -> dict[str, object]:
     found = [
         {"rule": rule, "pointer": pointer, "count": count} for (rule, pointer), count in counts.most_common()
     ]
     return {"secrets": counts.total(), "found": found}
 
 
-def _print_json(source: str, out: str | None, counts: Counter[tuple[str, str]], lost: int, torn: int) -> None:
-    print_json({"in": source, "out": out, **_found(counts), "lost": lost, "torn": torn})
-
-
-def _print(source: str, out: str | None, counts: Counter[tuple[str, str]], lost: int, torn: int) -> None:
+def _print(source: str, out: str | None, counts: Counts, lost: int, torn: int) -> None:
     output = Output()
     secrets = counted(counts.total(), "secret")
     text = f"{source}: {secrets}" if out is None else f"{out}: {secrets} redacted"
@@ -177,7 +180,7 @@ def _print(source: str, out: str | None, counts: Counter[tuple[str, str]], lost:
         )
 
 
-def _print_counts(output: Output, text: str, counts: Counter[tuple[str, str]], lost: int) -> None:
+def _print_counts(output: Output, text: str, counts: Counts, lost: int) -> None:
     output.line(sanitize(text))
     for (rule, pointer), count in counts.most_common():
         output.line(columns((str(count), sanitize(rule), sanitize(pointer) or "(not JSON)"), (-7, 20, 0)))

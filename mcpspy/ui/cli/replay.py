@@ -35,6 +35,7 @@ from mcpspy.ui.cli.diff import comparison, is_text_printed, read_comparison, rep
 from mcpspy.ui.cli.options import (
     CERTIFICATES,
     COMMAND,
+    HEADERS,
     LAKE,
     RECORDING,
     REDACTION,
@@ -43,7 +44,7 @@ from mcpspy.ui.cli.options import (
     Repeated,
     Switch,
     duration,
-    headers,
+    only_with,
 )
 from mcpspy.ui.cli.parser import read_unsafe_regex, reading, recorded, speed
 from mcpspy.ui.cli.replay_load import FORMATS, LOAD, LoadTest, read_load
@@ -84,7 +85,7 @@ OPTIONS = (
     Argument("command", COMMAND, "the server to start, and its arguments", nargs="*",
         excludes=("--upstream",)),
     Option("--upstream", "URL", "URL of a running server: http:// or https://"),
-    *headers("--upstream"),
+    *only_with("--upstream", HEADERS),
     Switch("--sse", "--upstream: use HTTP+SSE (default if the path ends in sse)", requires="--upstream"),
     *(option.but(requires="--upstream") for option in CERTIFICATES),
     Option("-q --filter", "QUERY", "replay only matching requests, and the requests that they depend on"),

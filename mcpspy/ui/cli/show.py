@@ -115,12 +115,8 @@ OPTIONS = (
 
 def main(args: argparse.Namespace) -> int:
     if args.mock:
-        _print_mock(
-            RecordingsLoader(
-                [session_path(args.session, args.dir, lake=args.lake)], (), merge=False
-            ).recordings(),
-            args,
-        )
+        path = session_path(args.session, args.dir, lake=args.lake)
+        _print_mock(RecordingsLoader([path], (), merge=False).recordings(), args)
         return 0
     if args.script or args.verbose or table("views"):
         from mcpspy.ui.views.extension import Extension
@@ -135,9 +131,8 @@ def main(args: argparse.Namespace) -> int:
     if is_folder(args.session, args.dir):
         _print_folder(query, args)
         return 0
-    recording = Recording(session_path(args.session, args.dir, follows=args.follow, lake=args.lake))
-    counted_back(query, recording.path, recording.header)
-    printer = _SessionPrinter(recording, query, args)
+    path = session_path(args.session, args.dir, follows=args.follow, lake=args.lake)
+    printer = _SessionPrinter(Recording(path), query, args)
     printer.formatter.begin()
     if printer.follows:
         asyncio.run(printer.follow())
@@ -153,12 +148,8 @@ def _print_folder(query: Query | None, args: argparse.Namespace) -> None:
     if args.follow:
         raise UsageError("show: --follow prints one session", "use a session of the folder")
     for _, path in recordings([args.session], args.dir):
-        recording = Recording(path)
-        counted_back(query, path, recording.header)
-        printer = _SessionPrinter(recording, query, args)
-        header = recording.header
-        if isinstance(printer.formatter, TextFormatter):
-            printer.formatter.prefix = f"{header.id}  {pad(sanitize(header.name), PREFIX)}  "
+        printer = _SessionPrinter(recording := Recording(path), query, args)
+        printer.formatter.prefix = f"{recording.header.id}  {_column(recording)}"
         printer.read()
         printer.end()
 
@@ -170,12 +161,10 @@ def _print_run(query: Query | None, args: argparse.Namespace) -> None:
     found = find_run(args.session, args.dir)
     printers = []
     for summary in found.sessions:
-        recording = Recording(summary.path)
-        counted_back(query, recording.path, recording.header)
-        printer = _SessionPrinter(recording, query, args, is_merged=True)
+        printer = _SessionPrinter(recording := Recording(summary.path), query, args, is_merged=True)
         printer.read()
         began = datetime.fromisoformat(recording.header.started).timestamp() - found.run.began
-        printers.append((printer, began, f"{pad(sanitize(recording.header.name), PREFIX)}  "))
+        printers.append((printer, began, _column(recording)))
     lines = [
         ((began + change.what.at, number), change)
         for number, (printer, began, _) in enumerate(printers)
@@ -183,9 +172,15 @@ def _print_run(query: Query | None, args: argparse.Namespace) -> None:
     ]
     for (at, number), change in sorted(lines, key=itemgetter(0)):
         printer, _, name = printers[number]
-        printer.line(change, f"{rows.moment(at):>10}  {name}")
+        printer.formatter.prefix = f"{rows.moment(at):>10}  {name}"
+        printer.line(change)
     for printer, _, _ in printers:
         printer.warn()
+
+
+def _column(recording: Recording) -> str:
+    """Return the name of a session as a column before its lines."""
+    return f"{pad(sanitize(recording.header.name), PREFIX)}  "
 
 
 def mock_entries(interactions: Iterable[Interaction]) -> list[MockListingEntry]:
@@ -233,6 +228,7 @@ class _SessionPrinter:
         self, recording: Recording, query: Query | None, args: argparse.Namespace, *, is_merged: bool = False
     ) -> None:
         """`is_merged`: the caller prints the changes, in order with those of other sessions."""
+        counted_back(query, recording.path, recording.header)
         self._recording = recording
         self._query = query
         self.follows: bool = args.follow and recording.state is RecordingState.LIVE
@@ -257,20 +253,8 @@ class _SessionPrinter:
     def _text(self, args: argparse.Namespace) -> TextFormatter:
         path, header = self._recording.path, self._recording.header
         sample = Session(header).add_all(islice(Recording(path), SAMPLE))
-        return TextFormatter(
-            self._session,
-            Output(args.color, args.width),
-            sample=sample.changes,
-            last=summarize(path, header, counts=False).last,
-            verbose=args.verbose,
-            # A filter that names notes selects them.
-            shows_http=args.http
-            or args.verbose
-            or any(word in (args.filter or "") for word in ("http", "note", "sse")),
-            is_filtered=self._query is not None,
-            follows=self.follows,
-            extension=args.extension,
-        )
+        last = summarize(path, header, counts=False).last
+        return TextFormatter(self._session, args, sample.changes, last, follows=self.follows)
 
     def read(self) -> None:
         for entry in self._recording:
@@ -290,7 +274,7 @@ class _SessionPrinter:
         async for entry in follow(self._recording.path):
             for change in self._session.add(entry):
                 for before in filter(self._matches, passed):
-                    self.formatter.line(before, self._findings(before.number))
+                    self.line(before)
                 recent = [*passed[-NEAR:], change] if isinstance(change.what, Note) else []
                 passed = [event for event in recent if not self._matches(event)]
                 earlier = self._live.add(change) if self._live is not None else []
@@ -313,7 +297,7 @@ class _SessionPrinter:
         if not self.follows:
             for change in session.changes[self._printed :]:
                 if self._matches(change):
-                    formatter.line(change, self._findings(change.number))
+                    self.line(change)
         unanswered = session.unanswered
         listed = list(filter(self._matches, unanswered))
         if self.follows and isinstance(formatter, JsonFormatter):  # Text has them in its summary.
@@ -329,10 +313,7 @@ class _SessionPrinter:
                 self._live.end()
         return list(filter(self._matches, self._session.changes))
 
-    def line(self, change: Change, prefix: str) -> None:
-        """Print a change after a prefix, which JSON does not have."""
-        if isinstance(self.formatter, TextFormatter):
-            self.formatter.prefix = prefix
+    def line(self, change: Change) -> None:
         self.formatter.line(change, self._findings(change.number))
 
     def warn(self) -> None:

@@ -5,8 +5,9 @@ Prints the lines, the counts and the summary. `show` decides what is printed, an
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.analysis import rows
@@ -76,30 +77,27 @@ class TextFormatter:
     """Prints columns for people.
 
     The columns are as wide as the changes of `sample` and the time of the `last` entry need, if the terminal is wide
-    enough. `shows_http` includes the notes on HTTP exchanges without errors.
+    enough. The notes on HTTP exchanges without errors are shown if an option or the filter names them.
     """
 
     def __init__(
         self,
         session: Session,
-        output: Output,
+        args: argparse.Namespace,
+        sample: Sequence[Change],
+        last: float,
         *,
-        sample: Iterable[Change] = (),
-        last: float = 0.0,
-        verbose: bool = False,
-        shows_http: bool = False,
-        is_filtered: bool = False,
-        follows: bool = False,
-        extension: Extension | None = None,
+        follows: bool,
     ) -> None:
         self._follows = follows
         self._session = session
         self.prefix = ""
         """Text before each line, in place of a heading and a summary."""
-        self._is_filtered = is_filtered
-        self._verbose = verbose
-        self._shows_http = shows_http
-        self._output = output
+        self._is_filtered = args.filter is not None
+        self._verbose = args.verbose
+        names_notes = any(word in (args.filter or "") for word in ("http", "note", "sse"))
+        self._shows_http = args.http or args.verbose or names_notes
+        self._output = Output(args.color, args.width)
         self._issues = 0
         self._redacted = 0
         self._shown = 0
@@ -108,10 +106,10 @@ class TextFormatter:
         assert session.header is not None
         self._has_streams = session.header.transport == "http"
         self._columns = columns.SessionColumns(session.header)
-        self._extension = extension
+        self._extension: Extension | None = args.extension
         self._own: dict[str, int] = {}
         """Headings of the user's columns, with their widths."""
-        self._widths = self._fitted(list(sample), last)
+        self._widths = self._fitted(sample, last)
 
     def _fitted(self, sample: Sequence[Change], last: float) -> Widths:
         for change in sample:
@@ -173,8 +171,7 @@ class TextFormatter:
             self._hidden += 1
             return
         self._shown += 1
-        is_text = isinstance(change.what, Note | Damaged | Malformed)
-        if is_text:
+        if isinstance(change.what, Note | Damaged | Malformed):
             line = note_line(row, self._stream(change), self._widths)
         else:
             cells_of = dict(self._own_cells(change)) if self._own else {}
@@ -183,13 +180,11 @@ class TextFormatter:
         self._output.line(self.prefix + line, None if row.tone == rows.OK else row.tone)
         for finding in findings:
             self._print_finding(finding)
-        if (
-            self._verbose
-            and isinstance(change.what, Note)
-            and isinstance(change.what.fields.get("body"), str)
-        ):
-            self._print_body(change.what.fields["body"].encode("utf-8", "replace"))
-        if self._verbose and not isinstance(change.what, Note | Damaged):
+        if not self._verbose:
+            return
+        if isinstance(change.what, Note) and isinstance(body := change.what.fields.get("body"), str):
+            self._print_body(body.encode("utf-8", "replace"))
+        if not isinstance(change.what, Note | Damaged):
             self._print_body(change.what.data)
             if self._extension is not None:
                 self._print_views(self._extension, change.what.data)
@@ -253,6 +248,13 @@ class TextFormatter:
                 f"{state}: {sanitize(request.method + about)}, id {sanitize(request.id)}, since {rows.moment(request.at)}",
                 tone,
             )
+        ended_badly = session.exit is not None and rows.ended_badly(session.exit)
+        if not self._follows and (session.counts.errors or unanswered or ended_badly):
+            from mcpspy.ui.report.explanation import first_cause, wrapped
+
+            if (cause := first_cause(recording.path)) is not None:
+                why = f"why: {cause.title}"
+                output.lines(wrapped(why, output.width or len(why), rows.BAD))
         if recording.torn:
             output.line(
                 f"incomplete last line skipped ({recording.torn} bytes): mcpspy was stopped while writing it",
@@ -276,6 +278,8 @@ class JsonFormatter:
     """Prints JSON objects for programs, as docs/show.schema.json describes them."""
 
     def __init__(self, header: Header, verbose: bool, extension: Extension | None = None) -> None:
+        self.prefix = ""
+        """Text before each line of the other format."""
         self._verbose = verbose
         self._extension = extension
         self._columns = columns.SessionColumns(header)
@@ -349,7 +353,9 @@ class JsonFormatter:
         if change.effect is not None:
             document["effect"] = change.effect
         if self._verbose:
-            document |= self._body(what.data)
+            body = fragment(what.data)
+            text = what.data.decode("utf-8", "backslashreplace")
+            document |= {"raw": text} if body is None else {"msg": body}
         return document
 
     def _call(self, change: Change) -> dict[str, Any]:
@@ -381,11 +387,6 @@ class JsonFormatter:
         if exchange is not None:
             found["latency_ms"] = columns.milliseconds(exchange.latency_at(what.at))
         return found
-
-    def _body(self, data: bytes) -> dict[str, Any]:
-        """Return the message as JSON, or as text if it is not JSON."""
-        spliced = fragment(data)
-        return {"raw": data.decode("utf-8", "backslashreplace")} if spliced is None else {"msg": spliced}
 
 
 def _finding(finding: Finding) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -14,10 +13,11 @@ from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import counted_back, query_of, recordings, title_of
 from mcpspy.ui.cli.options import FOLDER, UNSAFE_REGEX, Argument, Option, Switch, formats
 from mcpspy.ui.cli.parser import integer, read_unsafe_regex
-from mcpspy.ui.cli.workers import file_size, results, workers
+from mcpspy.ui.cli.workers import WORKERS, file_size, results
 from mcpspy.ui.report.stats_table import SORTS, CountedSession, TableStyle, count_session
 from mcpspy.ui.text.numbers import GLYPHS, BarStyle
 from mcpspy.ui.text.terminal import Output, warn_incomplete
@@ -59,19 +59,12 @@ OPTIONS = (
         requires="--context"),
     *formats("json: one object per session; markdown: tables, with --context", "json", "markdown"),
     FOLDER,
-    *workers(),
+    *WORKERS,
 )  # fmt: skip
 
 
+@no_collection()  # The counts of thousands of sessions are kept, and are not garbage.
 def main(args: argparse.Namespace) -> int:
-    gc.disable()  # The counts of thousands of sessions are kept, and are not garbage.
-    try:
-        return _print(args)
-    finally:
-        gc.enable()
-
-
-def _print(args: argparse.Namespace) -> int:
     if args.context:
         return _print_context(args)
     if args.format == "markdown":
@@ -101,8 +94,7 @@ def _print_counted(args: argparse.Namespace, counted: Iterator[CountedSession], 
         from mcpspy.ui.report.stats_table import comparison
 
         lines = comparison(list(counted), style)
-    for line, tone in lines:
-        output.line(line, tone)
+    output.lines(lines)
     return 0
 
 
@@ -125,8 +117,7 @@ def _print_context(args: argparse.Namespace) -> int:
         return 0
     render = stats_context.markdown if args.format == "markdown" else stats_context.text
     output = Output(width=None if args.format == "text" else 0)
-    for line, tone in render(report, window, args.top):
-        output.line(line, tone)
+    output.lines(render(report, window, args.top))
     return 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangeSeverity, SessionDiff
@@ -25,9 +24,6 @@ from mcpspy.ui.cli.options import COMMAND, FOLDER, Argument, Option, Switch, dur
 from mcpspy.ui.report import diff as diff_report
 from mcpspy.ui.report.lint_scan import visible
 from mcpspy.ui.text.terminal import Output, print_report
-
-if TYPE_CHECKING:
-    from mcpspy.core.recording.decode import Header
 
 EPILOG = """\
 examples:
@@ -69,7 +65,9 @@ def main(args: argparse.Namespace) -> int:
     if not args.check and not args.resources:
         found.items.pop("resources", None)
     name = args.name or (header and header.name) or "server"
-    identity = _identity(header, name)
+    identity = ServerIdentity(name)
+    if header is not None:
+        identity = ServerIdentity(name, command=header.command, cwd=header.cwd, url=header.upstream or "")
     known = find(read_lock(text, args.lock), identity.names)
     if known is None and args.check:
         raise UsageError(f"{args.lock}: no entry for {identity}", "add it with mcpspy trust, without --check")
@@ -99,12 +97,6 @@ def _session(args: argparse.Namespace) -> Session:
 
     target = ServerAddress(args.url) if args.url else ServerCommand(args.command)
     return asyncio.run(listed(target, args.timeout))
-
-
-def _identity(header: Header | None, name: str) -> ServerIdentity:
-    if header is None:
-        return ServerIdentity(name)
-    return ServerIdentity(name, command=header.command, cwd=header.cwd, url=header.upstream or "")
 
 
 def _print(difference: SessionDiff, findings: list[Finding], programs: list[str], *, is_new: bool) -> None:

@@ -98,7 +98,13 @@ def _open(args: argparse.Namespace, reports: list[Callable[[str], None]]) -> int
     app.run()
     if app.is_hung_up:
         return HUNG_UP
-    return 0 if app.fault is None else _report_bug(app.fault)
+    if app.fault is None:
+        return 0
+    from mcpspy.ui.cli.main import BUG
+    from mcpspy.ui.text.terminal import bug_line
+
+    sys.stderr.write(f"mcpspy: {bug_line(app.fault, 300)}\n")
+    return BUG
 
 
 def _shown(names: list[str], folder: str | None) -> list[Summary] | FollowedRun:
@@ -123,15 +129,3 @@ def _find(name: str, folder: str | None) -> Path:
             raise
         subject = "tui: no session" if name == "last" else f"tui: no session {name}"
         raise missing_session(looked_at, found, subject) from None
-
-
-def _report_bug(fault: Exception) -> int:
-    """Print one line about the bug; write the traceback, without locals, to a file that only the user can read."""
-    from mcpspy.ui.cli.main import BUG
-    from mcpspy.ui.text.terminal import keep_traceback, summary_of
-
-    try:
-        raise fault
-    except Exception as error:
-        sys.stderr.write(f"mcpspy: a bug in mcpspy: {summary_of(error)[:300]} ({keep_traceback()})\n")
-    return BUG

@@ -14,7 +14,7 @@ from typing import TypeVar
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.ui.cli.options import Option, Options
+from mcpspy.ui.cli.options import Option
 from mcpspy.ui.cli.parser import integer
 from mcpspy.ui.text.terminal import ProgressBar
 
@@ -22,21 +22,13 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def workers(prefix: str = "", needs: str = "") -> Options:
-    """Return `--workers` and `--on`; `needs` is the action that they require."""
-    number = integer("number of processes", "use 1 to 1024", 1, 1024)
-    address = f"{prefix}use the workers of this Dask scheduler, tcp://HOST:8786"
-    return (
-        Option(
-            "--workers",
-            "N",
-            f"{prefix}number of processes (default: 1)",
-            read=number,
-            default=1,
-            requires=needs,
-        ),
-        Option("--on", "ADDRESS", address, requires=needs),
-    )
+WORKERS = (
+    Option("--workers", "N", "number of processes (default: 1)",
+        read=integer("number of processes", "use 1 to 1024", 1, 1024), default=1),
+    Option("--on", "ADDRESS", "use the workers of this Dask scheduler, tcp://HOST:8786"),
+)  # fmt: skip
+
+FOLDER_WORKERS = [option.but(about=f"of a folder: {option.about}") for option in WORKERS]
 
 
 @contextmanager

@@ -118,7 +118,7 @@ def change(
     backup = None
     if edited.text != target.file.text:
         backup = target.file.replace(edited.text, is_forced=args.force)
-    output = _untruncated()
+    output = Output(width=0)  # The end of a reason can matter.
     for name in edited.done:
         output.line(f"{sanitize(name)}: {result}", rows.OK)
     for name in edited.already:
@@ -129,8 +129,7 @@ def change(
     output.line(sanitize(f"{target.file.path}: {outcome}"))
     if backup is not None:
         output.line(sanitize(f"backup: {backup}"), rows.QUIET)
-        title = target.host.title.partition(",")[0] if target.host is not None else "the host"
-        output.line(f"restart {title} or its servers to apply the change", rows.QUIET)
+        output.line(f"restart {target.product} or its servers to apply the change", rows.QUIET)
     return _code(args, edited)
 
 
@@ -162,7 +161,7 @@ def show_diff(path: Path, old: str, new: str) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write("".join(lines).encode("utf-8"))
         return
-    output = _untruncated()
+    output = Output(width=0)  # The end of a line can matter.
     tones = {"+": rows.OK, "-": rows.BAD, "@": rows.QUIET}
     for line in lines:
         output.line(sanitize(line.removesuffix("\n").removesuffix("\r")), tones.get(line[:1]))
@@ -179,8 +178,8 @@ def diff(path: str, old: str, new: str) -> Iterable[str]:
 def _without_servers(target: ConfigTarget) -> str:
     outcome = "contains no servers"
     if target.host is not None and (unread := target.unread()):
-        title = target.host.title.partition(",")[0]
-        outcome += f" under {'.'.join(target.location.keys)}; {title} does not read those under {unread}"
+        keys = ".".join(target.location.keys)
+        outcome += f" under {keys}; {target.product} does not read those under {unread}"
     if others := other_files(target.host):
         outcome += f"; {' and '.join(others)} contains servers"
     return outcome
@@ -197,13 +196,6 @@ def _suggestion(name: str, names: list[str], target: ConfigTarget) -> str:
 
 def _skipped(edited: EditResult) -> list[str]:
     return [f"{sanitize(name)}: skipped: {sanitize(why)}" for name, why in edited.left.items()]
-
-
-def _untruncated() -> Output:
-    """Return an output that does not truncate lines: the end of a diff or a reason can matter."""
-    output = Output()
-    output.width = 0
-    return output
 
 
 def _code(args: argparse.Namespace, edited: EditResult) -> int:

@@ -310,7 +310,7 @@ def markdown(
     options = ways_to_ignore(ways)
     last = [f"To ignore these changes:\n\n{fence(options, 'sh')}"] if options else []
     left, room = len(difference.changed), MAX_REPORT - sum(map(len, [*parts, *last]))
-    for case in sorted(difference.changed, key=_rank):
+    for case in gravest_first(difference):
         block = _markdown_case(case)
         if len(block) > room:
             parts.append(f"… {left} more; run `mcpspy diff` to see all.")
@@ -355,6 +355,5 @@ def _markdown_case(case: ComparedCase) -> str:
     return f"{title}\n\n{fence(block)}"
 
 
-def _rank(case: ComparedCase) -> int:
-    assert case.severity is not None
-    return case.severity.rank
+def gravest_first(difference: SessionDiff) -> list[ComparedCase]:
+    return sorted(difference.changed, key=lambda case: (case.severity or ChangeSeverity.NOTE).rank)

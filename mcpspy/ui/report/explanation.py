@@ -3,54 +3,95 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.explain import Diagnosis, EvidenceLine, Explainer, LastGood
+from mcpspy.analysis.explain import Cause, Diagnosis, EvidenceLine, Explainer, LastGood
 from mcpspy.analysis.lint import EntryPosition
 from mcpspy.analysis.lint.host_profiles import HostProfile
-from mcpspy.core.recording.decode import read_entry
-from mcpspy.errors import UsageError
-from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.core.recording.decode import Entry, Header, read_entry
+from mcpspy.core.session.streaming import StreamingSession
+from mcpspy.errors import McpspyError, UsageError
+from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of, summarize
 from mcpspy.io.recording.scan import RecordingScan
 
 WIDTH = 100
 """Columns of text without a terminal."""
 
+LARGEST_ASIDE = 1 << 20
+"""Maximum size, in bytes, of a session that is explained although the user asked for something else: about a second."""
+
 
 def explain(
-    path: Path, *, line: int | None = None, hosts: tuple[HostProfile, ...] | None = None
+    path: Path,
+    *,
+    line: int | None = None,
+    hosts: tuple[HostProfile, ...] | None = None,
+    may_continue: Callable[[], bool] = lambda: True,
 ) -> Diagnosis:
     """Return what went wrong in a session, or with the request on a line of its first file (the header is line 1).
 
-    `hosts` are the hosts whose limits count; None for those that `clientInfo` names. Raise UsageError or CannotStart.
+    `hosts` are the hosts whose limits count; None for those that `clientInfo` names. Once `may_continue` is false, the
+    rest is not read. Raise UsageError or CannotStart.
     """
     recording = Recording(path)
     is_live = (
         recording.state is RecordingState.LIVE
     )  # Before reading: a session that ends meanwhile counts as live.
-    explainer, scan = Explainer(recording.header, hosts), RecordingScan(path)
+    focus = frozenset() if line is None else _exchanges_on(path, line, recording.header)
+    explainer = Explainer(recording.header, hosts, focus)
+    for entry, place in _entries(path):
+        if not may_continue():
+            break
+        explainer.add(entry, place)
+    if not is_live:
+        explainer.end()
+    return explainer.diagnosis(line)
+
+
+def first_cause(path: Path) -> Cause | None:
+    """Return the most likely cause of a failure; None if there is none, or for a session that takes long to explain."""
+    try:
+        if summarize(path, read_header_of(path), counts=False).size > LARGEST_ASIDE:
+            return None
+        causes = explain(path).causes
+    except (OSError, McpspyError):  # It was deleted meanwhile.
+        return None
+    return causes[0] if causes else None
+
+
+def places_of(path: Path) -> list[EntryPosition]:
+    """Return the position of the line of each row of a session; the messages of a batch have the same one."""
+    session = StreamingSession(read_header_of(path))
+    return [place for entry, place in _entries(path) for _ in session.add(entry)]
+
+
+def _entries(path: Path) -> Iterator[tuple[Entry, EntryPosition]]:
+    """Yield the entries of a recording, each with its position."""
+    scan = RecordingScan(path)
     number = parts = 0
-    lines: dict[int, set[int]] = {}
-    wanted: set[int] = set()
     for block in scan:
         if len(scan.paths) > parts:
             parts, number = len(scan.paths), 1
         for data in block.lines:
             number += 1
-            exchanges = explainer.add(read_entry(data), EntryPosition(number, parts))
-            if line is not None and parts == 1:
-                for exchange in exchanges:
-                    lines.setdefault(exchange, set()).add(number)
-                wanted |= {*exchanges} if number == line else set()
-    if line is not None and not 1 < line <= number and parts == 1:
-        raise UsageError(
-            f"line {line}: {path.name} has the lines 2 to {number}", "mcpspy lint prints numbers of lines"
-        )
-    if not is_live:
-        explainer.end()
-    return explainer.diagnosis(None if line is None else {line}.union(*(lines[number] for number in wanted)))
+            yield read_entry(data), EntryPosition(number, parts)
+
+
+def _exchanges_on(path: Path, line: int, header: Header) -> frozenset[int]:
+    """Return the numbers of the exchanges of the messages on a line of the first file; raise UsageError without it."""
+    session, last = StreamingSession(header), 1
+    for entry, place in _entries(path):
+        if place.part > 1:
+            break
+        changes, last = session.add(entry), place.line
+        if place.line == line:
+            exchanges = [change.exchange for change in changes if change.exchange is not None]
+            return frozenset((each.poll_of or each).number for each in exchanges)
+    raise UsageError(
+        f"line {line}: {path.name} has the lines 2 to {last}", "mcpspy lint prints numbers of lines"
+    )
 
 
 def explanation_lines(diagnosis: Diagnosis, width: int) -> Iterator[tuple[str, str | None]]:
@@ -60,16 +101,24 @@ def explanation_lines(diagnosis: Diagnosis, width: int) -> Iterator[tuple[str, s
     for number, cause in enumerate(diagnosis.causes, 1):
         if number > 1:
             yield "", None
-        yield f"{number}. {cause.title} ({cause.code})", rows.BAD if number == 1 else None
+        yield from wrapped(
+            f"{number}. {cause.title} ({cause.code})", width, rows.BAD if number == 1 else None
+        )
         for evidence in cause.evidence:
-            yield from ((line, None) for line in _wrapped(f"{_where(evidence)}{evidence.text}", width))
+            yield from wrapped(f"   {_where(evidence)}{evidence.text}", width)
         if cause.count > len(cause.evidence):
             yield f"   and {cause.count - len(cause.evidence):,} more", rows.QUIET
-        yield from ((line, rows.QUIET) for line in _wrapped(f"next: {cause.next_step}", width))
+        yield from wrapped(f"   next: {cause.next_step}", width, rows.QUIET)
+    if diagnosis.observations:
+        yield "", None
+        yield "worth knowing:", None
+        for each in diagnosis.observations:
+            where = _where(each.evidence[0]) if each.evidence else ""
+            yield from wrapped(f"   {where}{each.title} ({each.code})", width, rows.QUIET)
     if diagnosis.causes and diagnosis.last_good is not None:
         yield "", None
         for line in since_lines(diagnosis.last_good):
-            yield from ((each, None) for each in _wrapped(line, width, indent=""))
+            yield from wrapped(line, width)
 
 
 def since_lines(good: LastGood) -> Iterator[str]:
@@ -83,10 +132,11 @@ def since_lines(good: LastGood) -> Iterator[str]:
         yield f"   not new: {', '.join(good.known)}"
 
 
-def _wrapped(text: str, width: int, indent: str = "   ") -> list[str]:
-    return textwrap.wrap(
-        text, width or WIDTH, initial_indent=indent, subsequent_indent="      ", break_on_hyphens=False
-    )
+def wrapped(text: str, width: int, tone: str | None = None) -> Iterator[tuple[str, str | None]]:
+    """Yield the lines of a text; all but the first are three columns further to the right."""
+    hang = " " * (len(text) - len(text.lstrip()) + 3)
+    for line in textwrap.wrap(text, width or WIDTH, subsequent_indent=hang, break_on_hyphens=False):
+        yield line, tone
 
 
 def _where(evidence: EvidenceLine) -> str:

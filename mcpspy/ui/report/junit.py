@@ -17,7 +17,7 @@ from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, DiffChange, Sessi
 from mcpspy.analysis.lint import Finding, Severity
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.report import diff as diff_report
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, visible
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintedRecording, by_rule, visible
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not allow, even escaped (2.2, Characters)."""
@@ -99,9 +99,7 @@ def lint_junit(linted: Sequence[LintedRecording]) -> str:
     root = ET.Element("testsuites", {"name": "mcpspy lint"})
     tests = failures = 0
     for recording in linted:
-        by_code: dict[str, list[Finding]] = {}
-        for finding in recording.findings:
-            by_code.setdefault(finding.code, []).append(finding)
+        by_code = by_rule(recording.findings)
         failed = sum(_is_grave(found[0], recording.fail_on) for found in by_code.values())
         counts = {"tests": str(max(len(by_code), 1)), "failures": str(failed), "errors": "0", "skipped": "0"}
         suite = ET.SubElement(root, "testsuite", {"name": plain(visible(recording.title)), **counts})

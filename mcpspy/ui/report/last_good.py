@@ -1,7 +1,8 @@
 """The last good session of a server, and what changed between it and one that failed.
 
-The last good session is the newest earlier one without an error. What changed since then supports a diagnosis, and ranks
-it: a cause that the good session has too did not break this one.
+The last good session is the newest earlier one without an error in which nothing wrong is found. What changed since then
+supports a diagnosis, and ranks it: a cause that another good session, which the user names, has too did not break this
+one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mcpspy.analysis.diff import ChangeKind, ComparedCase, DiffChange, DiffOptio
 from mcpspy.analysis.diff.model import LatencyLimit
 from mcpspy.analysis.explain import Cause, Diagnosis, EvidenceLine, LastGood
 from mcpspy.analysis.explain.diagnosis import SHOWN
-from mcpspy.analysis.explain.signs import QUOTE
+from mcpspy.analysis.explain.evidence import MAX_QUOTE
 from mcpspy.core.jsontools import pointer
 from mcpspy.core.query.item import reports_failure
 from mcpspy.core.recording.decode import Header
@@ -46,12 +47,8 @@ COMPARED = frozenset(
 """Kinds of changes that count. Requests and results differ between good sessions too."""
 
 
-BROKEN = frozenset(("version-mismatch", "timeout", "no-response", "crash", "error-swallowed"))
-"""Causes of a session that is not good although it counts no error."""
-
-
 def last_good(path: Path) -> Path | None:
-    """Return the newest earlier session of the same server, in the same folder, that had no error; None without one.
+    """Return the newest earlier session of the same server, in the same folder, that worked; None without one.
 
     The same server has the same name and transport. At most `CANDIDATES` sessions are looked at.
     """
@@ -79,7 +76,7 @@ def _is_good(summary: Summary, catalog: Catalog) -> bool:
     try:
         if catalog.counts(summary).errors:
             return False
-        return BROKEN.isdisjoint(cause.code for cause in explain(summary.path).causes)
+        return not explain(summary.path).causes
     except (OSError, McpspyError):  # It was deleted meanwhile.
         return False
 
@@ -139,7 +136,7 @@ def _evidence(case: ComparedCase, change: DiffChange) -> EvidenceLine:
     text = f"{about(case)} {short(change.pointer)}{f' ({why})' if why else ''}"
     if not why or change.kind not in (ChangeKind.ERROR, ChangeKind.OUTCOME):
         text += f": {old or 'nothing'} → {new or 'nothing'}"
-    return EvidenceLine(0 if case.new is None else case.new.line, text[:QUOTE])
+    return EvidenceLine(0 if case.new is None else case.new.line, text[:MAX_QUOTE])
 
 
 def _start_changes(old: Header, new: Header) -> list[EvidenceLine]:
@@ -148,7 +145,7 @@ def _start_changes(old: Header, new: Header) -> list[EvidenceLine]:
     for name in ("command", "upstream", "cwd"):
         before, now = (_shown(header, name) for header in (old, new))
         if before != now:
-            found.append(EvidenceLine(1, sanitize(f"{name}: {before} → {now}")[:QUOTE]))
+            found.append(EvidenceLine(1, sanitize(f"{name}: {before} → {now}")[:MAX_QUOTE]))
     return found
 
 

@@ -145,20 +145,18 @@ def user_rules(files: Iterable[str]) -> tuple[LintRule, ...]:
 
 
 def _loaded(file: str) -> list[LintRule]:
+    try:
+        source = Path(file).read_bytes()
+    except FileNotFoundError:
+        raise UsageError(sanitize(f"{file}: no such file"), "name a Python file with lint rules") from None
+    except OSError as error:
+        raise CannotStart(sanitize(f"{file}: {error.strerror}"), "check the path") from None
     name = "mcpspy_lint_rules"
     module = sys.modules[name] = ModuleType(name)
     module.__file__ = file
     try:
-        code = importlib.machinery.SourceFileLoader(name, file).source_to_code(Path(file).read_bytes(), file)
+        code = importlib.machinery.SourceFileLoader(name, file).source_to_code(source, file)
         exec(code, module.__dict__)  # noqa: S102 - The user names the file.
-    except FileNotFoundError as error:
-        if error.filename != file:
-            raise _fault(file, error) from None
-        raise UsageError(sanitize(f"{file}: no such file"), "name a Python file with lint rules") from None
-    except OSError as error:
-        if error.filename != file:
-            raise _fault(file, error) from None
-        raise CannotStart(sanitize(f"{file}: {error.strerror}"), "check the path") from None
     except (Exception, SystemExit) as error:
         raise _fault(file, error) from None
     rules = getattr(module, "RULES", None)
@@ -303,6 +301,14 @@ class LiveLinter:
         for found in findings:
             self._found.setdefault(found.number, []).append(found)
         return findings
+
+
+def by_rule(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
+    """Return the findings by the codes of their rules."""
+    found: dict[str, list[Finding]] = {}
+    for finding in findings:
+        found.setdefault(finding.code, []).append(finding)
+    return found
 
 
 RULES_BY_CODE: dict[str, LintRule] = {rule.code: rule for rule in RULES}

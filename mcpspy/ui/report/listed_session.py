@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +89,14 @@ def read_sessions_filter(text: str) -> SessionQuery:
     from mcpspy.core.query.sessions import parse_sessions
 
     return parse_sessions(text, time.time, read_time)
+
+
+def matching(text: str, listed: Sequence[ListedSession]) -> tuple[list[ListedSession], str]:
+    """Return the sessions that match a filter, and if there are none, the reason. Raise QueryError."""
+    query = read_sessions_filter(text)
+    items = [each.item() for each in listed]
+    found = [each for each, item in zip(listed, items, strict=True) if query.matches(item)]
+    return found, "" if found else query.no_match(items)
 
 
 def run_members(found: RecordedRun, count: Callable[[Summary, str], int | None]) -> dict[str, Any]:

@@ -113,24 +113,17 @@ def histogram_csv(result: LoadResult) -> bytes:
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(("request", "latency_ms", "count", "total_count", "percentile"))
-    for about, histogram in [
-        *((about, each.latencies) for about, each in slowest_first(result)),
-        ("all", result.latencies),
-    ]:
+    for about, each in (*slowest_first(result), ("all", result)):
         total = 0
-        for bound, count in histogram.buckets():
+        for bound, count in each.latencies.buckets():
             total += count
-            share = f"{100 * total / histogram.count:.4f}"
+            share = f"{100 * total / each.latencies.count:.4f}"
             table.writerow((cell(about), f"{bound * 1e3:.3f}", count, total, share))
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 
 def slowest_first(result: LoadResult) -> list[tuple[str, Any]]:
     return sorted(result.requests.items(), key=lambda each: -each[1].latencies.quantile(0.5))
-
-
-def _mean(histogram: Histogram) -> str:
-    return duration(histogram.mean) if histogram.count else ""
 
 
 def _times(histogram: Histogram) -> Iterator[str]:
@@ -207,20 +200,15 @@ def _page(result: LoadResult, title: str, gate: LoadGate | None) -> Iterator[str
     yield "<h2>Throughput over time</h2>\n"
     yield from _throughput(result)
     yield "<h2>Requests</h2>\n"
-    rows = [(about, each.sent, each.errors, each.latencies) for about, each in slowest_first(result)]
-    rows.append(("all", result.sent, result.errors, result.latencies))
-    yield from _table(
-        ("request", "sent", "failed", "mean", *PERCENTILES),
-        [
-            (about, str(sent), str(errors), _mean(latencies), *_times(latencies))
-            for about, sent, errors, latencies in rows
-        ],
-    )
+    rows = []
+    for about, each in (*slowest_first(result), ("all", result)):
+        mean = duration(each.latencies.mean) if each.latencies.count else ""
+        rows.append((about, str(each.sent), str(each.errors), mean, *_times(each.latencies)))
+    yield from _table(("request", "sent", "failed", "mean", *PERCENTILES), rows)
     if result.kinds:
         yield "<h2>Errors</h2>\n"
-        yield from _table(
-            ("error", "count"), [(kind, str(count)) for kind, count in result.kinds.most_common()]
-        )
+        kinds = [(kind, str(count)) for kind, count in result.kinds.most_common()]
+        yield from _table(("error", "count"), kinds)
     yield "</body>\n</html>\n"
 
 

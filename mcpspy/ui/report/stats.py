@@ -22,7 +22,7 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
 from mcpspy.ui.report import stats_table
-from mcpspy.ui.report.stats_table import CountedSession, arrow, head, states
+from mcpspy.ui.report.stats_table import CountedSession, head, states
 from mcpspy.ui.text.numbers import BarStyle, share, span
 
 Lines = Iterator[tuple[str, str | None]]
@@ -49,11 +49,20 @@ def terminal(counted: CountedSession, look: stats_table.TableStyle) -> Lines:
     yield from _facts(stats, width, bars)
     for side in (CLIENT, SERVER):
         yield from _requests(stats, side, look)
-    yield from _notifications(stats, top)
-    yield from _histogram(stats, width, bars)
-    yield from _chains(stats)
-    yield from _largest(counted)
+    yield from _section("notifications", _notifications(stats, top))
+    yield from _section("latency of responses to the client", _histogram(stats, width, bars))
+    yield from _section("calls with input_required, first request to final response", _chains(stats))
+    yield from _section("largest messages", _largest(counted))
     yield from _waiting(stats, top)
+
+
+def _section(title: str, lines: Lines) -> Lines:
+    """Yield lines below their title; nothing if there are none."""
+    for number, line in enumerate(lines):
+        if number == 0:
+            yield "", None
+            yield title, rows.QUIET
+        yield line
 
 
 def _fact(label: str, text: str, tone: str | None = None) -> tuple[str, str | None]:
@@ -63,7 +72,7 @@ def _fact(label: str, text: str, tone: str | None = None) -> tuple[str, str | No
 def _facts(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
     yield _fact("duration", rows.duration(stats.last_at))
     sides = " · ".join(
-        f"{arrow(side)} {stats.messages[side]:,} ({rows.size(stats.bytes[side])})"
+        f"{rows.arrow(side)} {stats.messages[side]:,} ({rows.size(stats.bytes[side])})"
         for side in (CLIENT, SERVER)
     )
     yield _fact("messages", f"{sum(stats.messages.values()):,} · {sides}")
@@ -79,7 +88,7 @@ def _facts(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
         yield _fact("", found, rows.ISSUE)
     for side in (CLIENT, SERVER):
         if (total := stats.groups.total(side)).count:
-            yield _fact("requests" if side == CLIENT else "", f"{arrow(side)} {states(total)}")
+            yield _fact("requests" if side == CLIENT else "", f"{rows.arrow(side)} {states(total)}")
     yield _fact("initialize", _handshake(stats))
     if streams := stats.http_exchanges.totals.describe():
         yield _fact("GET streams", streams)
@@ -117,7 +126,7 @@ def _requests(stats: StatsCollector, side: str, look: stats_table.TableStyle) ->
         found += rows_of_method[: look.top + 1]
         hidden += len(rows_of_method[look.top + 1 :])
     yield "", None
-    yield from stats_table.lines(f"{arrow(side)} requests", found, look)
+    yield from stats_table.lines(f"{rows.arrow(side)} requests", found, look)
     if hidden:
         yield f"  and {hidden:,} more: --top {look.top + hidden}", rows.QUIET
 
@@ -125,14 +134,10 @@ def _requests(stats: StatsCollector, side: str, look: stats_table.TableStyle) ->
 def _notifications(stats: StatsCollector, top: int) -> Lines:
     sides = (stats.groups.of(side, GroupKind.NOTIFICATION) for side in (CLIENT, SERVER))
     groups = [group for side in sides for group in side if group.count]
-    if not groups:
-        return
     groups.sort(key=lambda group: (-group.count, group.method))
-    yield "", None
-    yield "notifications", rows.QUIET
     for group in groups[:top]:
         label = sanitize(group.method) or f"(other {group.kind}s)"
-        yield f"{arrow(group.side)} {label}: {group.count:,} ({rows.size(group.sent)})", None
+        yield f"{rows.arrow(group.side)} {label}: {group.count:,} ({rows.size(group.sent)})", None
     if len(groups) > top:
         yield f"  and {len(groups) - top:,} more: --top {len(groups)}", rows.QUIET
 
@@ -144,8 +149,6 @@ def _histogram(stats: StatsCollector, width: int, bars: BarStyle) -> Lines:
     *upto, whole = took.counts(BOUNDS)
     counts = [count - before for count, before in zip([*upto, whole], [0, *upto], strict=True)]
     used = [place for place, count in enumerate(counts) if count]
-    yield "", None
-    yield "latency of responses to the client", rows.QUIET
     digits = len(f"{max(counts):,}")
     room = min(max(width - 13 - digits, 8), 60)
     for place in range(used[0], used[-1] + 1):
@@ -161,12 +164,7 @@ def _bound(seconds: float) -> str:
 
 
 def _chains(stats: StatsCollector) -> Lines:
-    groups = [group for group in stats.groups.all if len(group.chains)]
-    if not groups:
-        return
-    yield "", None
-    yield "calls with input_required, first request to final response", rows.QUIET
-    for group in groups:
+    for group in (group for group in stats.groups.all if len(group.chains)):
         chains, times = group.chains, group.chains.whole.times()
         label = sanitize(" ".join(filter(None, (group.method, group.subject))))
         counts = f"{len(chains):,} calls of {chains.requests:,} requests"
@@ -177,15 +175,11 @@ def _chains(stats: StatsCollector) -> Lines:
 
 def _largest(counted: CountedSession) -> Lines:
     stats = counted.stats
-    if not stats.groups.largest:
-        return
-    yield "", None
-    yield "largest messages", rows.QUIET
     for large in stats.groups.largest:
         part, number = stats.place(large.line)
         about = " ".join(filter(None, (large.method, large.subject, large.id and f"id {large.id}")))
         where = f"line {number}" + (f" of part {part + 1}" if len(counted.paths) > 1 else "")
-        line = f"{rows.size(large.size):>7}  {arrow(large.side)} {large.kind}  {about}  {where}"
+        line = f"{rows.size(large.size):>7}  {rows.arrow(large.side)} {large.kind}  {about}  {where}"
         yield sanitize(line), None
 
 

@@ -92,10 +92,6 @@ def subject(group: MessageGroup) -> str:
     return "(others)" if group.subject is None else sanitize(group.subject) or '""'
 
 
-def arrow(side: str) -> str:
-    return rows.FROM_CLIENT if side == CLIENT else rows.FROM_SERVER
-
-
 Lines = Iterator[tuple[str, str | None]]
 
 T = TypeVar("T")
@@ -241,44 +237,33 @@ def comparison(sessions: Sequence[CountedSession], look: TableStyle) -> Lines:
 
 def _wholes(sessions: Sequence[CountedSession]) -> Lines:
     found = [list(_HEADS)]
-    for counted in sessions[-MANY:]:
-        stats = counted.stats
-        total = stats.groups.total(CLIENT)
-        times, first = total.took.times(), stats.handshakes.first
-        found.append(
-            [
-                cut(counted.title, TITLE),
-                span(stats.last_at),
-                f"{sum(stats.messages.values()):,}",
-                f"{total.count:,}",
-                f"{total.errors:,}" if total.errors else "·",
-                span(first.took) if first is not None else "·",
-                *(span(time) if times.answers else "·" for time in (times.p50, times.p95, times.most)),
-                share(stats.flight.served, stats.last_at),
-                "live" if counted.is_live else ending(counted).partition(":")[0],
-            ]
-        )
     if len(sessions) > MANY:
-        found.insert(1, _total(sessions))
+        whole = merged(counted.stats.groups.total(CLIENT) for counted in sessions)
+        title = f"all {len(sessions):,}, newest {MANY}:"
+        found.append([*_numbers(title, sessions, whole, "·"), "·", ""])
+    for counted in sessions[-MANY:]:
+        stats, first = counted.stats, counted.stats.handshakes.first
+        took = span(first.took) if first is not None else "·"
+        numbers = _numbers(cut(counted.title, TITLE), [counted], stats.groups.total(CLIENT), took)
+        state = "live" if counted.is_live else ending(counted).partition(":")[0]
+        found.append([*numbers, share(stats.flight.served, stats.last_at), state])
     widths = [max(map(cells, column)) for column in zip(*found, strict=True)]
     for number, row in enumerate(found):
         middle = map(str.rjust, row[1:-1], widths[1:-1])
         yield " ".join([pad(row[0], widths[0]), *middle, row[-1]]), None if number else rows.QUIET
 
 
-def _total(sessions: Sequence[CountedSession]) -> list[str]:
-    whole = merged(counted.stats.groups.total(CLIENT) for counted in sessions)
-    times = whole.took.times()
+def _numbers(title: str, sessions: Sequence[CountedSession], total: MessageGroup, took: str) -> list[str]:
+    """Return the cells of sessions; `total` has their requests, `took` is the time of the handshake."""
+    times = total.took.times()
     return [
-        f"all {len(sessions):,}, newest {MANY}:",
+        title,
         span(sum(counted.stats.last_at for counted in sessions)),
         f"{sum(sum(counted.stats.messages.values()) for counted in sessions):,}",
-        f"{whole.count:,}",
-        f"{whole.errors:,}" if whole.errors else "·",
-        "·",
+        f"{total.count:,}",
+        f"{total.errors:,}" if total.errors else "·",
+        took,
         *(span(time) if times.answers else "·" for time in (times.p50, times.p95, times.most)),
-        "·",
-        "",
     ]
 
 
@@ -310,7 +295,7 @@ def _compared_requests(sessions: Sequence[CountedSession], side: str, look: Tabl
             found += ["  " + subject(same[0][1]), *_session_rows(same, 2)]
         hidden += len(subjects[look.top :])
     yield "", None
-    yield from lines(f"{arrow(side)} requests", found, look)
+    yield from lines(f"{rows.arrow(side)} requests", found, look)
     if hidden:
         yield f"  and {hidden:,} more: --top {look.top + hidden}", rows.QUIET
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -51,6 +51,11 @@ class Output:
         if tone is not None and self.colour:
             text = f"\x1b[{_TONES[tone]}m{text}\x1b[0m"
         sys.stdout.write(text + "\n")
+
+    def lines(self, lines: Iterable[tuple[str, str | None]]) -> None:
+        """Print lines with their tones."""
+        for text, tone in lines:
+            self.line(text, tone)
 
     def pieces(self, line: Sequence[tuple[str, str | None]]) -> None:
         """Print a line of texts, each with a tone or with colours as `#rrggbb on #rrggbb`."""
@@ -186,12 +191,17 @@ def scanned(path: Path, *, is_live: bool) -> Generator[LineBlock]:
     warn_incomplete(path, 0 if is_live else scan.torn)
 
 
-def summary_of(error: Exception) -> str:
-    """Return the type and text of an error, redacted, on one line."""
-    return sanitize(redacted_text(f"{type(error).__name__}: {error}", sys.argv[1:]))
+def bug_line(error: Exception, longest: int | None = None) -> str:
+    """Return the line about a bug: the type and the text of the error, redacted, and the file with the traceback.
+
+    `longest` is the maximum of its characters; 0 for the type alone, as the text may be that of a peer.
+    """
+    name = type(error).__name__
+    summary = name if longest == 0 else sanitize(redacted_text(f"{name}: {error}", sys.argv[1:]))[:longest]
+    return f"a bug in mcpspy: {summary} ({_keep_traceback(error)})"
 
 
-def keep_traceback() -> str:
+def _keep_traceback(error: Exception) -> str:
     """Write the traceback, redacted, to a file that only the user can read: its error may contain traffic."""
     import tempfile  # With `traceback` 12 ms, and only a bug needs them.
     import traceback
@@ -199,7 +209,7 @@ def keep_traceback() -> str:
     try:
         fd, path = tempfile.mkstemp(prefix="mcpspy-", suffix=".log")
         with open(fd, "w", encoding="utf-8", errors="backslashreplace") as log:
-            log.write(redacted_text(traceback.format_exc(), sys.argv[1:]))
+            log.write(redacted_text("".join(traceback.format_exception(error)), sys.argv[1:]))
     except OSError:
         return "its traceback could not be saved"
     return f"please report it with {path}"

@@ -9,7 +9,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -87,6 +87,8 @@ TEXT, JSON = "text", "json"
 
 INLINE = 60
 """Maximum characters of a value that is shown next to its name."""
+
+T = TypeVar("T")
 
 _Fields = dict[str, Raw]
 _FIELDS = msgspec.json.Decoder(_Fields)
@@ -210,7 +212,7 @@ def _text(text: str, label: str, at: str, media: str = "") -> ContentBlock:
     data = text.encode("utf-8", "backslashreplace")
     content = Content(_media_type(media), data)
     words = f"{label} · {byte_size(len(data))}" if len(data) > 1000 else label
-    if re.match(r"\s*[\[{]", text) and _is_json(data):
+    if re.match(r"\s*[\[{]", text) and (_fields(data) is not None or _items(data) is not None):
         return ContentBlock([(f"{words} · JSON", QUIET)], data, JSON, at, is_nested=True, content=content)
     return ContentBlock([(words, QUIET)], data, TEXT, at, content=content)
 
@@ -229,21 +231,18 @@ def _binary(media: str, encoded: bytes) -> Content | None:
 
 
 def _fields(data: bytes) -> _Fields | None:
-    try:
-        return _FIELDS.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+    return _decoded(_FIELDS, data)
 
 
 def _items(data: bytes) -> list[Raw] | None:
+    return _decoded(_ITEMS, data)
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], data: bytes) -> T | None:
     try:
-        return _ITEMS.decode(data)
+        return decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-
-
-def _is_json(data: bytes) -> bool:
-    return _fields(data) is not None or _items(data) is not None
 
 
 def _short(raw: Raw) -> str:

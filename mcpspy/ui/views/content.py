@@ -101,7 +101,8 @@ def table(content: Content) -> list[Line] | None:
     rows = [row for row in reader(lines[: 2 * MAX_LINES], delimiter=separator) if row][:MAX_LINES]
     shown = [[sanitize(cell[: CELL + 1]).replace("\\n", " ") for cell in row] for row in rows]
     shown = [[cell if len(cell) <= CELL else cell[: CELL - 1] + "…" for cell in row] for row in shown]
-    widths = [max((len(row[n]) for row in shown if n < len(row)), default=0) for n in range(_widest(shown))]
+    count = max(map(len, shown), default=0)
+    widths = [max((len(row[n]) for row in shown if n < len(row)), default=0) for n in range(count)]
     numeric = [all(_is_number(row[n]) for row in shown[1:] if n < len(row)) for n in range(len(widths))]
     made: list[Line] = []
     for number, row in enumerate(shown):
@@ -131,10 +132,6 @@ def protobuf(content: Content) -> list[Line] | None:
 
 BUILTIN = {"image": image, "table": table, "diff": diff, "protobuf": protobuf}
 """The views that mcpspy contains, in the order in which they are tried."""
-
-
-def _widest(rows: Sequence[Sequence[str]]) -> int:
-    return max(map(len, rows), default=0)
 
 
 def _is_number(text: str) -> bool:

@@ -280,7 +280,8 @@ class Extension:
             shown = view(content)
             if shown is None:
                 return []
-            return [_line(line) for line in _as_lines(shown)[:MAX_LINES]] or [[("(empty)", QUIET)]]
+            lines = shown.splitlines() if isinstance(shown, str) else list(shown)
+            return [_line(line) for line in lines[:MAX_LINES]] or [[("(empty)", QUIET)]]
         except (Exception, SystemExit) as error:
             path, name = self._names.get(view, ("", view.__name__))
             return [[(sanitize(failure(path, name, error))[:LONGEST], BAD)]]
@@ -342,10 +343,6 @@ def _one_line(result: Any) -> Piece:
 
 def _size(exchange: Exchange) -> int:
     return len(exchange.request.data) + (0 if exchange.answer is None else len(exchange.answer.data))
-
-
-def _as_lines(shown: Any) -> list[Any]:
-    return shown.splitlines() if isinstance(shown, str) else list(shown)
 
 
 def _line(line: Any) -> Line:

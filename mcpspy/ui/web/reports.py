@@ -6,7 +6,6 @@ thread.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
@@ -16,7 +15,7 @@ import orjson
 from mcpspy.analysis import rows
 from mcpspy.analysis.context import DEFAULT_WINDOW, ContextCollector, definition, size_of
 from mcpspy.analysis.diff import DiffOptions, SessionDiff, compare, compare_exchanges
-from mcpspy.analysis.lint import Severity
+from mcpspy.analysis.lint import Finding
 from mcpspy.analysis.stats import StatsCollector
 from mcpspy.analysis.trust import interface_of
 from mcpspy.core.query.parser import parse
@@ -30,7 +29,7 @@ from mcpspy.io.recording.session_counts import is_too_large
 from mcpspy.ui.report import diff as diff_report
 from mcpspy.ui.report import stats as stats_report
 from mcpspy.ui.report import stats_context
-from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings
+from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings, by_rule
 from mcpspy.ui.report.listed_session import FAILED, ListedSession
 from mcpspy.ui.report.stats_table import counted_session
 
@@ -73,35 +72,31 @@ def findings(summaries: Sequence[Summary], _: Query) -> Any:
     """Return the lint findings by rule, the most severe first; `number` is the row of each."""
     (summary,) = summaries
     rules = LintSettings().of(summary.header.name)[0]
-    counts: Counter[str] = Counter()
-    found: dict[str, list[dict[str, Any]]] = {}
-    for finding in LintScan(summary.path, rules).findings():
-        counts[finding.code] += 1
-        listed = found.setdefault(finding.code, [])
-        if len(listed) < MOST_FINDINGS:
-            listed.append(
-                {
-                    "number": finding.number + 1,
-                    "at": finding.at,
-                    "message": sanitize(finding.message),
-                    "excerpt": sanitize(finding.excerpt or ""),
-                }
-            )
-    severities = list(Severity)
-    by_rule: list[dict[str, Any]] = [
+    found = by_rule(LintScan(summary.path, rules).findings())
+    listed = [
         {
-            "code": code,
-            "severity": str(RULES_BY_CODE[code].severity),
-            "summary": RULES_BY_CODE[code].summary,
-            "explanation": " ".join(RULES_BY_CODE[code].explanation.split()),
-            "url": RULES_BY_CODE[code].url,
-            "count": counts[code],
-            "findings": listed,
+            "code": rule.code,
+            "severity": str(rule.severity),
+            "summary": rule.summary,
+            "explanation": " ".join(rule.explanation.split()),
+            "url": rule.url,
+            "count": len(found[rule.code]),
+            "findings": [*map(_finding, found[rule.code][:MOST_FINDINGS])],
         }
-        for code, listed in found.items()
+        for rule in sorted(
+            map(RULES_BY_CODE.__getitem__, found), key=lambda rule: (rule.severity.rank, rule.code)
+        )
     ]
-    by_rule.sort(key=lambda rule: (severities.index(Severity(rule["severity"])), rule["code"]))
-    return {"rules": by_rule, "total": counts.total()}
+    return {"rules": listed, "total": sum(map(len, found.values()))}
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "number": finding.number + 1,
+        "at": finding.at,
+        "message": sanitize(finding.message),
+        "excerpt": sanitize(finding.excerpt or ""),
+    }
 
 
 def capabilities(summaries: Sequence[Summary], _: Query) -> Any:

@@ -41,8 +41,8 @@ from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import RUN, RecordedRun, named_run
 from mcpspy.io.recording.session_counts import CountCache, is_too_large
-from mcpspy.ui.report.listed_session import ListedSession, read_sessions_filter
-from mcpspy.ui.text.terminal import keep_traceback, summary_of
+from mcpspy.ui.report.listed_session import ListedSession, matching
+from mcpspy.ui.text.terminal import bug_line
 from mcpspy.ui.views.extension import Extension
 from mcpspy.ui.web import page, reports, runs
 from mcpspy.ui.web.access import HEADERS, LOGIN, Access
@@ -142,7 +142,7 @@ class WebServer:
         except web.HTTPException as error:
             return _json({"error": error.text or error.reason}, error.status)
         except Exception as error:  # The page shows it, and the server continues.
-            return _json({"error": f"a bug in mcpspy: {summary_of(error)[:300]} ({keep_traceback()})"}, 500)
+            return _json({"error": bug_line(error, 300)}, 500)
 
     async def _document(self, _: web.Request) -> web.Response:
         return web.Response(
@@ -151,13 +151,11 @@ class WebServer:
 
     async def _list(self, request: web.Request) -> web.Response:
         await self._scan()
-        found, hint = self._sessions, ""
+        found, hint = [ListedSession(summary, self._catalog) for summary in self._sessions], ""
         if text := request.query.get("q", "").strip():
-            found, hint = await asyncio.to_thread(self._matching, text)
-        listed = [self._listed(ListedSession(summary, self._catalog)) for summary in found[:LISTED]]
-        return _json(
-            {"sessions": listed, "total": len(found), "trouble": self._catalog.trouble, "hint": hint}
-        )
+            found, hint = await asyncio.to_thread(matching, text, found)
+        facts = {"total": len(found), "trouble": self._catalog.trouble, "hint": sanitize(hint)}
+        return _json({"sessions": [*map(self._listed, found[:LISTED])], **facts})
 
     async def _list_runs(self, _: web.Request) -> web.Response:
         found = await self._found_runs()
@@ -171,13 +169,6 @@ class WebServer:
     def _count(self, summary: Summary, name: str) -> int | None:
         counts = self._counts.of(summary)
         return None if counts is None else getattr(counts, name)
-
-    def _matching(self, text: str) -> tuple[Sequence[Summary], str]:
-        """Return the sessions that match a filter, and why there are none. Raise QueryError."""
-        query = read_sessions_filter(text)
-        items = [ListedSession(each, self._catalog).item() for each in self._sessions]
-        found = [each for each, item in zip(self._sessions, items, strict=True) if query.matches(item)]
-        return found, "" if found else sanitize(query.no_match(items))
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Send an event for each change, at most five per second, until the page closes the stream."""
@@ -251,21 +242,21 @@ class WebServer:
         )
 
     async def _row(self, request: web.Request) -> web.Response:
-        session = await self._session(request.match_info["id"])
-        row = int(request.match_info["number"]) - 1
-        await session.reach(row)
-        found = session.message(row)
-        if found is None:
-            raise web.HTTPNotFound(text="the session has no such row")
-        return _json(found)
+        session, row = await self._reached(request)
+        return _json(session.message(row))
 
     async def _views(self, request: web.Request) -> web.Response:
+        session, row = await self._reached(request)
+        return _json(await session.views(row))
+
+    async def _reached(self, request: web.Request) -> tuple[WebSession, int]:
+        """Return a session, and the row of the address, when it is read. Raise HTTPNotFound if there is none."""
         session = await self._session(request.match_info["id"])
         row = int(request.match_info["number"]) - 1
         await session.reach(row)
         if not 0 <= row < len(session.model):
             raise web.HTTPNotFound(text="the session has no such row")
-        return _json(await session.views(row))
+        return session, row
 
     async def _place(self, request: web.Request) -> web.Response:
         session = await self._session(request.match_info["id"])

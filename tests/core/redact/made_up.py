@@ -1,18 +1,13 @@
-"""Made-up tokens from the examples of formats.toml: new ones for each seed, so that no rule fits constants."""
+"""Made-up tokens from the examples of docs/token_formats.toml: new ones for each seed, so that no rule fits constants."""
 
 from __future__ import annotations
 
 import random
 import re
 import string
-import tomllib
 import uuid
-from pathlib import Path
 
-import mcpspy
-from mcpspy.core.redact.formats import TokenFormat, read_formats
-
-FILE = Path(mcpspy.__file__).parent / "core" / "redact" / "formats.toml"
+from mcpspy.core.redact.formats import TokenFormat
 
 LETTERS = {
     "a": string.ascii_letters + string.digits,
@@ -29,11 +24,6 @@ LETTERS = {
 """The classes of an example: `<a20>` is twenty letters and digits. `<i>` is a UUID."""
 
 _PART = re.compile(r"<(?:(?P<letters>[a-zA-Z])(?P<count>[0-9]+)|i)>")
-
-
-def formats() -> list[TokenFormat]:
-    """Return the built-in formats."""
-    return read_formats(tomllib.loads(FILE.read_text(encoding="utf-8"))["format"])
 
 
 def token(template: str, choose: random.Random) -> str:

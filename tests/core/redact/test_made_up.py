@@ -1,4 +1,4 @@
-"""A corpus of made-up secrets, generated with a seed from formats.toml: no rule can be fitted to it."""
+"""A corpus of made-up secrets, generated with a seed from docs/token_formats.toml: no rule can be fitted to it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from docs.token_formats import token_formats
 from mcpspy.core.redact.redactor import Redactor
 from tests.core.redact import corpus, made_up
 
@@ -19,7 +20,7 @@ def secrets() -> list[tuple[str, str, str]]:
     """Return the corpus: the id of the format, the token, and its secret part."""
     choose = random.Random(SEED)
     found = []
-    for each in made_up.formats():
+    for each in token_formats():
         for _ in range(PER_FORMAT):
             made = made_up.token(each.example, choose)
             found.append((each.id, made, made_up.secret(each, made)))

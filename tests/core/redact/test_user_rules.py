@@ -1,4 +1,4 @@
-"""Rules of a user's own file, in the form of formats.toml and in that of gitleaks."""
+"""Rules of a user's own file, in the form of docs/token_formats.toml and in that of gitleaks."""
 
 from __future__ import annotations
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pytest
 from h2.config import H2Configuration  # type: ignore[import-untyped]
 from h2.connection import H2Connection  # type: ignore[import-untyped]
+from h2.errors import ErrorCodes  # type: ignore[import-untyped]
 from h2.events import RequestReceived  # type: ignore[import-untyped]
 
+from mcpspy.core.exchange.heads import ResponseHead
 from mcpspy.io.http import upstream
 from mcpspy.io.http.http2_connection import Http2Connection
 from mcpspy.io.http.upstream import UpstreamClient
-from mcpspy.io.http.upstream_connection import CLOSED, UpstreamError
+from mcpspy.io.http.upstream_connection import CLOSED, UpstreamConnection, UpstreamError
 from mcpspy.io.network.outgoing import trust
 from tests.io.forward.conftest import Pki, make_pki
 from tests.io.http import asking
@@ -214,3 +216,143 @@ async def test_a_request_that_http2_does_not_allow_is_an_error_and_not_sent() ->
     async with connected(b"", b"") as connection:
         with pytest.raises(UpstreamError, match="the request cannot be sent over HTTP/2"):
             await asking.ask(connection, "POST", ASK[:-2] + b":path: /x\r\n\r\n", b"{}")
+
+
+class Transport:
+    """Keeps what the connection sends."""
+
+    is_closed = False
+
+    def __init__(self) -> None:
+        self.sent = b""
+
+    def write(self, data: bytes) -> None:
+        self.sent += data
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def abort(self) -> None:
+        self.is_closed = True
+
+    close = abort
+
+
+class Asked:
+    """A connection that has sent a request, and its server, which sends when a test says so."""
+
+    def __init__(self, method: str = "POST") -> None:
+        self.kept: list[UpstreamConnection] = []
+        self.got: list[tuple[bytes, bool]] = []
+        """The parts of the body, each with whether it is the last one."""
+        self.error = ""
+        self.transport = Transport()
+        self.connection = Http2Connection(self.kept.append)
+        self.connection.connection_made(cast("asyncio.Transport", self.transport))
+        self.server = H2Connection(H2Configuration(client_side=False))
+        self.server.initiate_connection()
+        self.ask(method)
+
+    def ask(self, method: str) -> None:
+        self.got = []
+        request = ASK.replace(b"POST", method.encode())
+        self.connection.ask(self, method, request, b"{}" if method == "POST" else b"", is_last=True)
+        sent, self.transport.sent = self.transport.sent, b""
+        (asked,) = (e for e in self.server.receive_data(sent) if isinstance(e, RequestReceived))
+        self.stream: int = asked.stream_id
+
+    def head(self, status: int = 200, length: int | None = None) -> None:
+        lengths = [] if length is None else [("content-length", str(length))]
+        self.server.send_headers(self.stream, [(":status", str(status)), *lengths])
+        self.flush()
+
+    def data(self, data: bytes, *, is_last: bool = False) -> None:
+        self.server.send_data(self.stream, data, end_stream=is_last)
+        self.flush()
+
+    def reset(self) -> None:
+        self.server.reset_stream(self.stream)
+        self.flush()
+
+    def hang_up(self) -> None:
+        self.transport.is_closed = True
+        self.connection.connection_lost(None)
+
+    def flush(self) -> None:
+        self.connection.data_received(self.server.data_to_send())
+
+    def response_begins(self, head: ResponseHead, data: bytes, *, keeps_alive: bool, is_last: bool) -> None:
+        self.response_data(data, is_last)
+
+    def response_data(self, data: bytes, is_last: bool) -> None:
+        self.got.append((data, is_last))
+
+    def server_gone(self, error: UpstreamError) -> None:
+        self.error = str(error)
+
+    def server_waits(self, *, is_paused: bool) -> None: ...
+
+
+async def test_the_end_of_a_body_of_known_length_is_given_with_the_end_of_its_stream() -> None:
+    """Else the client, whose body ends with its length, could hang up before the message was recorded as whole."""
+    asked = Asked()
+    for _ in range(2):
+        asked.head(length=4)
+        asked.data(b"12")
+        asked.data(b"34")
+        assert asked.got == [(b"", False), (b"12", False)]
+        asked.data(b"", is_last=True)
+        assert asked.got == [(b"", False), (b"12", False), (b"34", True)]
+        assert asked.kept.pop() is asked.connection
+        asked.ask("POST")
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "length"), [("POST", 202, 0), ("POST", 204, None), ("GET", 304, 5), ("HEAD", 200, 5)]
+)
+async def test_a_head_without_a_body_is_given_with_the_end_of_its_stream(
+    method: str, status: int, length: int | None
+) -> None:
+    asked = Asked(method)
+    asked.head(status, length)
+    assert asked.got == []
+    asked.data(b"", is_last=True)
+    assert asked.got == [(b"", True)]
+    assert asked.error == ""
+
+
+@pytest.mark.parametrize("end", [Asked.reset, Asked.hang_up])
+async def test_a_body_that_has_its_length_is_whole_though_its_stream_does_not_end(
+    end: Callable[[Asked], None],
+) -> None:
+    asked = Asked()
+    asked.head(length=2)
+    asked.data(b"{}")
+    end(asked)
+    assert asked.got == [(b"", False), (b"{}", True)]
+    assert (asked.error, asked.kept) == ("", [])
+    assert asked.transport.is_closed
+
+
+@pytest.mark.parametrize("length", [None, 3])
+@pytest.mark.parametrize("end", [Asked.reset, Asked.hang_up])
+async def test_a_body_without_the_end_of_its_stream_or_its_length_is_not_whole(
+    end: Callable[[Asked], None], length: int | None
+) -> None:
+    """The end of a connection of HTTP/2 is not that of a body (RFC 9113, 8.1)."""
+    asked = Asked()
+    asked.head(length=length)
+    asked.data(b"{}")
+    end(asked)
+    assert asked.got == [(b"", False), (b"{}", False)]
+    assert asked.error != ""
+
+
+async def test_a_whole_response_with_an_error_of_the_connection_behind_it_is_whole() -> None:
+    asked = Asked()
+    asked.server.send_headers(asked.stream, [(":status", "200")])
+    asked.server.send_data(asked.stream, b"{}", end_stream=True)
+    asked.server.close_connection(ErrorCodes.ENHANCE_YOUR_CALM)
+    asked.flush()
+    assert (asked.got, asked.error, asked.kept) == ([(b"{}", True)], "", [])
+    assert asked.transport.is_closed

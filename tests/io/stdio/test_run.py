@@ -524,6 +524,30 @@ def test_signals_reach_the_server_without_a_guard_too(start: Start, processes: P
     assert spy.wait() == 3
 
 
+@pytest.mark.parametrize("is_socket", [False, True], ids=["pipe", "socket"])
+def test_a_stdin_that_was_closed_before_a_server_that_does_not_read_was_ended_is_in_the_recording(
+    start: Start, is_socket: bool
+) -> None:
+    """Reading stops while nothing can be written, before the end of stdin. The pipes of Node are sockets."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        spy = start(
+            *("sh", "-c", "echo {}; exec sleep 60"),
+            stdin=theirs.fileno() if is_socket else subprocess.PIPE,
+        )
+        hello(spy)
+        if is_socket:
+            ours.sendall(bytes(THREE_PIPES))
+            ours.shutdown(socket.SHUT_WR)
+        else:
+            spy.send(bytes(THREE_PIPES))
+            spy.close()
+        spy.kill(signal.SIGTERM)
+        assert spy.wait() == -signal.SIGTERM
+    notes = [entry.note for entry in spy.entries() if entry.note and entry.fields.get("from") != "server"]
+    assert notes == ["signal", "eof", "closed", "exit"]
+
+
 STOPPED_AT_THE_START = """
 import os, signal, sys
 from mcpspy.io.stdio import run as stdio
@@ -1256,7 +1280,8 @@ def test_kill_9_at_any_moment_loses_nothing_that_a_peer_received(
         assert said.startswith(killed.got[: killed.got.rfind(b"\n") + 1]), where
         asked = sum(entry.side == "client" for entry in entries)
         assert asked >= int(killed.counter.read_text(encoding="ascii")), where
-        assert not any(entry.note for entry in entries), where
+        # A busy machine may pause within a line.
+        assert {entry.note for entry in entries} <= {"", "unfinished"}, where
         with killed.recording.open("rb") as open_file:
             assert not is_live(open_file.fileno()), where
 

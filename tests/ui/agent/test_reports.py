@@ -13,6 +13,7 @@ from mcpspy.ui.agent.answer import AgentAnswer, rendered
 from mcpspy.ui.agent.reports import (
     DiffArguments,
     ExplainArguments,
+    ExplainFacts,
     ExportArguments,
     LintArguments,
     StatsArguments,
@@ -25,6 +26,7 @@ from mcpspy.ui.agent.reports import (
 from mcpspy.ui.agent.sessions import SessionStore
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
+FAULTS = Path(__file__).parents[1] / "report" / "faults"
 
 
 @pytest.fixture
@@ -41,14 +43,34 @@ def texts(answer: AgentAnswer) -> list[str]:
 def test_explain_ranks_causes_with_lines_and_the_next_step(store: SessionStore) -> None:
     answer = explain(store, ExplainArguments("everything-sdk-modern"))
     first = texts(answer)[0].splitlines()
+    facts = answer.facts
+    assert isinstance(facts, ExplainFacts)
 
-    assert answer.summary.startswith("session 0fc001d6: 3 causes; most likely: ")
-    assert answer.facts.causes[0] == "unlisted-tool"  # type: ignore[attr-defined]
-    assert answer.facts.lines[0] == 42  # type: ignore[attr-defined]
+    assert answer.summary.startswith(f"session 0fc001d6: {len(facts.causes)} causes; most likely: ")
+    assert facts.causes[0] == "unknown-tool"
+    assert facts.sides[0] == "client"
+    assert len(facts.sides) == len(facts.causes)
     assert first[0].startswith("1. ")
-    assert first[0].endswith("(unlisted-tool)")
-    assert first[1].startswith("  #42 ")
+    assert first[0].endswith("(unknown-tool)")
+    assert first[1].startswith(f"  #{facts.lines[0]} ")
     assert first[-1].startswith("  next: ")
+
+
+def test_the_summary_of_explain_names_the_kind_of_cause_without_text_of_peers(store: SessionStore) -> None:
+    answer = explain(store, ExplainArguments(str(FAULTS / "unknown-tool.jsonl")))
+
+    assert answer.summary.endswith(": 1 cause; most likely: a tool was called that the server does not offer")
+    assert texts(answer)[0].startswith("1. the tool 'missing' was called")
+
+
+def test_observations_of_explain_have_a_heading_and_are_not_causes(store: SessionStore) -> None:
+    answer = explain(store, ExplainArguments(str(FAULTS / "older-revision.jsonl")))
+    facts = answer.facts
+    assert isinstance(facts, ExplainFacts)
+
+    assert answer.summary.endswith(": 0 causes; nothing wrong found")
+    assert (facts.causes, facts.sides, facts.observations) == ([], [], ["downgrade"])
+    assert texts(answer)[0].startswith("worth knowing:\n- the client asked for 2025-11-25")
 
 
 def test_explain_of_a_session_without_failures_is_one_line(store: SessionStore) -> None:

@@ -15,12 +15,20 @@ import pytest
 from mcpspy.core.session.index import Index
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.main import main
+from mcpspy.ui.report import explanation
 from tests.core.session.test_http_exchanges import ASKED, STREAMS, end, event, head
 from tests.ui.web.recordings import write
 
 Make = Callable[..., Path]
 
+FAULTS = Path(__file__).parents[1] / "report" / "faults"
+
 ASK = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s"}}'
+
+
+def without_cause(out: str) -> list[str]:
+    """Return the printed lines without that of the cause, which `explain` decides."""
+    return [line for line in out.splitlines() if not line.startswith("why: ")]
 
 
 def test_each_message_has_a_line_and_the_last_line_sums_up(
@@ -28,7 +36,7 @@ def test_each_message_has_a_line_and_the_last_line_sums_up(
 ) -> None:
     assert main(["show", str(make_recording())]) == 0
 
-    lines = capsys.readouterr().out.splitlines()
+    lines = without_cause(capsys.readouterr().out)
     assert lines[0].startswith("tested · ")
     assert [line.split()[1:3] for line in lines[2:8]] == [
         ["→", "initialize"],
@@ -84,7 +92,7 @@ def test_redacted_values_are_counted_and_an_unredacted_recording_is_marked(
     path = str(make_recording([("client", ping)]))
 
     assert main(["show", path]) == 0
-    first, *_, last, unanswered = capfdbinary.readouterr().out.decode().splitlines()
+    first, *_, last, unanswered = without_cause(capfdbinary.readouterr().out.decode())
     assert first.endswith(" · not redacted (--no-redact)")
     assert " · 2 values redacted · " in last
     assert unanswered == "no answer: x, id 1, since 0.000"
@@ -108,11 +116,46 @@ def test_an_unanswered_request_is_named_at_the_end(
 
     assert main(["show", str(path)]) == 0
 
-    *_, last, unanswered = capfdbinary.readouterr().out.decode().splitlines()
+    *_, last, unanswered = without_cause(capfdbinary.readouterr().out.decode())
     assert last == f"1 request · 0 failed · 1 unanswered · {end}"
     assert unanswered == "no answer: tools/call slow, id 7, since 0.000"
     assert main(["show", str(path), "--format", "json"]) == 0
     assert orjson.loads(capfdbinary.readouterr().out.splitlines()[0])["status"] == "no answer"
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("crash", "the server ended during tools/call work, with exit code 1: KeyError: 'missing'"),
+        ("unknown-tool", "the tool 'missing' was called, which the server does not offer"),
+        ("unknown-command", "the command npxx was not found"),
+    ],
+)
+def test_the_summary_of_a_failed_session_names_the_first_cause(
+    capsys: pytest.CaptureFixture[str], name: str, why: str
+) -> None:
+    path = FAULTS / f"{name}.jsonl"
+
+    assert main(["show", str(path)]) == 0
+    assert f"\nwhy: {why}" in capsys.readouterr().out
+    assert main(["show", str(path), "--width", "60"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
+
+
+def test_a_session_that_is_followed_a_good_one_and_a_large_one_have_no_cause(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    def shown(name: str, *more: str) -> str:
+        assert main(["show", str(FAULTS / f"{name}.jsonl"), *more]) == 0
+        return capsys.readouterr().out
+
+    assert "why:" in shown("crash")
+    assert "why:" not in shown("older-revision")
+    with monkeypatch.context() as patch:
+        patch.setattr(explanation, "LARGEST_ASIDE", 100)
+        assert "why:" not in shown("crash")
+    request.getfixturevalue("live")
+    assert "why:" not in shown("crash", "--follow")
 
 
 def test_an_incomplete_last_line_is_skipped_and_reported(
@@ -235,7 +278,7 @@ def test_a_filter_prints_matching_lines_and_counts_them(
 ) -> None:
     assert main(["show", str(make_recording()), "-q", "tool:echo or note:exit"]) == 0
 
-    lines = capsys.readouterr().out.splitlines()
+    lines = without_cause(capsys.readouterr().out)
     assert [line.split()[1:3] for line in lines[2:5]] == [
         ["→", "tools/call"],
         ["←", "tools/call"],
@@ -595,7 +638,7 @@ def test_findings_are_printed_below_their_message(
     assert main(["show", path, "--lint", *more]) == 0
 
     out = capsys.readouterr().out
-    lines = out.splitlines()
+    lines = without_cause(out)
     assert "\x1b" not in out
     assert below(lines, "(not JSON)") == ["ENV101"]
     assert below(lines, "was answered before") == ["ENV205"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from mcpspy.analysis.explain import Diagnosis
 from mcpspy.io.recording.catalog import CACHE
 from mcpspy.ui.cli.main import main
 from mcpspy.ui.report import last_good as module
@@ -71,9 +72,12 @@ def test_other_servers_and_later_sessions_are_not_it(tmp_path: Path) -> None:
     assert last_good(failed) is None
 
 
-def test_a_session_without_a_common_revision_is_not_good(tmp_path: Path) -> None:
-    save(tmp_path, 1, lines("http-mismatch-modern"))
-    failed = save(tmp_path, 2, lines("http-bad-result"))
+@pytest.mark.parametrize("name", ["no-common-revision", "swallowed", "noise"])
+def test_a_session_without_an_error_in_which_something_is_wrong_is_not_good(
+    tmp_path: Path, name: str
+) -> None:
+    save(tmp_path, 1, lines(name))
+    failed = save(tmp_path, 2, lines())
 
     assert last_good(failed) is None
 
@@ -121,13 +125,14 @@ def test_a_cause_that_the_good_session_has_too_comes_last(tmp_path: Path) -> Non
     before = save(tmp_path, 1, [*old[:4], noise, *old[4:]])
     recorded = lines()
     failed = save(tmp_path, 2, [*recorded[:4], noise, *recorded[4:]])
-    diagnosis = explain(failed)
-    assert [cause.code for cause in diagnosis.causes] == ["stdout-noise", "invalid-arguments"]
+    causes = sorted(explain(failed).causes, key=lambda cause: cause.code, reverse=True)
+    assert [cause.code for cause in causes] == ["stdout-noise", "invalid-arguments"]
+    diagnosis = Diagnosis(f"{causes[0].title} (and 1 more)", tuple(causes))
 
     found = since_last_good(diagnosis, failed, before)
 
     assert [cause.code for cause in found.causes] == ["invalid-arguments", "stdout-noise"]
-    assert found.summary.startswith(found.causes[0].title)
+    assert found.summary == f"{found.causes[0].title} (and 1 more)"
     assert found.last_good is not None
     assert found.last_good.known == ("stdout-noise",)
 

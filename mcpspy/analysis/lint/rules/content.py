@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from mcpspy.analysis.lint.rule import RULES, RuleGroup
+from collections.abc import Iterator
+
+from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.finding import EventKind
+from mcpspy.analysis.lint.rule import RULES, Report, RuleGroup
 from mcpspy.analysis.lint.shapes import SHAPED
 
 _CALL = '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[%s]}}'
@@ -57,6 +61,50 @@ result.shape_error(
         _READ % '{"uri":"a:b","blob":"aG-_"}',
     ),
 )
+
+
+_PNG = "iVBORw0KGgo="
+_SIGNATURES = {
+    "iVBORw0KGg": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGOD": "image/gif",
+    "UklGR": "image/webp",
+    "JVBERi0": "application/pdf",
+    "PHN2Zy": "image/svg+xml",
+}
+"""The first bytes of files in Base64 → their type."""
+
+_REFUSED_TYPES = frozenset(
+    ("image/svg+xml", "image/bmp", "image/tiff", "image/x-icon", "image/heic", "image/avif")
+)
+"""Types of images that the interfaces of models do not take."""
+
+
+@result.warning(
+    "DATA411",
+    "image whose bytes are of another type than its mimeType, or of a type that models refuse",
+    valid=(_CALL % _IMAGE, _CALL % _IMAGE.replace("aGk=", _PNG)),
+    invalid=(
+        _CALL % _IMAGE.replace("aGk=", _PNG).replace("image/png", "image/jpeg"),
+        _CALL % _IMAGE.replace("image/png", "image/svg+xml"),
+    ),
+    on=EventKind.RESULT,
+    about="tools/call",
+)
+def image_type(event: LintEvent) -> Iterator[Report]:
+    """Hosts pass the bytes and the type on to the interface of a model, which refuses the whole request if they differ, and
+    takes only PNG, JPEG, GIF and WebP. Name the type of the bytes, and convert other images.
+    """
+    for image in event.listed("content"):
+        data, stated = image.get("data"), image.get("mimeType")
+        if image.get("type") != "image" or not isinstance(data, str) or not isinstance(stated, str):
+            continue
+        actual = next((kind for sign, kind in _SIGNATURES.items() if data.startswith(sign)), None)
+        if actual is not None and actual != stated.lower().replace("image/jpg", "image/jpeg"):
+            yield Report(f"the bytes of an image are {actual}, and its mimeType is {stated}", stated)
+        elif stated.lower() in _REFUSED_TYPES:
+            yield Report(f"an image is {stated}, which interfaces of models refuse", stated)
+
 
 result.shape_warning(
     "DATA404",

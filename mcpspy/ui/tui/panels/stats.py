@@ -8,7 +8,6 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from mcpspy.analysis import rows
-from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.model.statistics import Origin, StatsGroup, StatsModel
 from mcpspy.ui.text.width import cut_middle
@@ -156,7 +155,7 @@ def _cell(group: StatsGroup, name: str) -> str:
     if not name:
         return ""
     if name == "arrow":
-        return rows.FROM_CLIENT if group.side == CLIENT else rows.FROM_SERVER
+        return rows.arrow(group.side)
     if name == "what":
         return group.what[:LONG]
     if group.is_notification and name not in ("count", "sent"):

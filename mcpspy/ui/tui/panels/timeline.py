@@ -12,7 +12,6 @@ from textual.widget import Widget
 
 from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
-from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import State
@@ -83,7 +82,7 @@ class TimelineList(VirtualList):
         mark, tone = outcome.of(timeline.state_of(index)).mark, timeline.tone_of(index)
         fields: dict[str, Piece] = {
             "stream": (sanitize(columns.texts[columns.stream[row]]), rows.QUIET),
-            "arrow": (rows.FROM_CLIENT if columns.side(row) == CLIENT else rows.FROM_SERVER, None),
+            "arrow": (rows.arrow(columns.side(row)), None),
             "what": (self._what(row), None),
             "latency": (self._latency(index), tone if tone == rows.OPEN else None),
             "mark": (mark, tone),

@@ -149,7 +149,7 @@ async def test_sessions_appear_as_their_counts_decide_on_the_filter(
     count = CountCache.work
 
     def work(self: CountCache, sessions: Iterable[Summary], seconds: float = 0.1) -> bool:
-        return count(self, sessions, seconds) if may_count.is_set() else False
+        return count(self, sessions, seconds) if may_count.wait(seconds) else False
 
     monkeypatch.setattr(CountCache, "work", work)
     async with opened() as screen:

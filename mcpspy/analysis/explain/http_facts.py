@@ -1,0 +1,208 @@
+"""The facts of HTTP: exchanges that were refused, the steps of OAuth, the ids of sessions, and streams."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from msgspec import Struct, field
+
+from mcpspy.analysis.explain.evidence import evidence
+from mcpspy.analysis.explain.symptoms import HttpRefusal
+from mcpspy.analysis.lint.finding import EntryPosition
+from mcpspy.core.protocol.http_headers import EVENTS, JSON, REDIRECTS
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.recording.decode import Note
+from mcpspy.core.session.http_exchanges import NOT_OFFERED, RecordedHttpExchange
+
+MAX_EXCHANGES = 200
+"""Kinds of refusals, and steps of OAuth, that are kept."""
+
+
+class OauthStep(Struct, frozen=True):
+    at: float
+    place: EntryPosition
+    fields: dict[str, Any]
+
+    @property
+    def step(self) -> str:
+        return str(self.fields.get("step"))
+
+    @property
+    def status(self) -> int | None:
+        status = self.fields.get("status")
+        return status if isinstance(status, int) else None
+
+
+class _Posted(Struct):
+    asked: str
+    number: int | None
+    """The number of the request that was posted; None for a notification or a response."""
+
+
+class HttpFacts(Struct):
+    open: dict[int, HttpRefusal] = field(default_factory=dict)
+    """Exchanges whose response has begun, and that are not ordinary."""
+    posted: dict[int, _Posted] = field(default_factory=dict)
+    kinds: dict[tuple[object, ...], HttpRefusal] = field(default_factory=dict)
+    """The refusals that ended, by what they have in common."""
+    heads: dict[str, HttpRefusal] = field(default_factory=dict)
+    """`initialize` and `OPTIONS` → the first such exchange, whatever its status."""
+    statuses: Counter[tuple[str, int | None]] = field(default_factory=Counter)
+    """Method and status → number of exchanges."""
+    oauth: list[OauthStep] = field(default_factory=list)
+    session_ids: dict[str, float] = field(default_factory=dict)
+    """Session ids that the server assigned → when; at most some."""
+    accepted: dict[str, float] = field(default_factory=dict)
+    """Session id → when a message with it was accepted last."""
+    accepted_count: Counter[str] = field(default_factory=Counter)
+    """Session id → number of accepted messages with it."""
+    locations: dict[object, str] = field(default_factory=dict)
+    """Number of a redirect of a sign-in → its Location, without values."""
+    with_token: set[int] = field(default_factory=set)
+    """Numbers of refused exchanges whose request had an Authorization header."""
+    has_token: bool = False
+    accepted_with_token: bool = False
+    """True if a request with a token was accepted."""
+    """True if a request had a token."""
+    not_offered: list[HttpRefusal] = field(default_factory=list)
+    """GETs for a stream that got 405, which is allowed; the last ones."""
+    gets: list[RecordedHttpExchange] = field(default_factory=list)
+    """GETs for a stream, in the order in which they ended."""
+    last_at: float | None = None
+    """When the last exchange ended."""
+
+    def post(self, number: int, asked: str, request: int | None) -> None:
+        """Take a message that a client posted."""
+        if number not in self.posted:
+            self.posted[number] = _Posted(asked, request)
+
+    def of(self, number: int) -> HttpRefusal | None:
+        """Return the HTTP exchange that carried a request, if it is not an ordinary one."""
+        return self.open.get(number)
+
+    def begin(self, note: Note, place: EntryPosition) -> None:
+        """Take the head of a response, the note `http`."""
+        fields, number = note.fields, note.fields.get("http")
+        if not isinstance(number, int):
+            return
+        request, response = (
+            {str(key): str(item) for key, item in value.items()}
+            if isinstance(value := fields.get(name), dict)
+            else {}
+            for name in ("request", "response")
+        )
+        status, method = fields.get("status"), str(fields.get("method"))
+        status = status if isinstance(status, int) else None
+        posted = self.posted.get(number)
+        self.statuses[method, status] += 1
+        asked_at = fields.get("asked_at")
+        exchange = HttpRefusal(
+            at=note.at,
+            place=place,
+            number=number,
+            method=method,
+            path=str(fields.get("path", "")).partition("?")[0],
+            status=status,
+            asked="" if posted is None else posted.asked,
+            request_number=None if posted is None else posted.number,
+            request=request,
+            response=response,
+            error=str(fields.get("error") or ""),
+            stream=str(fields.get("stream") or ""),
+            took=note.at - asked_at if isinstance(asked_at, int | float) else 0.0,
+        )
+        if "authorization" in request:
+            self.has_token = True
+            self.accepted_with_token |= status is not None and status < 300
+            if (status or 0) >= 400 and len(self.with_token) < MAX_EXCHANGES:
+                self.with_token.add(number)
+        if status in REDIRECTS and len(self.locations) < MAX_EXCHANGES:
+            self.locations[number] = response.get("location", "")
+        used = request.get("mcp-session-id")
+        if method == "POST" and used is not None and status is not None and status < 300:
+            self.accepted[used] = note.at
+            self.accepted_count[used] += 1
+        if (session_id := response.get("mcp-session-id")) and len(self.session_ids) < MAX_EXCHANGES:
+            self.session_ids.setdefault(session_id, note.at)
+        for name in (exchange.asked, method):
+            if name in ("initialize", "OPTIONS"):
+                self.heads.setdefault(name, exchange)
+        if exchange.media_type in (JSON, EVENTS) and status is not None and status < 300 and method == "POST":
+            self._succeed(exchange)
+            if exchange.media_type == JSON:
+                return
+        self.open[number] = exchange
+
+    def end(self, note: Note, recorded: RecordedHttpExchange | None) -> HttpRefusal | None:
+        """Take the end of an exchange, the note `http-end`; return the exchange if it is not an ordinary one."""
+        number = note.fields.get("http")
+        self.last_at = note.at
+        if not isinstance(number, int):
+            return None
+        self.posted.pop(number, None)
+        exchange = self.open.pop(number, None)
+        if exchange is None:
+            return None
+        exchange.ended_at = note.at
+        hung_up = note.fields.get("hung_up")
+        exchange.hung_up = hung_up if isinstance(hung_up, str) else None
+        if recorded is not None:
+            exchange.words = recorded.words or exchange.words
+            if recorded.is_get and len(self.gets) < MAX_EXCHANGES:
+                self.gets.append(recorded)
+        if exchange.status == NOT_OFFERED and exchange.method == "GET":
+            self.not_offered = [*self.not_offered[-9:], exchange]
+        if self._is_refused(exchange):
+            self._keep(exchange)
+        return exchange
+
+    def add_oauth(self, note: Note, place: EntryPosition) -> None:
+        if len(self.oauth) < MAX_EXCHANGES:
+            self.oauth.append(OauthStep(note.at, place, note.fields))
+
+    def refusals(self) -> list[HttpRefusal]:
+        """Return the refusals that belong to no request of MCP, and that the same request did not overcome."""
+        for exchange in self.open.values():  # Their ends were not recorded.
+            if self._is_refused(exchange):
+                self._keep(exchange)
+        return [
+            each for each in self.kinds.values() if each.request_number is None and each.succeeded_at is None
+        ]
+
+    def _succeed(self, exchange: HttpRefusal) -> None:
+        for earlier in self.kinds.values():
+            same = (earlier.method, earlier.path, earlier.asked) == (
+                exchange.method,
+                exchange.path,
+                exchange.asked,
+            )
+            if same and exchange.asked:
+                earlier.succeeded_at = exchange.at
+
+    def _keep(self, exchange: HttpRefusal) -> None:
+        key = (exchange.method, exchange.path, exchange.status, exchange.asked, exchange.error)
+        if (same := self.kinds.get(key)) is not None:
+            same.count += 1
+        elif len(self.kinds) < MAX_EXCHANGES:
+            same = self.kinds[key] = exchange
+        else:
+            return
+        same.last_at = exchange.at
+        words = exchange.error or exchange.words
+        same.add_line(evidence(exchange.place, f"{exchange.line}{f': {words}' if words else ''}"))
+
+    @staticmethod
+    def _is_refused(exchange: HttpRefusal) -> bool:
+        status, method = exchange.status, exchange.method
+        if status is None:
+            return exchange.hung_up != CLIENT  # A client that does not wait is no refusal.
+        if method in ("GET", "DELETE") and status == NOT_OFFERED:
+            return False
+        if status in REDIRECTS:
+            return False
+        if status >= 300:
+            return True
+        if method == "GET" and "event-stream" in exchange.request.get("accept", ""):
+            return exchange.media_type != EVENTS
+        return False
