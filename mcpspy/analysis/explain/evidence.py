@@ -41,7 +41,7 @@ def quote(text: str, most: int = MAX_QUOTE) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-class StderrLine(NamedTuple):
+class PrintedLine(NamedTuple):
     at: float
     place: EntryPosition
     text: str
@@ -99,14 +99,14 @@ _PLACE_OF_JAVA = re.compile(
 class NamedError(NamedTuple):
     """The line on stderr that names an error, and the frame in the user's own file."""
 
-    line: StderrLine
+    line: PrintedLine
     text: str
     """The error, without the mark of a log record before it, not sanitized."""
     frame: str
     """`server.py line 42`; empty if no frame is in a file of the user."""
 
 
-def named_error(lines: Sequence[StderrLine], *, certain: bool = False) -> NamedError | None:
+def named_error(lines: Sequence[PrintedLine], *, certain: bool = False) -> NamedError | None:
     """Return the error that lines on stderr name; None if they name none.
 
     `certain`: only a line in the form of an exception, a panic or a log record of an error.

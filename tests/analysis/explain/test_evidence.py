@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.analysis.explain.evidence import MAX_QUOTE, NamedError, StderrLine, evidence, named_error, quote
+from mcpspy.analysis.explain.evidence import MAX_QUOTE, NamedError, PrintedLine, evidence, named_error, quote
 from mcpspy.analysis.lint import EntryPosition
 
 
 def named(text: str, *, certain: bool = False) -> NamedError | None:
     lines = [
-        StderrLine(number / 10, EntryPosition(number), line)
+        PrintedLine(number / 10, EntryPosition(number), line)
         for number, line in enumerate(text.strip("\n").splitlines(), 2)
     ]
     return named_error(lines, certain=certain)

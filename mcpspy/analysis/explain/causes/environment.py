@@ -1,6 +1,6 @@
-"""Causes outside the protocol that an error names: a setting, a file, the network, a limit of another service.
+"""Causes outside the protocol that an error names: settings, files, the network.
 
-The same words mean the same, wherever they stand: on stderr of a server that ended, in a tool error, in a JSON-RPC error,
+The same words mean the same, wherever they appear: on stderr of a server that ended, in a tool error, in a JSON-RPC error,
 or on stderr while a request had no response.
 """
 
@@ -23,7 +23,7 @@ class Trouble(NamedTuple):
 
     code: str
     what: str
-    """What is wrong, as a clause."""
+    """The trouble, as a clause."""
     next_step: str
     signs: re.Pattern[str]
     side: str = "environment"
@@ -109,7 +109,7 @@ TROUBLES = (
     Trouble(
         "tls-failure",
         "a TLS connection could not be made",
-        "trust the CA (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE), or correct the host name; a company proxy has a CA of its own",
+        "trust the CA (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE), or correct the host name; the proxy of a company has its own CA",
         re.compile(
             r"(?i)certificate verify failed|self[- ]signed certificate|unable to (?:get|verify).{0,30}certificate|CERT_HAS_EXPIRED"
             r"|ERR_TLS_CERT|hostname mismatch|SSLError|ssl\.SSL|tls: failed to verify|x509: |PKIX path building|DEPTH_ZERO_SELF_SIGNED"
@@ -127,7 +127,7 @@ TROUBLES = (
     Trouble(
         "rate-limited",
         "another service limits the rate of requests",
-        "wait as long as it says, send fewer requests, or use a key with a higher limit",
+        "wait for the time that it names, send fewer requests, or use a key with a higher limit",
         re.compile(
             r"(?i)\brate[ -]?limit|\btoo many requests\b|\b(?:status|http|code|error)\b\W{0,12}429\b|\b429\b\W{0,3}(?:client error|error)|quota (?:has been )?exceeded|exceeded your.{0,20}quota|RESOURCE_EXHAUSTED|throttl"
         ),
@@ -186,7 +186,7 @@ TROUBLES = (
     Trouble(
         "file-missing",
         "a file or folder that the server needs does not exist",
-        "use absolute paths: a host starts servers in a working directory of its own",
+        "use absolute paths: a host starts servers in its own working directory",
         re.compile(
             r"(?i)can't open file|\bENOENT\b|no such file or directory|FileNotFoundError|cannot find module '?[/\\.]|The system cannot find the"
             r"|unable to access jarfile|cannot load such file -- /|could not find a part of the path|(?:file|directory|path|folder) (?:does not exist|not found)|can't cd to"
@@ -301,50 +301,28 @@ _ERRORS: dict[str, tuple[str, ...]] = {
         "npm error 404 Not Found - GET - Not found",
         "Because mcp-wether was not found in the package registry and you require it",
     ),
-    "port-in-use": (
-        "Error: listen EADDRINUSE: address already in use :::3001",
-    ),
-    "text-encoding": (
-        "UnicodeDecodeError: 'charmap' codec can't decode byte 0x81 in position 4",
-    ),
-    "disk-full": (
-        "OSError: [Errno 28] No space left on device",
-    ),
-    "out-of-memory": (
-        "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
-    ),
-    "too-many-files": (
-        "Error: EMFILE: too many open files",
-    ),
-    "name-not-resolved": (
-        "Error: getaddrinfo ENOTFOUND api.weather.example",
-    ),
+    "port-in-use": ("Error: listen EADDRINUSE: address already in use :::3001",),
+    "text-encoding": ("UnicodeDecodeError: 'charmap' codec can't decode byte 0x81 in position 4",),
+    "disk-full": ("OSError: [Errno 28] No space left on device",),
+    "out-of-memory": ("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",),
+    "too-many-files": ("Error: EMFILE: too many open files",),
+    "name-not-resolved": ("Error: getaddrinfo ENOTFOUND api.weather.example",),
     "tls-failure": (
         "ssl.SSLCertVerificationError: certificate verify failed: unable to get local issuer certificate",
     ),
     "proxy-refused": (
         "requests.exceptions.ProxyError: Tunnel connection failed: 407 Proxy Authentication Required",
     ),
-    "rate-limited": (
-        "Error: Request failed with status code 429",
-    ),
-    "service-refused-key": (
-        "Error: Invalid API key provided",
-    ),
+    "rate-limited": ("Error: Request failed with status code 429",),
+    "service-refused-key": ("Error: Invalid API key provided",),
     "setting-missing": (
         "KeyError: 'WEATHER_API_KEY'",
         "Error: Missing required environment variable: DATABASE_URL",
         "server: error: the following arguments are required: --api-key",
     ),
-    "service-unreachable": (
-        "Error: connect ECONNREFUSED 127.0.0.1:5432",
-    ),
-    "not-executable": (
-        "Error: spawn ./server EACCES",
-    ),
-    "permission-denied": (
-        "PermissionError: [Errno 13] Permission denied: '/data/a.db'",
-    ),
+    "service-unreachable": ("Error: connect ECONNREFUSED 127.0.0.1:5432",),
+    "not-executable": ("Error: spawn ./server EACCES",),
+    "permission-denied": ("PermissionError: [Errno 13] Permission denied: '/data/a.db'",),
     "file-missing": (
         "FileNotFoundError: [Errno 2] No such file or directory: '/data/a.json'",
         "python3: can't open file '/srv/server.py': [Errno 2] No such file or directory",

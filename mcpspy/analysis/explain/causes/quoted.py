@@ -1,4 +1,4 @@
-"""What no other cause explains, in the words of the peer."""
+"""Failures that no other cause explains, in the words of the peer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import HttpRefusal, ServerEnd
+from mcpspy.analysis.explain.symptoms import RefusedExchange, ServerEnd
 from mcpspy.core.protocol.spec import other
 from mcpspy.core.session.exchange import State
 
@@ -27,7 +27,7 @@ from mcpspy.core.session.exchange import State
     """,
 )
 def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
-    """--rule, --rules, --call-timeout, a script or a person at the terminal acted on this very request."""
+    """--rule, --rules, --call-timeout, a script or a viewer acted on this very request."""
     for failed in facts.failed():
         if failed.effects:
             yield Claim(
@@ -64,7 +64,7 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
                 if words
                 else f"{failed.about} failed: {kind}{code}"
             )
-            next_step = f"this is what the {receiver} says: correct what it names; mcpspy show -v prints the whole message"
+            next_step = f"these are the words of the {receiver}: correct what they name; mcpspy show -v prints the whole message"
         else:
             title = f"{failed.about}: {failed.state}{f': {quote(words)}' if words else ''}"
             next_step = f"look into the {receiver}'s own log at this time"
@@ -93,7 +93,7 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
 )
 def http_refused(facts: Facts) -> Iterator[Claim]:
     """The status and the text of the refusal are the best explanation there is."""
-    for refusal in facts.of(HttpRefusal):
+    for refusal in facts.of(RefusedExchange):
         words = refusal.error or refusal.words
         yield Claim(
             title=f"{refusal.line}{f': {quote(words)}' if words else ''}",
@@ -104,7 +104,7 @@ def http_refused(facts: Facts) -> Iterator[Claim]:
 
 @cause("server-ended", "the server ended before the client closed its stdin", level=Level.QUOTE)
 def server_ended(facts: Facts) -> Iterator[Claim]:
-    """Nothing says why."""
+    """There is no sign of the reason."""
     for end in facts.of(ServerEnd):
         lines = [evidence(line.place, f"stderr: {line.text}") for line in list(facts.stderr)[-2:]]
         yield Claim(

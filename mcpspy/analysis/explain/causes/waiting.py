@@ -80,7 +80,7 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
             title=f"the server's {asked.about} got no response from the client{until}"
             + (f", and held up {calls}" if calls else ""),
             next_step=f"the client must answer {asked.method}, or not declare the capability;"
-            " the server should ask only what the client declares, and go on without an answer",
+            " the server should ask only what the client declares, and continue without an answer",
             symptoms=[asked, *held],
             side="client",
         )
@@ -284,7 +284,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     starting = [line for line in facts.stderr if _STARTS.search(line.text)]
     if unread:
         note, place = unread[-1]
-        title += f": nobody reads the server's stdin ({note.fields.get('size')} bytes are unread)"
+        title += f": no process reads the server's stdin ({note.fields.get('size')} bytes are unread)"
         next_step = "the process that mcpspy started does not read stdin: start the server itself and not a wrapper that keeps its stdin (docker run -i, ssh without -n)"
         lines = [evidence(place, "bytes are unread in the server's stdin")]
     elif listens:
@@ -292,7 +292,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         next_step = "start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
         lines = [evidence(listens[0].place, f"stderr: {listens[0].text}")]
     elif error is not None:
-        title += f"; stderr says: {quote(error.text)}"
+        title += f"; on stderr: {quote(error.text)}"
         next_step = "correct what this error names" + (f" at {error.frame}" if error.frame else "")
         lines = [evidence(error.line.place, f"stderr: {error.text}")]
     elif starting and failed[0].asked_at + failed[0].took - facts.stderr[-1].at < QUIET_SECONDS:
@@ -406,7 +406,7 @@ def no_response(facts: Facts) -> Iterator[Claim]:
             continue
         receiver = other(failed.side)
         error = named_error(failed.stderr, certain=True)
-        said = f"; stderr says: {quote(error.text)}" if error is not None else ""
+        said = f"; on stderr: {quote(error.text)}" if error is not None else ""
         next_step = (
             f"look where the {receiver} waits at this request, for example with a debugger or py-spy dump"
         )
