@@ -19,8 +19,8 @@ from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import (
     ClientLeft,
     FailedRequest,
-    RefusedExchange,
     IgnoredResponse,
+    RefusedExchange,
     ServerEnd,
     Symptom,
     Violation,

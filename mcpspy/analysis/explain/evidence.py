@@ -41,6 +41,12 @@ def quote(text: str, most: int = MAX_QUOTE) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
+def quote_error(text: str) -> str:
+    """Return an error as one short line: of a chain of errors, the end is the most specific."""
+    line = sanitize(" ".join(text.split()))
+    return line if len(line) <= MAX_QUOTE else f"{line[:80].rstrip()} … {line[-(MAX_QUOTE - 83) :].lstrip()}"
+
+
 class PrintedLine(NamedTuple):
     at: float
     place: EntryPosition

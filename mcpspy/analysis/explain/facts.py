@@ -21,8 +21,8 @@ from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, SideFacts, about_r
 from mcpspy.analysis.explain.symptoms import (
     ClientLeft,
     FailedRequest,
-    RefusedExchange,
     IgnoredResponse,
+    RefusedExchange,
     ServerEnd,
     Symptom,
     Violation,

@@ -15,6 +15,9 @@ from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.http_exchanges import NOT_OFFERED, RecordedHttpExchange
 
+ACCEPTED = (202, 204)
+"""Statuses by which notifications and responses are accepted, without a body."""
+
 MAX_EXCHANGES = 200
 """Kinds of refusals, and steps of OAuth, that are kept."""
 
@@ -128,7 +131,8 @@ class HttpFacts(Struct):
         for name in (exchange.asked, method):
             if name in ("initialize", "OPTIONS"):
                 self.heads.setdefault(name, exchange)
-        if exchange.media_type in (JSON, EVENTS) and status is not None and status < 300 and method == "POST":
+        is_message = exchange.media_type in (JSON, EVENTS)
+        if method == "POST" and status is not None and status < 300 and (is_message or status in ACCEPTED):
             self._succeed(exchange)
             if exchange.media_type == JSON:
                 return

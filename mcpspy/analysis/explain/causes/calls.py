@@ -178,7 +178,7 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
                 ],
                 side=side if method is not None and needed and not is_declared else receiver,
                 is_observation=is_harmless,
-                level=Level.EXACT if is_declared else None,
+                level=Level.EXACT if is_declared and failed.method != "tools/call" else None,
             )
 
 
@@ -448,10 +448,11 @@ def capability_missing(facts: Facts) -> Iterator[Claim]:
             if failed.code == -32601 and failed.side == CLIENT:
                 continue
             who, peer = failed.side, other(failed.side)
+            held = [each for each in facts.failed(*_ERRORS) if each.about in failed.waiting]
             yield Claim(
                 title=f"the {who} sent {failed.about}, and the {peer} has not declared that it can do this: {quote(failed.words)}",
                 next_step=f"let the {who} ask only for what the {peer} declared in the handshake; or let the {peer} declare it",
-                symptoms=[failed, *facts.violations("LIFE106", "LIFE115", "MOD305", side=who)],
+                symptoms=[failed, *held, *facts.violations("LIFE106", "LIFE115", "MOD305", side=who)],
                 side=who,
                 level=Level.EXACT if failed.findings else None,
             )
@@ -462,6 +463,34 @@ def capability_missing(facts: Facts) -> Iterator[Claim]:
             symptoms=[violation, *facts.failed(State.NOT_CONTINUED)],
             side=SERVER,
         )
+
+
+@cause(
+    "task-required",
+    "a tool that wants a task was called without one",
+    level=Level.EXACT,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"error":{"code":-32601,"message":"Tool a requires task-augmented execution"}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"error":{"code":-32603,"message":"internal error"}}
+    """,
+)
+def task_required(facts: Facts) -> Iterator[Claim]:
+    """execution.taskSupport is "required" in tools/list, and the client does not know tasks."""
+    for failed in _errors(facts):
+        wants = [each for each in failed.findings if each.code == "DATA706"]
+        if failed.method == "tools/call" and (
+            wants or re.search(r"(?i)\btask\b.{0,30}required|requires? (?:a )?task", failed.words)
+        ):
+            yield Claim(
+                title=f"{failed.about} was called without a task, which the tool requires: {quote(failed.words)}",
+                next_step='use a client that knows tasks, or let the server declare taskSupport "optional"',
+                symptoms=[failed, *facts.violations("DATA706")],
+                side=CLIENT,
+            )
 
 
 @cause(

@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mcpspy.analysis.explain.claims import Claim, Explain, Level, cause
-from mcpspy.analysis.explain.evidence import EvidenceLine, NamedError, evidence, named_error, quote
+from mcpspy.analysis.explain.evidence import (
+    EvidenceLine,
+    NamedError,
+    evidence,
+    named_error,
+    quote,
+    quote_error,
+)
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, ServerEnd, Symptom
 from mcpspy.core.session.exchange import State
@@ -32,13 +39,33 @@ class Trouble(NamedTuple):
 
 TROUBLES = (
     Trouble(
+        "system-too-old",
+        "the program needs a newer system than this one",
+        "use a newer distribution or image, or a build of the program for this system (static, musl, older)",
+        re.compile(
+            r"GLIBC(?:XX)?_\d|UnsupportedClassVersionError|requires macOS|not a valid Win32 application"
+        ),
+        "environment",
+        only_at_start=True,
+    ),
+    Trouble(
+        "container-failed",
+        "the container could not be started",
+        "read the end of this error: the image, its entry point or a mount is at fault; the daemon itself runs",
+        re.compile(
+            r"(?i)OCI runtime|Error response from daemon|failed to create (?:task|shim)|Unable to find image|pull access denied"
+        ),
+        "configuration",
+        only_at_start=True,
+    ),
+    Trouble(
         "runtime-version",
         "the server needs another version of its runtime",
         "start it with a newer interpreter: give its absolute path in the host's configuration",
         re.compile(
             r"""(?ix)requires[ -]python|python\ .{0,20}(?:or\ (?:newer|later|higher)|is\ required)|unsupported\ engine|EBADENGINE|requires\ node
             |node(?:\.js)?\ (?:v?\d+|version).{0,30}(?:required|or\ (?:newer|later|higher))|the\ engine\ "node"\ is\ incompatible
-            |NODE_MODULE_VERSION|ERR_UNKNOWN_BUILTIN_MODULE|UnsupportedClassVersionError|GLIBC_\d|does\ not\ satisfy\ python
+            |NODE_MODULE_VERSION|ERR_UNKNOWN_BUILTIN_MODULE|does\ not\ satisfy\ python
             |interpreter\ resolved\ to\ python|cannot\ import\ name\ '\w+'\ from\ '(?:typing|asyncio|enum|collections|tomllib|datetime)
             |No\ module\ named\ '(?:tomllib|distutils|imp|asyncore)'|(?:requires|needs|at\ least)\ (?:node|python|java|ruby|bun|deno)\b.{0,20}\d
             |(?:File|Blob|fetch|crypto|WebSocket|ReadableStream|CustomEvent|Headers)\ is\ not\ defined|Object\.groupBy\ is\ not\ a\ function
@@ -225,6 +252,12 @@ def _named(facts: Facts) -> Iterator[_Named]:
             case FailedRequest(effects=[]) if symptom.words and symptom.refusal is None:
                 if trouble := trouble_of(symptom.words[:600], at_start=False):
                     yield _Named(symptom, trouble, f"{symptom.about} failed", symptom.words, None)
+                    continue
+                error = named_error(symptom.stderr, certain=True)
+                if error and (trouble := trouble_of(error.text, at_start=False)):
+                    line = evidence(error.line.place, f"stderr: {error.text}")
+                    words = f"{quote(symptom.words, 80)}; on stderr: {error.text}"
+                    yield _Named(symptom, trouble, f"{symptom.about} failed", words, line)
             case FailedRequest(effects=[], state=State.CANCELLED | State.UNANSWERED | State.LATE_OK):
                 error = named_error(symptom.stderr, certain=True)
                 if error and (trouble := trouble_of(error.text, at_start=False)):
@@ -256,7 +289,7 @@ def _explains(trouble: Trouble) -> Explain:
             others = {named.about for named in same[1:]} - {same[0].about}
             also = f"; also {', '.join(sorted(others)[:3])}" if others else ""
             yield Claim(
-                title=f"{same[0].about}: {quote(same[0].words)}{also}",
+                title=f"{same[0].about}: {quote_error(same[0].words)}{also}",
                 next_step=_next_step(facts, trouble, same[0]),
                 symptoms=symptoms,
                 evidence=[named.line for named in same[:2] if named.line is not None],
@@ -270,6 +303,13 @@ def _explains(trouble: Trouble) -> Explain:
 
 def _next_step(facts: Facts, trouble: Trouble, named: _Named) -> str:
     """Return the next step; of a path, also where the server was started, and of a module whose package is there, its version."""
+    if trouble.code == "module-missing" and (missing := _MISSING.search(named.words)):
+        started = [word for word in facts.header.command or () if missing[1] in re.split(r"[./\\]", word)]
+        if started:
+            return (
+                f"{quote(missing[1], 40)!r} is the program's own package, and is not found from {quote(facts.header.cwd or 'the working directory', 80)}:"
+                " give the absolute path of the file, set PYTHONPATH by env, or install the project"
+            )
     if trouble.code == "module-missing" and _OTHER_VERSION.search(named.words):
         return (
             "the package is installed in a version that has no such module: start the server with the version that it was"
@@ -281,6 +321,8 @@ def _next_step(facts: Facts, trouble: Trouble, named: _Named) -> str:
         return f"{trouble.next_step}; this server was started in {quote(facts.header.cwd, 80)}"
     return trouble.next_step
 
+
+_MISSING = re.compile(r"No module named '?([\w-]+)")
 
 _OTHER_VERSION = re.compile(
     r"No module named '\w+\.|cannot import name|does not provide an export|ERR_PACKAGE_PATH_NOT_EXPORTED|was (?:renamed|removed|moved)"
@@ -295,6 +337,13 @@ _ERRORS: dict[str, tuple[str, ...]] = {
     "runtime-version": (
         "weather requires Python >=3.14",
         "The module was compiled against a different Node.js version using NODE_MODULE_VERSION 115.",
+    ),
+    "system-too-old": (
+        "/srv/db-mcp: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /srv/db-mcp)",
+        "java.lang.UnsupportedClassVersionError: App has been compiled by a more recent version",
+    ),
+    "container-failed": (
+        "docker: Error response from daemon: failed to create shim task: OCI runtime create failed: exec: permission denied",
     ),
     "module-missing": (
         "ModuleNotFoundError: No module named 'weather'",

@@ -106,7 +106,9 @@ def cannot_read_request(facts: Facts) -> Iterator[Claim]:
     errors = [finding for each in facts.violations("ENV207", "ENV208") for finding in each.findings]
     for failed in without_response(facts):
         for finding in errors:
-            if finding.side == failed.side or not failed.asked_at <= finding.at <= failed.asked_at + 1.0:
+            if finding.side == failed.side or not failed.asked_at <= finding.at <= failed.asked_at + max(
+                failed.took, 1.0
+            ):
                 continue
             message = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.){1,300})', finding.excerpt)
             words = message[1] if message else finding.excerpt
@@ -148,7 +150,7 @@ def batch_not_known(facts: Facts) -> Iterator[Claim]:
 
 
 @cause("duplicate-id", "two open requests have the same id", level=Level.EXACT,
-    positive='> {"id":2,"method":"tools/list"}\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+    positive='> {"id":2,"method":"ping"}\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
     negative='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}',
 )  # fmt: skip
 def duplicate_id(facts: Facts) -> Iterator[Claim]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.evidence import evidence, named_error, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import RefusedExchange, ServerEnd
 from mcpspy.core.protocol.spec import other
@@ -68,10 +68,11 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
         else:
             title = f"{failed.about}: {failed.state}{f': {quote(words)}' if words else ''}"
             next_step = f"look into the {receiver}'s own log at this time"
-        error = None
-        yield Claim(
-            title=title, next_step=next_step, symptoms=[failed], evidence=[] if error is None else [error]
-        )
+        error = named_error(failed.stderr, certain=True)
+        lines = [] if error is None else [evidence(error.line.place, f"stderr: {error.text}")]
+        if error is not None and error.text[:60] not in words:
+            title += f"; on stderr: {quote(error.text)}"
+        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines)
 
 
 @cause(
@@ -114,3 +115,34 @@ def server_ended(facts: Facts) -> Iterator[Claim]:
             evidence=lines,
             side="server",
         )
+
+
+@cause(
+    "stray-response",
+    "an error that belongs to no request",
+    level=Level.QUOTE,
+    positive="""
+        > {"id":2,"method":"ping"}
+        < {"id":2,"result":{}}
+        < {"id":2,"error":{"code":-32603,"message":"boom"}}
+    """,
+    negative="""
+        > {"id":2,"method":"ping"}
+        < {"id":2,"result":{}}
+    """,
+)
+def stray_response(facts: Facts) -> Iterator[Claim]:
+    """A response with the id of no open request reaches no one; if it reports an error, a request may wait for it in vain."""
+    for violation in facts.violations("ENV204", "ENV205", "ENV207", "ENV208", "ENV201"):
+        failed = [
+            each
+            for each in violation.findings
+            if '"error"' in each.excerpt or '"isError":true' in each.excerpt
+        ]
+        if failed:
+            yield Claim(
+                title=f"the {violation.side} sent an error that belongs to no request: {quote(failed[0].message)}",
+                next_step=f"let the {violation.side} answer each request once, with its id",
+                symptoms=[violation],
+                side=violation.side,
+            )
