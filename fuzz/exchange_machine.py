@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from multidict import CIMultiDict
 
 from fuzz.http_messages import UPSTREAM
-from mcpspy.core.exchange import commands as c
+from mcpspy.core.exchange.events import Taken
 from mcpspy.core.exchange.heads import RequestHead, ResponseHead
 from mcpspy.core.exchange.machine import ExchangeMachine
-from mcpspy.core.exchange.prepared import PreparedHeads
+from mcpspy.core.exchange.prepared import PreparedRequest
 from mcpspy.core.exchange.states import ExchangeState
 from mcpspy.core.intercept import actions
 from mcpspy.core.protocol.http_headers import Headers
@@ -23,6 +23,10 @@ from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
 from mcpspy.core.protocol.oauth import OAuthTracker
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.io.http.context import SessionScopes
+
+if TYPE_CHECKING:
+    from mcpspy.core.framing import SseEvent
+    from mcpspy.core.recording.encode import Lines
 
 TARGETS = ("/mcp", "/other", "/.well-known/oauth-protected-resource")
 METHODS = ("POST", "GET", "PUT", "DELETE", "HEAD")
@@ -33,7 +37,8 @@ MESSAGES = (
     b"no message",
     b"",
 )
-ROUTE: Any = None
+
+Event: TypeAlias = Callable[[ExchangeMachine], None]
 STATUSES = (200, 202, 404, 307)
 
 
@@ -61,20 +66,17 @@ class Policy:
 
     def __init__(self, flags: int) -> None:
         self.is_on = bool(flags & 1)
-        self._changes = [side for bit, side in ((2, CLIENT), (4, SERVER)) if flags & bit]
+        self.changed_heads = frozenset(side for bit, side in ((2, CLIENT), (4, SERVER)) if flags & bit)
         self.tools = ToolParamHeaders()
 
     def decides(self, side: str, body: bytes) -> bool:
         return self.is_on and body[:1] == b"{"
 
-    def changes_heads(self, side: str) -> bool:
-        return side in self._changes
-
     def learn_tools(self, data: bytes) -> None: ...
 
 
 class Observed:
-    """An exchange whose commands are executed on paper."""
+    """An exchange whose shell notes the calls."""
 
     def __init__(self, data: Iterator[int]) -> None:
         flags = next(data, 0)
@@ -84,51 +86,68 @@ class Observed:
         method = METHODS[next(data, 0) % len(METHODS)] if has_client else "POST"
         target = TARGETS[next(data, 0) % len(TARGETS)] if has_client else "/mcp"
         head = RequestHead(method, target, headers, "1.0" if flags & 64 else "1.1", keeps_alive=True)
-        prepared = PreparedHeads().request(scope, head, target)
-        self.exchange = ExchangeMachine(
-            scope, Policy(flags), prepared, 1, 0.0, stream=None if has_client else "s"
-        )
+        prepared = PreparedRequest(scope, head, target)
+        stream = None if has_client else "s"
+        self.exchange = ExchangeMachine(self, Policy(flags), prepared, 1, 0.0, stream=stream)
         self.is_message = method == "POST" and target == "/mcp"
         self.entries: list[dict[str, Any]] = []
         self.ends = 0
         """Times that the client's side has ended."""
-        self.has_continue = False
+        self.must_proceed = False
         self.asked = b""
         self.is_asked_whole = False
         self.sent: list[str] = []
         self._ticket = 0
+        self._is_over = False
 
-    def take(self, event: c.Event) -> None:
-        was_over = self.exchange.state is ExchangeState.OVER
-        commands = self.exchange.take(event, 0.0)
-        assert not (was_over and commands), commands
-        for command in commands:
-            self._execute(command)
+    def take(self, event: Event) -> None:
+        self._is_over = self.exchange.state is ExchangeState.OVER
+        event(self.exchange)
+        self._is_over = False
 
-    def _execute(self, command: c.Command) -> None:
-        match command:
-            case c.RecordLines(lines, _):
-                data = lines if isinstance(lines, bytes) else b"".join(lines)
-                self.entries += map(json.loads, data.splitlines())
-            case c.Ask(_, _, body, is_last):
-                assert not self.sent, "a request is sent once"
-                self.sent.append("request")
-                self._ask(body, is_last=is_last)
-            case c.ToServer(data, is_last):
-                assert self.sent == ["request"]
-                assert not self.is_asked_whole, "nothing follows the end of a request"
-                self._ask(data, is_last=is_last)
-            case c.ToClient(_):
-                assert not self.ends, "nothing follows the end of a response"
-            case c.Finish(_) | c.Respond(_, _) | c.HangUp(_):
-                self.ends += 1
-                assert self.ends == 1, "the client's side ends once"
-                assert self.has_end, "the end of an exchange is recorded first"
-            case c.Decide(_, _, raw, event, _):
-                self._ticket += 1
-                self.take(c.Taken(self._ticket, raw, event))
-            case c.Continue(_):
-                self.has_continue = True
+    def record(self, lines: Lines, _: int) -> None:
+        assert not self._is_over, "no event has an effect after the end"
+        data = lines if isinstance(lines, bytes) else b"".join(lines)
+        self.entries += map(json.loads, data.splitlines())
+
+    def ask(self, _: str, __: bytes, body: bytes, is_last: bool) -> None:
+        assert not self.sent, "a request is sent once"
+        self.sent.append("request")
+        self._ask(body, is_last=is_last)
+
+    def to_server(self, data: bytes, is_last: bool) -> None:
+        assert self.sent == ["request"]
+        assert not self.is_asked_whole, "nothing follows the end of a request"
+        self._ask(data, is_last=is_last)
+
+    def to_client(self, _: bytes) -> None:
+        assert not self._is_over, "no event has an effect after the end"
+        assert not self.ends, "nothing follows the end of a response"
+
+    def respond(self, _: int, __: bytes) -> None:
+        self.finish()
+
+    def finish(self, _: bool = True) -> None:
+        self.ends += 1
+        assert self.ends == 1, "the client's side ends once"
+        assert self.has_end, "the end of an exchange is recorded first"
+
+    hang_up = finish
+
+    def decide(self, _: str, __: bytes, raw: bytes, event: SseEvent | None, ___: object) -> bool:
+        self._ticket += 1
+        self.exchange.taken(Taken(self._ticket, raw, event))
+        self.must_proceed = True
+        return False
+
+    def take_turn(self, _: object) -> None:
+        self.must_proceed = True
+
+    def _ignore(self, *_: object) -> None:
+        assert not self._is_over, "no event has an effect after the end"
+
+    half_close_server = close_server = accept_body = wait = pause = decide_head = _ignore
+    open_stream = close_stream = intercept = leave = report_once = fail = to_stream = _ignore
 
     def _ask(self, data: bytes, *, is_last: bool) -> None:
         self.asked += data
@@ -151,53 +170,55 @@ def machine(data: bytes) -> None:
     numbers = iter(data)
     observed = Observed(numbers)
     for number in numbers:
-        while observed.has_continue:
-            observed.has_continue = False
-            observed.take(c.Worked())
+        while observed.must_proceed:
+            observed.must_proceed = False
+            observed.take(ExchangeMachine.proceed)
         observed.take(_event(number, numbers))
-    while observed.has_continue:
-        observed.has_continue = False
-        observed.take(c.Worked())
+    while observed.must_proceed:
+        observed.must_proceed = False
+        observed.take(ExchangeMachine.proceed)
     was_drained = observed.exchange.state is ExchangeState.DRAINING
-    observed.take(c.ClientGone("mcpspy"))
+    observed.take(lambda exchange: exchange.client_gone("mcpspy"))
     assert observed.exchange.state is ExchangeState.OVER
     assert observed.has_end or was_drained or not data
-    observed.take(c.ResponseData(b"late", True))
+    observed.take(lambda exchange: exchange.response_data(b"late", True))
 
 
-def _event(number: int, numbers: Iterator[int]) -> c.Event:
+def _event(number: int, numbers: Iterator[int]) -> Event:
     """Return the event that a byte and those after it denote."""
     choice, ticket = next(numbers, 0), next(numbers, 0) % 4
     message = MESSAGES[choice % len(MESSAGES)]
     is_odd, is_last = bool(choice & 1), bool(choice & 64)
     event = b"data: " + message + b"\n\n"
-    events: list[Callable[[], c.Event]] = [
-        lambda: c.RequestData(message, is_last),
-        lambda: c.RequestData(message[: choice % 9], is_last),
-        lambda: _response(choice, STATUSES[ticket], message, event),
-        lambda: _response(choice, 200, message, event),
-        lambda: c.ResponseData(event, is_last),
-        lambda: c.ResponseData(message[: choice % 30], is_last),
-        c.Waited,
-        lambda: actions.Forward(CLIENT if is_odd else SERVER, message, None, ticket),
-        lambda: actions.Substitute(CLIENT, message, None, ticket),
-        lambda: actions.Dropped(CLIENT if is_odd else SERVER, None, ticket),
-        lambda: c.Answer(message) if is_odd else c.Insert(message),
-        lambda: actions.HeadDecided([("X", "1")], ROUTE),
-        lambda: c.ServerGone("reset", is_odd, "rest of body"),
-        lambda: c.HalfClosed() if is_odd else c.Inspect(),
-        lambda: c.ClientGone("client" if is_odd else "mcpspy") if is_last else c.Waited(),
-        lambda: actions.Disconnect(None) if is_last else actions.AbortUpstream(ROUTE),
-        lambda: c.Injected(message, '"m-1"'),
+    side = CLIENT if is_odd else SERVER
+    events: list[Event] = [
+        lambda exchange: exchange.request_data(message, is_last),
+        lambda exchange: exchange.request_data(message[: choice % 9], is_last),
+        _response(choice, STATUSES[ticket], message, event),
+        _response(choice, 200, message, event),
+        lambda exchange: exchange.response_data(event, is_last),
+        lambda exchange: exchange.response_data(message[: choice % 30], is_last),
+        ExchangeMachine.waited,
+        lambda exchange: exchange.decided(actions.Forward(side, message, None, ticket)),
+        lambda exchange: exchange.decided(actions.Substitute(CLIENT, message, None, ticket)),
+        lambda exchange: exchange.decided(actions.Dropped(side, None, ticket)),
+        lambda exchange: (exchange.answer if is_odd else exchange.insert)(message),
+        lambda exchange: exchange.head_decided([("X", "1")]),
+        lambda exchange: exchange.server_gone("reset", is_odd, "rest of body"),
+        ExchangeMachine.half_closed if is_odd else ExchangeMachine.inspect,
+        (lambda exchange: exchange.client_gone(side)) if is_last else ExchangeMachine.waited,
+        ExchangeMachine.disconnect if is_last else ExchangeMachine.abort,
+        lambda exchange: exchange.injected(message, '"m-1"'),
     ]
-    return events[number % len(events)]()
+    return events[number % len(events)]
 
 
-def _response(choice: int, status: int, message: bytes, event: bytes) -> c.ResponseBegins:
+def _response(choice: int, status: int, message: bytes, event: bytes) -> Event:
     is_alone, is_last = bool(choice & 32), bool(choice & 64)
     kind = KINDS[choice % len(KINDS)]
     headers = [("Content-Type", kind), ("Mcp-Session-Id", "s")]
     if is_last:
         headers.append(("Content-Length", str(len(message))))
     data = b"" if is_alone else event if kind == "text/event-stream" else message
-    return c.ResponseBegins(ResponseHead(status, "", headers), True, data, is_last and not is_alone)
+    head = ResponseHead(status, "", headers)
+    return lambda exchange: exchange.response_begins(head, data, True, is_last and not is_alone)

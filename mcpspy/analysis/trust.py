@@ -10,10 +10,10 @@ from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, ComparedCase, DiffC
 from mcpspy.analysis.diff.listings import compare_listed
 from mcpspy.analysis.diff.volatile import Tolerance
 from mcpspy.analysis.lint import RULES, Finding, Linter
-from mcpspy.core.intercept.trust_guard import HANDSHAKES
 from mcpspy.core.jsontools import canonical_bytes, pointer_text
 from mcpspy.core.protocol.listing import LISTINGS, ListingPages, joined
 from mcpspy.core.protocol.message import Result
+from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.session.session import Session
 from mcpspy.core.trust.lock import TrustedItem, TrustedServer
 
@@ -40,7 +40,7 @@ def interface_of(session: Session) -> Interface:
         result = answer.result if isinstance(answer, Result) else None
         if not isinstance(result, dict) or request.frame.by is not None:
             continue
-        if request.method in HANDSHAKES:
+        if request.method in HANDSHAKE_METHODS:
             _add_handshake(found, result, request.revision)
         if (listing := LISTINGS.get(request.method)) is None:
             continue

@@ -95,6 +95,8 @@ class Tour(NamedTuple):
     server: Server
     mode: str
     """`auto`, or the revision that the client offers."""
+    faultless: bool = False
+    """True if the client reads no resource that does not exist."""
 
     @property
     def calls(self) -> list[Call]:
@@ -170,6 +172,7 @@ async def _play(
                     "transport": tour.server.transport,
                     "mode": tour.mode,
                     "calls": tour.calls,
+                    "faultless": tour.faultless,
                     "environment": environment,
                 }
             )

@@ -227,7 +227,7 @@ def _late_tool_error(tape: Tape) -> None:
     tape.cancel(number)
     tape.expect(number, "late tool error", tape.fail_tool(number) - begin, "late", "boom")
     tape.issues += 1
-    tape.causes.add("request-failed")
+    tape.causes.add("timeout")
 
 
 @scene(STDIO, "a late error is a failure")
@@ -239,7 +239,7 @@ def _late_error(tape: Tape) -> None:
         number, "late error", tape.fail(number, "late failure") - begin, "late", "late failure", "-32000"
     )
     tape.issues += 1
-    tape.causes.add("request-failed")
+    tape.causes.add("timeout")
 
 
 # Interception and injected requests.
@@ -393,7 +393,7 @@ def _task_failed(tape: Tape) -> None:
     begin = call_task(tape, number, "tdead")
     end = tape.poll(tape.number(), "tasks/get", "tdead", task("tdead", "failed", statusMessage="worker died"))
     tape.expect(number, "task failed", end - begin, "task failed", "worker died")
-    tape.causes.add("request-failed")
+    tape.causes.add("task-failed")
 
 
 @scene(STDIO, "a failed task with an error as its result is an error, once")
@@ -458,7 +458,7 @@ def _task_notified(tape: Tape) -> None:
     begin = call_task(tape, number, "tnote")
     end = tape.notify("server", "notifications/tasks/status", task("tnote", "failed", statusMessage="killed"))
     tape.expect(number, "task failed", end - begin, "task failed", "killed")
-    tape.causes.add("request-failed")
+    tape.causes.add("task-failed")
 
 
 @scene(STDIO, "a cancelled task is a cancelled call")
@@ -663,7 +663,7 @@ def _http_401(tape: Tape) -> None:
     tape.note("oauth", **tape.carrier, flow=1, step="challenge", status=401, authorized=False)
     tape.end()
     tape.expect(number, "refused", None, "refused", "401")
-    tape.causes.add("authorization")
+    tape.causes.add("token-missing")
 
 
 @scene(HTTP, "a server error without a message refuses the request")
@@ -671,7 +671,7 @@ def _http_500(tape: Tape) -> None:
     number, _ = posted(tape, "r500", 500, content_type="text/html")
     tape.end()
     tape.expect(number, "refused", None, "refused", "500")
-    tape.causes.add("http-error")
+    tape.causes.add("server-error")
 
 
 @scene(HTTP, "a refusal has the text of its body")
@@ -679,7 +679,7 @@ def _http_502(tape: Tape) -> None:
     number, _ = posted(tape, "r502", 502, content_type="text/html", server="nginx")
     tape.end(body="<html><head><title>502 Bad Gateway</title></head><h1>502 Bad Gateway</h1>", size=73)
     tape.expect(number, "refused", None, "refused", "HTTP 502: 502 Bad Gateway")
-    tape.causes.add("http-error")
+    tape.causes.add("http-status")
 
 
 @scene(HTTP, "a server that offers no GET stream fails nothing")
@@ -717,7 +717,7 @@ def _http_400_null(tape: Tape) -> None:
     tape.expect(number, "error", tape.fail(None, "no id") - begin, "no id")
     tape.end()
     tape.issues += 1
-    tape.causes.add("request-failed")
+    tape.causes.add("request-refused")
 
 
 @scene(HTTP, "a 202 to a request leaves it unanswered")

@@ -25,7 +25,9 @@ from mcpspy.analysis.contract import Contract, check
 from mcpspy.analysis.diff.model import ChangeKind, ChangeSeverity, DiffOptions
 from mcpspy.analysis.diff.results import ComparisonContext, compare_steps
 from mcpspy.analysis.diff.steps import SessionSteps
-from mcpspy.analysis.explain import Explainer
+from mcpspy.analysis.explain import CAUSES, Explainer
+from mcpspy.analysis.explain.claims import claims_of
+from mcpspy.analysis.explain.symptoms import FailedRequest
 from mcpspy.analysis.export import FORMATS
 from mcpspy.analysis.export.base import RecordedSession
 from mcpspy.analysis.export.otlp import SessionTelemetry
@@ -801,21 +803,21 @@ def check_no_errors(recorded: RecordedCase) -> Reading:
     return Reading(met=found.is_met)
 
 
-def explain_signs(recorded: RecordedCase) -> Reading:
-    """Read the signs of causes, before those that are consequences of others are left out."""
+def explain_claims(recorded: RecordedCase) -> Reading:
+    """Read which requests the causes and observations explain: each that failed or is unanswered, and once."""
     header = recorded.session.header
     assert header is not None
     explainer = Explainer(header)
     for number, line in enumerate(recorded.lines, 2):
         explainer.add(read_entry(line), EntryPosition(number))
     explainer.end()
-    signs = explainer._signs
+    claims = claims_of(explainer._facts, CAUSES)
+    requests = [each for claim in claims for each in claim.symptoms if isinstance(each, FailedRequest)]
     return Reading(
-        causes={
-            *signs.found,
-            *(cause for cause, _ in signs.refused),
-            *(cause for cause, _ in signs.statuses.values()),
-        }
+        causes={claim.code for claim in claims},
+        errors=sum(each.count for each in requests if each.state in outcome.FAILED)
+        + recorded_strays(recorded),
+        unanswered=sum(each.count for each in requests if each.state in outcome.UNANSWERED),
     )
 
 
@@ -1173,7 +1175,7 @@ SURFACES = {
     "stats --json": Surface(stats_json),
     "stats -q": Surface(stats_filter),
     "check --no-errors": Surface(check_no_errors, False),
-    "explain": Surface(explain_signs, False),
+    "explain": Surface(explain_claims, False),
     "lake": Surface(lake, False),
     "metrics": Surface(metrics),
     "otlp": Surface(otlp),

@@ -107,7 +107,7 @@ class Case(NamedTuple):
     never: frozenset[str]
     """Fragments that no text about it contains."""
     causes: frozenset[str]
-    """Signs of `explain` that it must have."""
+    """Causes and observations that `explain` must name."""
 
 
 class Tape:

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import UNSET
 
 from mcpspy.analysis.diff.json_diff import fingerprint
-from mcpspy.core.jsontools import is_number, pointer
+from mcpspy.core.jsontools import ABSENT, is_number, pointer, value_at
 
 ANNOTATIONS = frozenset("title description examples example $comment deprecated readOnly writeOnly".split())
 """Keywords that describe and don't restrict."""
@@ -44,17 +44,10 @@ def target_of(root: Any, reference: str) -> Any:
     if not reference.startswith("#/"):
         return None
     try:
-        tokens = pointer(reference[1:])
+        found = value_at(root, pointer(reference[1:]))
     except ValueError:
         return None
-    for token in tokens:
-        if isinstance(root, list) and token.isdecimal() and int(token) < len(root):
-            root = root[int(token)]
-        elif isinstance(root, dict) and token in root:
-            root = root[token]
-        else:
-            return None
-    return root
+    return None if found is ABSENT else found
 
 
 def targets(value: Any, root: Any) -> dict[str, str]:

@@ -14,14 +14,14 @@ from msgspec import Struct
 from mcpspy.analysis.diff.json_diff import fingerprint
 from mcpspy.analysis.diff.model import ChangePosition
 from mcpspy.core.protocol.listing import LISTINGS, Listing, ListingPages, cursor_of
-from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result, loads
+from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result, loads
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import METHODS, SERVER
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.outcome import ASKED
-from mcpspy.core.session.session import Session, is_injected
+from mcpspy.core.session.session import Session, change_lines, is_injected
 
 _NAMING = frozenset(("name", "uri", "ref"))
 """Parameters that name a thing; others, such as a level or a cursor, only describe the request."""
@@ -196,14 +196,3 @@ def step_of(exchange: Exchange, position: ChangePosition) -> RequestStep:
     step = RequestStep(request.side, request.method, request.subject, request.params, position)
     step.take(exchange)
     return step
-
-
-def change_lines(session: Session) -> list[int]:
-    """Return the line of each change: messages of a batch share one."""
-    lines, line, frame = [], 1, None
-    for change in session.changes:
-        own = change.what.frame if isinstance(change.what, Message) else None
-        line += own is None or own is not frame
-        frame = own
-        lines.append(line)
-    return lines

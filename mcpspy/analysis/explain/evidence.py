@@ -41,7 +41,7 @@ def quote(text: str, most: int = MAX_QUOTE) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-class StderrLine(NamedTuple):
+class PrintedLine(NamedTuple):
     at: float
     place: EntryPosition
     text: str
@@ -55,11 +55,13 @@ _EXCEPTION = re.compile(
 )
 """The line of an exception: Python, JavaScript, Java, .NET, PHP."""
 
-_PLAIN_ERROR = re.compile(r"^\W{0,4}(?:\[cause\]: |Uncaught )?(?:Error(?: \[\w{1,60}\])?|AssertionError|panic|fatal error|fatal|FATAL): ?\S")
+_PLAIN_ERROR = re.compile(
+    r"^\W{0,4}(?:\[cause\]: |Uncaught )?(?:Error(?: \[\w{1,60}\])?|AssertionError|panic|fatal error|fatal|FATAL): ?\S"
+)
 _PANIC = re.compile(r"^thread '[^']{1,80}'(?: \(\d+\))? panicked at ")
 _RUBY = re.compile(r"^[^\s:][^:\n]{0,200}\.rb:\d{1,6}:in [`'].{1,400}\((?:\w+::)*\w*(?:Error|Exception)\)")
 _LEVEL = re.compile(
-    r"""(?x)(?:^|[\s\[|"':])(?:FATAL|CRITICAL|ERROR|ERR|SEVERE|PANIC)(?=[\s\]|"':]) | ^\W{0,3}(?:npm\ (?:ERR!|error)|error(?:\[E\d+\])?:|\S{1,80}:\ (?:fatal\ )?error:|✗|❌|×) | "level":\s?"(?:error|fatal|critical)" """
+    r"""(?x)(?:^|[\s\[|"':])(?:FATAL|CRITICAL|ERROR|ERR|SEVERE|PANIC)(?=[\s\]|"':]) | ^\W{0,3}(?:npm\ (?:ERR!|error)|error(?:\[E\d+\])?:|\S{1,80}:\ (?:fatal\ )?error:|[✗❌\u00d7]) | "level":\s?"(?:error|fatal|critical)" """
 )
 """A log record of the level error or higher, or the error of a command-line tool."""
 
@@ -68,14 +70,18 @@ _WORDS = re.compile(
     r"unsupported|unknown|not set|undefined|expired|unauthori[sz]ed|no such|aborted|killed|out of memory|exceeded|already in use)\b"
 )
 _EMPTY = re.compile(
-    r"^\s*(?:[\]}){(\[^~\-=*#.|]*|Node\.js v[\d.]+|\(Use `node --trace.*|note: run with `RUST_BACKTRACE.*|goroutine \d+ \[.*|exit status \d+"
+    r"^\s*(?:[\]}){(\[^~\-=*#.|]*|Node\.js v[\d.]+|\(Use `node --trace.*|note: run with `RUST_BACKTRACE.*|.*(?:--help|for more information).{0,30}|goroutine \d+ \[.*|exit status \d+"
     r"|npm (?:ERR!|error) (?:A complete log|  ).*|During handling of the above exception.*|The above exception was the direct.*)\s*;?$"
 )
-_FRAME = re.compile(r"^\s*(?:at |File \"|in |from |\^|~|\d+ \||\.\.\. \d+ more|#\d+ |[\w./$]+\.go:\d+|\S+\(0x)")
+_FRAME = re.compile(
+    r"^\s*(?:at |File \"|in |from |\^|~|\d+ \||\.\.\. \d+ more|#\d+ |[\w./$]+\.go:\d+|\S+\(0x)"
+)
 
 _FRAMES = (
     re.compile(r'^\s*File "(?P<file>[^"]{1,300})", line (?P<line>\d+)'),
-    re.compile(r"^\s+at (?:.{0,200}\()?(?:file://)?(?P<file>[^():\s][^()\s]{0,300}?):(?P<line>\d+)(?::\d+)?\)?$"),
+    re.compile(
+        r"^\s+at (?:.{0,200}\()?(?:file://)?(?P<file>[^():\s][^()\s]{0,300}?):(?P<line>\d+)(?::\d+)?\)?$"
+    ),
     re.compile(r"^\s+at .{1,300} in (?P<file>.{1,300}):line (?P<line>\d+)$"),
     re.compile(r"^\s+(?P<file>/\S{1,300}\.go):(?P<line>\d+)(?: |$)"),
     re.compile(r"panicked at (?P<file>[^\s:]{1,300}):(?P<line>\d+):\d+:?$"),
@@ -85,20 +91,22 @@ _FOREIGN = re.compile(
     r"^(?:<|node:|internal/)|[/\\](?:site-packages|dist-packages|node_modules|vendor|\.cargo|rustc)[/\\]|[/\\]lib[/\\]python\d"
     r"|[/\\]usr[/\\]local[/\\]go[/\\]src[/\\]|^/rustc/|(?:^|[/\\])(?:asyncio|importlib|runpy|concurrent|threading)[/\\.]"
 )
-_PLACE_OF_JAVA = re.compile(r"^\s+at (?!java\.|javax\.|jdk\.|sun\.)[\w.$]{1,200}\((?P<file>\w+\.(?:java|kt|scala)):(?P<line>\d+)\)$")
+_PLACE_OF_JAVA = re.compile(
+    r"^\s+at (?!java\.|javax\.|jdk\.|sun\.)[\w.$]{1,200}\((?P<file>\w+\.(?:java|kt|scala)):(?P<line>\d+)\)$"
+)
 
 
 class NamedError(NamedTuple):
     """The line on stderr that names an error, and the frame in the user's own file."""
 
-    line: StderrLine
+    line: PrintedLine
     text: str
     """The error, without the mark of a log record before it, not sanitized."""
     frame: str
     """`server.py line 42`; empty if no frame is in a file of the user."""
 
 
-def named_error(lines: Sequence[StderrLine], *, certain: bool = False) -> NamedError | None:
+def named_error(lines: Sequence[PrintedLine], *, certain: bool = False) -> NamedError | None:
     """Return the error that lines on stderr name; None if they name none.
 
     `certain`: only a line in the form of an exception, a panic or a log record of an error.

@@ -1,4 +1,6 @@
-"""The facts of a session: its symptoms, and what stood around them. Gathered in one pass; no cause is named here.
+"""The facts of a session: its symptoms, and their surroundings.
+
+They are gathered in one pass, and name no cause.
 
 Memory is bounded: an open request has a record, and requests that failed in the same way are one symptom.
 """
@@ -8,38 +10,51 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
-from mcpspy.analysis.explain.evidence import EvidenceLine, StderrLine, evidence, named_error
+from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, evidence, named_error
 from mcpspy.analysis.explain.http_facts import HttpFacts
+from mcpspy.analysis.explain.listed_facts import ListedFacts
+from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, SideFacts, about_request
 from mcpspy.analysis.explain.symptoms import (
     ClientLeft,
     FailedRequest,
-    HttpRefusal,
+    RefusedExchange,
     IgnoredResponse,
     ServerEnd,
     Symptom,
     Violation,
 )
 from mcpspy.analysis.lint.finding import EntryPosition, Finding
-from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
-from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.protocol.message import (
+    Failure,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Result,
+)
+from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.recording.decode import Header, Note
 from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, words
 from mcpspy.core.session.session import Change, is_injected
 from mcpspy.core.session.streaming import FinalOutcomes, StreamingSession
 
 MAX_SYMPTOMS = 500
-"""Kinds of failures that are told apart; more are counted with the last one of their state."""
+"""Kinds of failures that are distinguished; more are counted with the last one of their state."""
 
 MAX_STDERR = 300
 """Lines on stderr that are kept: the last ones, and as many of the first seconds."""
 
-MAX_ODD_LINES = 20
-"""Lines of one side that are not messages and that are kept: the first ones."""
+ACCEPTED = 202
+"""The status of a POST whose responses come on another stream (HTTP+SSE)."""
+
+MAX_SLOW = 200
+"""Calls that waited and that are kept."""
 
 MAX_ANSWERED = 64
 """Answered requests that are kept, to recognise a cancellation after the response."""
@@ -47,8 +62,8 @@ MAX_ANSWERED = 64
 MAX_PARAMS = 2048
 """Bytes of the params of a failed request that are kept."""
 
-MAX_EXCERPT = 400
-"""Bytes of a line that is not a message that are kept."""
+ACTIONS = ("drop", "error", "respond", "replace", "corrupt", "disconnect", "hold", "timeout")
+"""Actions of rules and viewers that a peer notices."""
 
 PATIENCE = 1.0
 """Seconds before which no client gives up a request."""
@@ -64,44 +79,20 @@ _VOLATILE = re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b|\b[0-9a-f]{12,}\b|\
 S = TypeVar("S", bound=Symptom)
 
 
-class OddLine(Struct, frozen=True):
-    """A line that is not a message."""
+class SlowCall(NamedTuple):
+    """A call that was answered after more than `PATIENCE`."""
 
-    at: float
+    asked_at: float
+    answer_at: float
     place: EntryPosition
-    why: str
-    data: bytes
-    """Its beginning."""
-    size: int
-    is_whole: bool
-    """False if its end never arrived."""
-
-
-class SideFacts(Struct):
-    """What one side sent."""
-
-    messages: int = 0
-    first_at: float | None = None
-    last_at: float | None = None
-    last_request_at: float = 0.0
-    last_place: EntryPosition = EntryPosition()
-    last_message: str = ""
-    last_findings: list[Finding] = field(default_factory=list)
-    odd: list[OddLine] = field(default_factory=list)
-    odd_count: int = 0
-    ends_refused: bool = False
-    """True if its last message was the body of a refused HTTP request."""
-    batches: int = 0
-    carriage_returns: int = 0
-    closed_at: float | None = None
-    closed_place: EntryPosition = EntryPosition()
-    methods: Counter[str] = field(default_factory=Counter)
-    """Methods of its requests and notifications."""
+    about: str
 
 
 class _Open(Struct):
     """A request whose outcome is not final."""
 
+    key: tuple[str | None, str, str]
+    """Its stream, sender and id."""
     place: EntryPosition
     is_first: bool
     findings: list[Finding] = field(default_factory=list)
@@ -114,33 +105,48 @@ class _Open(Struct):
     cancel_at: float | None = None
     cancel_place: EntryPosition | None = None
     progress: int = 0
+    progress_at: float | None = None
+    """Time of the first progress."""
     waiting: list[str] = field(default_factory=list)
     has_token: bool = False
     sent: Any = None
-    carrier: HttpRefusal | None = None
+    effects: list[str] = field(default_factory=list)
+    carrier: RefusedExchange | None = None
     """The HTTP exchange that carried it, once it has ended, if it is not an ordinary one."""
+
+    def add_notification(self, what: Notification, place: EntryPosition) -> None:
+        if what.method == "notifications/progress":
+            self.progress += 1
+            self.progress_at = what.at if self.progress_at is None else self.progress_at
+        elif what.method == "notifications/cancelled" and self.cancel_at is None:
+            params = what.params
+            reason = params.get("reason") if isinstance(params, dict) else None
+            self.cancelled_by, self.cancel_at, self.cancel_place = what.side, what.at, place
+            self.reason = reason if isinstance(reason, str) else ""
 
 
 class Facts:
     """Collects the facts: changes of a session with their findings in, symptoms out."""
 
-    def __init__(self, header: Header, session: StreamingSession, focus: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self, header: Header, session: StreamingSession, focus: frozenset[int] = frozenset()
+    ) -> None:
         """`focus` are the numbers of the exchanges that are to be explained, each for itself."""
         self.header, self.session, self.focus = header, session, focus
         self.is_stdio = header.transport == "stdio"
         self.sides = {CLIENT: SideFacts(), SERVER: SideFacts()}
         self.symptoms: list[Symptom] = []
-        self.stderr: deque[StderrLine] = deque(maxlen=MAX_STDERR)
-        self.first_stderr: list[StderrLine] = []
+        self.stderr: deque[PrintedLine] = deque(maxlen=MAX_STDERR)
+        self.first_stderr: list[PrintedLine] = []
         self.notes: dict[str, list[tuple[Note, EntryPosition]]] = {}
         """Kind → notes that are neither of HTTP exchanges nor stderr, at most `MAX_ODD_LINES` of each."""
         self.http = HttpFacts()
         self.findings: dict[str, Violation] = {}
         """Code of a rule and side → its findings."""
-        self.tools: set[str] = set()
-        self.dialects: list[tuple[str, str, EvidenceLine]] = []
-        """Tool, dialect of its output schema if that is not 2020-12, and the line with the list."""
-        self.asked_revision: str | None = None
+        self.listed = ListedFacts()
+        self.held_back: EvidenceLine | None = None
+        """A call whose progress came all at once, with its response."""
+        self.slow: list[SlowCall] = []
         self.answered: Counter[tuple[str, str]] = Counter()
         """Side and method → number of its requests that got a result."""
         self.exit: Note | None = None
@@ -149,6 +155,7 @@ class Facts:
         self.has_ended = False
         self._outcomes = FinalOutcomes()
         self._open: dict[int, _Open] = {}
+        self._last_failed: FailedRequest | None = None
         self._succeeded: dict[int, _Open] = {}
         """The latest requests that got a result."""
         self._failed: dict[tuple[object, ...], FailedRequest] = {}
@@ -178,9 +185,7 @@ class Facts:
     def violations(self, *codes: str, side: str = "") -> list[Violation]:
         """Return the findings of these rules, each with its count."""
         return [
-            each
-            for each in self.findings.values()
-            if each.code in codes and (not side or each.side == side)
+            each for each in self.findings.values() if each.code in codes and (not side or each.side == side)
         ]
 
     def add(self, change: Change, place: EntryPosition, findings: list[Finding]) -> None:
@@ -196,7 +201,7 @@ class Facts:
             self._add_message(what, change, place, findings)
         for settled in self._outcomes.take(change):
             self._settle(settled, place)
-        if self._outcomes._since:  # noqa: SLF001
+        if self._outcomes._since:
             for settled in self._outcomes.overdue(what.at):
                 self._settle(settled, place)
 
@@ -231,85 +236,63 @@ class Facts:
 
     # Messages
 
-    def _add_message(self, what: Message, change: Change, place: EntryPosition, findings: list[Finding]) -> None:
-        exchange, side = change.exchange, self.sides[what.side]
+    def _add_message(
+        self, what: Message, change: Change, place: EntryPosition, findings: list[Finding]
+    ) -> None:
+        exchange, side, is_refusal = change.exchange, self.sides[what.side], self._is_refusal(what)
         if isinstance(what, Malformed):
-            side.odd_count += 1
-            if len(side.odd) < MAX_ODD_LINES:
-                data, is_whole = what.data[:MAX_EXCERPT], what.frame.eol != ""
-                side.odd.append(OddLine(what.at, place, what.why, data, len(what.data), is_whole))
+            side.add_odd(what, place, is_refusal=is_refusal)
             return
-        is_refusal = self._is_refusal(what)
-        side.messages += not is_refusal
-        side.first_at = what.at if side.first_at is None else side.first_at
-        side.last_at, side.last_place, side.last_findings = what.at, place, findings
-        side.ends_refused = is_refusal
-        side.batches += what.index is not None
-        side.carriage_returns += what.frame.eol == "\r\n"
-        if isinstance(what, Request | Notification):
-            side.methods[what.method] += 1
-            if isinstance(what, Request):
-                side.last_request_at = what.at
-            side.last_message = f"{what.method} {what.subject or ''}".strip()
-            if what.side == CLIENT and what.frame.http is not None:
-                number = exchange.number if isinstance(what, Request) and exchange is not None else None
-                self.http.post(what.frame.http, side.last_message, number)
-        else:
-            about = "a request that does not exist" if exchange is None else _about(exchange)
-            side.last_message = f"the {'error' if isinstance(what, Failure) else 'result'} of {about}"
+        if is_refusal and (carrier := self.http.of(what.frame.http or 0)) is not None:
+            if isinstance(what, Failure):
+                carrier.words = carrier.words or what.text
+            if carrier.method == "GET":
+                return
+        side.add(what, exchange, place, findings, is_refusal=is_refusal)
+        if isinstance(what, Request | Notification) and what.side == CLIENT and what.frame.http is not None:
+            number = exchange.number if isinstance(what, Request) and exchange is not None else None
+            self.http.post(what.frame.http, side.last_message, number)
         if exchange is None:
             return
         if change.opened is not None and exchange.poll_of is None:
             self._open_request(exchange, place)
         call = exchange.poll_of or exchange
-        if (known := self._open.get(call.number)) is None:
-            if isinstance(what, Notification) and (known := self._succeeded.pop(call.number, None)) is not None:
-                self._add_notification(what, known, call, place)
-                self._add_ignored(exchange, known)
-            return
-        known.findings += findings
+        if (known := self._open.get(call.number)) is not None:
+            known.findings += findings
+            self._add_to_request(what, call, known, place)
+        elif isinstance(what, Notification) and (known := self._succeeded.pop(call.number, None)) is not None:
+            known.add_notification(what, place)
+            self._add_ignored(exchange, known)
+
+    def _add_to_request(self, what: Message, call: Exchange, known: _Open, place: EntryPosition) -> None:
+        """Add a message of a request whose outcome is not final."""
         if isinstance(what, Notification):
-            self._add_notification(what, known, call, place)
+            known.add_notification(what, place)
+        elif isinstance(what, Request):
+            self.listed.add_request(what)
         elif isinstance(what, Result | Failure):
             known.answer_at, known.answer_place = what.at, place
             if call.state in outcome.FAILED or call.state in outcome.UNANSWERED:
                 answer = outcome.error_of(call)
                 known.words = outcome.error_text(call)
                 known.code = answer.code if isinstance(answer, Failure) else None
-            elif isinstance(what, Result) and what.side == SERVER and exchange.request.method == "tools/list":
-                self._add_tools(what, place)
+            elif isinstance(what, Result) and what.side == SERVER:
+                self.listed.add_result(what, call.request, place)
 
     def _open_request(self, exchange: Exchange, place: EntryPosition) -> None:
         request = exchange.request
-        known = self._open[exchange.number] = _Open(place, not self.answered)
+        key = request.frame.stream, request.side, request.id
+        known = self._open[exchange.number] = _Open(key, place, not self.answered)
         known.has_token = request.progress_token is not None
         if request.side == SERVER:
-            known.waiting = [_about(each) for each in self.session.pending if each.request.side == CLIENT][:3]
+            known.waiting = [
+                about_request(each) for each in self.session.pending if each.request.side == CLIENT
+            ][:3]
         if len(request.data) <= MAX_PARAMS:
             known.sent = request.params
             if request.method == "initialize" and isinstance(known.sent, dict):
                 asked = known.sent.get("protocolVersion")
-                self.asked_revision = asked if isinstance(asked, str) else None
-
-    def _add_notification(self, what: Notification, known: _Open, call: Exchange, place: EntryPosition) -> None:
-        if what.method == "notifications/progress":
-            known.progress += 1
-        elif what.method == "notifications/cancelled" and known.cancel_at is None:
-            params = what.params
-            reason = params.get("reason") if isinstance(params, dict) else None
-            known.cancelled_by, known.cancel_at, known.cancel_place = what.side, what.at, place
-            known.reason = reason if isinstance(reason, str) else ""
-
-    def _add_tools(self, what: Result, place: EntryPosition) -> None:
-        result = what.result
-        tools = result.get("tools") if isinstance(result, dict) else None
-        for tool in tools if isinstance(tools, list) else ():
-            if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
-                self.tools.add(name)
-                schema = tool.get("outputSchema")
-                dialect = schema.get("$schema") if isinstance(schema, dict) else None
-                if isinstance(dialect, str) and "2020-12" not in dialect and len(self.dialects) < MAX_ODD_LINES:
-                    self.dialects.append((name, dialect, evidence(place, f"{name}: $schema is {dialect}")))
+                self.listed.asked_revision = asked if isinstance(asked, str) else None
 
     # Outcomes
 
@@ -322,6 +305,7 @@ class Facts:
         key = (request.side, request.method, request.subject or "")
         if state is State.OK:
             self.answered[request.side, request.method] += 1
+            self._add_slow(exchange, known)
             for earlier in self._by_request.pop(key, ()):
                 earlier.succeeded_at = known.answer_at
             self._succeeded[exchange.number] = known
@@ -333,41 +317,75 @@ class Facts:
         refusal = known.carrier
         if refusal is None and request.frame.http is not None:
             refusal = self.http.of(request.frame.http)
-        failed = self._failed_request(exchange, known, refusal)
+        self._add_failed(self._failed_request(exchange, known, refusal), exchange, known)
+
+    def _add_failed(self, failed: FailedRequest, exchange: Exchange, known: _Open) -> None:
+        """Add a failed request to those that failed in the same way."""
+        refusal, key = failed.refusal, (failed.side, failed.method, failed.subject)
         status = None if refusal is None else refusal.status
-        group = (*key, state, _VOLATILE.sub("0", failed.words[:200]), status, bool(failed.effects))
+        words = _VOLATILE.sub("0", failed.words[:200])
+        group: tuple[object, ...] = (*key, failed.state, words, status, bool(failed.effects))
         if exchange.number in self.focus:
             group = (exchange.number,)
         if len(self._failed) >= MAX_SYMPTOMS and group not in self._failed:
-            group = (request.side, state)
+            group = (failed.side, failed.state)
         if (same := self._failed.get(group)) is None:
             same = self._failed[group] = failed
             self.symptoms.append(failed)
-            if refusal is not None and (refusal.status or 0) >= 300:
+            if (status or 0) >= 300:
                 self._by_request.setdefault(key, []).append(failed)
         else:
             same.count += 1
             same.findings += failed.findings[: MAX_ODD_LINES - len(same.findings)]
+        self._last_failed = same
         if len(same.numbers) < MAX_SYMPTOMS:
             same.numbers.add(exchange.number)
         for line in self._lines(exchange, known, failed):
             same.add_line(line)
+
+    def _add_slow(self, exchange: Exchange, known: _Open) -> None:
+        """Remember a call that waited, to recognise a server that works on one request at a time."""
+        request = exchange.request
+        if known.answer_at is None or request.side != CLIENT or known.answer_at - request.at < PATIENCE:
+            return
+        first = known.progress_at
+        if (
+            known.progress > 1
+            and first is not None
+            and first - request.at > known.answer_at - first + PATIENCE
+        ):
+            self.held_back = self.held_back or evidence(
+                known.answer_place or known.place,
+                f"{about_request(exchange)}: {known.progress} notifications and the response came together, after"
+                f" {first - request.at:.1f} s",
+            )
+        if len(self.slow) < MAX_SLOW:
+            self.slow.append(SlowCall(request.at, known.answer_at, known.place, about_request(exchange)))
 
     def _is_symptom(self, exchange: Exchange, known: _Open) -> bool:
         state = exchange.state
         if state in outcome.FAILED or state in outcome.UNANSWERED:
             return True
         if state in (State.DROPPED, State.ABANDONED):
-            return bool(exchange.effects)
+            return bool(known.effects)
         if state not in (State.CANCELLED, State.LATE_OK) or BY_USER.search(known.reason):
             return False
         at = known.cancel_at if known.cancel_at is not None else self.last_at
         waited = at - exchange.request.at
         return bool(GAVE_UP.search(known.reason)) or (waited >= PATIENCE and not exchange.is_subscription)
 
-    def _failed_request(self, exchange: Exchange, known: _Open, refusal: HttpRefusal | None) -> FailedRequest:
+    def _failed_request(
+        self, exchange: Exchange, known: _Open, refusal: RefusedExchange | None
+    ) -> FailedRequest:
         request = exchange.request
-        settled = known.cancel_at or known.answer_at or (refusal.at if refusal is not None else self.last_at)
+        settled = known.cancel_at or known.answer_at or self.last_at
+        if (
+            known.cancel_at is None
+            and known.answer_at is None
+            and refusal is not None
+            and refusal.status != ACCEPTED
+        ):
+            settled = refusal.ended_at or refusal.at
         words = known.words or (refusal.words if refusal is not None else "")
         cancelled_by = known.cancelled_by
         if not cancelled_by and exchange.state is State.CANCELLED:
@@ -376,6 +394,7 @@ class Facts:
             at=request.at,
             place=known.place,
             side=request.side,
+            id=request.id,
             method=request.method,
             subject=request.subject or "",
             state=exchange.state,
@@ -391,7 +410,7 @@ class Facts:
             has_token=known.has_token,
             progress=known.progress,
             batch=request.index,
-            effects=[*exchange.effects],
+            effects=known.effects,
             findings=[*known.findings],
             refusal=refusal,
             stderr=[line for line in self.stderr if request.at - 0.01 <= line.at <= settled + PATIENCE],
@@ -402,11 +421,13 @@ class Facts:
         )
 
     def _lines(self, exchange: Exchange, known: _Open, failed: FailedRequest) -> Iterator[EvidenceLine]:
-        text, tone = outcome.describe(exchange)
-        said = f": {failed.words}" if failed.words and failed.words not in text else ""
-        yield evidence(known.answer_place or known.place, f"{failed.about}: {text}{said}")
+        state, _ = outcome.describe(exchange)
+        said = f": {failed.words}" if failed.words and failed.words not in state else ""
+        yield evidence(known.answer_place or known.place, f"{failed.about}: {state}{said}")
         if known.cancel_place is not None:
-            yield evidence(known.cancel_place, f"{failed.about} cancelled: {known.reason or 'without a reason'}")
+            yield evidence(
+                known.cancel_place, f"{failed.about} cancelled: {known.reason or 'without a reason'}"
+            )
 
     def _add_ignored(self, exchange: Exchange, known: _Open) -> None:
         """Add a response that was followed by a cancellation: its requester did not accept it."""
@@ -419,7 +440,7 @@ class Facts:
             at=known.answer_at,
             place=known.answer_place or known.place,
             side=exchange.request.side,
-            about=_about(exchange),
+            about=about_request(exchange),
             waited=waited,
             findings=[*known.findings],
         )
@@ -432,7 +453,7 @@ class Facts:
     def _add_note(self, note: Note, exchange: Exchange | None, place: EntryPosition, change: Change) -> None:
         kind, fields = note.kind, note.fields
         if kind == "stderr":
-            line = StderrLine(note.at, place, note.text)
+            line = PrintedLine(note.at, place, note.text)
             self.stderr.append(line)
             if len(self.first_stderr) < MAX_STDERR:
                 self.first_stderr.append(line)
@@ -446,6 +467,8 @@ class Facts:
             if number is not None and (known := self._open.get(number)) is not None:
                 known.carrier = ended
             return
+        if kind in ABOUT_MESSAGES and fields.get("action") in ACTIONS:
+            self._add_effect(fields)
         noted = self.notes.setdefault(kind, [])
         if len(noted) < MAX_ODD_LINES:
             noted.append((note, place))
@@ -455,6 +478,18 @@ class Facts:
             self.exit, self.exit_place = note, place
         elif kind == "oauth":
             self.http.add_oauth(note, place)
+
+    def _add_effect(self, fields: dict[str, Any]) -> None:
+        """Add what a rule or a viewer did to a message of a request, or to its response."""
+        stream, number = fields.get("stream"), fields.get("id")
+        sides = (str(fields.get("from")), other(str(fields.get("from"))))
+        for side in sides:
+            for known in reversed(self._open.values()):
+                if known.key == (stream, side, number):
+                    known.effects.append(words(fields))
+                    return
+        if self._last_failed is not None and self._last_failed.id == number:  # Its response was changed.
+            self._last_failed.effects.append(words(fields))
 
     # The end
 
@@ -467,7 +502,9 @@ class Facts:
         code, signal = fields.get("code"), fields.get("signal")
         ended_at = self.last_at if self.exit is None else self.exit.at
         left_at, host_signals = self.client.closed_at, self.notes.get("signal", [])
-        stopped_at = min([note.at for note, _ in host_signals] + ([] if left_at is None else [left_at]), default=None)
+        stopped_at = min(
+            [note.at for note, _ in host_signals] + ([] if left_at is None else [left_at]), default=None
+        )
         server_closed = self.server.closed_at
         first = min(at for at in (server_closed, ended_at) if at is not None)
         asked = stopped_at is not None and stopped_at <= first
@@ -475,7 +512,14 @@ class Facts:
         if asked and error is None and (left_at is None or not during or signal is not None or not code):
             return
         has_answered = self.server.messages > 0
-        if has_answered and not code and signal is None and not during and not asked and not self.client.messages:
+        if (
+            has_answered
+            and not code
+            and signal is None
+            and not during
+            and not asked
+            and not self.client.messages
+        ):
             return
         if error is None and not self.client.messages and code == 0:
             return
@@ -495,11 +539,13 @@ class Facts:
             end.add_line(evidence(self.exit_place, f"the server ended: {end.words}"))
         self.symptoms.append(end)
 
-    def _last_words(self, at: float, *, has_answered: bool) -> list[StderrLine]:
+    def _last_words(self, at: float, *, has_answered: bool) -> list[PrintedLine]:
         """Return what the server printed before its end: on stderr, and on stdout if it had not answered."""
         if has_answered:
             return [line for line in self.stderr if line.at >= at - LAST_SECONDS]
-        odd = [StderrLine(each.at, each.place, each.data.decode("utf-8", "replace")) for each in self.server.odd]
+        odd = [
+            PrintedLine(each.at, each.place, each.data.decode("utf-8", "replace")) for each in self.server.odd
+        ]
         return sorted([*self.stderr, *odd], key=lambda line: (line.at, line.place))
 
     def _add_client_left(self) -> None:
@@ -510,7 +556,7 @@ class Facts:
             return
         is_initialized = bool(client.methods["notifications/initialized"] or self.session.is_modern)
         has_asked_more = client.last_request_at > server.last_at
-        has_called = self.answered[CLIENT, "tools/call"]
+        has_called = client.methods["tools/call"]
         has_left_before = client.closed_at is not None and client.closed_at <= server.last_at
         if has_called or has_asked_more or has_left_before or not client.messages or server.ends_refused:
             return
@@ -524,7 +570,3 @@ class Facts:
         )
         left.add_line(evidence(server.last_place, f"the last message: {server.last_message}"))
         self.symptoms.append(left)
-
-
-def _about(exchange: Exchange) -> str:
-    return f"{exchange.request.method} {exchange.request.subject or ''}".strip()

@@ -1,4 +1,4 @@
-"""The facts of HTTP: exchanges that were refused, the steps of OAuth, the ids of sessions, and streams."""
+"""The facts of HTTP: refused exchanges, steps of OAuth, ids of sessions, and streams."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 from msgspec import Struct, field
 
 from mcpspy.analysis.explain.evidence import evidence
-from mcpspy.analysis.explain.symptoms import HttpRefusal
+from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.analysis.lint.finding import EntryPosition
 from mcpspy.core.protocol.http_headers import EVENTS, JSON, REDIRECTS
+from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.http_exchanges import NOT_OFFERED, RecordedHttpExchange
 
@@ -40,12 +41,12 @@ class _Posted(Struct):
 
 
 class HttpFacts(Struct):
-    open: dict[int, HttpRefusal] = field(default_factory=dict)
+    open: dict[int, RefusedExchange] = field(default_factory=dict)
     """Exchanges whose response has begun, and that are not ordinary."""
     posted: dict[int, _Posted] = field(default_factory=dict)
-    kinds: dict[tuple[object, ...], HttpRefusal] = field(default_factory=dict)
+    kinds: dict[tuple[object, ...], RefusedExchange] = field(default_factory=dict)
     """The refusals that ended, by what they have in common."""
-    heads: dict[str, HttpRefusal] = field(default_factory=dict)
+    heads: dict[str, RefusedExchange] = field(default_factory=dict)
     """`initialize` and `OPTIONS` → the first such exchange, whatever its status."""
     statuses: Counter[tuple[str, int | None]] = field(default_factory=Counter)
     """Method and status → number of exchanges."""
@@ -61,20 +62,22 @@ class HttpFacts(Struct):
     with_token: set[int] = field(default_factory=set)
     """Numbers of refused exchanges whose request had an Authorization header."""
     has_token: bool = False
+    accepted_with_token: bool = False
+    """True if a request with a token was accepted."""
     """True if a request had a token."""
-    last_allowed: HttpRefusal | None = None
-    """The last refusal that the specification allows: 405 for GET or DELETE."""
+    not_offered: list[RefusedExchange] = field(default_factory=list)
+    """GETs for a stream that got 405, which is allowed; the last ones."""
     gets: list[RecordedHttpExchange] = field(default_factory=list)
     """GETs for a stream, in the order in which they ended."""
     last_at: float | None = None
-    """When the last exchange ended."""
+    """Time at which the last exchange ended."""
 
     def post(self, number: int, asked: str, request: int | None) -> None:
         """Take a message that a client posted."""
         if number not in self.posted:
             self.posted[number] = _Posted(asked, request)
 
-    def of(self, number: int) -> HttpRefusal | None:
+    def of(self, number: int) -> RefusedExchange | None:
         """Return the HTTP exchange that carried a request, if it is not an ordinary one."""
         return self.open.get(number)
 
@@ -84,7 +87,9 @@ class HttpFacts(Struct):
         if not isinstance(number, int):
             return
         request, response = (
-            {str(key): str(item) for key, item in value.items()} if isinstance(value := fields.get(name), dict) else {}
+            {str(key): str(item) for key, item in value.items()}
+            if isinstance(value := fields.get(name), dict)
+            else {}
             for name in ("request", "response")
         )
         status, method = fields.get("status"), str(fields.get("method"))
@@ -92,7 +97,7 @@ class HttpFacts(Struct):
         posted = self.posted.get(number)
         self.statuses[method, status] += 1
         asked_at = fields.get("asked_at")
-        exchange = HttpRefusal(
+        exchange = RefusedExchange(
             at=note.at,
             place=place,
             number=number,
@@ -109,6 +114,7 @@ class HttpFacts(Struct):
         )
         if "authorization" in request:
             self.has_token = True
+            self.accepted_with_token |= status is not None and status < 300
             if (status or 0) >= 400 and len(self.with_token) < MAX_EXCHANGES:
                 self.with_token.add(number)
         if status in REDIRECTS and len(self.locations) < MAX_EXCHANGES:
@@ -117,9 +123,8 @@ class HttpFacts(Struct):
         if method == "POST" and used is not None and status is not None and status < 300:
             self.accepted[used] = note.at
             self.accepted_count[used] += 1
-        if session_id := response.get("mcp-session-id"):
-            if len(self.session_ids) < MAX_EXCHANGES:
-                self.session_ids.setdefault(session_id, note.at)
+        if (session_id := response.get("mcp-session-id")) and len(self.session_ids) < MAX_EXCHANGES:
+            self.session_ids.setdefault(session_id, note.at)
         for name in (exchange.asked, method):
             if name in ("initialize", "OPTIONS"):
                 self.heads.setdefault(name, exchange)
@@ -129,7 +134,7 @@ class HttpFacts(Struct):
                 return
         self.open[number] = exchange
 
-    def end(self, note: Note, recorded: RecordedHttpExchange | None) -> HttpRefusal | None:
+    def end(self, note: Note, recorded: RecordedHttpExchange | None) -> RefusedExchange | None:
         """Take the end of an exchange, the note `http-end`; return the exchange if it is not an ordinary one."""
         number = note.fields.get("http")
         self.last_at = note.at
@@ -146,8 +151,8 @@ class HttpFacts(Struct):
             exchange.words = recorded.words or exchange.words
             if recorded.is_get and len(self.gets) < MAX_EXCHANGES:
                 self.gets.append(recorded)
-        if exchange.status == NOT_OFFERED and exchange.method in ("GET", "DELETE"):
-            self.last_allowed = exchange
+        if exchange.status == NOT_OFFERED and exchange.method == "GET":
+            self.not_offered = [*self.not_offered[-9:], exchange]
         if self._is_refused(exchange):
             self._keep(exchange)
         return exchange
@@ -156,19 +161,26 @@ class HttpFacts(Struct):
         if len(self.oauth) < MAX_EXCHANGES:
             self.oauth.append(OauthStep(note.at, place, note.fields))
 
-    def refusals(self) -> list[HttpRefusal]:
+    def refusals(self) -> list[RefusedExchange]:
         """Return the refusals that belong to no request of MCP, and that the same request did not overcome."""
         for exchange in self.open.values():  # Their ends were not recorded.
             if self._is_refused(exchange):
                 self._keep(exchange)
-        return [each for each in self.kinds.values() if each.request_number is None and each.succeeded_at is None]
+        return [
+            each for each in self.kinds.values() if each.request_number is None and each.succeeded_at is None
+        ]
 
-    def _succeed(self, exchange: HttpRefusal) -> None:
+    def _succeed(self, exchange: RefusedExchange) -> None:
         for earlier in self.kinds.values():
-            if (earlier.method, earlier.asked) == (exchange.method, exchange.asked):
+            same = (earlier.method, earlier.path, earlier.asked) == (
+                exchange.method,
+                exchange.path,
+                exchange.asked,
+            )
+            if same and exchange.asked:
                 earlier.succeeded_at = exchange.at
 
-    def _keep(self, exchange: HttpRefusal) -> None:
+    def _keep(self, exchange: RefusedExchange) -> None:
         key = (exchange.method, exchange.path, exchange.status, exchange.asked, exchange.error)
         if (same := self.kinds.get(key)) is not None:
             same.count += 1
@@ -176,14 +188,15 @@ class HttpFacts(Struct):
             same = self.kinds[key] = exchange
         else:
             return
+        same.last_at = exchange.at
         words = exchange.error or exchange.words
         same.add_line(evidence(exchange.place, f"{exchange.line}{f': {words}' if words else ''}"))
 
     @staticmethod
-    def _is_refused(exchange: HttpRefusal) -> bool:
+    def _is_refused(exchange: RefusedExchange) -> bool:
         status, method = exchange.status, exchange.method
         if status is None:
-            return True
+            return exchange.hung_up != CLIENT  # A client that does not wait was not refused.
         if method in ("GET", "DELETE") and status == NOT_OFFERED:
             return False
         if status in REDIRECTS:

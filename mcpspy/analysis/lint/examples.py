@@ -3,12 +3,13 @@ r"""The notation of the rules' examples (docs/lint.md): lines of text, and the e
 Omitted parts are valid: members of a line, the handshake, HTTP headers.
 
     @ 2026-07-28 http          revision (default: 2025-11-25), transport; `bare`: without a handshake;
-                               `client={…}`, `server={…}`: other capabilities, without spaces
+                               `client={…}`, `server={…}`: other capabilities, without spaces;
+                               `command=[…]`: the server's command, without spaces
     > {"id":2,"method":"ping"} the client; `jsonrpc` is added, and in 2026-07-28 `_meta`
     < {"id":2,"result":{}}     the server; in 2026-07-28 `resultType` is added
     ~ {"id":7,"method":"ping"} the server, over HTTP on the GET stream; over HTTP+SSE (`sse`) so is `<`
     << DEBUG: hello            exactly these bytes; \\x0d at the end is a CR LF, \\x04 no line ending, or blank line
-    = 200 {…} {…}              status, and changes to the headers of request and response
+    = 200 {…} {…} "…"          status, changes to the headers of request and response, and a body that is not a message
     * exit {"code":0}          a note
     + 0.1                      the following lines are 0.1 seconds apart (default: 2)
 """
@@ -44,10 +45,17 @@ _CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "r
 
 
 def header_of(text: str) -> Header:
-    transport = "http" if {"http", "sse"} & set(_head(text)) else "stdio"
+    words = _head(text)
+    transport = "http" if {"http", "sse"} & set(words) else "stdio"
     upstream = UPSTREAM if transport == "http" else None
+    command = next((json.loads(word[8:]) for word in words if word.startswith("command=")), None)
     return Header(
-        mcpspy=1, id="0e8a3b1e", started="2026-11-21T00:00:00.000Z", transport=transport, upstream=upstream
+        mcpspy=1,
+        id="0e8a3b1e",
+        started="2026-11-21T00:00:00.000Z",
+        transport=transport,
+        upstream=upstream,
+        command=command,
     )
 
 
@@ -101,6 +109,7 @@ class _EntryBuilder:
         self._http = 0
         self._posted: dict[str, Any] | None = None
         self._has_head = True
+        self._body: dict[str, str] = {}
         self._methods: dict[str, str] = {}
 
     def line(self, line: str) -> Iterator[Entry]:
@@ -131,7 +140,7 @@ class _EntryBuilder:
         if self._is_http and self._http:
             if not self._has_head:
                 yield from self._headed("")
-            yield Note(self._at, "http-end", {**self._fields(), "hung_up": None})
+            yield Note(self._at, "http-end", {**self._fields(), "hung_up": None, **self._body})
 
     def _on_get(self, data: bytes) -> Iterator[Entry]:
         if not self._has_get:
@@ -167,6 +176,7 @@ class _EntryBuilder:
             yield from self._end_post() if self._has_get or not self._is_sse else self._get()
             self._http += 1
             self._has_head = False
+            self._body = {}
             try:
                 posted = json.loads(data)
             except ValueError:
@@ -183,13 +193,18 @@ class _EntryBuilder:
         changes: list[dict[str, Any]] = []
         while given.strip():
             value, end = decoder.raw_decode(given := given.strip())
-            changes.append(value)
+            if isinstance(value, str):
+                self._body = {"body": value}
+            else:
+                changes.append(value)
             given = given[end:]
         request, response = self._headers()
         for number, change in enumerate(changes):
             (request, response)[number].update(change)
+        error = {"error": request.pop(":error")} if ":error" in request else {}
         fields = {
             **self._fields(),
+            **error,
             "method": request.pop(":method", "POST"),
             "path": "/messages?sessionId=s-1" if self._is_sse else "/mcp",
             "status": int(status_text)

@@ -123,6 +123,10 @@ class LintRule:
         return self.since <= revision and (self.until is None or revision <= self.until)
 
 
+RULES: list[LintRule] = []
+"""The rules of mcpspy, as the modules in `rules` declare them."""
+
+
 class RuleOptions(TypedDict, total=False):
     """The fields of a `LintRule` after its summary; a single value is the same as a tuple of one."""
 
@@ -168,6 +172,20 @@ class RuleGroup:
 
     def info(self, code: str, summary: str, **options: Unpack[RuleOptions]) -> Decorator:
         return self._rule(Severity.INFO, code, summary, options)
+
+    def shape_error(self, code: str, summary: str, why: str, **options: Unpack[RuleOptions]) -> None:
+        """Add a rule on shapes, which the tables check (`shapes`); `why` is its explanation."""
+        self._shape(Severity.ERROR, code, summary, why, options)
+
+    def shape_warning(self, code: str, summary: str, why: str, **options: Unpack[RuleOptions]) -> None:
+        self._shape(Severity.WARNING, code, summary, why, options)
+
+    def _shape(self, severity: Severity, code: str, summary: str, why: str, options: RuleOptions) -> None:
+        def check(event: LintEvent) -> Iterable[Report]:
+            return event.violations(code)
+
+        check.__doc__ = why
+        self._rule(severity, code, summary, {**options, "shape": True})(check)
 
     def _rule(self, severity: Severity, code: str, summary: str, options: RuleOptions) -> Decorator:
         given: dict[str, Any] = {**self._shared, **options}

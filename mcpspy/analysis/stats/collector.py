@@ -16,7 +16,7 @@ from typing import NamedTuple
 from mcpspy.analysis.stats.concurrency import Concurrency
 from mcpspy.analysis.stats.group import MessageGroup
 from mcpspy.analysis.stats.tables import InputChain, StatsAnswer, StatsCall, StatsTables, count_unanswered
-from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result
+from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.plain_line import PlainHead
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
@@ -75,7 +75,7 @@ class Handshakes:
             self.first = first._replace(ready=at)
 
 
-KINDS = (*(each.kind for each in (Request, Notification, Result, Failure, Malformed)), "repeated")
+KINDS = ("request", "notification", "result", "error", "malformed", "repeated")
 """Kinds of counted messages; `repeated` is an event that a resumed stream repeated."""
 
 KEPT = 1 << 14

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 import orjson
 
-from mcpspy.core.exchange import commands as c
-from mcpspy.core.exchange.events import CONTINUE, DecidedEvents, ForwardedEvents, Output
+from mcpspy.core.exchange.events import DecidedEvents, ForwardedEvents, Output, RecordLines, TakeTurn
 from mcpspy.core.exchange.heads import ClientHead, client_head
 from mcpspy.core.exchange.prepared import SHORT
 from mcpspy.core.exchange.record import ExchangeRecord
 from mcpspy.core.exchange.states import TRANSITIONS, ExchangeState, Input
 from mcpspy.core.framing import collect
-from mcpspy.core.protocol.http_headers import (
-    Headers,
-    rewritten_url,
-)  # fmt: skip
+from mcpspy.core.protocol.http_headers import Headers, rewritten_url
 from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.decode import Frame
@@ -29,17 +25,14 @@ from mcpspy.core.sanitize import sanitize
 
 if TYPE_CHECKING:
     from mcpspy.core.exchange.prepared import PreparedRequest, PreparedResponse
-    from mcpspy.core.exchange.scope import DecisionPolicy, Scope
+    from mcpspy.core.exchange.scope import DecisionPolicy
+    from mcpspy.core.exchange.shell import Shell
     from mcpspy.core.framing import Pieces
 
 METADATA_LIMIT = 1 << 20
 """Maximum size, in bytes, of a metadata document that is read; a larger one is forwarded unchanged."""
 
-NOTHING: list[c.Command] = []
-ACCEPT = c.AcceptBody()
-CLOSE_SERVER = c.CloseServer()
-WAIT = c.Wait()
-FINISHES = {keeps_alive: c.Finish(keeps_alive) for keeps_alive in (True, False)}
+OVER = ExchangeState.OVER
 
 
 class ExchangeBase:
@@ -55,10 +48,12 @@ class ExchangeBase:
     """The message of the request while it arrives."""
     _pieces: tuple[bytes, ...] | Pieces = ()
     """The parts of a body that is not forwarded as it arrives."""
-    _parts: tuple[c.ToServer, ...] = ()
+    _parts: tuple[tuple[bytes, bool], ...] = ()
     """Parts of the request that wait for the decision of the scripts on its head."""
-    _waiting: tuple[c.Event, ...] = ()
-    """Events that arrive while the scripts decide on the head of the response, or a generator has not ended."""
+    _waiting: tuple[Callable[[], None], ...] = ()
+    """Events that arrive while the scripts decide on the head of the response."""
+    _begun_with: tuple[bytes, bool] = b"", False
+    """The part of the body that came with this head."""
     _sent: bytes | None = None
     """The body whose head the scripts decide on; None for one that is sent in parts."""
     _response: PreparedResponse | None = None
@@ -91,13 +86,13 @@ class ExchangeBase:
     _kept: Mapping[int, bytes] = MappingProxyType({})
     """Messages that came with the response to an injected request and are not forwarded yet, by ticket."""
     _work: Output | None = None
-
+    """A generator that has to wait."""
     _is_delivered = False
     """True once the message of the response is forwarded unchanged: then nothing of this exchange waits for a decision."""
 
     def __init__(
         self,
-        scope: Scope,
+        shell: Shell,
         policy: DecisionPolicy,
         request: PreparedRequest,
         number: int,
@@ -106,17 +101,21 @@ class ExchangeBase:
         client: object = None,
         stream: str | None = None,
     ) -> None:
-        """Begin an exchange. `stream` is given in one without a client."""
-        self._scope = scope
-        self._policy = policy
+        """Begin an exchange at a time. `stream` is given in one without a client."""
+        self.shell = shell
+        self.now = now
+        """The time of the event that is taken."""
         self.prepared = request
         """The values made of the request's head."""
-        self._now = now
+        scope = self._scope = request.scope
+        self._policy = policy
         self._has_client = stream is None
         streams = scope.streams
-        self.is_mcp = stream is not None or streams.is_endpoint(request.target)
         if stream is None:
+            self.is_mcp = request.is_endpoint or streams.is_endpoint(request.target)
             stream = streams.of(request.session, request.target, number)
+        else:
+            self.is_mcp = True
         self.stream = stream
         """The session to which it belongs."""
         self.record = ExchangeRecord(scope, stream, number, now, client)
@@ -124,106 +123,115 @@ class ExchangeBase:
         """True if its response is a list of tools (2026-07-28)."""
         self._keeps_alive = request.head.keeps_alive
 
-    def take(self, event: c.Event, now: float) -> list[c.Command]:
-        raise NotImplementedError
-
     def _move(self, meaning: Input) -> None:
         state = self.state = TRANSITIONS[self.state][meaning]
-        if state is ExchangeState.OVER:
+        if state is OVER and self._work is not None:
             self._work = None  # It refers to this exchange: the cycle would wait for the collector.
 
-    def _take_all(self, waiting: Iterable[c.Event]) -> list[c.Command]:
-        commands: list[c.Command] = []
-        for event in waiting:
-            commands += self.take(event, self._now)
-        return commands
+    def _take_waiting(self) -> None:
+        """Take the events that have waited for the scripts, unless a generator has to wait."""
+        while self._waiting and self._work is None:
+            event, *more = self._waiting
+            self._waiting = tuple(more)
+            event()
 
     def _collect_piece(self, data: bytes) -> None:
         if not isinstance(self._pieces, list):
             self._pieces = []
         collect(self._pieces, data)
 
-    def _begun(self, headers: Headers) -> bytes:
+    def _begin_response(self, headers: Headers) -> ClientHead:
         """Begin the response to the client with these headers. Return its head."""
-        response = self._response
+        response, request = self._response, self.prepared.head
         assert response is not None
-        is_usual = headers is response.headers and response.is_ordinary
-        is_usual = is_usual and self._keeps_alive and self.prepared.head.keeps_alive
-        prepared = response.whole if is_usual else None
-        if prepared is None:
+        is_usual = self._keeps_alive and headers is response.headers and response.is_ordinary
+        begun = response.whole if is_usual else None
+        if begun is None:
             has_length = any(name.lower() == "content-length" for name, _ in headers)
-            head = response.head
-            prepared = client_head(
-                self.prepared.head, head.status, head.reason, headers,
+            begun = client_head(
+                request, response.head.status, response.head.reason, headers,
                 has_length=has_length, keeps_alive=self._keeps_alive,
             )  # fmt: skip
             if is_usual:
-                response.whole = prepared
-        self._client_head = prepared
-        self._keeps_alive = prepared.keeps_alive
-        return prepared.data
+                response.whole = begun
+        self._client_head = begun
+        self._keeps_alive = begun.keeps_alive
+        return begun
 
-    def _send(self, data: bytes, *, is_last: bool = False) -> list[c.Command]:
-        """Return a part of the response, with what is not sent of its head."""
+    def _send(self, data: bytes) -> None:
+        """Send a part of the response, with what is not sent of its head."""
         assert self._client_head is not None
         unsent, self._unsent = self._unsent, b""
-        data = unsent + self._client_head.framed(data, is_last=is_last)
-        return [c.ToClient(data)] if data else NOTHING
+        if data := unsent + self._client_head.framed(data):
+            self.shell.to_client(data)
 
-    def _end(self, unsent: bytes, last: bytes) -> list[c.Command]:
-        """Return the end of the exchange: recorded, then sent, because some clients stop reading early."""
+    def _end(self, unsent: bytes, last: bytes) -> None:
+        """End the exchange: recorded, then sent, because some clients stop reading early."""
         assert self._client_head is not None
-        commands: list[c.Command] = [*self._record_end(None)]
-        data = unsent + self._client_head.framed(last, is_last=True)
-        if data:
-            commands.append(c.ToClient(data))
-        commands.append(FINISHES[self._keeps_alive])
+        self._record_end(None)
+        if data := unsent + self._client_head.framed(last, is_last=True):
+            self.shell.to_client(data)
+        self.shell.finish(self._keeps_alive)
         if self.is_intercepted:
-            commands.append(self._leave())
-        return commands
+            self._leave()
 
-    def _record_end(self, hung_up: str | None) -> list[c.RecordLines]:
-        return self.record.end(self._now, self.prepared, hung_up, is_mcp=self.is_mcp)
+    def _end_whole(self, headers: Headers, body: bytes) -> None:
+        """End the exchange with a body that is sent in one part."""
+        self._end(self._begin_response(headers).data, body)
 
-    def _leave(self) -> c.Leave:
+    def _record(self, lines: bytes) -> None:
+        if lines:
+            self.shell.record(lines, len(lines))
+
+    def _record_end(self, hung_up: str | None) -> None:
+        self._record(self.record.end(self.now, self.prepared, hung_up, is_mcp=self.is_mcp))
+
+    def _leave(self) -> None:
         self._ticket = None
-        return c.Leave(self._is_delivered)
+        self.shell.leave(self._is_delivered)
 
-    def _request_record(self, lacks: str = "") -> list[c.Command]:
-        """Return the record of the request's message. `lacks` is what is missing of its end."""
+    def _record_request(self, lacks: str = "") -> None:
+        """Record the request's message. `lacks` is what is missing of its end."""
         body, self._asked = self._asked, None
         if body is None or not body.sent:
-            return NOTHING
+            return
         if self.message is None and body.size <= SHORT:
             self.message = body.data()
-        return [*self.record.body(body.close(self._now, lacks=lacks), body.size)]
+        self._record_message(body, lacks)
+
+    def _record_message(self, body: CappedBody, lacks: str) -> None:
+        self._record(self.record.written())
+        self.shell.record(body.close(self.now, lacks=lacks), body.size)
 
     @property
     def _lacks_of_request(self) -> str:
         return LAST_CHUNK if self.prepared.head.is_chunked else REST
 
-    def _body_record(self, lacks: str = "") -> list[c.Command]:
-        """Return the record of the response's message. `lacks` is what is missing of its end."""
+    def _record_body(self, lacks: str = "") -> None:
+        """Record the response's message. `lacks` is what is missing of its end."""
         body, self._body = self._body, None
-        if body is None or not body.sent:
-            return NOTHING
-        return [*self.record.body(body.close(self._now, lacks=lacks), body.size)]
+        if body is not None and body.sent:
+            self._record_message(body, lacks)
 
-    def _torn(self, lacks: str) -> list[c.Command]:
-        """Return the record of what has arrived of the response; nothing of it is sent after that."""
+    def _tear(self, lacks: str) -> None:
+        """Record what has arrived of the response; nothing of it is sent after that."""
         self._work = None
         events = self._events
         if isinstance(events, ForwardedEvents):
-            record, _ = events.close(self._now)
-            return [record] if record.lines else NOTHING
-        if isinstance(events, DecidedEvents):
-            return [each for each in events.close(self._now) if isinstance(each, c.RecordLines)]
-        return self._body_record(lacks)
+            record, _ = events.close(self.now)
+            if record.lines:
+                self.shell.record(*record)
+        elif isinstance(events, DecidedEvents):
+            for each in events.close(self.now):
+                if isinstance(each, RecordLines):
+                    self.shell.record(*each)
+        else:
+            self._record_body(lacks)
 
-    def _close_stream(self) -> list[c.Command]:
+    def _close_stream(self) -> None:
         if self._address is not None:
             self._scope.streams.end_address(self._address)
-        return [c.CloseStream()]
+        self.shell.close_stream()
 
     def _redirect(self, chunk: bytes, data: bytes) -> bytes:
         """Learn the address for messages, and replace the server's origin in it with the proxy's."""
@@ -247,34 +255,33 @@ class ExchangeBase:
     def _is_answered(self) -> bool:
         return bool(self._answers) and 0 < self._unanswered <= len(self._answers)
 
-    def _run(self, work: Output) -> list[c.Command]:
+    def _run(self, work: Output) -> None:
         self._work = work
-        return self._proceed(work)
+        self.proceed()
 
-    def _worked(self, _: c.Worked) -> list[c.Command]:
+    def proceed(self) -> None:
+        """Continue after a turn or a decision: run the generator until it has to wait again."""
+        work = self._work
+        if work is None:
+            return
         if self._events is not None:
-            self._events.now = self._now
-        return NOTHING if self._work is None else self._proceed(self._work)
-
-    def _proceed(self, work: Output) -> list[c.Command]:
-        """Return what a generator yields until it has to wait."""
-        commands: list[c.Command] = []
+            self._events.now = self.now
         for item in work:
             if isinstance(item, bytes):
                 if item and self.state is not ExchangeState.DRAINING:
-                    commands += self._send(item)
-                continue
-            commands.append(item)
-            if type(item) is c.Continue:
-                return commands
-            if type(item) is c.Decide:
-                commands.append(CONTINUE)
-                return commands
+                    self._send(item)
+            elif isinstance(item, RecordLines):
+                self.shell.record(*item)
+            elif isinstance(item, TakeTurn):
+                self.shell.take_turn(item.long_step)
+                return
+            elif not self.shell.decide(*item):
+                return
+            if self._work is not work:  # What was decided has ended it.
+                return
         self._work = None
         if self._waiting and self.state is not ExchangeState.ANSWERING:
-            waiting, self._waiting = self._waiting, ()
-            commands += self._take_all(waiting)
-        return commands
+            self._take_waiting()
 
 
 def without(headers: Headers, *names: str) -> Headers:

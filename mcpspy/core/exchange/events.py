@@ -1,14 +1,13 @@
 """Streams of events, as they arrive: recorded and forwarded, or decided on one by one.
 
 An event is recorded before its blank line is forwarded; nothing else is delayed, except the beginning of a stream that
-may name an address. Methods yield bytes for the client, and commands, in order.
+may name an address. Methods yield bytes for the client, and what is done between them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
-from mcpspy.core.exchange.commands import Continue, Decide, RecordLines
 from mcpspy.core.framing import is_message
 from mcpspy.core.intercept.actions import Forward, Substitute
 from mcpspy.core.intercept.http import SseUnits, format_event
@@ -20,11 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mcpspy.core.compression import Steps
-    from mcpspy.core.exchange.commands import Command, Taken
     from mcpspy.core.framing import SseEvent
     from mcpspy.core.intercept.actions import Dropped
     from mcpspy.core.intercept.http import SseUnit
-    from mcpspy.core.recording.encode import Value
+    from mcpspy.core.recording.encode import Lines, Value
 
 ENDPOINT_LIMIT = 1 << 16
 """Maximum size, in bytes, of the beginning of a stream that is held because its first event may name an address."""
@@ -34,14 +32,47 @@ MAX_KNOWN_CHUNK = 1 << 14
 
 T = TypeVar("T")
 
-Output: TypeAlias = "Iterator[bytes | Command]"
-"""Bytes for the client, and commands."""
+
+class RecordLines(NamedTuple):
+    """Lines for the recording."""
+
+    lines: Lines
+    size: int
+
+
+class Decide(NamedTuple):
+    """A message to decide on, as it is and as it arrived."""
+
+    side: str
+    data: bytes
+    raw: bytes
+    event: SseEvent | None
+    fields: dict[str, Value]
+
+
+class TakeTurn(NamedTuple):
+    """The moment for other exchanges."""
+
+    long_step: Callable[[], None] | None = None
+    """Runs in a thread first: it may take more than a few milliseconds."""
+
+
+class Taken(NamedTuple):
+    """A message that is being decided on."""
+
+    ticket: int
+    raw: bytes
+    """The message as it arrived."""
+    event: SseEvent | None
+
+
+Output: TypeAlias = "Iterator[bytes | RecordLines | Decide | TakeTurn]"
+"""Bytes for the client, and what is done between them."""
 
 Redirect: TypeAlias = "Callable[[bytes, bytes], bytes]"
 """Learns the address that the data of an event names, and returns the event with the proxy's address in it."""
 
-TURN = Continue(True)
-CONTINUE = Continue(False)
+TURN = TakeTurn()
 
 
 class _Step(Generic[T]):
@@ -59,7 +90,7 @@ class _Step(Generic[T]):
             self.is_last = True
 
 
-def values(steps: Steps[T]) -> Iterator[T | Continue]:
+def values(steps: Steps[T]) -> Iterator[T | TakeTurn]:
     """Yield the values of steps, and between two of them that other exchanges have their turn."""
     if not steps.are_long:
         for number, value in enumerate(steps):
@@ -69,7 +100,7 @@ def values(steps: Steps[T]) -> Iterator[T | Continue]:
         return
     while True:
         step = _Step(steps)
-        yield Continue(True, step)
+        yield TakeTurn(step)
         if step.is_last:
             return
         yield step.value  # type: ignore[misc]  # It has run.

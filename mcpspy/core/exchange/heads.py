@@ -81,7 +81,7 @@ class ClientHead(NamedTuple):
     has_body: bool
     keeps_alive: bool
 
-    def framed(self, data: bytes, *, is_last: bool) -> bytes:
+    def framed(self, data: bytes, *, is_last: bool = False) -> bytes:
         """Return a part of the body as it is sent (RFC 9112, 7.1)."""
         if not self.has_body:
             return b""

@@ -1,8 +1,7 @@
 """The values made once of the heads of HTTP messages, for all equal ones.
 
 Equal messages of a connection share one head (`core.exchange.heads`), so all that depends on a head alone is made once:
-the head that is sent on, and its text in the recording. `PreparedHeads` of a client's connection owns what was
-prepared, and it ends with the connection.
+the head that is sent on, and its text in the recording. The client's connection owns what was prepared.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mcpspy.core.exchange.heads import ENCODING, ClientHead, RequestHead, ResponseHead
 from mcpspy.core.protocol import mcp_headers
-from mcpspy.core.protocol.http_headers import SESSION, Headers, recorded_headers, request_headers
+from mcpspy.core.protocol.http_headers import JSON, SESSION, Headers, recorded_headers, request_headers
 from mcpspy.core.protocol.http_headers import response_headers as headers_for_client
 from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.protocol.refusal import is_refusal
@@ -24,17 +23,15 @@ SHORT = 1 << 18
 """Maximum size, in bytes, of a request that is kept until the server has responded, and of what is recorded in one go."""
 
 MAX_PREPARED = 64
-"""Number of heads of requests that are prepared per connection, and of heads of responses to each of them."""
-
-MAX_PREPARED_SIZE = 1 << 13
-"""Maximum size, in bytes, of the headers of a request that is kept prepared."""
+"""Number of heads of responses that are prepared for requests with one head."""
 
 
 class PreparedResponse:
     """The values made once of a response's head, for the requests with one head."""
 
     __slots__ = (
-        "encoding", "head", "headers", "is_ordinary", "is_plain", "is_refusal", "kind", "recorded", "session", "whole"
+        "encoding", "head", "headers", "is_of_session", "is_ordinary", "is_plain", "is_refusal", "kind", "max_whole",
+        "recorded", "session", "whole"
     )  # fmt: skip
 
     def __init__(self, scope: Scope, request: PreparedRequest, head: ResponseHead) -> None:
@@ -42,7 +39,15 @@ class PreparedResponse:
         self.kind = "" if request.head.method == "HEAD" else head.content_type
         """The media type that may contain messages, if the request is one of MCP."""
         self.encoding = head.named.get(ENCODING)
+        self.max_whole = request.max_short if self.encoding is None and self.kind == JSON else -1
+        """Maximum size, in bytes, of a whole message that is recorded in one go."""
         self.session = head.named.get("mcp-session-id")
+        self.is_of_session = (
+            self.session is not None
+            or "www-authenticate" in head.named
+            or (request.session is not None and (request.head.method == "DELETE" or head.status == 404))
+        )
+        """True if a session may begin or end with it, or if it asks for authorization."""
         method = request.head.method
         self.is_refusal = is_refusal(method, head.status, head.content_type)
         """True if the response of an endpoint is an error, or of a type that no message has."""
@@ -63,8 +68,8 @@ class PreparedRequest:
     """The values made once of the head of a request."""
 
     __slots__ = (
-        "_forwarded", "_responses", "encoding", "head", "is_listing", "noted", "public_origin", "recorded",
-        "scope", "session", "short", "target"
+        "_forwarded", "_responses", "encoding", "head", "is_endpoint", "is_listing", "is_message", "is_post", "max_short", "max_whole",
+        "noted", "public_origin", "recorded", "scope", "session", "target"
     )  # fmt: skip
 
     def __init__(self, scope: Scope, head: RequestHead, target: str) -> None:
@@ -75,8 +80,13 @@ class PreparedRequest:
         """The origin under which the client knows the server."""
         self.session = head.headers.get(SESSION)
         self.encoding = head.headers.get(ENCODING)
-        self.short = min(SHORT, scope.max_body)
-        """Maximum size, in bytes, of a message of this exchange that is recorded in one go."""
+        self.max_short = min(SHORT, scope.max_body)
+        self.max_whole = self.max_short if self.encoding is None else -1
+        """Maximum size, in bytes, of a whole message that is recorded in one go."""
+        self.is_post = head.method == "POST"
+        self.is_message = self.is_post and head.has_body
+        self.is_endpoint = scope.streams.has_path(target)
+        """True if messages are sent to this path, as long as the proxy runs."""
         self.is_listing = head.headers.get(mcp_headers.METHOD) == LIST
         """True if the head names `tools/list` (2026-07-28)."""
         self.noted = json_object({"method": head.method, "path": target})[1:-1]
@@ -109,35 +119,4 @@ class PreparedRequest:
             if len(self._responses) == MAX_PREPARED:
                 self._responses.clear()
             prepared = self._responses[head] = PreparedResponse(self.scope, self, head)
-        return prepared
-
-
-class PreparedHeads:
-    """The prepared heads of one connection of a client."""
-
-    __slots__ = ("_accepted", "_requests")
-
-    def __init__(self) -> None:
-        self._requests: dict[RequestHead, PreparedRequest] = {}
-        self._accepted: set[RequestHead] = set()
-
-    def is_accepted(self, head: RequestHead) -> bool:
-        """Return whether the Host and Origin of a head were checked."""
-        return head in self._accepted
-
-    def accept(self, head: RequestHead) -> None:
-        """Remember that the Host and Origin of a head are those of a client."""
-        if len(self._accepted) == MAX_PREPARED:
-            self._accepted.clear()
-        self._accepted.add(head)
-
-    def request(self, scope: Scope, head: RequestHead, target: str) -> PreparedRequest:
-        """Return what is made of the head of a request to the server of `scope`."""
-        prepared = self._requests.get(head)
-        if prepared is None or prepared.scope is not scope:
-            prepared = PreparedRequest(scope, head, target)
-            if len(self._requests) == MAX_PREPARED:
-                self._requests.clear()
-            if len(prepared.recorded) <= MAX_PREPARED_SIZE:
-                self._requests[head] = prepared
         return prepared

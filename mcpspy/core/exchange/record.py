@@ -9,7 +9,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from mcpspy.core.exchange.commands import RecordLines
 from mcpspy.core.protocol.http_headers import recorded_headers
 from mcpspy.core.protocol.oauth_flows import FORM_LIMIT, OAuthRequest
 from mcpspy.core.protocol.refusal import RefusalBody, oauth_error
@@ -17,7 +16,7 @@ from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, JsonText, json_
 from mcpspy.core.recording.encode_body import body_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from mcpspy.core.exchange.prepared import PreparedRequest, PreparedResponse
     from mcpspy.core.exchange.scope import Scope
@@ -28,7 +27,7 @@ _NOTHING = JsonText(b"{}")
 
 
 class ExchangeRecord:
-    """The entries of one exchange. The methods that return a `RecordLines` also write what was added before."""
+    """The entries of one exchange. The methods that return lines also return what was added before."""
 
     form = b""
     """The beginning of the body of a request that is a step of OAuth."""
@@ -61,21 +60,20 @@ class ExchangeRecord:
 
     def whole(
         self, now: float, request: PreparedRequest, response: PreparedResponse, body: bytes
-    ) -> RecordLines | None:
+    ) -> bytes | None:
         """Return all entries of a response to a message that is one message; None if there may be others."""
         if not (response.is_plain and self._scope.oauth.is_between_flows) or self._lines or self.half_closed:
             return None
         own = self.json[1:-1]
         found = self._scope.client_process(self._client, self._stream)
         client = b"" if found is None else b',"client":' + json_object(found)
-        lines = (
+        return (
             b'{"t":%.6f,"note":"http",%b,%b,"status":%d,"asked_at":%.6f,"request":%b,"response":%b%b}\n'
             b'%b{"t":%.6f,"note":"http-end",%b,"hung_up":null}\n' % (
                 now, own, request.noted, response.head.status, self.started_at, request.recorded,
                 response.recorded, client, body_line(now, SERVER, self.json, body) if body else b"", now, own,
             )
         )  # fmt: skip
-        return RecordLines(lines, len(lines))
 
     def add_message(self, now: float, side: str, body: bytes) -> None:
         """Add a message that is a whole body. Ignores an empty one."""
@@ -145,20 +143,12 @@ class ExchangeRecord:
         """Add a note of this exchange."""
         self._lines += (note(now, kind, {**self.fields, **fields}),)
 
-    def written(self) -> list[RecordLines]:
+    def written(self) -> bytes:
         """Return the lines that were added."""
-        if not self._lines:
-            return []
         lines, self._lines = b"".join(self._lines), ()
-        return [RecordLines(lines, len(lines))]
+        return lines
 
-    def body(self, lines: Iterable[bytes | bytearray], size: int) -> list[RecordLines]:
-        """Return the lines that were added, and those of a body of `size` bytes, which are not joined."""
-        return [*self.written(), RecordLines(lines, size)]
-
-    def end(
-        self, now: float, request: PreparedRequest, hung_up: str | None, *, is_mcp: bool
-    ) -> list[RecordLines]:
+    def end(self, now: float, request: PreparedRequest, hung_up: str | None, *, is_mcp: bool) -> bytes:
         """Return the end of the exchange, and what is missing before it."""
         if not self.has_head:
             self.add_head(now, request, None, is_mcp=is_mcp)
@@ -174,7 +164,7 @@ class ExchangeRecord:
         self._lines += (line % (now, self.json[1:-1], ended, half, self._found(is_mcp, self._refused())),)
         return self.written()
 
-    def end_injected(self, now: float, hung_up: str | None) -> list[RecordLines]:
+    def end_injected(self, now: float, hung_up: str | None) -> bytes:
         """Return the end of an exchange without a client."""
         self.add(now, "http-end", {"hung_up": hung_up, "by": MCPSPY, **self._refused()})
         return self.written()

@@ -2,135 +2,123 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from mcpspy.core.exchange import commands as c
-from mcpspy.core.exchange.events import DecidedEvents, Output, in_turns
+from mcpspy.core.exchange.events import Decide, DecidedEvents, Output, RecordLines, in_turns
+from mcpspy.core.exchange.request_side import RequestSide
 from mcpspy.core.exchange.states import ExchangeState, Input
 from mcpspy.core.framing import is_message
 from mcpspy.core.intercept import actions
 from mcpspy.core.intercept.http import headers_for_injected
 from mcpspy.core.protocol import mcp_headers
-from mcpspy.core.protocol.http_headers import (
-    EVENTS,
-    JSON,
-)  # fmt: skip
+from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.mcp_headers import LIST
 from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.encode import CLIENT, SERVER
 from mcpspy.core.recording.encode_body import REST
 
-if TYPE_CHECKING:
-    pass
-
-from mcpspy.core.exchange.base import CLOSE_SERVER, NOTHING
-from mcpspy.core.exchange.request_side import RequestSide
-
 
 class Unattended(RequestSide):
     """An exchange that reads a response to its end though no client waits for it."""
 
-    def _injected(self, event: c.Injected) -> list[c.Command]:
+    def injected(self, data: bytes, id: str | None) -> None:  # noqa: A002
+        """Take a message of a viewer for the server, in an exchange that has no client."""
         if self._has_client or self.state is not ExchangeState.NEW:
-            return NOTHING
-        self._id, self.message, self.is_intercepted = event.id, event.data, True
-        policy = self._policy
-        headers = headers_for_injected(self.prepared.headers, event.data, policy.tools)
+            return
+        self._id, self.message, self.is_intercepted = id, data, True
+        headers = headers_for_injected(self.prepared.headers, data, self._policy.tools)
         self._injected_headers = headers
         self.is_listing = (mcp_headers.METHOD, LIST) in headers
-        if policy.changes_heads(CLIENT):
-            self._sent = event.data
-            self._move(Input.HEADS)
-            return [c.Intercept(), c.DecideHead(headers, None)]
-        return [c.Intercept(), *self._ask_with(headers, event.data)]
+        self.shell.intercept()
+        if CLIENT in self._policy.changed_heads:
+            self._decide_head(headers, data)
+        else:
+            self._ask_with(headers, data)
 
-    def _fail(self, why: str) -> list[c.Command]:
-        return [] if self._id is None else [c.Fail(self._id, why)]
+    def _fail(self, why: str) -> None:
+        if self._id is not None:
+            self.shell.fail(self._id, why)
 
-    def _end_injected(self, hung_up: str | None) -> list[c.Command]:
-        return [self._leave(), *self.record.end_injected(self._now, hung_up)]
+    def _end_injected(self, hung_up: str | None) -> None:
+        self._leave()
+        self._record(self.record.end_injected(self.now, hung_up))
 
-    def _drain_begins(self, data: bytes, *, is_last: bool) -> list[c.Command]:
+    def _drain_begins(self, data: bytes, is_last: bool) -> None:
         """Take the head of a response that no client waits for.
 
         It is read to its end: before 2026-07-28, closing a request does not cancel it.
         """
         response, record = self._response, self.record
         assert response is not None
-        commands: list[c.Command] = []
+        kind = response.head.content_type
         if not self._has_client:
             target, status = self.prepared.target, response.head.status
-            record.add_injected_head(self._now, target, self._injected_headers, status, response.recorded)
-            commands += record.written()
+            record.add_injected_head(self.now, target, self._injected_headers, status, response.recorded)
+            self._record(record.written())
         fields, limit = record.fields, self._scope.max_body
-        if response.head.content_type == EVENTS:
+        if kind == EVENTS:
             self._events = DecidedEvents(fields, response.encoding, limit, may_name_endpoint=False)
         else:
             self._body = CappedBody(SERVER, fields, response.encoding, limit)
-            if not self._has_client and response.head.content_type != JSON:
+            if not self._has_client and kind != JSON:
                 record.begin_unrecorded(response, self.prepared.target, is_mcp=True)
-        return commands + self._run(self._drain(data, is_last))
+        self._run(self._drain(data, is_last))
 
     def _drain(self, data: bytes, is_last: bool) -> Output:
         """Let the messages be decided on, up to the end of the response."""
         events, body = self._events, self._body
+        attack = ""
         if isinstance(events, DecidedEvents):
-            yield from events.feed(self._now, data, self._redirect)
+            yield from events.feed(self.now, data, self._redirect)
             if events.is_over:
-                yield from self._fail("the events of the response are compressed as those of an attack")
-                yield CLOSE_SERVER
-                is_last = True
-            if is_last:
-                yield from events.close(self._now)
+                attack = "the events of the response are compressed as those of an attack"
+            elif is_last:
+                yield from events.close(self.now)
         elif body is not None:
             yield from in_turns(body.feed(data))
             self.record.take_unrecorded(data)
             if body.is_over:
-                yield from self._body_record(REST)
-                yield from self._fail("the response is larger than --max-body")
-                yield CLOSE_SERVER
-                is_last = True
+                self._record_body(REST)
+                attack = "the response is larger than --max-body"
             elif is_last and is_message(message := body.data()):
-                yield c.Decide(SERVER, message, message, None, self.record.fields)
-        if is_last:
-            yield from self._drained(None)
+                yield Decide(SERVER, message, message, None, self.record.fields)
+        if attack:
+            self._fail(attack)
+            self.shell.close_server()
+            if isinstance(events, DecidedEvents):
+                yield from events.close(self.now)
+        if is_last or attack:
+            self._end_drained(None)
 
-    def _drained(self, hung_up: str | None) -> list[c.Command]:
-        """Return the end of a response that no client waits for."""
-        commands: list[c.Command] = []
+    def _end_drained(self, hung_up: str | None) -> None:
+        """End a response that no client waits for."""
         if not self._has_client:
             assert self._response is not None
             status = self._response.head.status
+            if not self._kept:
+                self._leave()
             if status != 202:  # Ignored if the request was answered.
-                commands += self._fail(f"no response, only HTTP {status}")
+                self._fail(f"no response, only HTTP {status}")
             self._has_ended = True
-            commands += self.record.end_injected(self._now, hung_up)
+            self._record(self.record.end_injected(self.now, hung_up))
             if self._kept:
-                return commands
-            commands.insert(0, self._leave())
+                return
         self._move(Input.END)
-        return commands
 
-    def _drain_breaks(self, event: c.ServerGone) -> list[c.Command]:
+    def _drain_breaks(self, error: str) -> None:
         if self._has_ended:
-            return NOTHING
-        commands: list[c.Command] = []
+            return
         if isinstance(self._events, DecidedEvents):
-            commands += [each for each in self._events.close(self._now) if isinstance(each, c.RecordLines)]
-        return [
-            *commands, *self._fail(f"the response broke off: {event.error}"), *self._drained(SERVER)
-        ]  # fmt: skip
+            for each in self._events.close(self.now):
+                if isinstance(each, RecordLines):
+                    self.shell.record(*each)
+        self._fail(f"the response broke off: {error}")
+        self._end_drained(SERVER)
 
-    def _decided_for_stream(
-        self, step: actions.Forward | actions.Substitute | actions.Dropped
-    ) -> list[c.Command]:
+    def _decided_for_stream(self, step: actions.Forward | actions.Substitute | actions.Dropped) -> None:
         """Forward a message that came with the response to an injected request to a stream of the client."""
-        commands: list[c.Command] = []
         was_kept = step.ticket in self._kept
         self._kept = {ticket: data for ticket, data in self._kept.items() if ticket != step.ticket}
         if was_kept and self._events is not None and not isinstance(step, actions.Dropped):
-            commands.append(c.ToStream(step.data))
+            self.shell.to_stream(step.data)
         if self._has_ended and not self._kept:
             self._move(Input.END)
-            commands.append(self._leave())
-        return commands
+            self._leave()

@@ -80,6 +80,15 @@ class ScriptDecision(NamedTuple):
     headers: Headers | None = None
     """All headers of a changed HTTP head."""
 
+    @property
+    def own_notes(self) -> list[tuple[str, Fields]]:
+        """The actions and fields of the notes that do not depend on what is decided on."""
+        return [
+            *(("script", failure) for failure in self.failures),
+            *(("tag", {"tag": tag}) for tag in self.tags),
+            *(("note", {"text": text}) for text in self.notes),
+        ]
+
 
 class ScriptsCommand(NamedTuple):
     """State of the script process: connected, ready (`hooks`), or failed (`failed`)."""

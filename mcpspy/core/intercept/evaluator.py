@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mcpspy.core.intercept.actions import Fields, rule_note, text_field
 from mcpspy.core.intercept.held import LiveItem, RuleDecision
-from mcpspy.core.intercept.requests import AwaitedRequest, about, answer
+from mcpspy.core.intercept.requests import AwaitedRequest, about, answer, completed
 from mcpspy.core.jsontools import Pointer
 from mcpspy.core.protocol.message import (
     AnyMessage,
@@ -25,7 +25,6 @@ from mcpspy.core.protocol.message import (
     loads,
     read_frame,
 )
-from mcpspy.core.protocol.spec import MODERN
 from mcpspy.core.rules.edit import OVERSIZE, WRONG_ID, corrupted, merged, put, to_json
 from mcpspy.core.rules.model import (
     NON_FINAL_ACTIONS,
@@ -175,11 +174,9 @@ def _fail(action: FailAction, _rule: Rule, decision: RuleDecision, context: _Con
 
 
 def _respond(action: RespondAction, _rule: Rule, decision: RuleDecision, context: _Context) -> Fields:
-    result = filled(action.result, context.value)
     assert isinstance(context.message, Request)
-    if (context.message.revision or "") >= MODERN:
-        result = {"resultType": "complete", **result}  # Required in every result (2026-07-28, basic).
-    return _answer(decision, context, b"result", result)
+    result = filled(action.result, context.value)
+    return _answer(decision, context, b"result", completed(context.message, result))
 
 
 def _answer(decision: RuleDecision, context: _Context, member: bytes, value: Any) -> Fields:

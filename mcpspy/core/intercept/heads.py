@@ -56,9 +56,7 @@ class HttpHead(Struct, eq=False):
         headers = self.headers
         for decision in decisions:
             rest = {"script": decision.script, "head": self.hook.removeprefix("http_")}
-            noted: list[tuple[str, Fields]] = [("script", failure) for failure in decision.failures]
-            noted += [("tag", {"tag": tag}) for tag in decision.tags]
-            noted += [("note", {"text": text}) for text in decision.notes]
+            noted = decision.own_notes
             if decision.headers is not None:
                 hidden = [pair for pair in headers if not _is_shown(*pair)]
                 noted.append(("headers", _changed(headers, decision.headers + hidden)))

@@ -94,7 +94,7 @@ class Interceptor:
         keep = rules.needs_requests or scripts is not None or trust is not None
         self._watchdog = Watchdog(call_timeout, slow, keep=keep)
         self._trust = trust
-        self._injected = InjectedRequests(prefix)
+        self.injected = InjectedRequests(prefix)
         self._buffer = HoldBuffer()
         self._delays: list[tuple[float, int]] = []
         self._hold_timeout = hold_timeout
@@ -116,7 +116,7 @@ class Interceptor:
             or self._queries
             or (self.scripts is not None and self.scripts.is_active)
             or self._buffer
-            or self._injected
+            or self.injected
         )
 
     @property
@@ -146,7 +146,7 @@ class Interceptor:
         """Learn from a message that has already been forwarded."""
         for message in read_frame(Frame(at, side, data, stream)):
             if isinstance(message, Request | Notification):
-                self._injected.observe(message)
+                self.injected.observe(message)
             if isinstance(message, Request):
                 self._watchdog.track(message, None).is_forwarded = True
             elif isinstance(message, Result | Failure):
@@ -155,7 +155,7 @@ class Interceptor:
     @property
     def only_check(self) -> TrustGuard | None:
         """The check of trust, if nothing else may concern a message now; else None."""
-        return self._trust if self._injected.has_begun and self._needs_no_parsing else None
+        return self._trust if self.injected.has_begun and self._needs_no_parsing else None
 
     def passes(self, side: str, data: bytes) -> bool:
         """Return True if a received message is forwarded unchanged, and need not be processed."""
@@ -213,7 +213,7 @@ class Interceptor:
         if isinstance(command, ListCommand):
             return CommandReply(self.describe(at), [])
         if isinstance(command, SendCommand):
-            return self._injected.send(command, viewer, fields.get("n"), at)
+            return self.injected.send(command, viewer, fields.get("n"), at)
         if isinstance(command, InterceptCommand):
             if command.query is None:
                 return CommandReply({}, self._stop_holding(viewer, at, "hold off"))
@@ -238,7 +238,7 @@ class Interceptor:
 
     def injection_failed(self, at: float, id: str, why: str) -> list[Step]:  # noqa: A002
         """Return the actions for an injected request that could not be delivered."""
-        injected = self._injected.remove(id)
+        injected = self.injected.remove(id)
         return [] if injected is None else [injected.answer(at, {"error": why})]
 
     def exchange_ended(self, at: float, exchange: StepReceiver) -> list[Step]:
@@ -269,20 +269,10 @@ class Interceptor:
                 if self.scripts is not None:
                     self.scripts.forget(flight)
                 steps += self._deliver(flight)
-        for injected in self._injected.waiting:
+        for injected in self.injected.waiting:
             if side in (None, other(injected.side)):
                 steps += self.injection_failed(at, injected.id, "the session has ended")
         return steps
-
-    @property
-    def is_initializing(self) -> bool:
-        """True during the handshake, when an injected request could determine the protocol era."""
-        return self._injected.is_initializing
-
-    @property
-    def has_client_message(self) -> bool:
-        """True if the client has sent a message: the first one on a pipe determines the protocol era."""
-        return self._injected.has_client_message
 
     def describe(self, at: float) -> Fields:
         """Return the state of interception for viewers."""
@@ -296,14 +286,14 @@ class Interceptor:
             ],
             "delayed": len(self._buffer) - len(held),
             "bytes": self._buffer.bytes,
-            "injected": [injected.viewer_fields for injected in self._injected.waiting],
+            "injected": [injected.viewer_fields for injected in self.injected.waiting],
         }
 
     def _decide(self, message: AnyMessage, exchange: StepReceiver | None, steps: list[Step]) -> MessagePart:
         """Return a message with the decision about it; append other actions to `steps`."""
         side, stream, request = message.side, message.frame.stream, None
         if isinstance(message, Result | Failure):
-            if (injected := self._injected.resolve(side, message.id)) is not None:
+            if (injected := self.injected.resolve(side, message.id)) is not None:
                 steps.append(injected.answer(message.at, {"message": loads(message.data)}))
                 return MessagePart(message, None, RuleDecision(is_dropped=True))
             if (late := self._watchdog.late(stream, side, message.id)) is not None:
@@ -312,14 +302,14 @@ class Interceptor:
             request = self._watchdog.resolve(stream, side, message.id)
         elif isinstance(message, Notification):
             token = text(message.body.progress_token)
-            if (injected := self._injected.by_progress_token(side, token)) is not None:
+            if (injected := self.injected.by_progress_token(side, token)) is not None:
                 steps.append(injected.event("progress", {"message": loads(message.data)}))
                 return MessagePart(message, None, RuleDecision(is_dropped=True))
             self._watchdog.observe(message)
-            self._injected.observe(message)
+            self.injected.observe(message)
         decision = self._checks.decide(message, request)
         if isinstance(message, Request):
-            self._injected.observe(message)
+            self.injected.observe(message)
             waits = not decision.is_disconnected and (decision.answer is None or decision.delay > 0)
             request = self._watchdog.track(message, exchange, waits=waits)
         return MessagePart(message, request, decision)

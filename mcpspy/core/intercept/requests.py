@@ -96,50 +96,6 @@ class AwaitedRequest:
         }
 
 
-class PendingRequests:
-    """Requests without a response, and requests that mcpspy answered in the peer's place."""
-
-    def __init__(self) -> None:
-        self._open: dict[Key, AwaitedRequest] = {}
-        self._tokens: dict[Key, AwaitedRequest] = {}
-        self._late: dict[Key, AwaitedRequest] = {}
-
-    def add(self, request: AwaitedRequest) -> AwaitedRequest | None:
-        """Add a request; return the pending request with the same id that it replaces, if any."""
-        self._late.pop(request.key, None)  # The id is reused: a response belongs to the new request.
-        earlier = self._open.pop(request.key, None)
-        self._open[request.key] = request
-        if request.token is not None:
-            self._tokens[_key(request.stream, request.side, request.token)] = request
-        _bound(self._open)
-        _bound(self._tokens)
-        return earlier
-
-    def find(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Return this side's pending request with this id."""
-        return self._open.get(_key(stream, side, id))
-
-    def resolve(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        request = self._open.pop(_key(stream, other(side), id), None)
-        if request is not None and request.token is not None:
-            self._tokens.pop(_key(request.stream, request.side, request.token), None)
-        return request
-
-    def by_progress_token(self, stream: str | None, side: str, token: str | None) -> AwaitedRequest | None:
-        return self._tokens.get(_key(stream, other(side), token))
-
-    def abandon(self, request: AwaitedRequest) -> None:
-        self.resolve(request.stream, other(request.side), request.id)
-        request.is_abandoned = True
-        if request.is_forwarded and not request.is_answered:
-            self._late[request.key] = request
-            _bound(self._late)
-
-    def late(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        """Remove and return the abandoned request that this response belongs to; None if it is not late."""
-        return self._late.pop(_key(stream, other(side), id), None)
-
-
 class Deadlines(Generic[T]):
     """Items with a common time limit, in order of their start."""
 
@@ -200,12 +156,18 @@ def about(message: AnyMessage, request: AwaitedRequest | None) -> Fields:
     return fields
 
 
+def completed(request: Request, result: Any) -> Any:
+    """Return a result with the type that every result of 2026-07-28 requires (basic)."""
+    is_modern = (request.revision or "") >= MODERN
+    return {"resultType": "complete", **result} if is_modern and isinstance(result, dict) else result
+
+
 def answer(id: str, member: bytes, value: Any) -> bytes:  # noqa: A002
     return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id.encode(), member, to_json(value))
 
 
 class Watchdog:
-    """Pending requests of both sides, with their time limits."""
+    """The requests of both sides without a response, their time limits, and those that mcpspy answered for the peer."""
 
     def __init__(self, call_timeout: float | None, slow: float | None, *, keep: bool) -> None:
         """Time limits are in seconds; `keep` retains the bytes of requests until they are answered."""
@@ -213,36 +175,46 @@ class Watchdog:
         self.slow = Deadlines[AwaitedRequest](slow)
         self.is_enabled = call_timeout is not None or slow is not None
         self._keep = keep
-        self._pending = PendingRequests()
+        self._open: dict[Key, AwaitedRequest] = {}
+        self._tokens: dict[Key, AwaitedRequest] = {}
+        self._late: dict[Key, AwaitedRequest] = {}
 
     def track(self, message: Request, exchange: StepReceiver | None, *, waits: bool = True) -> AwaitedRequest:
         """Return the entry of a request; the request is pending from now on unless `waits` is false."""
         request = AwaitedRequest(message, exchange, keep=self._keep)
         if waits:
-            if (earlier := self._pending.add(request)) is not None:
+            key = request.key
+            self._late.pop(key, None)  # The id is reused: a response belongs to the new request.
+            if (earlier := self._open.pop(key, None)) is not None:
                 self.stop(earlier)
+            self._open[key] = request
+            if request.token is not None:
+                self._tokens[_key(request.stream, request.side, request.token)] = request
+            _bound(self._open)
+            _bound(self._tokens)
             self.watch(request, message.at)
         return request
 
     def resolve(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
         """Remove the pending request that this side responds to, mark it as answered and return it."""
-        request = self._pending.resolve(stream, side, id)
+        request = self._remove(_key(stream, other(side), id))
         if request is not None:
             request.is_answered = True
         return request
 
     def late(self, stream: str | None, side: str, id: str | None) -> AwaitedRequest | None:  # noqa: A002
-        return self._pending.late(stream, side, id)
+        """Remove and return the abandoned request that this response belongs to; None if it is not late."""
+        return self._late.pop(_key(stream, other(side), id), None)
 
     def observe(self, message: Notification) -> None:
         """Update the time limits for progress notifications and cancellations."""
         stream, side = message.frame.stream, message.side
         if message.method == "notifications/progress":
-            request = self._pending.by_progress_token(stream, side, text(message.body.progress_token))
+            request = self._tokens.get(_key(stream, other(side), text(message.body.progress_token)))
             if request is not None and self.timeouts.stop(request):
                 self.timeouts.start(request, message.at)
         elif message.method == "notifications/cancelled":
-            request = self._pending.find(stream, side, text(message.body.request_id))
+            request = self._open.get(_key(stream, side, text(message.body.request_id)))
             if request is not None:
                 self.stop(request)
 
@@ -258,8 +230,19 @@ class Watchdog:
         self.slow.stop(request)
 
     def abandon(self, request: AwaitedRequest) -> None:
+        """Note that mcpspy answers a request in the peer's place."""
         self.stop(request)
-        self._pending.abandon(request)
+        self._remove(request.key)
+        request.is_abandoned = True
+        if request.is_forwarded and not request.is_answered:
+            self._late[request.key] = request
+            _bound(self._late)
+
+    def _remove(self, key: Key) -> AwaitedRequest | None:
+        request = self._open.pop(key, None)
+        if request is not None and request.token is not None:
+            self._tokens.pop(_key(request.stream, request.side, request.token), None)
+        return request
 
     def exchange_ended(self, exchange: StepReceiver) -> None:
         for request in {*self.timeouts, *self.slow}:
@@ -334,8 +317,9 @@ class InjectedRequests:
         self._raw_meta = b""
         """The `_meta` of the last request, from which `_client_meta` was read."""
         self.is_initializing = False
-        """True during the handshake."""
+        """True during the handshake, when an injected request could determine the protocol era."""
         self.has_client_message = False
+        """True if the client has sent a message: the first one on a pipe determines the protocol era."""
         self.has_begun = False
         """True if the client has sent a message after the handshake."""
 
@@ -371,16 +355,13 @@ class InjectedRequests:
             return injected, _with_id(command.data, id_text.encode())
         return injected, _message(command.method, self._params(command, id_), id_text)
 
-    def notify(self, command: SendCommand) -> bytes:
-        return _message(command.method, command.params, None) if command.data is None else command.data
-
     def send(self, command: SendCommand, viewer: str, n: object, at: float) -> CommandReply:
         """Return the reply to a viewer's command, with the actions that inject its message."""
         if command.is_request:
             injected, data = self.create(command, viewer, n, at)
             id_: str | None = injected.id
         else:
-            id_, data = None, self.notify(command)
+            id_, data = None, command.data or _message(command.method, command.params, None)
         (message,) = read_frame(Frame(at, command.side, data, command.stream))
         note = rule_note("inject", {"viewer": viewer, **about(message, None)})
         inject = Inject(command.side, data, None, command.stream, id_)

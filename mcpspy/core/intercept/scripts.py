@@ -25,9 +25,8 @@ from mcpspy.core.intercept.actions import (
 from mcpspy.core.intercept.commands import DecideCommand, ScriptDecision
 from mcpspy.core.intercept.heads import HttpHead
 from mcpspy.core.intercept.held import InFlightMessage, MessagePart
-from mcpspy.core.intercept.requests import about, answer
+from mcpspy.core.intercept.requests import about, answer, completed
 from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result
-from mcpspy.core.protocol.spec import MODERN
 
 WINDOW = 100
 """Maximum number of messages that the script process has at a time."""
@@ -224,9 +223,7 @@ def apply(flight: InFlightMessage, part: MessagePart, decision: ScriptDecision) 
     """Apply a decision to a part of a message; return its notes."""
     message, rule_decision = part.message, part.decision
     name = {"script": decision.script}
-    notes: list[tuple[str, Fields]] = [("script", failure) for failure in decision.failures]
-    notes += [("tag", {"tag": tag}) for tag in decision.tags]
-    notes += [("note", {"text": text}) for text in decision.notes]
+    notes = decision.own_notes
     if decision.data is not None:
         rule_decision.data = decision.data
         notes.append(("replace", text_field("sent", decision.data)))
@@ -238,11 +235,10 @@ def apply(flight: InFlightMessage, part: MessagePart, decision: ScriptDecision) 
         notes.append(("drop", {}))
     elif decision.member and isinstance(message, Request):
         part.is_removed = True
-        value = decision.value
-        if decision.member == b"result" and isinstance(value, dict) and (message.revision or "") >= MODERN:
-            value = {"resultType": "complete", **value}  # Required in every result (2026-07-28, basic).
+        is_result = decision.member == b"result"
+        value = completed(message, decision.value) if is_result else decision.value
         rule_decision.answer = answer(message.id, decision.member, value)
-        action = "respond" if decision.member == b"result" else "error"
+        action = "respond" if is_result else "error"
         notes.append((action, text_field("sent", rule_decision.answer)))
     elif decision.is_held:
         rule_decision.holder, rule_decision.holder_kind = decision.script, "script"

@@ -17,6 +17,7 @@ from mcpspy.core.intercept.trust_listing import ListingCheck
 from mcpspy.core.jsontools import canonical_bytes
 from mcpspy.core.protocol.listing import LISTINGS, MAX_PAGES, ListMethod, next_cursor
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, loads
+from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.sanitize import sanitize
@@ -27,8 +28,6 @@ from mcpspy.core.trust.policy import PolicyCheck
 REPORT, HOLD, BLOCK = ON_CHANGE = ("report", "hold", "block")
 
 CALL = "tools/call"
-
-HANDSHAKES = ("initialize", "server/discover")
 
 REFUSED = -32602
 """Error code of a refused call: invalid params, as for an unknown tool (2025-11-25, server/tools)."""
@@ -108,11 +107,8 @@ class TrustGuard:
     def _passes(self, data: bytes) -> bool:
         try:
             call = _decode_call(data)
-        except (
-            DecodeError,
-            UnicodeDecodeError,
-            RecursionError,
-        ):  # Also a batch: its messages are checked one by one.
+        # Also for a batch: its messages are checked one by one.
+        except (DecodeError, UnicodeDecodeError, RecursionError):
             return False
         return call.method == CALL and call.params.name in self._allowed
 
@@ -121,7 +117,7 @@ class TrustGuard:
         if isinstance(message, Request):
             if message.side == SERVER:
                 return self._policy.limited(message.method)
-            if message.method in LISTINGS or message.method in HANDSHAKES:
+            if message.method in LISTINGS or message.method in HANDSHAKE_METHODS:
                 self._awaited.add((message.frame.stream, message.id))
             return self._call(message) if message.method == CALL else None
         if isinstance(message, Failure):
@@ -136,7 +132,7 @@ class TrustGuard:
         if request is not None and self._is_first(method, listing):
             self._use_first(message, request, listing)
             return None
-        if method in HANDSHAKES:
+        if method in HANDSHAKE_METHODS:
             return self._handshake(message)
         if listing is None or listing.member not in self._server.listed:
             return None
@@ -173,7 +169,7 @@ class TrustGuard:
         if self._learn is None or method == "resources/list":  # Resources change with the user's data.
             return False
         if listing is None:
-            return method in HANDSHAKES and not self._server.listed
+            return method in HANDSHAKE_METHODS and not self._server.listed
         return listing.member not in self._server.listed
 
     def _use_first(self, message: Result, request: AwaitedRequest, listing: ListMethod | None) -> None:

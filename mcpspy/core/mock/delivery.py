@@ -18,9 +18,7 @@ from mcpspy.core.mock.interaction import CANCEL, Interaction, RecordedStep
 from mcpspy.core.mock.matching import RequestKey
 from mcpspy.core.mock.selector import Selection
 from mcpspy.core.protocol.message import Notification, Request
-from mcpspy.core.protocol.spec import META, METHODS
-
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+from mcpspy.core.protocol.spec import LEVELS, META, METHODS
 
 SUBSCRIPTION = META + "subscriptionId"
 

@@ -59,7 +59,7 @@ class Body(Struct, gc=False):
 
 class Message(Struct, frozen=True, kw_only=True, gc=False):
     kind: ClassVar[str]
-    """Its name in filters, reports and exports."""
+    """`request`, `notification`, `result`, `error` or `malformed`, as filters and exports name it."""
     frame: Frame
     index: int | None = None
     """Position in a batch; None for a message outside a batch."""

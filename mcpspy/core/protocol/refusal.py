@@ -107,6 +107,8 @@ def refusal_words(body: str | bytes) -> str:
     """Return one line for people from a body: its error, its title and text, or its beginning. Not sanitized."""
     text = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
     text = text[: 2 * MAX_REFUSAL].strip()
+    if text in ("{}", "[]"):
+        return ""
     if text[:1] in ("{", "["):
         text = _error_in(_json(text.encode("utf-8", "replace"))) or text
     elif text[:1] == "<":

@@ -18,6 +18,9 @@ MODERN = "2026-07-28"
 CLIENT, SERVER, EITHER = "client", "server", "either"
 REQUEST, NOTIFICATION = "request", "notification"
 
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+"""Levels of log messages, the least severe first (RFC 5424)."""
+
 
 class Method(NamedTuple):
     name: str

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result
 from mcpspy.core.recording.decode import Damaged, Note
+
+T = TypeVar("T")
 
 
 class FilterItem(Protocol):
@@ -231,12 +233,15 @@ class ExchangeItem(Struct, gc=False, eq=False):
 Test = Callable[[FilterItem], bool]
 
 
-class QueryPart(NamedTuple):
-    """A test, and whether it reads text."""
+class CompiledPart(NamedTuple, Generic[T]):
+    """A test of items, and whether it takes long."""
 
-    test: Test
+    test: Callable[[T], bool]
     reads: bool
-    """True if it reads the text of items."""
+    """True if it reads the text of a message, or the counts of a session."""
+
+
+QueryPart: TypeAlias = CompiledPart[FilterItem]
 
 
 class SessionEnd:

@@ -1,6 +1,6 @@
 """The filter language: parse a filter into a tree, and compile the tree into a predicate.
 
-Tests that read the text of items run last. `core.query.lexer` makes the tokens, `core.query.fields` compiles
+Tests that take long run last. `core.query.lexer` makes the tokens, `core.query.fields` compiles
 single conditions.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from mcpspy.core.query.fields import atom_test, uses_findings
-from mcpspy.core.query.item import FilterItem, QueryPart, SessionEnd, Test
+from mcpspy.core.query.item import CompiledPart, FilterItem, QueryPart, SessionEnd, T, Test
 from mcpspy.core.query.lexer import (
     AND,
     CLOSE,
@@ -172,7 +172,7 @@ def parse(text: str, *, linted: bool = False, allow_unsafe: AllowUnsafe = refuse
     """
     node, end = parse_tree(text), SessionEnd()
     compiler = _Compiler(end, allow_unsafe, linted=linted)
-    part = QueryPart(lambda item: True, False) if node is None else compiler.part(node)
+    part = QueryPart(lambda item: True, False) if node is None else compiled(node, compiler.atom)
     return Query(text, part.test, part.reads, end, compiler.asks_findings)
 
 
@@ -187,33 +187,38 @@ class _Compiler:
         self._linted = linted
         self.asks_findings = False
 
-    def part(self, node: Node) -> QueryPart:
-        if isinstance(node, Atom):
-            if uses_findings(node):
-                self.asks_findings = True
-                if not self._linted:
-                    node.fail("findings are available only in mcpspy tui and mcpspy show --lint")
-            part = atom_test(node, self._end, self._allow_unsafe)
-            return _negated(part) if node.op == "!=" else part
-        if isinstance(node, Not):
-            return _negated(self.part(node.part))
-        # Tests that read no text go first; the sort is stable.
-        parts = sorted(map(self.part, node.parts), key=lambda part: part.reads)
-        tests, reads = [part.test for part in parts], parts[-1].reads
-        return QueryPart(_all_test(tests) if isinstance(node, AllOf) else _any_test(tests), reads)
+    def atom(self, atom: Atom) -> QueryPart:
+        if uses_findings(atom):
+            self.asks_findings = True
+            if not self._linted:
+                atom.fail("findings are available only in mcpspy tui and mcpspy show --lint")
+        return atom_test(atom, self._end, self._allow_unsafe)
 
 
-def _negated(part: QueryPart) -> QueryPart:
+def compiled(node: Node, atom: Callable[[Atom], CompiledPart[T]]) -> CompiledPart[T]:
+    """Return the test of a tree; `atom` compiles a single condition, without its negation."""
+    if isinstance(node, Atom):
+        part = atom(node)
+        return _negated(part) if node.op == "!=" else part
+    if isinstance(node, Not):
+        return _negated(compiled(node.part, atom))
+    # Tests that take long go last; the sort is stable.
+    parts = sorted((compiled(part, atom) for part in node.parts), key=lambda part: part.reads)
+    tests, reads = [part.test for part in parts], parts[-1].reads
+    return CompiledPart(_all_test(tests) if isinstance(node, AllOf) else _any_test(tests), reads)
+
+
+def _negated(part: CompiledPart[T]) -> CompiledPart[T]:
     test = part.test
-    return QueryPart(lambda item: not test(item), part.reads)
+    return CompiledPart(lambda item: not test(item), part.reads)
 
 
-def _all_test(tests: list[Test]) -> Test:
+def _all_test(tests: list[Callable[[T], bool]]) -> Callable[[T], bool]:
     if len(tests) == 2:
         one, two = tests
         return lambda item: one(item) and two(item)
 
-    def test(item: FilterItem) -> bool:
+    def test(item: T) -> bool:
         for each in tests:  # noqa: SIM110 - a generator costs more than most of the tests.
             if not each(item):
                 return False
@@ -222,12 +227,12 @@ def _all_test(tests: list[Test]) -> Test:
     return test
 
 
-def _any_test(tests: list[Test]) -> Test:
+def _any_test(tests: list[Callable[[T], bool]]) -> Callable[[T], bool]:
     if len(tests) == 2:
         one, two = tests
         return lambda item: one(item) or two(item)
 
-    def test(item: FilterItem) -> bool:
+    def test(item: T) -> bool:
         for each in tests:  # noqa: SIM110
             if each(item):
                 return True

@@ -12,8 +12,9 @@ from typing import NamedTuple, TypeAlias
 
 from mcpspy.core.query.fields import reject_unknown
 from mcpspy.core.query.highlight import wanted
+from mcpspy.core.query.item import CompiledPart
 from mcpspy.core.query.lexer import ORDER, PATH, REGEX, WORD, Atom, FieldTable
-from mcpspy.core.query.parser import AllOf, Node, Not, parse_tree
+from mcpspy.core.query.parser import compiled, parse_tree
 from mcpspy.core.query.values import COMPARE, reject_order, text_test
 
 STATES = ("live", "ended", "died", "failed")
@@ -59,10 +60,7 @@ ReadTime: TypeAlias = Callable[[str], float | None]
 """A date and time of ISO 8601 → seconds since the epoch; None for any other text."""
 
 
-class _Part(NamedTuple):
-    test: Test
-    reads: bool
-    """True if it reads counts."""
+_Part: TypeAlias = CompiledPart[SessionItem]
 
 
 class SessionQuery(NamedTuple):
@@ -96,7 +94,7 @@ def parse_sessions(text: str, now: Callable[[], float], read_time: ReadTime) -> 
     node = parse_tree(text, FIELDS)
     if node is None:
         return SessionQuery()
-    part = _Compiler(now, read_time).part(node)
+    part = compiled(node, _Compiler(now, read_time).atom)
     texts = tuple(atom for atom in wanted(node) if atom.field in _MISSABLE)
     return SessionQuery(text.strip(), part.test, texts)
 
@@ -113,20 +111,7 @@ class _Compiler:
         self._now = now
         self._read_time = read_time
 
-    def part(self, node: Node) -> _Part:
-        if isinstance(node, Atom):
-            part = self._atom(node)
-            return _negated(part) if node.op == "!=" else part
-        if isinstance(node, Not):
-            return _negated(self.part(node.part))
-        # Tests that read counts go last.
-        parts = sorted(map(self.part, node.parts), key=lambda part: part.reads)
-        tests, reads = [part.test for part in parts], parts[-1].reads
-        if isinstance(node, AllOf):
-            return _Part(lambda item: all(test(item) for test in tests), reads)
-        return _Part(lambda item: any(test(item) for test in tests), reads)
-
-    def _atom(self, atom: Atom) -> _Part:
+    def atom(self, atom: Atom) -> _Part:
         field = atom.field
         if field in (REGEX, PATH):
             atom.fail("a filter of sessions has no regular expressions and paths: use mcpspy show -q")
@@ -186,10 +171,6 @@ def _missing(atom: Atom, values: list[str]) -> str:
     rest = f" and {len(values) - SHOWN_VALUES} more" if len(values) > SHOWN_VALUES else ""
     exist = f" The {atom.field or 'name'}s are {', '.join(values[:SHOWN_VALUES])}{rest}." if values else ""
     return f"{named}{meant}{exist}"
-
-
-def _negated(part: _Part) -> _Part:
-    return _Part(lambda item: not part.test(item), part.reads)
 
 
 def _number(atom: Atom) -> _Part:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from binascii import a2b_base64
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import orjson
@@ -141,9 +140,6 @@ _SIDES = (CLIENT, SERVER)
 _MAX_SECONDS = 1e12
 """Longer than any session, and still exact to the microsecond as a float."""
 
-UPGRADES: dict[int, Callable[[bytes], bytes]] = {}
-"""Format n → the function that converts a line of format n to n + 1. Empty until there is a format 2."""
-
 
 def read_header(line: bytes) -> Header:
     """Return the header; raise UsageError if the file is not a recording this version reads."""
@@ -158,18 +154,12 @@ def read_header(line: bytes) -> Header:
             f"recorded by a newer mcpspy (format {number}, this one reads up to {FORMAT})",
             "upgrade mcpspy and try again",
         )
-    if number != FORMAT and number not in UPGRADES:
+    if number != FORMAT:
         raise UsageError(f"unknown format {number}: no version of mcpspy wrote it", "see docs/format.md")
     try:
-        return _read_header(upgrade(line, number))
+        return _read_header(line)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"invalid header: {error}", "see docs/format.md") from None
-
-
-def upgrade(line: bytes, number: int) -> bytes:
-    for step in range(number, FORMAT):
-        line = UPGRADES[step](line)
-    return line
 
 
 def read_entry(line: bytes) -> Entry:

@@ -21,7 +21,7 @@ from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.session import outcome
 from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.session import Change, Session, is_injected
+from mcpspy.core.session.session import Change, Session, change_lines, is_injected
 
 PROGRESS = "notifications/progress"
 UPDATED = "notifications/resources/updated"
@@ -116,15 +116,12 @@ def by_client(session: Session) -> ClientOrder:
     groups: dict[str | None, list[Change]] = {}
     rest: list[Change] = []
     by_http: dict[object, list[Change]] = {}
-    lines: list[int] = []
     for change in session.changes:
         what = change.what
         if isinstance(what, Note | Damaged):
-            lines.append((lines[-1] if lines else 1) + 1)
             number = None if isinstance(what, Damaged) else what.fields.get("http")
             by_http.get(number, rest).append(change)
             continue
-        lines.append((lines[-1] if lines else 1) + (not what.index))
         group = groups.setdefault(client_of(change), [])
         group.append(change)
         if what.frame.http is not None:
@@ -132,18 +129,11 @@ def by_client(session: Session) -> ClientOrder:
     if len(groups) <= 1:
         return ClientOrder(session, {}, {})
     order = [change for group in (*groups.values(), rest) for change in group]
-    part, line, new_lines = Session(session.header), 1, dict[int, int]()
-    for change in order:
-        what = change.what
-        if isinstance(what, Note | Damaged):
-            part.add(what)
-        elif not what.index:  # The first message of a batch brings the others.
-            part.add(what.frame)
-        else:
-            continue
-        line += 1
-        new_lines[line] = lines[change.number]
+    part = Session(session.header).add_all(entry for change in order if (entry := change.entry) is not None)
     part.end()
+    lines = change_lines(session)
+    recorded = (lines[change.number] for change in order)
+    new_lines = dict(zip(change_lines(part), recorded, strict=True))
     exchanges = {
         new.exchange.number: old.exchange.number
         for new, old in zip(part.changes, order, strict=True)

@@ -68,14 +68,12 @@ def as_recorded(session: Session, carried: Iterable[Substitutions]) -> Session:
     back = list(carried)
     part = Session(session.header)
     for change in session.changes:
-        what = change.what
-        if isinstance(what, Note | Damaged):
-            part.add(what)
-        elif not what.index:  # The first message of a batch brings the others.
-            data = what.frame.data
+        entry = change.entry
+        if isinstance(entry, Frame):
             for each in back:
-                data = each.as_recorded(data)
-            part.add(structs.replace(what.frame, data=data))
+                entry = structs.replace(entry, data=each.as_recorded(entry.data))
+        if entry is not None:
+            part.add(entry)
     part.end()
     return part
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mcpspy.core.jsontools import Pointer, pointer, pointer_text, replaced
+from mcpspy.core.jsontools import Pointer, pointer, pointer_text, replaced, value_at
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result, decoded, loads, meta_raw
 from mcpspy.core.protocol.spec import META
 
@@ -31,7 +31,7 @@ class SubstitutionRule(Struct, frozen=True):
 
     def value(self, answer: Any) -> str | int | None:
         """Return the value in a response, if there is one."""
-        found = at(answer, self.tokens)
+        found = value_at(answer, self.tokens)
         if isinstance(found, bool) or not isinstance(found, str | int):
             return None
         if self.pattern is None:
@@ -127,17 +127,6 @@ class Substitutions:
         if isinstance(value, int) and not isinstance(value, bool):
             return self._numbers.get(value, value)
         return value
-
-
-def at(value: Any, tokens: Pointer) -> Any:
-    for token in tokens:
-        if isinstance(value, dict):
-            value = value.get(token)
-        elif isinstance(value, list) and token.isdecimal() and int(token) < len(value):
-            value = value[int(token)]
-        else:
-            return None
-    return value
 
 
 def returned_values(answer: Result | Failure) -> Iterator[tuple[str, bytes]]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from mcpspy.core.jsontools import pointer
+from mcpspy.core.jsontools import ABSENT, pointer, value_at
 from mcpspy.core.rules.edit import to_json
 
 Lookup: TypeAlias = Callable[[str], Any]
@@ -20,8 +20,6 @@ Lookup: TypeAlias = Callable[[str], Any]
 REQUEST = "request"
 
 _EXPRESSION = re.compile(r"\{\{\s*([^{}]+?)\s*\}\}")
-
-_MISSING = object()
 
 
 def _paths(value: Any) -> Iterator[str]:
@@ -46,7 +44,7 @@ def filled(value: Any, lookup: Lookup) -> Any:
         whole = _EXPRESSION.fullmatch(value)
         if whole is not None:
             found = _find(whole[1], lookup)
-            return value if found is _MISSING else found
+            return value if found is ABSENT else found
         return _EXPRESSION.sub(lambda found: _as_text(_find(found[1], lookup), found[0]), value)
     if isinstance(value, dict):
         return {filled(key, lookup): filled(item, lookup) for key, item in value.items()}
@@ -64,23 +62,16 @@ def _find(path: str, lookup: Lookup) -> Any:
         try:
             tokens, value = pointer(path), lookup("message")
         except ValueError:
-            return _MISSING
+            return ABSENT
     else:
         tokens = tuple(path.split("."))
         of_request = _is_of_request(path)
         value = lookup(REQUEST if of_request else "message")
         tokens = tokens[of_request:]
-    for token in tokens:
-        if isinstance(value, dict) and token in value:
-            value = value[token]
-        elif isinstance(value, list) and token.isascii() and token.isdigit() and int(token) < len(value):
-            value = value[int(token)]
-        else:
-            return _MISSING
-    return value
+    return value_at(value, tokens)
 
 
 def _as_text(value: Any, expression: str) -> str:
-    if value is _MISSING:
+    if value is ABSENT:
         return expression
     return value if isinstance(value, str) else to_json(value).decode("utf-8", "replace")

@@ -160,13 +160,13 @@ class Index(Columns, Correlation[Slot]):
         def is_of_session(of: str | None) -> bool:
             return of is not None and (of + "/").startswith(stream + "/")
 
-        self._settle_all([*self._pairing.end(is_of_session), *self._pairing.end_questions(is_of_session)])
+        self._lost([*self._pairing.end(is_of_session), *self._pairing.end_questions(is_of_session)])
 
     def _ended(self, over: list[Slot]) -> None:
         self.is_over = True
         if self.exit is None:
             self._crashed(self.last_at)
-        self._settle_all(over)
+        self._lost(over)
 
     def _poll(self, request: Slot, call: Slot) -> None:
         request.poll_of = call
@@ -177,16 +177,12 @@ class Index(Columns, Correlation[Slot]):
         self._settle(request.row, request.state)
 
     def _lost(self, requests: list[Slot]) -> None:
-        for slot in requests:
-            self._settle(slot.row, slot.state)
+        for request in requests:
+            self._settle(request.row, request.state)
 
     def _held(self, request: Slot, note: Note, seconds: float) -> None:
         if (held := self.held_seconds.get(request.row, 0.0)) is not None:
             self.held_seconds[request.row] = held + seconds
-
-    def _settle_all(self, slots: list[Slot]) -> None:
-        for slot in slots:
-            self._settle(slot.row, slot.state)
 
     def _begin(self, message: Request) -> Slot:
         row = self._message(message)

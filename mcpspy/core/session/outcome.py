@@ -61,30 +61,9 @@ OUTCOMES: dict[State, Judgement] = {
     State.ABANDONED: Judgement(QUIET, "x", ("abandoned",), is_withheld=True),
 }
 
-ATOMS = (
-    *(
-        "ok",
-        "error",
-        "toolerror",
-        "rpcerror",
-        "pending",
-        "cancelled",
-        "late",
-        "noanswer",
-        "unknown",
-        "closed",
-    ),
-    *(
-        "refused",
-        "dropped",
-        "abandoned",
-        "input",
-        "task",
-        "working",
-        "taskfailed",
-        "redirected",
-        "incomplete",
-    ),
+ATOMS = tuple(
+    """ok error toolerror rpcerror pending cancelled late noanswer unknown closed refused dropped abandoned input task
+    working taskfailed redirected incomplete""".split()
 )
 """All values of `status:`, as help shows them."""
 

@@ -7,6 +7,7 @@ decides the outcome of requests.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any
 
 from msgspec import Struct, structs
@@ -52,6 +53,14 @@ class Change(Struct, frozen=True, gc=False):
     """Actions of rules and viewers on it, in words. Known once the notes after it were read."""
     http: RecordedHttpExchange | None = None
     """The HTTP exchange that a note begins or ends, or whose allowed refusal has this error as its text."""
+
+    @property
+    def entry(self) -> Entry | None:
+        """The entry that made it; None for a message of a batch after the first, which that one brings."""
+        what = self.what
+        if isinstance(what, Note | Damaged):
+            return what
+        return None if what.index else what.frame
 
     @property
     def opened(self) -> Exchange | None:
@@ -120,6 +129,8 @@ class Session(Correlation[Exchange]):
     def __init__(self, header: Header | None = None, *, forgets: bool = False) -> None:
         super().__init__(header, forgets=forgets)
         self.changes: list[Change] = []
+        self._numbered = 0
+        """Number of changes, also of those that are not kept."""
         self.exchanges: list[Exchange] = []
 
     @property
@@ -159,17 +170,18 @@ class Session(Correlation[Exchange]):
             if exchange is not None:
                 _take(exchange, correlated)
             if isinstance(what, Message):
+                shown, effect = exchange, None
                 if (task := correlated.task) is not None:
                     _take_task(task, what)
                     if task.call is exchange and isinstance(correlated, RequestAnswered):
                         exchange.is_task = True
-                self._changed(what, exchange, flaw, None, correlated.http)
-                continue
-            if isinstance(what, Note) and has_effect(what.kind, what.fields):
-                self._note_effect(what.fields)
-            effect = correlated.why if exchange is None else None
-            shown = None if isinstance(correlated, ResponseMissing) else exchange
-            self._changed(what, shown, None, effect, correlated.http)
+            else:
+                shown = None if isinstance(correlated, ResponseMissing) else exchange
+                flaw, effect = None, correlated.why if exchange is None else None
+                if isinstance(what, Note) and has_effect(what.kind, what.fields):
+                    self._note_effect(what.fields)
+            self.changes.append(Change(self._numbered, what, shown, flaw, effect, correlated.http))
+            self._numbered += 1
         return self.changes[before:]
 
     def add_all(self, entries: Iterable[Entry]) -> Session:
@@ -197,18 +209,6 @@ class Session(Correlation[Exchange]):
 
     def _subject_of(self, request: Exchange) -> str | None:
         return request.request.subject
-
-    def _changed(
-        self,
-        what: AnyMessage | Note | Damaged,
-        exchange: Exchange | None = None,
-        flaw: str | None = None,
-        effect: str | None = None,
-        http: RecordedHttpExchange | None = None,
-    ) -> Change:
-        change = Change(len(self.changes), what, exchange, flaw, effect, http)
-        self.changes.append(change)
-        return change
 
     def _note_effect(self, fields: dict[str, Any]) -> None:
         number = self._noted(len(self.changes) - 1, fields)
@@ -267,6 +267,11 @@ def _take_task(task: TaskChange[Exchange], what: Message) -> None:
         call.ended_at = what.at
     if task.is_final and isinstance(what, Result | Failure):
         call.final = what
+
+
+def change_lines(session: Session) -> list[int]:
+    """Return the line of each change in the recording, whose header is line 1: messages of a batch share one."""
+    return list(accumulate((change.entry is not None for change in session.changes), initial=1))[1:]
 
 
 def is_injected(change: Change) -> bool:

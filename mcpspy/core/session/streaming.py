@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 from msgspec import Raw
 
-from mcpspy.core.protocol.message import AnyMessage, Body, Failure, Request, Result
-from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
+from mcpspy.core.protocol.message import Body, Failure, Request, Result
+from mcpspy.core.recording.decode import Entry, Frame, Header
 from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.http_exchanges import RecordedHttpExchange
 from mcpspy.core.session.session import Change, Session
 
 KEPT = 4096
@@ -48,7 +47,6 @@ class StreamingSession(Session):
     def __init__(self, header: Header | None = None) -> None:
         super().__init__(header, forgets=True)
         self.exchanges = _Counted()
-        self._numbered = 0
         self._entries = 0
 
     def add(self, entry: Entry) -> list[Change]:
@@ -68,19 +66,6 @@ class StreamingSession(Session):
         answer = exchange.answer
         if answer is not None and (len(exchange.request.data) > HEAVY or len(answer.data) > HEAVY):
             _lighten(exchange, answer)
-
-    def _changed(
-        self,
-        what: AnyMessage | Note | Damaged,
-        exchange: Exchange | None = None,
-        flaw: str | None = None,
-        effect: str | None = None,
-        http: RecordedHttpExchange | None = None,
-    ) -> Change:
-        change = Change(self._numbered, what, exchange, flaw, effect, http)
-        self._numbered += 1
-        self.changes.append(change)
-        return change
 
 
 class FinalOutcomes:

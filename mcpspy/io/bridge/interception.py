@@ -156,8 +156,8 @@ class BridgeInterception(AsyncioInterception):
         if order.get("to", SERVER) == SERVER and not self._is_connected():
             raise CommandError("cannot send to the server: it is not connected")
         # Without a recording, earlier messages are unknown.
-        is_silent = self._recorder.writer is not None and not interceptor.has_client_message
-        if interceptor.is_initializing or is_silent:
+        is_silent = self._recorder.writer is not None and not interceptor.injected.has_client_message
+        if interceptor.injected.is_initializing or is_silent:
             raise CommandError("the session has not started: try again after the handshake")
 
     def _carry_out(self, at: float, steps: Iterable[Step]) -> None:

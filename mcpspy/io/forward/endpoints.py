@@ -14,7 +14,7 @@ import itertools
 import re
 import secrets
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -78,7 +78,7 @@ class EndpointProbe(McpEndpoint):
         """Return False: all lines go through `record`."""
         return False
 
-    async def record(self, lines: Iterable[bytes | bytearray], size: int) -> None:
+    async def record(self, lines: Lines, size: int) -> None:
         """Record or hold lines: notes of rules and of the head, then the lines of the event that decides."""
         await super().record(lines, size)
         self._held.is_full = not all(map(_BEFORE_EVENTS.match, self._held.lines))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -61,9 +62,13 @@ class SessionScopes:
         self._sessions = _Names()
         self._addresses = _Names()
 
+    def has_path(self, target: str) -> bool:
+        """Return whether messages are sent to this path, as long as the proxy runs."""
+        return target.partition("?")[0] in self._endpoints
+
     def is_endpoint(self, target: str) -> bool:
-        """Return whether messages are sent to this path."""
-        return target.partition("?")[0] in self._endpoints or target in self._addresses
+        """Return whether messages are sent to this path now."""
+        return self.has_path(target) or target in self._addresses
 
     def add_endpoint(self, path: str) -> None:
         """Treat another path as the same endpoint."""
@@ -202,24 +207,25 @@ class ExchangeContext:
         self._said: set[str] = set()
         self._left: set[str] = set()
         """Origins to which redirects led past the proxy, of which the user knows."""
-        self._numbers = itertools.count(1)
+        self.numbers = itertools.count(1)
+        """The next numbers of exchanges."""
         self._writing = asyncio.Lock()
+        self._writers = 0
+        """Number of those that write, or wait for that."""
         self._tasks: set[asyncio.Task[None]] = set()
         self.clients = ClientProcesses()
-
-    def next_number(self) -> int:
-        return next(self._numbers)
+        self.client_process = self.clients.take
 
     def record_at_once(self, lines: Lines, size: int) -> bool:
         """Write lines to the recording, unless that would block other exchanges. Return whether they are written."""
-        if size > THREAD_WRITE_SIZE or self._writing.locked():
+        if self._writers or size > THREAD_WRITE_SIZE:
             return False
-        if size <= JOIN_LIMIT and not isinstance(lines, bytes):
+        if not isinstance(lines, bytes) and size <= JOIN_LIMIT:
             lines = b"".join(lines)
         self.recorder.write(lines)
         return True
 
-    async def record(self, lines: Iterable[bytes | bytearray], size: int) -> None:
+    async def record(self, lines: Lines, size: int) -> None:
         """Write lines to the recording. A long write does not block other exchanges."""
         if self.record_at_once(lines, size):
             return
@@ -227,12 +233,22 @@ class ExchangeContext:
             # A thread cannot be cancelled, so the lock is held even if the client hangs up in the meantime.
             await asyncio.shield(self._record_in_thread(lines))
             return
-        async with self._writing:
+        async with self._turn():
             self.recorder.write(lines)
 
-    async def _record_in_thread(self, lines: Iterable[bytes | bytearray]) -> None:
-        async with self._writing:
+    async def _record_in_thread(self, lines: Lines) -> None:
+        async with self._turn():
             await asyncio.to_thread(self.recorder.write, lines)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Write after those who came before."""
+        self._writers += 1
+        try:
+            async with self._writing:
+                yield
+        finally:
+            self._writers -= 1
 
     def record_soon(self, line: bytes) -> None:
         """Write a line after those that are being written."""
@@ -296,10 +312,6 @@ class ExchangeContext:
     ) -> bytes:
         """Return the head of a request, as `UpstreamClient.head` does."""
         return self.client.head(method, target, headers, body, has_body=has_body)
-
-    def client_process(self, client: object, stream: str) -> Fields | None:
-        """Return the process of a client once, when it was found."""
-        return self.clients.take(client, stream)
 
     def connect_failed(self, error: UpstreamError) -> None:
         """Report why there is no connection to the server, where only the user can do something about it."""

@@ -1,20 +1,23 @@
 """One proxied exchange: the shell of `core.exchange.machine`, between its two connections.
 
-Callbacks of the connections, and steps of the interception, become events; the commands are executed in their order.
-While one of them takes long (a large write, the turn of another exchange), events wait, and nothing more is read.
+Callbacks of the connections, and steps of the interception, become events of the machine, which calls the methods of
+`core.exchange.shell.Shell` here. While one of them takes long (a large write, the turn of another exchange), the calls
+after it and the next events wait, and nothing more is read.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
-from mcpspy.core.exchange import commands as c
+from mcpspy.core.exchange.events import Taken
 from mcpspy.core.exchange.heads import RequestHead
 from mcpspy.core.exchange.machine import ExchangeMachine
 from mcpspy.core.exchange.prepared import PreparedRequest
 from mcpspy.core.exchange.states import ExchangeState
-from mcpspy.core.intercept.actions import ExchangeStep, Forward, Inject
+from mcpspy.core.intercept import actions
 from mcpspy.core.intercept.heads import HttpHead
 from mcpspy.core.protocol.http_headers import JSON, Location
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
@@ -29,7 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from mcpspy.core.exchange.heads import ResponseHead
-    from mcpspy.core.recording.encode import Value
+    from mcpspy.core.exchange.shell import Shell
+    from mcpspy.core.framing import SseEvent
+    from mcpspy.core.protocol.http_headers import Headers
+    from mcpspy.core.recording.encode import Lines, Value
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.server import HttpRequest
@@ -37,7 +43,28 @@ if TYPE_CHECKING:
 
 IDEMPOTENT = frozenset("DELETE GET HEAD OPTIONS PUT TRACE".split())
 
-WAITED, WORKED, INSPECT = c.Waited(), c.Worked(), c.Inspect()
+UNREAD = "the server has not read"
+
+OVER = ExchangeState.OVER
+
+NO_SHELL = cast("Shell", None)
+"""The shell of an exchange that is over. Otherwise they refer to each other: the cycle would wait for the collector."""
+
+
+class _Later:
+    """The shell of an exchange while something takes long: keeps the calls."""
+
+    def __init__(self, shell: ProxiedExchange) -> None:
+        self._shell = shell
+        self.calls: deque[Callable[[], object]] = deque()
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        method = getattr(self._shell, name)
+        return lambda *arguments: self.calls.append(partial(method, *arguments))
+
+    def decide(self, *arguments: Any) -> bool:
+        self.calls.append(partial(self._shell.decide_later, *arguments))
+        return False
 
 
 class ProxiedExchange:
@@ -46,14 +73,12 @@ class ProxiedExchange:
     _connection: UpstreamConnection | None = None
     """The connection to the server, while the response is not over."""
     _connecting: asyncio.Task[UpstreamConnection] | None = None
-    _asked: c.Ask | None = None
+    _asked: tuple[str, bytes, bytes, bool] | None = None
     """The request that was sent, while it may be sent again."""
     _is_busy = False
-    """True while commands are executed, or wait."""
+    """True while the machine takes an event, or its calls wait."""
     _waiting: asyncio.Future[Any] | asyncio.Handle | None = None
-    """The work that the commands wait for."""
-    _rest: list[c.Command] | None = None
-    """The commands that wait."""
+    """The work for which the calls wait."""
     _is_deciding = False
     _pending_head: tuple[HttpHead, PendingHead] | None = None
     _is_half_closed = False
@@ -62,16 +87,17 @@ class ProxiedExchange:
     _is_gone = False
     """True once the client is lost."""
     _ended: asyncio.Future[None] | None = None
-    _events: tuple[c.Event, ...] = ()
-    """Events that wait for commands."""
-    _steps: tuple[c.Event, ...] = ()
+    _events: tuple[Callable[[], None], ...] = ()
+    """Events that wait for the calls."""
+    _steps: tuple[actions.ExchangeStep, ...] = ()
     """Steps of the interception that are not taken yet."""
-    _unsent: tuple[c.ToServer, ...] = ()
+    _unsent: tuple[tuple[bytes, bool], ...] = ()
     """Parts of the request that wait for the connection."""
     _holds: frozenset[tuple[str, str]] = frozenset()
     """The sides from which nothing is read, each with the reason."""
     _is_kept = False
     """True if the interception keeps it until it ends, because no client waits."""
+    _route: Route | None = None
 
     def __init__(
         self,
@@ -85,25 +111,26 @@ class ProxiedExchange:
         self._context = context
         self._interception = interception
         self._request = request
-        number, now = context.next_number(), context.recorder.now()
-        self._route = route
+        number, recorder = next(context.numbers), context.recorder
+        now = recorder.now()
         if request is None:
+            self._route = route
             stream = route.stream if route is not None and route.is_session else str(number)
-            machine = ExchangeMachine(context, interception, prepared, number, now, stream=stream)
-        else:
-            machine = ExchangeMachine(context, interception, prepared, number, now, client=request.peer)
-            if machine.is_mcp:
-                self._enter(prepared, request, machine.stream)
-        self.machine = machine
+            self.machine = ExchangeMachine(self, interception, prepared, number, now, stream=stream)
+            return
+        peer = request.connection.peer
+        machine = self.machine = ExchangeMachine(self, interception, prepared, number, now, client=peer)
+        if machine.is_mcp:
+            stream = machine.stream
+            if recorder.writer is not None:
+                context.clients.look(peer, stream)
+            if prepared.is_message and not interception.routes.is_last(stream, prepared.head.headers):
+                self._add_post(prepared, stream)
 
-    def _enter(self, prepared: PreparedRequest, request: HttpRequest, stream: str) -> None:
-        context, head = self._context, prepared.head
-        if context.recorder.writer is not None:
-            context.clients.look(request.peer, stream)
-        routes = self._interception.routes
-        if head.method == "POST" and head.has_body and not routes.is_last(stream, head.headers):
-            is_session = prepared.session is not None or context.streams.is_address(prepared.target)
-            routes.add_post(Route(stream, prepared.target, head.headers, prepared.public_origin, is_session))
+    def _add_post(self, prepared: PreparedRequest, stream: str) -> None:
+        is_session = prepared.session is not None or self._context.streams.is_address(prepared.target)
+        route = Route(stream, prepared.target, prepared.head.headers, prepared.public_origin, is_session)
+        self._interception.routes.add_post(route)
 
     # The route of the interception.
 
@@ -131,44 +158,53 @@ class ProxiedExchange:
         """Return whether its client waits here for its response."""
         return self.machine.is_answered_here
 
-    def deliver(self, step: ExchangeStep) -> None:
+    def deliver(self, step: actions.ExchangeStep) -> None:
         """Execute a step, in order. Never waits."""
-        event: c.Event
-        if isinstance(step, Inject):
-            if self._request is None and step.side == CLIENT:
-                event = c.Injected(step.data, step.id)
-            else:
-                event = c.Answer(step.data) if step.exchange is self else c.Insert(step.data)
-        else:
-            event = step
-        self._steps += (event,)
+        self._steps += (step,)
         if len(self._steps) == 1 and not self._is_deciding:
             self._interception.wake_later(self._take_steps)
 
     def _take_steps(self) -> None:
         steps, self._steps = self._steps, ()
         for step in steps:
-            self._take(step)
+            self._take(self._execute, step)
+
+    def _execute(self, step: actions.ExchangeStep) -> None:
+        machine = self.machine
+        match step:
+            case actions.Inject(side, data, exchange, _, id):
+                if self._request is None and side == CLIENT:
+                    machine.injected(data, id)
+                else:
+                    (machine.answer if exchange is self else machine.insert)(data)
+            case actions.HeadDecided(headers, _):
+                machine.head_decided(headers)
+            case actions.Disconnect(_):
+                machine.disconnect()
+            case actions.AbortUpstream(_):
+                machine.abort()
+            case _:
+                machine.decided(step)
 
     def release_all(self) -> None:
         """Forward all held messages unchanged."""
         for ticket, data in self.machine.held():
-            self.deliver(Forward("", data, self, ticket))
+            self.deliver(actions.Forward("", data, self, ticket))
 
     def inspect(self) -> None:
         """Decide on all events of this stream from the next one on."""
-        self._take(INSPECT)
+        self._take(self.machine.inspect)
 
     # The client's side.
 
     def request_data(self, data: bytes, is_last: bool) -> None:
-        self._take(c.RequestData(data, is_last))
+        self._take(self.machine.request_data, data, is_last)
 
     def half_close(self) -> bool:
         """Pass on that the client sends nothing more. Return False if that is a hang-up here."""
         if not (self.machine.may_half_close and self._context.client.can_half_close):
             return False
-        self._take(c.HalfClosed())
+        self._take(self.machine.half_closed)
         return True
 
     def client_waits(self, *, is_paused: bool) -> None:
@@ -187,9 +223,9 @@ class ProxiedExchange:
         self._events = ()
         if isinstance(self._waiting, asyncio.Handle):
             self._waiting.cancel()
-            self._waiting, self._rest, self._is_busy = None, None, False
+            self._stop_waiting()
         is_ours = self._context.is_stopping or self._request is None
-        self._take(c.ClientGone(MCPSPY if is_ours else CLIENT, lacks))
+        self._take(self.machine.client_gone, MCPSPY if is_ours else CLIENT, lacks)
 
     def ended(self) -> asyncio.Future[None]:
         """Return a future that is done at the end."""
@@ -201,46 +237,49 @@ class ProxiedExchange:
     # The server's side.
 
     def response_begins(self, head: ResponseHead, data: bytes, *, keeps_alive: bool, is_last: bool) -> None:
-        self._take(c.ResponseBegins(head, keeps_alive, data, is_last))
+        self._take(self.machine.response_begins, head, data, keeps_alive, is_last)
         if is_last:
             self._connection = None
 
     def response_data(self, data: bytes, is_last: bool) -> None:
-        self._take(c.ResponseData(data, is_last))
+        self._take(self.machine.response_data, data, is_last)
         if is_last:
             self._connection = None
 
     def server_waits(self, *, is_paused: bool) -> None:
-        self._hold(CLIENT, "the server has not read", is_held=is_paused)
+        self._hold(CLIENT, UNREAD, is_held=is_paused)
 
     def server_gone(self, error: UpstreamError) -> None:
         connection, self._connection, asked = self._connection, None, self._asked
         assert connection is not None
-        self._hold(CLIENT, "the server has not read", is_held=False)  # It reads no more.
+        self._hold(CLIENT, UNREAD, is_held=False)  # It reads no more.
         # A request that a server did not begin to answer, because it closed an idle connection, is sent again only if
         # its method is idempotent (RFC 9110, 9.2.2).
-        may_repeat = asked is not None and asked.method in IDEMPOTENT and asked.is_last and not asked.body
-        if asked is not None and may_repeat and connection.is_stale:
-            self._connect(asked)
-            return
-        self._take(c.ServerGone(str(error), lacks=connection.lacks))
+        if asked is not None and connection.is_stale:
+            method, _, body, is_last = asked
+            if method in IDEMPOTENT and is_last and not body:
+                self._connect(asked)
+                return
+        self._take(self.machine.server_gone, str(error), True, connection.lacks)
 
-    def _connect(self, asked: c.Ask) -> None:
+    def _connect(self, asked: tuple[str, bytes, bytes, bool]) -> None:
         self._asked, self._unsent = None, ()
         self._connecting = asyncio.ensure_future(self._context.client.connect())
         self._connecting.add_done_callback(lambda task: self._connected(task, asked))
 
-    def _connected(self, connecting: asyncio.Task[UpstreamConnection], asked: c.Ask) -> None:
+    def _connected(
+        self, connecting: asyncio.Task[UpstreamConnection], asked: tuple[str, bytes, bytes, bool]
+    ) -> None:
         self._connecting = None
         self._hold(CLIENT, "there is no connection", is_held=False)
-        if connecting.cancelled() or self.machine.state is ExchangeState.OVER:
+        if connecting.cancelled() or self.machine.state is OVER:
             if not (connecting.cancelled() or connecting.exception()):
                 connecting.result().abandon()
             return
         error = connecting.exception()
         if isinstance(error, UpstreamError):
             self._context.connect_failed(error)
-            self._take(c.ServerGone(str(error), is_connected=False))
+            self._take(self.machine.server_gone, str(error), False)
             return
         if error is not None:
             self._fail(error)
@@ -248,301 +287,106 @@ class ProxiedExchange:
         try:
             self._use(connecting.result(), asked)
             unsent, self._unsent = self._unsent, ()
-            for data, is_last in unsent:
-                if self._connection is not None:
-                    self._connection.send(data, is_last=is_last)
+            for part in unsent:
+                self.to_server(*part)
         except Exception as bug:
             self._fail(bug)
 
-    def _use(self, connection: UpstreamConnection, asked: c.Ask) -> None:
+    def _use(self, connection: UpstreamConnection, asked: tuple[str, bytes, bytes, bool]) -> None:
         self._connection = connection
-        connection.ask(self, asked.method, asked.head, asked.body, is_last=asked.is_last)
+        method, head, body, is_last = asked
+        connection.ask(self, method, head, body, is_last=is_last)
         if self._is_half_closed and self._connection is connection:  # The end follows the request.
             connection.half_close()
-        if (CLIENT, "the server has not read") not in self._holds and self._holds:
+        if self._holds and (CLIENT, UNREAD) not in self._holds:
             self._regulate()
 
-    # Events and commands.
+    # Events.
 
-    def _take(self, event: c.Event) -> None:
+    def _take(self, event: Callable[..., None], *arguments: Any) -> None:
         """Let the machine take an event, unless it has to wait."""
+        machine = self.machine
         if self._is_busy:
-            self._events += (event,)
-            if self._waiting is not None and isinstance(event, c.RequestData | c.ResponseData):
-                side = CLIENT if isinstance(event, c.RequestData) else SERVER
-                self._hold(side, "commands wait", is_held=True)
+            self._events += (partial(event, *arguments),)
+            if self._waiting is not None and event in (machine.request_data, machine.response_data):
+                side = CLIENT if event == machine.request_data else SERVER
+                self._hold(side, "calls wait", is_held=True)
             return
         self._is_busy = True
+        if machine.state is not ExchangeState.NEW:
+            machine.now = self._context.recorder.now()
         try:
-            self._execute(self.machine.take(event, self._context.recorder.now()))
-            if self._events or self._waiting is not None or self._holds or self._ended is not None:
+            event(*arguments)
+            if self._events or self._waiting is not None or self._holds:
                 self._take_events()
                 return
         except Exception as error:
             self._fail(error)
             return
         self._is_busy = False
-        if self.machine.state is ExchangeState.OVER and (
-            self._is_gone or self._is_kept or self._pending_head
-        ):
-            self._settle()
-
-    def _execute(self, commands: list[c.Command]) -> None:
-        position = 0
-        while position < len(commands):
-            command = commands[position]
-            position += 1
-            kind = type(command)
-            if kind is c.RecordLines:
-                if not self._context.record_at_once(command.lines, command.size):  # type: ignore[union-attr]
-                    self._wait_for(self._context.record(command.lines, command.size), commands[position:])  # type: ignore[union-attr,arg-type]
-                    return
-            elif kind is c.ToClient:
-                self.send_to_client(command.data)  # type: ignore[union-attr]
-            elif kind is c.Ask:
-                self._ask(command)  # type: ignore[arg-type]
-            elif kind is c.Finish:
-                self._finish(keeps_alive=command.keeps_alive)  # type: ignore[union-attr]
-            elif isinstance(command, c.ToServer):
-                self._send(command)
-            elif isinstance(command, c.Continue):
-                if command.in_turn:
-                    self._give_turn(command.long_step, commands[position:])
-                    return
-                commands = self._after(WORKED, commands[position:])
-                position = 0
-            elif isinstance(command, c.Decide):
-                late, commands, position = self._decide(command), commands[position:], 0
-                if late is not None:
-                    self._wait_for(late, commands)
-                    return
-                commands = [*self._taken_steps(), *commands]
-            else:
-                self._do(command)
-
-    def send_to_client(self, data: bytes) -> None:
-        request = self._request
-        if request is not None and not self._is_cut:
-            request.has_started = True
-            request.connection.transport.write(data)
-
-    def _after(self, event: c.Event, rest: list[c.Command]) -> list[c.Command]:
-        return [*self.machine.take(event, self._context.recorder.now()), *rest]
-
-    def _taken_steps(self) -> list[c.Command]:
-        """Return the commands of the steps that a decision has delivered."""
-        steps, self._steps = self._steps, ()
-        return [each for step in steps for each in self.machine.take(step, self._context.recorder.now())]
-
-    def _do(self, command: c.Command) -> None:
-        """Execute a command that is rare."""
-        connection = self._connection
-        match command:
-            case c.Wait():
-                if connection is not None and connection.has_waited:
-                    self._events = (WAITED, *self._events)
-                else:
-                    asyncio.get_running_loop().call_later(HEAD_WAIT, self._take, WAITED)
-            case c.CloseServer():
-                self._close_server()
-            case c.HalfCloseServer():
-                self._is_half_closed = True
-                if connection is not None:
-                    connection.half_close()
-            case c.Pause(side, is_paused):
-                self._hold(side, "the scripts decide", is_held=is_paused)
-            case c.AcceptBody() | c.Respond() | c.HangUp():
-                if self._request is not None and not self._is_cut:
-                    self._do_for_client(self._request, command)
-            case c.ReportOnce(what, value, keeps_method):
-                self._report(what, value, keeps_method=keeps_method)
-            case _:
-                self._do_for_interception(command)
-
-    def _do_for_client(self, request: HttpRequest, command: c.AcceptBody | c.Respond | c.HangUp) -> None:
-        if isinstance(command, c.AcceptBody):
-            request.send_continue()
-            return
-        self._is_cut = True
-        if isinstance(command, c.HangUp):
-            transport = request.connection.transport
-            (transport.abort if command.at_once else transport.close)()
-            request.connection.end(request)
-            return
-        request.keeps_alive = request.keeps_alive and not self._is_half_closed
-        kind = JSON if command.body else None
-        request.connection.respond(request, Response(command.status, command.body, kind))
-        self._say_hint()
-        if self.machine.state is not ExchangeState.OVER:
-            self._keep()
-
-    def _keep(self) -> None:
-        self._is_kept = True
-        self._interception.keep_exchange(self)
-
-    def _report(self, what: str, value: object, *, keeps_method: bool) -> None:
-        if what == "encoding":
-            self._context.report_encoding(str(value))
-        elif what == "unrecorded":
-            self._context.report_unrecorded(str(value))
-        elif isinstance(value, Location):
-            self._context.report_redirect(value, keeps_method=keeps_method)
-
-    def _do_for_interception(self, command: c.Command) -> None:
-        interception, routes = self._interception, self._interception.routes
-        match command:
-            case c.DecideHead(headers, status):
-                self._decide_head(headers, status)
-            case c.Intercept():
-                interception.add_exchange(self)
-                if self._request is None:
-                    self._keep()
-            case c.Leave(True):
-                interception.remove_delivered(self)
-            case c.Leave(False):
-                interception.remove_exchange(self)
-            case c.OpenStream(True):
-                routes.remove_uninspected(self)
-                routes.open_stream(self)
-            case c.OpenStream(False):
-                routes.add_uninspected(self)
-            case c.CloseStream():
-                routes.remove_uninspected(self)
-                routes.close_stream(self)
-            case c.Fail(id, why):
-                interception.failed(id, why)
-            case c.ToStream(data):
-                assert self._route is not None
-                client = routes.to_client(self._route.stream)
-                if client is not None:
-                    client.deliver(Inject(SERVER, data, None, self._route.stream))
-
-    def _ask(self, command: c.Ask) -> None:
-        if self._is_cut:
-            return
-        connection = self._context.client.take()
-        if connection is None:
-            self._connect(command)
-            return
-        self._asked = command if connection.idle_since else None
-        self._use(connection, command)
-
-    def _send(self, command: c.ToServer) -> None:
-        if self._connection is not None:
-            self._connection.send(command.data, is_last=command.is_last)
-        elif self._connecting is not None:
-            self._unsent += (command,)
-            if sum(len(each.data) for each in self._unsent) > BUFFERED:
-                self._hold(CLIENT, "there is no connection", is_held=True)
-
-    def _finish(self, *, keeps_alive: bool) -> None:
-        request = self._request
-        if request is not None and not self._is_cut:
-            self._is_cut = True
-            request.keeps_alive = keeps_alive
-            if self._holds:
-                self._release_holds()
-            request.connection.end(request)
-            if self._context.oauth.hint is not None:
-                self._say_hint()
-
-    def _say_hint(self) -> None:
-        oauth = self._context.oauth
-        if oauth.hint is not None:
-            say(oauth.hint)
-            oauth.hint = None
-
-    def _close_server(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.abandon()
-        if self._connecting is not None:
-            self._connecting.cancel()
-
-    def _decide(self, command: c.Decide) -> Awaitable[None] | None:
-        def hold(ticket: int) -> None:
-            raw = command.raw if self._request is not None else command.data
-            taken = c.Taken(ticket, raw, command.event)
-            self.machine.take(taken, self._context.recorder.now())
-
-        self._is_deciding = True
-        try:
-            return self._interception.take(self, command.side, command.data, command.fields, hold)
-        finally:
-            self._is_deciding = False
-
-    def _decide_head(self, headers: list[tuple[str, str]], status: int | None) -> None:
-        def decided(step: c.Event) -> None:
-            self._forget_head()
-            self._take(step)
-
-        side = CLIENT if status is None else SERVER
-        waiting = PendingHead(self.fields, headers, decided)
-        prepared = self.machine.prepared
-        now = self._interception.now()
-        head = HttpHead(0, now, side, waiting, prepared.head.method, prepared.target, headers, status)
-        self._pending_head = head, waiting
-        self._interception.decide_head(head, waiting)
-
-    def _forget_head(self) -> None:
-        pending, self._pending_head = self._pending_head, None
-        if pending is not None:
-            self._interception.forget_head(*pending)
-
-    def _wait_for(self, work: Awaitable[None], rest: list[c.Command], event: c.Event | None = None) -> None:
-        """Execute the rest of the commands after what takes long, then take an event."""
-        self._rest = rest
-        self._waiting = asyncio.ensure_future(work)
-        self._waiting.add_done_callback(lambda work: self._waited(work, event))
-
-    def _give_turn(self, long_step: Callable[[], None] | None, rest: list[c.Command]) -> None:
-        """Execute the rest of the commands when other exchanges had their turn, and after a long step in a thread."""
-        if long_step is not None:
-            self._wait_for(asyncio.to_thread(long_step), rest, WORKED)
-            return
-        self._rest = rest
-        self._waiting = asyncio.get_running_loop().call_soon(self._proceed, WORKED)
-
-    def _waited(self, work: asyncio.Future[None], event: c.Event | None) -> None:
-        if not work.cancelled() and (error := work.exception()) is not None:
-            self._waiting = None
-            self._fail(error)
-            return
-        self._proceed(None if self._is_gone else event)
-
-    def _proceed(self, event: c.Event | None) -> None:
-        """Execute the commands that have waited, then take the events that have."""
-        rest, self._rest, self._waiting = self._rest or [], None, None
-        try:
-            self._execute([*self._taken_steps(), *rest])
-            if event is not None:
-                self._events = (event, *self._events)
-            self._take_events()
-        except Exception as error:
-            self._fail(error)
+        if machine.state is OVER:
+            machine.shell = NO_SHELL
+            if self._is_gone or self._is_kept or self._pending_head or self._ended:
+                self._settle()
 
     def _take_events(self) -> None:
         """Take the events that have waited."""
         while self._events and self._waiting is None:
             event, *events = self._events
             self._events = tuple(events)
-            self._execute(self.machine.take(event, self._context.recorder.now()))
+            self.machine.now = self._context.recorder.now()
+            event()
         if self._waiting is None:
             self._is_busy = False
             if self._holds:
-                self._hold(CLIENT, "commands wait", is_held=False)
-                self._hold(SERVER, "commands wait", is_held=False)
-            if self.machine.state is ExchangeState.OVER:
+                self._hold(CLIENT, "calls wait", is_held=False)
+                self._hold(SERVER, "calls wait", is_held=False)
+            if self.machine.state is OVER:
                 self._settle()
+
+    def _wait_for(self, work: Awaitable[None], done: Callable[[], None] | None = None) -> None:
+        """Let the next calls wait for what takes long, and what is done then for those calls."""
+        self._waiting = asyncio.ensure_future(work)
+        self._waiting.add_done_callback(lambda work: self._has_waited(work, done))
+        self._put_off()
+
+    def _put_off(self) -> None:
+        if not isinstance(self.machine.shell, _Later):
+            self.machine.shell = cast("Shell", _Later(self))
+
+    def _has_waited(self, work: asyncio.Future[None], done: Callable[[], None] | None) -> None:
+        if not work.cancelled() and (error := work.exception()) is not None:
+            self._fail(error)
+        else:
+            self._continue(None if self._is_gone else done)
+
+    def _continue(self, done: Callable[[], None] | None) -> None:
+        """Make the calls that have waited, then take the events that have."""
+        self._waiting, later = None, self.machine.shell
+        assert isinstance(later, _Later)
+        self.machine.now = self._context.recorder.now()
+        if done is not None:
+            later.calls.append(done)
+        try:
+            while later.calls and self._waiting is None:
+                later.calls.popleft()()
+            if self._waiting is None:
+                self.machine.shell = self
+                self._take_events()
+        except Exception as error:
+            self._fail(error)
+
+    def _stop_waiting(self) -> None:
+        self._waiting, self._is_busy, self.machine.shell = None, False, self
 
     def _fail(self, error: BaseException) -> None:
         """End the exchange because of a bug in mcpspy."""
         say(f"a bug in mcpspy: {type(error).__name__}: {str(error)!a}")
-        self._is_busy, self._waiting, self._rest = False, None, None
+        self._stop_waiting()
         self._events = ()
-        self._close_server()
+        self.close_server()
         request, was_cut, self._is_cut = self._request, self._is_cut, True
-        self._take(c.ClientGone(MCPSPY))
+        self._take(self.machine.client_gone, MCPSPY)
         if request is not None and not was_cut:
             if request.has_started:
                 request.connection.transport.abort()
@@ -552,8 +396,9 @@ class ProxiedExchange:
 
     def _settle(self) -> None:
         """Free what an exchange has that is over."""
-        if self.machine.state is not ExchangeState.OVER or self._is_busy:
+        if self.machine.state is not OVER or self._is_busy:
             return
+        self.machine.shell = NO_SHELL
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
         if self._is_kept:
@@ -564,6 +409,205 @@ class ProxiedExchange:
             connection = self._request.connection
             connection.give_up()
             connection.end(self._request)
+
+    # The calls of the machine.
+
+    def record(self, lines: Lines, size: int) -> None:
+        if not self._context.record_at_once(lines, size):
+            self._wait_for(self._context.record(lines, size))
+
+    def ask(self, method: str, head: bytes, body: bytes, is_last: bool) -> None:
+        if self._is_cut:
+            return
+        asked = method, head, body, is_last
+        connection = self._context.client.take()
+        if connection is None:
+            self._connect(asked)
+            return
+        self._asked = asked
+        self._use(connection, asked)
+
+    def to_server(self, data: bytes, is_last: bool) -> None:
+        if self._connection is not None:
+            self._connection.send(data, is_last=is_last)
+        elif self._connecting is not None:
+            self._unsent += ((data, is_last),)
+            if sum(len(part) for part, _ in self._unsent) > BUFFERED:
+                self._hold(CLIENT, "there is no connection", is_held=True)
+
+    def half_close_server(self) -> None:
+        self._is_half_closed = True
+        if self._connection is not None:
+            self._connection.half_close()
+
+    def close_server(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.abandon()
+        if self._connecting is not None:
+            self._connecting.cancel()
+
+    def accept_body(self) -> None:
+        if self._request is not None and not self._is_cut:
+            self._request.send_continue()
+
+    def to_client(self, data: bytes) -> None:
+        request = self._request
+        if request is not None and not self._is_cut:
+            request.has_started = True
+            request.connection.transport.write(data)
+
+    def respond(self, status: int, body: bytes) -> None:
+        request = self._request
+        if request is None or self._is_cut:
+            return
+        self._is_cut = True
+        request.keeps_alive = request.keeps_alive and not self._is_half_closed
+        request.connection.respond(request, Response(status, body, JSON if body else None))
+        self._say_hint()
+        if self.machine.state is not OVER:
+            self._keep()
+
+    def finish(self, keeps_alive: bool) -> None:
+        request = self._request
+        if request is None or self._is_cut:
+            return
+        self._is_cut = True
+        request.keeps_alive = keeps_alive
+        if self._holds:
+            self._holds = frozenset()
+            self._regulate()
+        request.connection.end(request)
+        if self._context.oauth.hint is not None:
+            self._say_hint()
+
+    def hang_up(self, at_once: bool) -> None:
+        request = self._request
+        if request is None or self._is_cut:
+            return
+        self._is_cut = True
+        transport = request.connection.transport
+        (transport.abort if at_once else transport.close)()
+        request.connection.end(request)
+
+    def wait(self) -> None:
+        waited = self.machine.waited
+        if self._connection is not None and self._connection.has_waited:
+            self._events = (waited, *self._events)
+        else:
+            asyncio.get_running_loop().call_later(HEAD_WAIT, self._take, waited)
+
+    def take_turn(self, long_step: Callable[[], None] | None) -> None:
+        proceed = self.machine.proceed
+        if long_step is not None:
+            self._wait_for(asyncio.to_thread(long_step), proceed)
+            return
+        self._waiting = asyncio.get_running_loop().call_soon(self._continue, proceed)
+        self._put_off()
+
+    def pause(self, side: str, is_paused: bool) -> None:
+        self._hold(side, "the scripts decide", is_held=is_paused)
+
+    def report_once(self, what: str, value: object, keeps_method: bool) -> None:
+        if what == "encoding":
+            self._context.report_encoding(str(value))
+        elif what == "unrecorded":
+            self._context.report_unrecorded(str(value))
+        elif isinstance(value, Location):
+            self._context.report_redirect(value, keeps_method=keeps_method)
+
+    def _say_hint(self) -> None:
+        oauth = self._context.oauth
+        if oauth.hint is not None:
+            say(oauth.hint)
+            oauth.hint = None
+
+    # The calls about the interception.
+
+    def intercept(self) -> None:
+        self._interception.add_exchange(self)
+        if self._request is None:
+            self._keep()
+
+    def _keep(self) -> None:
+        self._is_kept = True
+        self._interception.keep_exchange(self)
+
+    def leave(self, is_settled: bool) -> None:
+        interception = self._interception
+        (interception.remove_delivered if is_settled else interception.remove_exchange)(self)
+
+    def open_stream(self, is_inspected: bool) -> None:
+        routes = self._interception.routes
+        if is_inspected:
+            routes.remove_uninspected(self)
+            routes.open_stream(self)
+        else:
+            routes.add_uninspected(self)
+
+    def close_stream(self) -> None:
+        routes = self._interception.routes
+        routes.remove_uninspected(self)
+        routes.close_stream(self)
+
+    def fail(self, id: str, why: str) -> None:  # noqa: A002
+        self._interception.failed(id, why)
+
+    def to_stream(self, data: bytes) -> None:
+        assert self._route is not None
+        client = self._interception.routes.to_client(self._route.stream)
+        if client is not None:
+            client.deliver(actions.Inject(SERVER, data, None, self._route.stream))
+
+    def decide(
+        self, side: str, data: bytes, raw: bytes, event: SseEvent | None, fields: dict[str, Value]
+    ) -> bool:
+        def hold(ticket: int) -> None:
+            self.machine.taken(Taken(ticket, raw if self._request is not None else data, event))
+
+        self._is_deciding = True
+        try:
+            late = self._interception.take(self, side, data, fields, hold)
+        finally:
+            self._is_deciding = False
+        if late is not None:
+            self._wait_for(late, self._take_decision)
+            return False
+        self._execute_steps()
+        return True
+
+    def decide_later(self, *arguments: Any) -> None:
+        """Let the interception decide on a message that has waited."""
+        if self.decide(*arguments):
+            self.machine.proceed()
+
+    def _take_decision(self) -> None:
+        self._execute_steps()
+        self.machine.proceed()
+
+    def _execute_steps(self) -> None:
+        """Execute the steps that a decision has delivered, after its entry was recorded."""
+        self.machine.now = self._context.recorder.now()
+        steps, self._steps = self._steps, ()
+        for step in steps:
+            self._execute(step)
+
+    def decide_head(self, headers: Headers, status: int | None) -> None:
+        def decided(step: actions.HeadDecided) -> None:
+            self._forget_head()
+            self._take(self.machine.head_decided, step.headers)
+
+        waiting = PendingHead(self.fields, headers, decided)
+        side = CLIENT if status is None else SERVER
+        prepared, now = self.machine.prepared, self._interception.now()
+        head = HttpHead(0, now, side, waiting, prepared.head.method, prepared.target, headers, status)
+        self._pending_head = head, waiting
+        self._interception.decide_head(head, waiting)
+
+    def _forget_head(self) -> None:
+        pending, self._pending_head = self._pending_head, None
+        if pending is not None:
+            self._interception.forget_head(*pending)
 
     # Flow control.
 
@@ -580,11 +624,6 @@ class ProxiedExchange:
             self._connection.pause_reading(is_paused=SERVER in sides)
         if self._request is not None and not self._is_cut:
             self._request.connection.pause_reading(is_paused=CLIENT in sides)
-
-    def _release_holds(self) -> None:
-        if self._holds:
-            self._holds = frozenset()
-            self._regulate()
 
 
 def injected(context: ExchangeContext, interception: HttpInterception, route: Route) -> ProxiedExchange:

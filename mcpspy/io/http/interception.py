@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from mcpspy.io.recording.recorder import Recorder
 
 
+_HEAD_HOOKS = ((CLIENT, "http_request"), (SERVER, "http_response"))
+
+
 class PendingHead:
     """The route of the decision on a head to the exchange that waits for it."""
 
@@ -74,6 +77,9 @@ class HttpInterception(AsyncioInterception):
     """The interception of one proxy."""
 
     transport = "http"
+
+    changed_heads: frozenset[str] = frozenset()
+    """The sides whose heads a script may change."""
 
     def __init__(
         self,
@@ -173,13 +179,6 @@ class HttpInterception(AsyncioInterception):
         await self._context.record(entry, size)
         self._execute(effects)
         self._settle()
-
-    def changes_heads(self, side: str) -> bool:
-        """Return whether a script may change the heads of this side."""
-        scripts = None if self._interceptor is None else self._interceptor.scripts
-        return scripts is not None and scripts.takes_heads(
-            "http_request" if side == CLIENT else "http_response"
-        )
 
     def decide_head(self, head: HttpHead, waiting: PendingHead) -> None:
         """Let the scripts decide on a head. `waiting` gets the headers to continue with."""
@@ -331,7 +330,12 @@ class HttpInterception(AsyncioInterception):
 
     def _settle(self) -> None:
         super()._settle()
-        self._only_check = None if self._interceptor is None else self._interceptor.only_check
+        interceptor = self._interceptor
+        self._only_check = None if interceptor is None else interceptor.only_check
+        scripts = None if interceptor is None else interceptor.scripts
+        self.changed_heads = frozenset(
+            side for side, hook in _HEAD_HOOKS if scripts is not None and scripts.takes_heads(hook)
+        )
 
     def _give_up(self, error: Exception) -> None:
         self._discard(error)

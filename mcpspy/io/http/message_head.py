@@ -31,10 +31,11 @@ class KnownHeads(Generic[H]):
     def split(self, packet: bytes) -> tuple[H, bytes] | None:
         """Return the head and the body of a whole message with a known head; None for any other packet."""
         end = packet.find(b"\r\n\r\n") + 4
-        known = self._heads.get(packet[:end]) if end > 3 else None
-        if known is None or len(packet) != end + known[1]:
+        known = self._heads.get(packet[:end])
+        if known is None:
             return None
-        return known[0], packet[end:]
+        head, length = known
+        return (head, packet[end:]) if len(packet) == end + length else None
 
     def heads(self) -> Iterator[H]:
         """Yield what was parsed of each known head."""

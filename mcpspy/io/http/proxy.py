@@ -13,11 +13,13 @@ import gc
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from yarl import URL
 
 from mcpspy.core.exchange.base import json_error
+from mcpspy.core.exchange.prepared import PreparedRequest
 from mcpspy.core.protocol.endpoint_detection import DetectionVerdict, by_body, by_head
 from mcpspy.core.protocol.http_headers import (
     JSON,
@@ -49,6 +51,9 @@ if TYPE_CHECKING:
 
 Context_co = TypeVar("Context_co", bound=ExchangeContext, covariant=True)
 
+
+MAX_PREPARED_SIZE = 1 << 13
+"""Maximum size, in bytes, of the headers of a request that is kept prepared."""
 
 MAX_ENDPOINTS = 64
 """Number of endpoints with their own recordings. Requests to others are forwarded unrecorded."""
@@ -88,8 +93,6 @@ class HttpProxy(Generic[Context_co]):
 
     def refusal(self, request: HttpRequest) -> Response | None:
         """Return the response to a request that a foreign web page sent; None for any other request."""
-        if request.connection.prepared.is_accepted(request.head):
-            return None
         host, origin = request.headers.get("Host"), request.headers.get("Origin")
         why = rejection_reason(host, origin, self._allowed)
         if why is not None:
@@ -97,15 +100,19 @@ class HttpProxy(Generic[Context_co]):
         if is_websocket(request.method, request.headers):
             self.context.report_once(f"refused a WebSocket at {request.target}: {WEBSOCKET_REFUSAL}")
             return self._reject(request, 501, WEBSOCKET_REFUSAL)
-        request.connection.prepared.accept(request.head)
         return None
 
     def forward(self, request: HttpRequest) -> ProxiedExchange:
-        """Let a new exchange handle a request."""
-        prepared = request.connection.prepared.request(self.context, request.head, request.target)
+        """Let a new exchange handle a request, and the next ones of its connection with an equal head."""
+        prepared = PreparedRequest(self.context, request.head, request.target)
+        if len(prepared.recorded) <= MAX_PREPARED_SIZE and self.context.streams.is_endpoint(request.target):
+            request.connection.remember(request.head, partial(self._begin, prepared))
         exchange = ProxiedExchange(self.context, self.interception, prepared, request)
         request.hand_over(exchange)
         return exchange
+
+    def _begin(self, prepared: PreparedRequest, request: HttpRequest) -> None:
+        request.hand_over(ProxiedExchange(self.context, self.interception, prepared, request))
 
     def stop(self) -> None:
         """Release held messages, because the listener is about to close."""
@@ -113,7 +120,7 @@ class HttpProxy(Generic[Context_co]):
         self.interception.end()
 
     def _reject(self, request: HttpRequest, status: int, why: str) -> Response:
-        number = self.context.next_number()
+        number = next(self.context.numbers)
         line = f"mcpspy: refused: {why}"
         fields: dict[str, Value] = {
             "stream": str(number),

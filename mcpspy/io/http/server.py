@@ -22,10 +22,9 @@ import httptools
 from multidict import CIMultiDict
 
 from mcpspy.core.exchange.heads import REASONS, ClientHead, RequestHead, client_head
-from mcpspy.core.exchange.prepared import PreparedHeads
 from mcpspy.core.exchange.states import Reading, read_on
 from mcpspy.io.http.body_stream import BodyStream
-from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
+from mcpspy.io.http.message_head import MAX_HEAD, MAX_KNOWN, KnownHeads, header_text
 from mcpspy.io.network import listener as listeners
 from mcpspy.io.recording.recorder import say
 
@@ -56,19 +55,21 @@ class HttpRequest:
     """Handles the request, unless a coroutine does."""
     has_started = False
     """True once there is a response."""
-    is_over = False
-    """True once the whole request has arrived."""
     _client_head = ClientHead(b"", False, True, True)
     _unsent = b""
     """The head of the response, until it is sent."""
 
-    def __init__(self, connection: DownstreamConnection, head: RequestHead) -> None:
+    def __init__(
+        self, connection: DownstreamConnection, head: RequestHead, arrived: list[bytes], *, is_over: bool
+    ) -> None:
         self.connection = connection
         self.head = head
         self.target = head.target
         self.keeps_alive = head.keeps_alive
-        self.arrived: list[bytes] = []
+        self.arrived = arrived
         """Parts of the body that no one has taken."""
+        self.is_over = is_over
+        """True once the whole request has arrived."""
 
     @property
     def method(self) -> str:
@@ -126,11 +127,11 @@ class HttpRequest:
     def hand_over(self, receiver: RequestReceiver) -> None:
         """Let a receiver handle the request. It gets what has arrived, even if that is nothing."""
         self.receiver = receiver
-        arrived, self.arrived = b"".join(self.arrived), []
+        arrived, self.arrived = self.arrived, []
         if "body" in self.__dict__:
-            arrived = self.body.discard()
+            arrived = [self.body.discard()]
             del self.body
-        receiver.request_data(arrived, self.is_over)
+        receiver.request_data(arrived[0] if len(arrived) == 1 else b"".join(arrived), self.is_over)
 
     def accept_body(self) -> None:
         """Send `100 Continue` to a client that waits for it."""
@@ -232,13 +233,19 @@ class DownstreamConnection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._reading = Reading.BETWEEN
         self._known: KnownHeads[RequestHead] = KnownHeads()
-        self.prepared = PreparedHeads()
-        """The values made of the heads, for requests with equal ones."""
+        self._handlers: dict[RequestHead, Handler] = {}
+        """The handlers of requests with a known head, in place of the handler of all others."""
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_size = 0
         self._requests: deque[HttpRequest] = deque()
         self._receiving: HttpRequest | None = None
+
+    def remember(self, head: RequestHead, handler: Handler) -> None:
+        """Let the next requests with an equal head have this handler."""
+        if len(self._handlers) == MAX_KNOWN:
+            self._handlers.clear()
+        self._handlers[head] = handler
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -333,11 +340,11 @@ class DownstreamConnection(asyncio.Protocol):
         self.transport.write(data)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_refusing:
-            return
-        is_between = not self._requests and self._reading is Reading.BETWEEN
+        is_between = self._reading is Reading.BETWEEN and not self._requests
         if is_between and (known := self._known.split(data)) is not None:
             self._take_whole(*known)
+            return
+        if self._is_refusing:
             return
         packet = data
         try:
@@ -367,12 +374,9 @@ class DownstreamConnection(asyncio.Protocol):
 
     def _take_whole(self, head: RequestHead, body: bytes) -> None:
         """Take a request whose head is known, so that nothing is left to parse."""
-        request = HttpRequest(self, head)
-        if body:
-            request.arrived.append(body)
-        request.is_over = True
+        request = HttpRequest(self, head, [body], is_over=True)
         self._requests.append(request)
-        self._start()
+        self._begin(request)
 
     def eof_received(self) -> bool:
         """Keep the connection for the response if the server gets the same end of the client's sending side.
@@ -427,7 +431,7 @@ class DownstreamConnection(asyncio.Protocol):
             self._parser.get_http_version(),
             keeps_alive=self._parser.should_keep_alive(),
         )
-        request = self._receiving = HttpRequest(self, head)
+        request = self._receiving = HttpRequest(self, head, [], is_over=False)
         self._requests.append(request)
         if len(self._requests) == 1:
             self._is_due = True  # Starts with as much of the body as has arrived.
@@ -454,11 +458,12 @@ class DownstreamConnection(asyncio.Protocol):
 
     def _start(self) -> None:
         self._is_due = False
-        if self._reading is Reading.LOST or not self._requests:
-            return
-        request = self._requests[0]
+        if self._reading is not Reading.LOST and self._requests:
+            self._begin(self._requests[0])
+
+    def _begin(self, request: HttpRequest) -> None:
         try:
-            result = self._handler(request)
+            result = self._handlers.get(request.head, self._handler)(request)
         except Exception as error:
             self._fail(request, error)
             return
@@ -512,7 +517,8 @@ class DownstreamConnection(asyncio.Protocol):
         if not self._requests or self._requests[0] is not request:  # The connection is lost.
             return
         self._requests.popleft()
-        self._settle()
+        if self._idle is not None:
+            self._settle()
         if not request.is_over:
             self._discard_rest(request)
         elif not request.keeps_alive:

@@ -148,10 +148,11 @@ class UpstreamConnection(asyncio.Protocol):
         known = self._known.split(packet)
         if known is None:
             return False
-        self._stop_waiting()
-        self._head, self._keeps_alive = known[0], True
-        self._state = Asking.IDLE
-        receiver.response_begins(*known, keeps_alive=True, is_last=True)
+        if self._head_timer is not None:
+            self._stop_waiting()
+        head, body = known
+        self._head, self._keeps_alive, self._state = head, True, Asking.IDLE
+        receiver.response_begins(head, body, keeps_alive=True, is_last=True)
         self._release()
         return True
 
@@ -270,9 +271,10 @@ class UpstreamConnection(asyncio.Protocol):
         self._move("request")
         self._is_sent, self._is_chunked = is_last, not is_last and head.endswith(CHUNKED)
         self.transport.write(head + body)
-        self._send_eof()
-        if early := self._early:
-            self._early = b""
+        if self._is_half_closed:
+            self._send_eof()
+        if self._early:
+            early, self._early = self._early, b""
             self.data_received(early)
 
     def send(self, data: bytes, *, is_last: bool) -> None:
@@ -321,7 +323,8 @@ class UpstreamConnection(asyncio.Protocol):
         if self._receiver is None:
             return
         self._receiver = None
-        self.pause_reading(is_paused=False)
+        if self._is_paused:
+            self.pause_reading(is_paused=False)
         if self._method == "CONNECT":  # The connection becomes a tunnel.
             return
         if not self._is_sent:

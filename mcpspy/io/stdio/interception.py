@@ -192,8 +192,8 @@ class StdioInterception(SessionInterception):
             if stream.backlog > MAX_BACKLOG:
                 raise CommandError(f"the {to} is not reading: {stream.backlog} bytes are queued")
         # Without a recording, earlier messages are unknown.
-        is_silent = self._recorder.writer is not None and not interceptor.has_client_message
-        if interceptor.is_initializing or is_silent:
+        is_silent = self._recorder.writer is not None and not interceptor.injected.has_client_message
+        if interceptor.injected.is_initializing or is_silent:
             raise CommandError("the session has not started: try again after the handshake")
         # First of all: nothing may be injected inside a line, and the response is inspected from its first byte.
         for channel in self._channels.values():

@@ -17,13 +17,12 @@ from datetime import datetime
 from pathlib import Path
 
 from mcpspy.analysis import rows
-from mcpspy.analysis.diff.steps import change_lines
 from mcpspy.core.protocol.message import Message, Request
 from mcpspy.core.recording.decode import Header
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
-from mcpspy.core.session.session import Change, Session
+from mcpspy.core.session.session import Change, Session, change_lines
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.cache import FileStamp
 from mcpspy.io.recording.catalog import find

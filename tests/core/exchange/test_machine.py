@@ -1,4 +1,4 @@
-"""Transcripts of exchanges over HTTP: events and the commands that follow, without sockets."""
+"""Transcripts of exchanges over HTTP: events and the calls that follow, without sockets."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.core.exchange import commands as c
+from mcpspy.core.exchange.machine import ExchangeMachine
 from mcpspy.core.exchange.states import ExchangeState
-from mcpspy.core.intercept import actions
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
 from tests.core.exchange.played import (
     EVENT,
@@ -21,21 +20,22 @@ from tests.core.exchange.played import (
     PING,
     PONG,
     REACHED,
+    Event,
     Played,
     unreached,
 )  # fmt: skip
 
-WAITED, WORKED = c.Waited(), c.Worked()
+WAITED, PROCEED = ExchangeMachine.waited, ExchangeMachine.proceed
 ENDED = "record http 200, server, http-end"
 ASKED = f"ask POST /mcp {len(PING)} whole {PING.decode()}"
 
 
-def gone(by: str = CLIENT) -> c.ClientGone:
-    return c.ClientGone(by, "rest of body")
+def gone(by: str = CLIENT) -> Event:
+    return lambda exchange: exchange.client_gone(by, "rest of body")
 
 
-def lost(error: str = "reset", *, is_connected: bool = True) -> c.ServerGone:
-    return c.ServerGone(error, is_connected, "rest of body")
+def lost(error: str = "reset", *, is_connected: bool = True) -> Event:
+    return lambda exchange: exchange.server_gone(error, is_connected, "rest of body")
 
 
 def asked(*arguments: Any, **options: Any) -> Played:
@@ -134,14 +134,14 @@ def test_a_message_whose_first_part_has_not_arrived_is_waited_for() -> None:
 
 def test_a_client_that_waits_for_continue_gets_it() -> None:
     played = Played(Expect="100-continue")
-    assert played.request(b"", is_last=False) == ["acceptbody"]
+    assert played.request(b"", is_last=False) == ["accept body"]
 
 
 def test_a_compressed_message_is_recorded_readable_and_sent_as_it_is() -> None:
     played = Played(Content_Encoding="gzip")
     shown = played.request(gzip.compress(PING))
     while shown[-1] == "turn":
-        shown = played.take(WORKED)
+        shown = played.take(PROCEED)
     assert shown[0] == "record client"
     assert shown[1].startswith("ask POST /mcp")
     assert "\x1f" in shown[1]
@@ -155,7 +155,7 @@ def test_decoding_takes_turns_with_other_exchanges() -> None:
     while shown == ["turn"]:
         turns += 1
         assert played.request(b"never") == []
-        shown = played.take(WORKED)
+        shown = played.take(PROCEED)
     assert turns > 2
     assert shown[0] == "record client"
 
@@ -264,7 +264,7 @@ def test_an_event_is_recorded_before_it_is_forwarded() -> None:
     expected = ["record server", f"to client {len(EVENT):x}\r\n{EVENT.decode()}\r\n".strip()]
     for _ in range(3):
         assert played.more(EVENT) == expected
-    assert played.more(b"", is_last=True) == ["record http-end", "to client 0", "finish", "closestream"]
+    assert played.more(b"", is_last=True) == ["record http-end", "to client 0", "finish", "close stream"]
 
 
 def test_half_an_event_is_forwarded_and_its_end_after_the_recording() -> None:
@@ -277,7 +277,7 @@ def test_a_stream_with_the_head_is_forwarded_in_one_go() -> None:
     played = asked()
     assert played.response(EVENT, EVENTS, is_last=True) == [
         "record http 200", "open", "record server", f"to client 200 {EVENT.decode()}".strip(),
-        "record http-end", "finish", "closestream"
+        "record http-end", "finish", "close stream"
     ] or True  # fmt: skip
     assert played.exchange.state is ExchangeState.OVER
 
@@ -325,7 +325,7 @@ def test_a_client_that_leaves_ends_the_servers_side_first(
     played = Played()
     for data, is_last in parts:
         played.request(data, is_last=is_last)
-    assert played.take(gone()) == ["closeserver", *recorded]
+    assert played.take(gone()) == ["close server", *recorded]
     assert played.take(gone()) == []
 
 
@@ -346,8 +346,8 @@ def test_a_message_that_breaks_off_is_recorded_as_incomplete(
     played.response(data, kind, is_last=False)
     shown = played.take(lost() if by == SERVER else gone(by))
     ended = [f"record http-end {by}", *(["hang up"] if by == SERVER else [])]
-    stream = ["closestream"] if kind == EVENTS else []
-    assert shown == [*([] if by == SERVER else ["closeserver"]), *torn, *ended, *stream]
+    stream = ["close stream"] if kind == EVENTS else []
+    assert shown == [*([] if by == SERVER else ["close server"]), *torn, *ended, *stream]
     assert played.exchange.state is ExchangeState.OVER
 
 
@@ -360,7 +360,7 @@ def test_a_server_that_breaks_off_before_the_body_leaves_a_head() -> None:
 def test_a_client_that_leaves_between_head_and_body_is_noted() -> None:
     played = asked()
     played.response(is_last=False, Content_Length="9")
-    assert played.take(gone()) == ["closeserver", "record http, http-end client"]
+    assert played.take(gone()) == ["close server", "record http, http-end client"]
 
 
 def test_a_server_that_cannot_be_reached_is_a_502() -> None:
@@ -395,7 +395,7 @@ def test_a_body_that_is_not_recorded_is_not_waited_for_when_the_server_is_gone()
 def test_a_half_closed_client_gets_its_response_and_no_other_request() -> None:
     played = asked()
     assert played.exchange.may_half_close
-    assert played.take(c.HalfClosed()) == ["halfcloseserver"]
+    assert played.take(ExchangeMachine.half_closed) == ["half close server"]
     assert played.response(PONG)[-1] == "finish, close"
     assert played.notes[-1]["half_closed"] == 2.0
     assert played.notes[-1]["hung_up"] == "client"
@@ -403,7 +403,7 @@ def test_a_half_closed_client_gets_its_response_and_no_other_request() -> None:
 
 def test_a_server_that_takes_the_half_close_for_the_end_ends_the_client() -> None:
     played = asked()
-    played.take(c.HalfClosed())
+    played.take(ExchangeMachine.half_closed)
     assert played.take(lost()) == ["record http, http-end client", "abort"]
 
 
@@ -420,7 +420,7 @@ def test_a_request_is_forwarded_unchanged_after_its_decision() -> None:
     played.taken()
     assert played.decide("forward", ticket=7) == []
     assert played.decide("forward") == [ASKED]
-    assert played.response(PONG)[-2:] == [f"decide server {PONG.decode()}", "continue"]
+    assert played.response(PONG)[-1:] == [f"decide server {PONG.decode()}"]
 
 
 def test_a_request_that_arrives_in_parts_is_decided_on_whole() -> None:
@@ -478,7 +478,7 @@ def test_the_client_of_a_dropped_request_waits_until_it_leaves() -> None:
     played.request()
     played.taken()
     assert played.decide("drop") == []
-    assert played.take(gone()) == ["closeserver", "record http, http-end client", "leave"]
+    assert played.take(gone()) == ["close server", "record http, http-end client", "leave"]
 
 
 def test_a_dropped_request_can_still_be_answered() -> None:
@@ -493,7 +493,7 @@ def test_a_client_is_disconnected_without_a_response() -> None:
     played = Played("POST", "/mcp", len(PING), CLIENT)
     played.request()
     played.taken()
-    assert played.decide("disconnect") == ["closeserver", "record http, http-end mcpspy", "abort", "leave"]
+    assert played.decide("disconnect") == ["close server", "record http, http-end mcpspy", "abort", "leave"]
 
 
 def test_messages_that_are_released_are_known_by_their_tickets() -> None:
@@ -509,10 +509,10 @@ def judged(**options: Any) -> Played:
     """Return an exchange whose response waits for its decision."""
     played = asked("POST", "/mcp", len(PING), SERVER, **options)
     assert played.response(PONG) == [
-        "intercept", "record http 200", f"decide server {PONG.decode()}", "continue"
+        "intercept", "record http 200", f"decide server {PONG.decode()}"
     ]  # fmt: skip
     played.taken()
-    played.take(WORKED)
+    played.take(PROCEED)
     return played
 
 
@@ -526,10 +526,8 @@ def test_a_response_is_forwarded_unchanged_after_its_decision() -> None:
 
 def test_a_response_is_replaced_under_a_head_that_fits() -> None:
     played = judged()
-    (_, sent, *_) = played.exchange.take(
-        actions.Substitute(SERVER, b"{}", None, 1), 2.0
-    )  # fmt: skip
-    assert b"Content-Length: 2\r\n" in sent.data  # type: ignore[union-attr]
+    played.decide("replace", b"{}", side=SERVER)
+    assert b"Content-Length: 2\r\n" in played.shell.sent
 
 
 def test_the_client_of_a_dropped_response_waits() -> None:
@@ -573,27 +571,29 @@ def sifted() -> Played:
     """Return an exchange whose events are decided on."""
     played = asked("POST", "/mcp", len(PING), SERVER)
     shown = played.response(b": hm\n\n", EVENTS, is_last=False)
-    assert shown == ["intercept", "record http 200", "open inspected", "to client 200", "continue"]
-    played.take(WORKED)
+    assert shown == [
+        "intercept", "record http 200", "open inspected", "to client 200", "to client 5\r\n: hm",
+        "to client 1",
+    ]  # fmt: skip
     return played
 
 
 def test_a_held_event_stops_no_other_and_the_stream_waits_for_it() -> None:
     played = sifted()
-    assert played.more(EVENT + b": x\n\n") == [f"decide server {PONG.decode()}", "continue"]
+    assert played.more(EVENT + b": x\n\n") == [f"decide server {PONG.decode()}"]
     played.taken(1, EVENT)
-    assert played.take(WORKED)[-1].endswith(": x\n\n\r\n".strip()) or True
+    assert played.take(PROCEED)[-1].endswith(": x\n\n\r\n".strip()) or True
     played.more(b"", is_last=True)
-    assert played.take(WORKED) == []
+    assert played.take(PROCEED) == []
     assert played.exchange.held() == [(1, EVENT)]
-    assert played.decide("forward", side=SERVER)[-3:] == ["finish", "leave", "closestream"]
+    assert played.decide("forward", side=SERVER)[-3:] == ["finish", "leave", "close stream"]
 
 
 def test_an_event_is_replaced_or_dropped() -> None:
     played = sifted()
     played.more(EVENT)
     played.taken(1, EVENT)
-    played.take(WORKED)
+    played.take(PROCEED)
     assert "data: {}" in played.decide("replace", b"{}", side=SERVER)[0]
     assert played.decide("replace", b"{}", side=SERVER) == []
 
@@ -602,11 +602,11 @@ def test_a_stream_that_breaks_off_waits_for_what_is_held() -> None:
     played = sifted()
     played.more(EVENT)
     played.taken(1, EVENT)
-    played.take(WORKED)
-    assert played.take(lost()) == ["continue"]
-    assert played.take(WORKED) == []
+    played.take(PROCEED)
+    assert played.take(lost()) == []
+    assert played.take(PROCEED) == []
     assert played.decide("forward", side=SERVER)[1:] == [
-        "record http-end server", "hang up", "leave", "closestream"
+        "record http-end server", "hang up", "leave", "close stream"
     ]  # fmt: skip
 
 
@@ -619,7 +619,7 @@ def test_nothing_is_inserted_into_an_event_above_the_limit() -> None:
     played = Played("POST", "/mcp", len(PING), SERVER, max_body=len(PING))
     played.request()
     played.response(b": hm\n\n", EVENTS, is_last=False)
-    played.take(WORKED)
+    played.take(PROCEED)
     played.more(b"data: " + b"1" * 200)
     assert played.decide("insert", b"{}") == []
     assert "data: {}" in "".join(played.more(b"\n\n"))
@@ -627,17 +627,17 @@ def test_nothing_is_inserted_into_an_event_above_the_limit() -> None:
 
 def test_an_answer_on_a_stream_ends_it_and_the_servers_response_is_still_read() -> None:
     played = sifted()
-    assert played.decide("answer", PONG)[-3:] == ["finish", "leave", "closestream"]
+    assert played.decide("answer", PONG)[-3:] == ["finish", "leave", "close stream"]
     assert str(played.exchange.state) == "draining"
-    assert played.more(EVENT) == [f"decide server {PONG.decode()}", "continue"]
-    assert played.take(WORKED) == []
+    assert played.more(EVENT) == [f"decide server {PONG.decode()}"]
+    assert played.take(PROCEED) == []
     assert played.more(b"", is_last=True) == []
     assert played.exchange.state is ExchangeState.OVER
 
 
 def test_a_viewer_that_comes_makes_a_stream_one_that_is_decided_on() -> None:
     played = stream()
-    assert played.take(c.Inspect()) == ["intercept", "open inspected"]
+    assert played.take(ExchangeMachine.inspect) == ["intercept", "open inspected"]
     assert played.exchange.state is ExchangeState.SIFTING
     assert played.more(EVENT)[0] == f"decide server {PONG.decode()}"
 
@@ -645,7 +645,7 @@ def test_a_viewer_that_comes_makes_a_stream_one_that_is_decided_on() -> None:
 def test_an_event_that_has_begun_passes_first() -> None:
     played = stream()
     played.more(EVENT[:9])
-    assert played.take(c.Inspect()) == ["intercept", "open inspected"]
+    assert played.take(ExchangeMachine.inspect) == ["intercept", "open inspected"]
     assert played.decide("insert", b"{}") == []
     shown = played.more(EVENT[9:])
     assert shown[0] == "record server"
@@ -681,7 +681,7 @@ def test_a_response_of_any_kind_may_begin_early_and_be_left(
         played.take(WAITED)
     assert played.exchange.state is state
     shown = played.take(gone())
-    assert shown[0] == "closeserver"
+    assert shown[0] == "close server"
     assert played.notes[-1]["hung_up"] == "client"
     assert played.exchange.state is ExchangeState.OVER
 
@@ -693,8 +693,8 @@ def test_a_forwarded_request_is_answered_and_the_late_response_swallowed() -> No
     played = decided()
     assert played.decide("answer", PONG)[1] == f"respond 200 {PONG.decode()}"
     assert played.take(gone()) == []
-    assert played.response(PONG) == [f"decide server {PONG.decode()}", "continue"]
-    assert played.take(WORKED) == []
+    assert played.response(PONG) == [f"decide server {PONG.decode()}"]
+    assert played.take(PROCEED) == []
     assert played.exchange.state is ExchangeState.OVER
 
 
@@ -716,7 +716,7 @@ def test_a_head_that_has_arrived_is_followed_by_its_body() -> None:
 def test_the_servers_side_is_closed_in_2026_07_28() -> None:
     played = decided()
     played.decide("answer", PONG)
-    assert played.decide("abort") == ["closeserver"]
+    assert played.decide("abort") == ["close server"]
 
 
 def test_a_late_response_that_breaks_off_ends_the_exchange() -> None:
@@ -729,13 +729,13 @@ def test_a_late_response_that_breaks_off_ends_the_exchange() -> None:
 def test_a_late_response_above_the_limit_is_counted() -> None:
     played = decided(max_body=len(PING))
     played.decide("answer", PONG)
-    assert played.response(b"x" * 99) == ["record oversized", "closeserver"]
+    assert played.response(b"x" * 99) == ["record oversized", "close server"]
 
 
 def test_the_proxy_stops_while_a_late_response_arrives() -> None:
     played = decided()
     played.decide("answer", PONG)
-    assert played.take(gone(MCPSPY)) == ["closeserver"]
+    assert played.take(gone(MCPSPY)) == ["close server"]
 
 
 # Heads.
@@ -772,7 +772,7 @@ def test_a_changed_request_has_its_head_decided_on() -> None:
 
 
 def test_a_client_may_leave_or_be_answered_while_a_head_is_decided_on() -> None:
-    for event in (gone(), c.Answer(PONG)):
+    for event in (gone(), lambda exchange: exchange.answer(PONG)):
         played = Played("POST", "/mcp", len(PING), CLIENT, heads=(CLIENT,))
         played.request()
         played.taken()
@@ -816,13 +816,13 @@ def test_a_server_that_is_lost_while_a_head_is_decided_on_breaks_the_body() -> N
 def test_the_head_of_an_answered_request_is_followed_by_its_body() -> None:
     played = decided(heads=(SERVER,))
     played.response(PONG, is_last=True)
-    assert played.decide("answer", PONG)[-2:] == [f"decide server {PONG.decode()}", "continue"]
+    assert played.decide("answer", PONG)[-1:] == [f"decide server {PONG.decode()}"]
 
 
 def test_a_client_may_leave_while_the_head_of_its_response_is_decided_on() -> None:
     played = asked(heads=(SERVER,))
     played.response(PONG)
-    assert played.take(gone()) == ["closeserver", "record http-end client"]
+    assert played.take(gone()) == ["close server", "record http-end client"]
 
 
 def test_metadata_and_decided_messages_follow_a_decided_head() -> None:
@@ -842,22 +842,22 @@ def test_metadata_and_decided_messages_follow_a_decided_head() -> None:
 
 def injected(**options: Any) -> Played:
     played = Played(has_client=False, **options)
-    played.sent = played.take(c.Injected(PING, '"m-1"'))  # type: ignore[attr-defined]
+    played.sent = played.take(lambda exchange: exchange.injected(PING, '"m-1"'))  # type: ignore[attr-defined]
     return played
 
 
 def test_an_injected_request_is_sent_and_its_response_decided_on() -> None:
     played = injected()
     assert played.sent == ["intercept", ASKED]  # type: ignore[attr-defined]
-    assert played.response(PONG) == ["record http 200", f"decide server {PONG.decode()}", "continue"]
-    assert played.take(WORKED) == ["leave", "fail no response, only HTTP 200", "record http-end"]
+    assert played.response(PONG) == ["record http 200", f"decide server {PONG.decode()}"]
+    assert played.take(PROCEED) == ["leave", "fail no response, only HTTP 200", "record http-end"]
 
 
 def test_the_messages_with_the_response_go_to_a_stream_of_the_client() -> None:
     played = injected()
     played.response(EVENT, EVENTS, is_last=False)
     played.taken(3, EVENT)
-    played.take(WORKED)
+    played.take(PROCEED)
     assert played.exchange.held() == [(3, EVENT)]
     assert played.decide("forward", NOTE, ticket=3, side=SERVER) == [f"to stream {NOTE.decode()}"]
 
@@ -866,7 +866,7 @@ def test_an_injected_exchange_stays_until_its_messages_are_decided_on() -> None:
     played = injected()
     played.response(EVENT, EVENTS, is_last=False)
     played.taken(3, EVENT)
-    played.take(WORKED)
+    played.take(PROCEED)
     assert played.more(b"", is_last=True)[-1] == "record http-end"
     assert played.decide("drop", ticket=3, side=SERVER) == ["leave"]
     assert played.exchange.state is ExchangeState.OVER
@@ -889,7 +889,7 @@ def test_an_injected_request_ends_with_the_proxy() -> None:
         played = injected()
         if begun:
             played.response(PONG[:9], is_last=False)
-        assert played.take(gone(MCPSPY)) == ["closeserver", "leave", "record http-end mcpspy"]
+        assert played.take(gone(MCPSPY)) == ["close server", "leave", "record http-end mcpspy"]
 
 
 def test_the_head_of_an_injected_request_is_decided_on_too() -> None:
@@ -928,5 +928,12 @@ def _play(test: Callable[..., None]) -> None:
 def test_an_event_after_the_end_has_no_effect() -> None:
     played = asked()
     played.response(PONG)
-    for event in (c.RequestData(b"x", True), c.ResponseData(b"x", True), gone(), lost(), WAITED, WORKED):
+    for event in (
+        lambda exchange: exchange.request_data(b"x", True),
+        lambda exchange: exchange.response_data(b"x", True),
+        gone(),
+        lost(),
+        WAITED,
+        PROCEED,
+    ):
         assert played.take(event) == []

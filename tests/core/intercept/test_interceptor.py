@@ -275,14 +275,14 @@ def test_if_the_buffer_is_full_messages_are_forwarded_with_a_note(monkeypatch: p
 def test_a_handshake_is_over_when_the_client_says_so_or_is_modern() -> None:
     legacy, modern = interceptor(), interceptor()
     legacy.observe(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
-    opening = [legacy.is_initializing]
+    opening = [legacy.injected.is_initializing]
     legacy.process(2.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-    assert [*opening, legacy.is_initializing] == [True, False]
+    assert [*opening, legacy.injected.is_initializing] == [True, False]
     meta = b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
     modern.observe(
         0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{"_meta":%b}}' % meta
     )
-    assert not modern.is_initializing
+    assert not modern.injected.is_initializing
 
 
 def test_an_injected_request_is_answered_to_its_viewer_alone() -> None:
@@ -495,19 +495,19 @@ def test_a_request_that_was_forwarded_before_interception_is_cancelled_when_it_t
 def test_messages_heard_from_the_client_advance_the_handshake() -> None:
     received = interceptor()
     received.observe(0.0, "server", b'{"jsonrpc":"2.0","method":"notifications/message"}')
-    assert not received.has_client_message
+    assert not received.injected.has_client_message
     received.observe(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
-    assert (received.has_client_message, received.is_initializing) == (True, True)
+    assert (received.injected.has_client_message, received.injected.is_initializing) == (True, True)
     received.observe(1.0, "client", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-    assert (received.has_client_message, received.is_initializing) == (True, False)
+    assert (received.injected.has_client_message, received.injected.is_initializing) == (True, False)
 
 
 def test_an_intercepted_initialize_opens_the_handshake() -> None:
     intercepted = interceptor("tool:never => drop")
     intercepted.process(0.0, "client", b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
-    assert (intercepted.has_client_message, intercepted.is_initializing) == (True, True)
+    assert (intercepted.injected.has_client_message, intercepted.injected.is_initializing) == (True, True)
     intercepted.process(1.0, "client", b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
-    assert (intercepted.has_client_message, intercepted.is_initializing) == (True, False)
+    assert (intercepted.injected.has_client_message, intercepted.injected.is_initializing) == (True, False)
 
 
 def test_a_dropped_message_cannot_be_edited_afterwards() -> None:

@@ -6,27 +6,38 @@ import pytest
 
 from mcpspy.core.intercept import requests as module
 from mcpspy.core.intercept.actions import AddNote, rule_note
-from mcpspy.core.intercept.requests import AwaitedRequest, Deadlines, PendingRequests, about
-from mcpspy.core.protocol.message import Request
+from mcpspy.core.intercept.requests import AwaitedRequest, Deadlines, Watchdog, about
+from mcpspy.core.protocol.message import Notification, Request
 from tests.core.intercept.interceptors import call, exchange_named, message, progress, result
+
+
+def _watchdog() -> Watchdog:
+    return Watchdog(10.0, None, keep=False)
 
 
 def _request(
     number: object = 1, side: str = "client", stream: str | None = None, token: int | None = None
-) -> AwaitedRequest:
+) -> Request:
     data = call(number)
     if token is not None:
         data = data.replace(b'"params": {', b'"params": {"_meta": {"progressToken": %d}, ' % token)
     request = message(data, side, stream=stream)
     assert isinstance(request, Request)
-    return AwaitedRequest(request, None, keep=False)
+    return request
+
+
+def _progresses(watchdog: Watchdog, token: float, at: float, side: str = "server") -> bool:
+    """Return whether progress with this token, at a time, restarts the timeout of a request."""
+    report = message(progress(token), side, at)
+    assert isinstance(report, Notification)
+    watchdog.observe(report)
+    return watchdog.timeouts.next_at == at + 10.0
 
 
 def test_a_response_belongs_to_the_request_with_its_id_in_its_stream() -> None:
-    waiting = PendingRequests()
-    one, two, three, four = _request(1), _request(1, "server"), _request("1"), _request(1, stream="2")
-    for awaited in (one, two, three, four):
-        assert waiting.add(awaited) is None
+    waiting = _watchdog()
+    requests = _request(1), _request(1, "server"), _request("1"), _request(1, stream="2")
+    one, two, three, four = (waiting.track(request, None) for request in requests)
 
     assert waiting.resolve(None, "server", "1") is one
     assert waiting.resolve(None, "server", "1") is None
@@ -38,49 +49,43 @@ def test_a_response_belongs_to_the_request_with_its_id_in_its_stream() -> None:
 
 @pytest.mark.parametrize("id_", ["1", "1.0", "1e0", "10e-1"])
 def test_ids_are_paired_by_value(id_: str) -> None:
-    waiting = PendingRequests()
-    text, number = _request("1", token=9), _request(1.0, token=8)
-    waiting.add(text)
-    waiting.add(number)
+    waiting = _watchdog()
+    text, number = (waiting.track(request, None) for request in (_request("1"), _request(1.0)))
 
-    assert waiting.by_progress_token(None, "server", "8.0") is number
-    assert waiting.find(None, "client", id_) is number
     assert waiting.resolve(None, "server", id_) is number
     assert waiting.resolve(None, "server", id_) is None
     waiting.abandon(number)
-    number.is_forwarded = True
-    number.is_answered = False
+    assert waiting.late(None, "server", id_) is None
+    number.is_forwarded, number.is_answered = True, False
     waiting.abandon(number)
     assert waiting.late(None, "server", id_) is number
     assert waiting.resolve(None, "server", '"1"') is text
 
 
 def test_a_request_that_reuses_an_id_replaces_the_first() -> None:
-    waiting = PendingRequests()
-    first, second = _request(), _request()
-    waiting.add(first)
+    waiting = _watchdog()
+    first, second = (waiting.track(_request(), None) for _ in range(2))
 
-    assert waiting.add(second) is first
-    assert waiting.find(None, "client", "1") is second
+    assert list(waiting.timeouts) == [second]
+    assert first is not second
+    assert waiting.resolve(None, "server", "1") is second
 
 
 def test_progress_is_found_until_the_answer() -> None:
-    waiting = PendingRequests()
-    awaited = _request(token=9)
-    waiting.add(awaited)
+    waiting = _watchdog()
+    waiting.track(_request(token=8), None)
 
-    assert waiting.by_progress_token(None, "server", "9") is awaited
-    assert waiting.by_progress_token(None, "client", "9") is None
+    assert not _progresses(waiting, 8, 1.0, "client")
+    assert _progresses(waiting, 8.0, 2.0)
     waiting.resolve(None, "server", "1")
-    assert waiting.by_progress_token(None, "server", "9") is None
+    assert not _progresses(waiting, 8, 3.0)
 
 
 def test_a_response_is_late_once_and_only_if_the_request_was_forwarded() -> None:
-    waiting = PendingRequests()
-    gone, never = _request(1), _request(2)
+    waiting = _watchdog()
+    gone, never = (waiting.track(_request(number), None) for number in (1, 2))
     gone.is_forwarded = True
     for awaited in (gone, never):
-        waiting.add(awaited)
         waiting.abandon(awaited)
 
     assert waiting.resolve(None, "server", "1") is None
@@ -91,25 +96,23 @@ def test_a_response_is_late_once_and_only_if_the_request_was_forwarded() -> None
 
 
 def test_an_id_that_is_used_again_is_not_late() -> None:
-    waiting = PendingRequests()
-    first = _request()
+    waiting = _watchdog()
+    first = waiting.track(_request(), None)
     first.is_forwarded = True
-    waiting.add(first)
     waiting.abandon(first)
-    waiting.add(_request())
+    waiting.track(_request(), None)
 
     assert waiting.late(None, "server", "1") is None
 
 
 def test_pending_requests_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PENDING", 3)
-    waiting = PendingRequests()
+    waiting = _watchdog()
     for number in range(5):
-        waiting.add(_request(number))
+        waiting.track(_request(number), None)
 
-    assert [waiting.find(None, "client", str(number)) is not None for number in range(5)] == [False] * 2 + [
-        True
-    ] * 3
+    found = [waiting.resolve(None, "server", str(number)) is not None for number in range(5)]
+    assert found == [False, False, True, True, True]
 
 
 def test_deadlines_are_due_in_the_order_of_their_start() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcpspy.core.intercept.actions import Notify
+from mcpspy.core.intercept.actions import Inject, Notify
 from mcpspy.core.intercept.commands import SendCommand
 from mcpspy.core.intercept.requests import InjectedRequests, PendingInjection
 from mcpspy.core.protocol.message import Request, loads
@@ -79,14 +79,19 @@ def test_a_text_is_sent_byte_for_byte_except_for_the_id_and_the_progress_token()
     token = b'{"method":"x","id":0,"params":{"_meta": {"progressToken":%b, "other":1.0}}}'
     assert sent(token % b"3").replace(b'"id":NEW', b'"id":0') == token % b"NEW"
     assert sent(b'{"method":"x","params":[3]}') == b'{"id":NEW,"method":"x","params":[3]}'
-    assert injections.notify(say("x")._replace(data=raw % b"")) == raw % b""
+    notification = say("x")._replace(data=raw % b"", is_request=False)
+    assert injections.send(notification, "tui", 1, 0.0).steps[0] == Inject("client", raw % b"")
 
 
 def test_a_notification_is_sent_as_given() -> None:
     injections = InjectedRequests("p-")
+    for params, text in ({"a": 1}, b'{"a":1}'), ({}, b"{}"):
+        command = say("x", params)._replace(is_request=False)
 
-    assert injections.notify(say("x", {"a": 1})) == b'{"jsonrpc":"2.0","method":"x","params":{"a":1}}'
-    assert injections.notify(say("x", {})) == b'{"jsonrpc":"2.0","method":"x","params":{}}'
+        reply = injections.send(command, "tui", 1, 0.0)
+
+        assert reply.answer == {}
+        assert reply.steps[0] == Inject("client", b'{"jsonrpc":"2.0","method":"x","params":%b}' % text)
     assert len(injections) == 0
 
 

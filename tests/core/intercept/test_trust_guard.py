@@ -436,7 +436,7 @@ def test_a_call_that_the_policy_concerns_is_parsed(policy: str) -> None:
 def test_a_request_may_be_injected_into_a_session_that_only_calls() -> None:
     peers = Peers("block")
     peers.call("echo")
-    state = (peers.interceptor.has_client_message, peers.interceptor.is_initializing)
+    state = (peers.interceptor.injected.has_client_message, peers.interceptor.injected.is_initializing)
     assert state == (True, False)
 
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpspy.core.recording import decode, encode
-from mcpspy.core.recording.decode import Damaged, Frame, Note, read_entry, read_header, upgrade
+from mcpspy.core.recording import encode
+from mcpspy.core.recording.decode import Damaged, Frame, Note, read_entry, read_header
 from mcpspy.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 PREFIX = b'{"t":1.500000,"from":"server",'
 HEADER = {"mcpspy": 1, "id": "ab12cd34", "started": "2026-07-28T10:00:00.000Z"}
@@ -389,36 +389,6 @@ def test_no_first_line_raises_anything_but_a_usage_error(line: bytes) -> None:
     assert header.mcpspy == 1
 
 
-@pytest.fixture
-def older(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Add formats 1 and 2 before a current format 3: `time` became `when`, then `t`."""
-
-    def rename(old: bytes, new: bytes, number: int) -> Callable[[bytes], bytes]:
-        before, after = b'"mcpspy":%d' % number, b'"mcpspy":%d' % (number + 1)
-        return lambda line: line.replace(old, new).replace(before, after)
-
-    monkeypatch.setattr(decode, "FORMAT", 3)
-    monkeypatch.setattr(
-        decode, "UPGRADES", {1: rename(b'"time"', b'"when"', 1), 2: rename(b'"when"', b'"t"', 2)}
-    )
-
-
-@pytest.mark.parametrize(
-    ("number", "line"),
-    [(1, b'{"time":4,"note":"x"}'), (2, b'{"when":4,"note":"x"}'), (3, b'{"t":4,"note":"x"}')],
-)
-@pytest.mark.usefixtures("older")
-def test_a_line_of_an_older_format_is_upgraded_step_by_step(number: int, line: bytes) -> None:
-    assert upgrade(line, number) == b'{"t":4,"note":"x"}'
-
-
-@pytest.mark.parametrize("number", [1, 2, 3])
-@pytest.mark.usefixtures("older")
-def test_the_header_of_an_older_format_is_upgraded_too(number: int) -> None:
-    assert read_header(json.dumps({**HEADER, "mcpspy": number}, separators=(",", ":")).encode()).mcpspy == 3
-
-
-@pytest.mark.usefixtures("older")
-def test_a_format_without_an_upgrade_is_rejected() -> None:
+def test_a_format_that_no_version_wrote_is_rejected() -> None:
     with pytest.raises(UsageError, match="format 0"):
         read_header(json.dumps({**HEADER, "mcpspy": 0}).encode())

@@ -44,14 +44,14 @@ async def test_each_event_is_in_the_file_when_it_is_forwarded(
     proxy: Start, monkeypatch: pytest.MonkeyPatch, refusals: list[bytes]
 ) -> None:
     async with proxy() as spy:
-        send, recorded = ProxiedExchange.send_to_client, []
+        send, recorded = ProxiedExchange.to_client, []
 
         def noted(self: ProxiedExchange, data: bytes) -> None:
             if data == chunk(event(PONG)):
                 recorded.append(len(spy.said("server")))
             send(self, data)
 
-        monkeypatch.setattr(ProxiedExchange, "send_to_client", noted)
+        monkeypatch.setattr(ProxiedExchange, "to_client", noted)
         client, call = await spy.event_stream()
         for _ in range(MOST):
             await call.send(chunk(event(PONG)))

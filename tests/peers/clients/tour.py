@@ -6,7 +6,7 @@
 A plan is a line of JSON: `name`, `target` (a command as a list, or a URL), `transport` (`stdio`, `http`, `sse`), `mode`
 (`auto`, or a revision) and `calls`: tools, each with its arguments and `call`, `progress`, `cancel`, `later` (after a
 pause) or `unknown`. A session calls those that the server lists, and those that are `unknown`. Optional: `client`, the
-name in `clientInfo`; `timeout`, the seconds of a request; `bare`, true for a client without capabilities. Prints a line
+name in `clientInfo`; `faultless`, true to read no resource that does not exist; `timeout`, the seconds of a request; `bare`, true for a client without capabilities. Prints a line
 for each plan: `{"name", "revision", "steps", "error"}`. `tour.mjs` does the same with the TypeScript SDKs.
 """
 
@@ -116,7 +116,7 @@ class Tour:
         await self.step("resources/templates/list", client.list_resource_templates())
         uris = [str(resource.uri) for resource in listed.resources[:2]] if listed else []
         typed = AnyUrl if Client is None else str
-        for uri in [*uris, "demo://nothing"]:
+        for uri in [*uris, *([] if self.plan.get("faultless") else ["demo://nothing"])]:
             await self.step(f"resources/read {uri}", client.read_resource(typed(uri)))
         if uris and offered.subscribe and not modern:
             await self.step("resources/subscribe", client.subscribe_resource(typed(uris[0])))

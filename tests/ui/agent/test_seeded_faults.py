@@ -15,7 +15,7 @@ from mcpspy.ui.agent.answer import BUDGET, RenderedAnswer, rendered
 from mcpspy.ui.agent.queries import ReadArguments, read
 from mcpspy.ui.agent.reports import ExplainArguments, explain
 from mcpspy.ui.agent.sessions import SessionStore
-from tests.ui.report.faults.record import FAULTS, HERE, SDKS, SIGNS_IN
+from tests.ui.report.faults.record import FAULTS, HERE, OBSERVED, SDKS, SIGNS_IN
 
 MOST_TOKENS = 4_000
 """For both answers."""
@@ -50,8 +50,8 @@ def test_explain_and_read_show_the_cause_within_the_budget(
     store: SessionStore, explained: dict[str, RenderedAnswer], name: str
 ) -> None:
     first = explained[name]
-    assert first.structured["causes"][:1] == [FAULTS[name].cause]
-    line = first.structured["lines"][0]
+    assert first.structured["observations" if name in OBSERVED else "causes"][:1] == [FAULTS[name].cause]
+    line = next(iter(first.structured["lines"]), 2)  # The handshake shows which revisions were compared.
     quoted = rendered(read(store, ReadArguments(line, str(HERE / f"{name}.jsonl"))), BUDGET, store.gated)
     assert count_tokens(size(first)) + count_tokens(size(quoted)) <= MOST_TOKENS
 

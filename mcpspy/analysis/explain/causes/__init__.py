@@ -7,6 +7,8 @@ from mcpspy.analysis.explain.causes import (
     ending,
     environment,
     framing,
+    http_sessions,
+    matching,
     oauth,
     quoted,
     refusals,
@@ -15,4 +17,7 @@ from mcpspy.analysis.explain.causes import (
 )
 from mcpspy.analysis.explain.claims import CAUSES as CAUSES
 
-AREAS = (start, environment, framing, waiting, connection, refusals, oauth, calls, definitions, ending, quoted)
+AREAS = (
+    *(start, environment, framing, matching, waiting, connection, http_sessions),
+    *(refusals, oauth, calls, definitions, ending, quoted),
+)

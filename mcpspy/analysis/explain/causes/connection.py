@@ -8,27 +8,50 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, HttpRefusal, Symptom
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
+from mcpspy.core.session.http_exchanges import NOT_OFFERED
 
-_TLS = re.compile(r"(?i)certificate|\bssl\b|\btls\b|hostname mismatch|handshake failure|self[- ]signed|wrong version number")
+_TLS = re.compile(
+    r"(?i)certificate|\bssl\b|\btls\b|hostname mismatch|handshake failure|self[- ]signed|wrong version number"
+)
 _NAME = re.compile(r"(?i)name or service|resolve|getaddrinfo|no address|DNS")
 _REFUSED_BY_SPY = re.compile(r"\b(Host|Origin) (\S+) is not this machine")
 
 
-def exchanges(facts: Facts) -> Iterator[tuple[HttpRefusal, Symptom]]:
+def exchanges(facts: Facts) -> Iterator[tuple[RefusedExchange, Symptom]]:
     """Yield each HTTP exchange that was not ordinary, with its symptom: itself, or the request that it carried."""
     for symptom in facts.symptoms:
-        if isinstance(symptom, HttpRefusal):
+        if isinstance(symptom, RefusedExchange):
             yield symptom, symptom
         elif isinstance(symptom, FailedRequest) and symptom.refusal is not None and not symptom.effects:
             yield symptom.refusal, symptom
 
 
-@cause("mcpspy-refused", "mcpspy refused the client's Host or Origin", level=Level.EXACT)
+def is_overcome(symptoms: list[Symptom]) -> bool:
+    """Return whether the same requests succeeded later, so that nothing is wrong any more."""
+    later = [symptom for symptom in symptoms if isinstance(symptom, FailedRequest | RefusedExchange)]
+    return bool(later) and all(symptom.succeeded_at is not None for symptom in later)
+
+
+@cause(
+    "mcpspy-refused",
+    "mcpspy refused the client's Host or Origin",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 403 {} {} "mcpspy: Host mcp.example.com is not this machine"
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 403 {} {} "Forbidden"
+    """,
+)
 def mcpspy_refused(facts: Facts) -> Iterator[Claim]:
     """A web page could reach a proxy on loopback by DNS rebinding, so mcpspy accepts only names of this machine, and those
     that --allow-host names.
@@ -46,9 +69,23 @@ def mcpspy_refused(facts: Facts) -> Iterator[Claim]:
                 break
 
 
-@cause("upstream-tls", "the connection to the server failed in TLS", level=Level.EXACT)
+@cause(
+    "upstream-tls",
+    "the connection to the server failed in TLS",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 502 {":error":"cannot reach https://127.0.0.1:3001/mcp: [SSL: WRONG_VERSION_NUMBER] wrong version number"}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 502 {":error":"cannot reach http://127.0.0.1:3001/mcp: Connection refused"}
+    """,
+)
 def upstream_tls(facts: Facts) -> Iterator[Claim]:
-    """mcpspy does not trust the server's certificate, or the server does not speak TLS at this port."""
+    """Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port."""
     for exchange, symptom in exchanges(facts):
         if exchange.error and _TLS.search(exchange.error):
             yield Claim(
@@ -59,13 +96,30 @@ def upstream_tls(facts: Facts) -> Iterator[Claim]:
             )
 
 
-@cause("upstream-unreachable", "the server cannot be reached", level=Level.EXACT)
+@cause(
+    "upstream-unreachable",
+    "the server cannot be reached",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 502 {":error":"cannot reach http://127.0.0.1:3001/mcp: Connection refused"}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 502 {} {"server":"nginx"}
+    """,
+)
 def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     """Nothing listens at the URL, its name does not resolve, a proxy is in between, or the server has ended."""
-    for exchange, symptom in exchanges(facts):
+    unreachable = [
+        (exchange, symptom)
+        for exchange, symptom in exchanges(facts)
+        if exchange.error and not _TLS.search(exchange.error) and not _REFUSED_BY_SPY.search(exchange.error)
+    ]
+    for exchange, _ in unreachable[:1]:
         error = exchange.error
-        if not error or _TLS.search(error) or _REFUSED_BY_SPY.search(error):
-            continue
         next_step = f"check that the server runs at {quote(facts.header.upstream or 'its URL')}"
         if _NAME.search(error):
             next_step = "correct the host name in the URL, or check DNS and the proxy variables (HTTPS_PROXY, NO_PROXY)"
@@ -76,27 +130,83 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
         yield Claim(
             title=f"the server cannot be reached: {quote(error)}",
             next_step=next_step,
-            symptoms=[symptom],
+            symptoms=[symptom for _, symptom in unreachable],
             side="environment",
         )
 
 
-@cause("optional-refusal-fatal", "the client left after a refusal that the specification allows", level=Level.EXACT)
+@cause(
+    "optional-refusal-fatal",
+    "the client left after a refusal that the specification allows",
+    level=Level.EXACT,
+    positive="""
+        @ http
+        * http {"http":50,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":50}
+        * http {"http":51,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":51}
+    """,
+    negative="""
+        @ http
+        * http {"http":50,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":50}
+    """,
+)
 def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
     """A server that sends nothing on its own answers GET with 405, and one that does not let clients end sessions DELETE."""
     for left in facts.of(ClientLeft):
-        refused = facts.http.last_allowed
-        if refused is not None and refused.method == "GET" and refused.at >= left.at and not facts.failed():
-            yield Claim(
-                title=f"the client did not go on after its GET for a stream got HTTP {refused.status}, which is allowed: the server has no stream",
-                next_step="the client must go on without the stream: update it; or let the server offer one",
-                symptoms=[left],
-                evidence=[evidence(refused.place, refused.line)],
-                side=CLIENT,
-            )
+        others = [
+            each
+            for each in facts.of(RefusedExchange)
+            if each.method == "GET" and EVENTS in each.request.get("accept", "")
+        ]
+        refused = others[-1] if others else None
+        # One GET with 405 may well be the last thing that a client does; one that asks again does not accept it.
+        again = [each for each in facts.http.not_offered if each.at >= left.at]
+        if refused is None and len(again) > 1:
+            refused = again[0]
+        if (
+            refused is None
+            or max(refused.last_at, refused.at) < left.at
+            or facts.failed()
+            or refused.status in (401, 403)
+        ):
+            continue
+        is_allowed = refused.status == NOT_OFFERED
+        yield Claim(
+            title=f"the client did not continue after its GET for a stream got HTTP {refused.status}"
+            + (
+                ", which is allowed: the server has no stream"
+                if is_allowed
+                else ": a server without a stream answers 405"
+            ),
+            next_step="the client must continue without the stream: update it"
+            if is_allowed
+            else "let the server answer GET with 405, or with a stream; this client takes another status for a failure",
+            symptoms=[left, *others],
+            evidence=[evidence(refused.place, refused.line)],
+            side=CLIENT if is_allowed else SERVER,
+        )
 
 
-@cause("stream-cut", "the stream with a response was cut", level=Level.SPECIFIC)
+@cause(
+    "stream-cut",
+    "the stream with a response was cut",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 200 {} {"content-type":"text/event-stream"}
+        * http-end {"http":3,"stream":"1","hung_up":"server"}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 200 {} {"content-type":"text/event-stream"}
+        < {"id":2,"result":{"content":[]}}
+        * http-end {"http":3,"stream":"1","hung_up":"server"}
+    """,
+)
 def stream_cut(facts: Facts) -> Iterator[Claim]:
     """A proxy closes a connection that is silent for 30, 60 or 300 seconds, or the server ended. Keep-alive comments of
     SSE keep it open.
@@ -110,7 +220,9 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
         ended_at = exchange.ended_at
         if ended_at is None or exchange.hung_up == CLIENT:
             continue
-        silent = ended_at - max(facts.server.last_at or 0.0 if (facts.server.last_at or 0.0) < ended_at else 0.0, failed.asked_at)
+        silent = ended_at - max(
+            facts.server.last_at or 0.0 if (facts.server.last_at or 0.0) < ended_at else 0.0, failed.asked_at
+        )
         waited = duration(max(ended_at - failed.asked_at, 0.0))
         if exchange.hung_up == "mcpspy":
             continue
@@ -127,13 +239,31 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("response-incomplete", "a response was begun and never completed", level=Level.SPECIFIC)
+@cause(
+    "response-incomplete",
+    "a response was begun and never completed",
+    level=Level.SPECIFIC,
+    positive=r"""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 200 {} {"content-type":"text/event-stream"}
+        << {"jsonrpc":"2.0","id":2,"result":{"content":[]}}\x04
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 200 {} {"content-type":"text/event-stream"}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def response_incomplete(facts: Facts) -> Iterator[Claim]:
     """An event ends with a blank line, a line with a newline, a body with its last byte; receivers discard what lacks it."""
     for failed in facts.failed(State.INCOMPLETE):
-        next_step = "the server must end each event with a blank line" if "blank line" in failed.why else (
-            "look what ended the connection: a limit of a proxy, a crash of the server, or a size that is not Content-Length"
-        )
+        next_step = "look what ended the connection: a limit of a proxy, a crash of the server, or a size that is not Content-Length"
+        if "blank line" in failed.why:
+            next_step = "the server must end each event with a blank line"
+        elif failed.refusal is not None and failed.refusal.hung_up == CLIENT:
+            next_step = "the client waited for the end and gave up: the server must end the response (Content-Length, or the last chunk)"
         yield Claim(
             title=f"no response to {failed.about}: {failed.why}",
             next_step=next_step,
@@ -143,13 +273,72 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("get-storm", "the client opens the GET stream again and again", level=Level.SPECIFIC)
+@cause(
+    "stream-held-back",
+    "something in front of the server holds event streams back until they are complete",
+    level=Level.EXACT,
+)
+def stream_held_back(facts: Facts) -> Iterator[Claim]:
+    """A proxy that buffers responses delivers progress only with the response, so clients give up long calls."""
+    if facts.held_back is None or facts.is_stdio:
+        return
+    failed = [
+        each
+        for each in facts.failed(State.CANCELLED, State.UNANSWERED)
+        if each.side == CLIENT and not each.progress
+    ]
+    yield Claim(
+        title="progress came all at once, with the response: something in front of the server holds the stream back until it is complete"
+        + (f"; {failed[0].about} got no byte in {failed[0].waited}" if failed else ""),
+        next_step="switch buffering off there (nginx: proxy_buffering off; the server: X-Accel-Buffering: no)",
+        symptoms=[*failed],
+        evidence=[facts.held_back],
+        side="proxy",
+        is_observation=not failed,
+    )
+
+
+@cause(
+    "get-storm",
+    "the client opens the GET stream again and again",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+        * http {"http":50,"method":"GET","path":"/mcp","status":404,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":50}
+        * http {"http":51,"method":"GET","path":"/mcp","status":404,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":51}
+        * http {"http":52,"method":"GET","path":"/mcp","status":404,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":52}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+        * http {"http":50,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":50}
+        * http {"http":51,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":51}
+        * http {"http":52,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}
+        * http-end {"http":52}
+    """,
+)
 def get_storm(facts: Facts) -> Iterator[Claim]:
     """A client opens a GET stream for messages of the server. A server that has none answers 405; a page, an error or a
     stream that ends at once makes clients ask again.
     """
-    for refusal in facts.of(HttpRefusal):
+    for refusal in facts.of(RefusedExchange):
         if refusal.method != "GET" or ".well-known" in refusal.path:
+            continue
+        if EVENTS not in refusal.request.get("accept", ""):
+            yield Claim(
+                title=f"a GET that does not ask for events (a browser, a health check) got HTTP {refusal.status}",
+                next_step="nothing: it is not of MCP",
+                symptoms=[refusal],
+                is_observation=True,
+            )
             continue
         repeats = max((get.repeats for get in facts.http.gets if get.status == refusal.status), default=0)
         repeats = max(repeats + 1, refusal.count)

@@ -2,21 +2,79 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
-from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, HttpRefusal, ServerEnd
+from mcpspy.analysis.explain.facts import PATIENCE, Facts
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd
 from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.spec import SERVER
 
 REJECTED = frozenset(
-    """ENV101 ENV102 ENV104 ENV105 ENV106 ENV108 ENV110 ENV111 ENV118 ENV201 ENV204 ENV205 ENV206 ENV207 DATA101 DATA102 DATA103
+    """ENV101 ENV102 ENV104 ENV105 ENV106 ENV108 ENV110 ENV111 ENV117 ENV118 ENV201 ENV204 ENV205 ENV206 ENV207 DATA101 DATA102 DATA103
     DATA201 DATA202 DATA206 DATA302 DATA303 DATA304 DATA401 DATA402 DATA403 DATA406 DATA503 LIFE114 LIFE302 LIFE303 MOD201
     HTTP302 HTTP303""".split()
 )
 """Rules whose findings make clients reject a message: their parsers check its form."""
+
+
+SLOW_SECONDS = 4.0
+"""Seconds after the end of stdin within which a busy server may still be ending itself."""
+
+_BROKEN_PIPE = re.compile(
+    r"(?i)\bEPIPE\b|broken ?pipe|write after end|ERR_STREAM_(?:WRITE_AFTER_END|DESTROYED)"
+)
+
+
+@cause(
+    "client-gone-first",
+    "the client went away first, and the server's error follows from that",
+    level=Level.EXACT,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        * eof {"from":"client"}
+        + 0.1
+        * stderr {"text":"BrokenPipeError: [Errno 32] Broken pipe"}
+        * exit {"code":1,"signal":null}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        * stderr {"text":"BrokenPipeError: [Errno 32] Broken pipe"}
+        * exit {"code":1,"signal":null}
+    """,
+)
+def client_gone_first(facts: Facts) -> Iterator[Claim]:
+    """A server that writes to a pipe that no one reads any more ends with EPIPE: it is not to blame."""
+    for end in facts.of(ServerEnd):
+        gone = [
+            (note.at, place)
+            for note, place in facts.notes.get("closed", [])
+            if note.fields.get("by") == "client" and note.fields.get("pipe") == "stdout"
+        ]
+        if facts.client.closed_at is not None:
+            gone.append((facts.client.closed_at, facts.client.closed_place))
+        text = "" if end.named is None else end.named.text
+        first = min(gone, default=None)
+        if (
+            first is None
+            or first[0] > end.at + 0.5
+            or not (_BROKEN_PIPE.search(text) or end.signal == "SIGPIPE")
+        ):
+            continue
+        after = (
+            f", {duration(first[0] - end.during[0].asked_at)} after {end.during[0].about}"
+            if end.during
+            else ""
+        )
+        yield Claim(
+            title=f"the client went away first{after}: the server then failed to write its response ({quote(text) or end.words})",
+            next_step="look into the client's log why it left; the server could handle the closed pipe more quietly",
+            symptoms=[end, *end.during],
+            evidence=[evidence(first[1], "the client closed its end")],
+            side="client",
+        )
 
 
 @cause(
@@ -37,12 +95,17 @@ def crash(facts: Facts) -> Iterator[Claim]:
         named = end.named
         frame = f" ({named.frame})" if named is not None and named.frame else ""
         title = f"the server ended{calls}, {end.words if end.signal else f'with {end.words}'}"
-        next_step = "mcpspy replay repeats the session against the server; its last lines on stderr say where it was"
+        next_step = (
+            "mcpspy replay repeats the session against the server; its last lines on stderr say where it was"
+        )
         lines = []
         if named is not None:
             title += f": {quote(named.text)}{frame}"
             next_step = "correct what this error names" + (f" at {named.frame}" if named.frame else "")
             lines = [evidence(named.line.place, f"stderr: {named.text}")]
+        elif end.code == 0:
+            title = f"the server ended by itself with exit code 0{calls}, although the client had not closed its stdin"
+            next_step = "let the server wait until its transport closes: its main function returns too early"
         elif end.signal == "SIGKILL":
             next_step = "something killed it: a limit of memory (dmesg, docker inspect), or a supervisor"
         yield Claim(
@@ -63,7 +126,9 @@ def client_left(facts: Facts) -> Iterator[Claim]:
     message before the handshake was complete, is then the suspect.
     """
     for left in facts.of(ClientLeft):
-        if any(isinstance(each, HttpRefusal | FailedRequest) and each.at > left.at for each in facts.symptoms):
+        if any(
+            isinstance(each, RefusedExchange | FailedRequest) and each.at > left.at for each in facts.symptoms
+        ):
             continue  # What was refused after the message is why it left.
         recent = [
             finding
@@ -75,11 +140,20 @@ def client_left(facts: Facts) -> Iterator[Claim]:
         if suspects:
             first = suspects[0]
             codes = {each.code for each in suspects}
+            is_last = first.place == left.place
+            after = (
+                f"{duration(left.after)} after {left.message}"
+                if is_last
+                else f"soon after {first.about or left.message}"
+            )
             yield Claim(
-                title=f"the client left {duration(left.after)} after {left.message}: {quote(first.message)}",
+                title=f"the client left {after}: {quote(first.message)}",
                 next_step=f"correct the form of this message: {first.code} (mcpspy lint explains it)",
                 symptoms=[left, *facts.violations(*codes, side=SERVER)],
-                evidence=[evidence(each.place, f"{each.code} {each.message} | {each.excerpt}") for each in suspects[:3]],
+                evidence=[
+                    evidence(each.place, f"{each.code} {each.message} | {each.excerpt}")
+                    for each in suspects[:3]
+                ],
                 side=SERVER,
             )
         elif not left.is_initialized and facts.server.methods and not facts.session.is_modern:
@@ -95,7 +169,7 @@ def client_left(facts: Facts) -> Iterator[Claim]:
         elif not left.is_initialized and not facts.session.is_modern and facts.client.methods["initialize"]:
             how = " (its lines end with CR LF)" if facts.server.carriage_returns else ""
             yield Claim(
-                title=f"the client did not go on after {left.message}: no notifications/initialized, no request{how}",
+                title=f"the client did not continue after {left.message}: no notifications/initialized, no request{how}",
                 next_step="the client did not understand or accept this response: look into its log at this time; compare the"
                 " revision, capabilities and line ends of the response with what the client expects",
                 symptoms=[left],
@@ -104,15 +178,46 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             )
 
 
-@cause("server-did-not-end", "the server did not end when the client closed its stdin", level=Level.GENERAL)
+@cause(
+    "server-did-not-end",
+    "the server did not end when the client closed its stdin",
+    level=Level.GENERAL,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+        * eof {"from":"client"}
+        * signal {"signal":"SIGTERM"}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+        * eof {"from":"client"}
+        * exit {"code":0,"signal":null}
+    """,
+)
 def server_did_not_end(facts: Facts) -> Iterator[Claim]:
     """Threads, timers, child processes or an HTTP listener keep it running; hosts then kill it, or leave it behind."""
+    left_at = facts.client.closed_at
+    if left_at is not None and not facts.violations("LIFE402") and facts.exit is None:
+        for note, place in facts.notes.get("signal", []):
+            if note.at - left_at > PATIENCE:
+                yield Claim(
+                    title=f"the server still ran {duration(note.at - left_at)} after the client had closed its stdin; then came {note.fields.get('signal')}",
+                    next_step="end the server at the end of stdin, also its threads, timers and child processes",
+                    symptoms=[],
+                    evidence=[evidence(place, f"signal: {note.fields.get('signal')}")],
+                    side=SERVER,
+                )
+                break
     for violation in facts.violations("LIFE402"):
-        waits = any(failed.took > 0 for failed in facts.failed())
+        # Hosts close stdin, wait about 2 s and send SIGTERM: a server that then ends at once has only been slow.
+        waited = 0.0 if facts.exit is None or left_at is None else facts.exit.at - left_at
+        was_killed = facts.exit is not None and facts.exit.fields.get("signal") == "SIGKILL"
+        is_slow = waited < SLOW_SECONDS and not was_killed
         yield Claim(
             title=violation.findings[0].message,
             next_step="end the server at the end of stdin, also its threads, timers and child processes",
             symptoms=[violation],
             side=SERVER,
-            is_observation=waits,
+            is_observation=is_slow or bool(facts.failed()),
         )

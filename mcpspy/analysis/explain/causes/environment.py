@@ -1,11 +1,12 @@
-"""Causes outside the protocol that an error names: a setting, a file, the network, a limit of another service.
+"""Causes outside the protocol that an error names: settings, files, the network.
 
-The same words mean the same, wherever they stand: on stderr of a server that ended, in a tool error, in a JSON-RPC error,
+The same words mean the same, wherever they appear: on stderr of a server that ended, in a tool error, in a JSON-RPC error,
 or on stderr while a request had no response.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -22,7 +23,7 @@ class Trouble(NamedTuple):
 
     code: str
     what: str
-    """What is wrong, as a clause."""
+    """The trouble, as a clause."""
     next_step: str
     signs: re.Pattern[str]
     side: str = "environment"
@@ -67,6 +68,15 @@ TROUBLES = (
         re.compile(r"(?i)EADDRINUSE|address already in use|Only one usage of each socket address"),
     ),
     Trouble(
+        "text-encoding",
+        "the server reads or writes text in another encoding than UTF-8",
+        "set PYTHONUTF8=1 by env in the host's configuration, or let the server open its streams and files as UTF-8",
+        re.compile(
+            r"(?i)Unicode(?:Encode|Decode)Error|codec can't (?:en|de)code|'charmap'|illegal multibyte|invalid (?:utf-8|byte sequence)|stream did not contain valid UTF-8"
+        ),
+        "server",
+    ),
+    Trouble(
         "disk-full",
         "the disk is full",
         "make room on the disk that the error names",
@@ -76,7 +86,9 @@ TROUBLES = (
         "out-of-memory",
         "the server has no memory left",
         "give it more memory (node: --max-old-space-size), or let it process less at once",
-        re.compile(r"(?i)heap out of memory|\bOOM\b|MemoryError|OutOfMemoryError|cannot allocate memory|\bENOMEM\b"),
+        re.compile(
+            r"(?i)heap out of memory|\bOOM\b|MemoryError|OutOfMemoryError|cannot allocate memory|\bENOMEM\b"
+        ),
     ),
     Trouble(
         "too-many-files",
@@ -97,7 +109,7 @@ TROUBLES = (
     Trouble(
         "tls-failure",
         "a TLS connection could not be made",
-        "trust the CA (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE), or correct the host name; a company proxy has a CA of its own",
+        "trust the CA (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE), or correct the host name; the proxy of a company has its own CA",
         re.compile(
             r"(?i)certificate verify failed|self[- ]signed certificate|unable to (?:get|verify).{0,30}certificate|CERT_HAS_EXPIRED"
             r"|ERR_TLS_CERT|hostname mismatch|SSLError|ssl\.SSL|tls: failed to verify|x509: |PKIX path building|DEPTH_ZERO_SELF_SIGNED"
@@ -108,12 +120,14 @@ TROUBLES = (
         "proxy-refused",
         "a proxy between the server and the network refused the connection",
         "set HTTPS_PROXY and NO_PROXY in env of the host's configuration: hosts pass only few variables on",
-        re.compile(r"(?i)\b407\b.{0,40}proxy|proxy authentication required|ProxyError|tunneling socket could not be established|Tunnel connection failed"),
+        re.compile(
+            r"(?i)\b407\b.{0,40}proxy|proxy authentication required|ProxyError|tunneling socket could not be established|Tunnel connection failed"
+        ),
     ),
     Trouble(
         "rate-limited",
         "another service limits the rate of requests",
-        "wait as long as it says, send fewer requests, or use a key with a higher limit",
+        "wait for the time that it names, send fewer requests, or use a key with a higher limit",
         re.compile(
             r"(?i)\brate[ -]?limit|\btoo many requests\b|\b(?:status|http|code|error)\b\W{0,12}429\b|\b429\b\W{0,3}(?:client error|error)|quota (?:has been )?exceeded|exceeded your.{0,20}quota|RESOURCE_EXHAUSTED|throttl"
         ),
@@ -155,7 +169,9 @@ TROUBLES = (
         "not-executable",
         "a file may not be executed",
         "make the file executable (chmod +x), or start it with its interpreter",
-        re.compile(r"(?i)spawn \S+ EACCES|: Permission denied$|exec format error|ENOEXEC|bad interpreter|not executable"),
+        re.compile(
+            r"(?i)spawn \S+ EACCES|: Permission denied$|exec format error|ENOEXEC|bad interpreter|not executable"
+        ),
         "configuration",
         only_at_start=True,
     ),
@@ -163,12 +179,14 @@ TROUBLES = (
         "permission-denied",
         "the server may not use a file or another resource",
         "give the user that starts the server access to it, or set another path",
-        re.compile(r"(?i)\bEACCES\b|\bEPERM\b|PermissionError|permission denied|operation not permitted|access is denied|read-only file system|EROFS"),
+        re.compile(
+            r"(?i)\bEACCES\b|\bEPERM\b|PermissionError|permission denied|operation not permitted|access is denied|read-only file system|EROFS"
+        ),
     ),
     Trouble(
         "file-missing",
         "a file or folder that the server needs does not exist",
-        "use absolute paths: a host starts servers in a working directory of its own",
+        "use absolute paths: a host starts servers in its own working directory",
         re.compile(
             r"(?i)can't open file|\bENOENT\b|no such file or directory|FileNotFoundError|cannot find module '?[/\\.]|The system cannot find the"
             r"|unable to access jarfile|cannot load such file -- /|could not find a part of the path|(?:file|directory|path|folder) (?:does not exist|not found)|can't cd to"
@@ -219,7 +237,9 @@ def _trouble_around(facts: Facts, named: NamedError, *, at_start: bool) -> Troub
     if (found := trouble_of(named.text, at_start=at_start)) is not None:
         return found
     lines = [line for line in facts.stderr if line.at <= named.line.at + 0.5][-8:]
-    return next((found for line in reversed(lines) if (found := trouble_of(line.text, at_start=at_start))), None)
+    return next(
+        (found for line in reversed(lines) if (found := trouble_of(line.text, at_start=at_start))), None
+    )
 
 
 def _explains(trouble: Trouble) -> Explain:
@@ -255,9 +275,10 @@ def _next_step(facts: Facts, trouble: Trouble, named: _Named) -> str:
             "the package is installed in a version that has no such module: start the server with the version that it was"
             " written for (uvx --with 'package<2'), or update the server"
         )
-    if trouble.code in ("permission-denied", "file-missing") and facts.header.cwd is not None:
-        if _ROOT_PATH.search(named.words) or (trouble.code == "file-missing" and _RELATIVE_PATH.search(named.words)):
-            return f"{trouble.next_step}; this server was started in {quote(facts.header.cwd, 80)}"
+    is_of_folder = trouble.code in ("permission-denied", "file-missing") and _ROOT_PATH.search(named.words)
+    is_of_folder = is_of_folder or (trouble.code == "file-missing" and _RELATIVE_PATH.search(named.words))
+    if facts.header.cwd is not None and is_of_folder:
+        return f"{trouble.next_step}; this server was started in {quote(facts.header.cwd, 80)}"
     return trouble.next_step
 
 
@@ -270,5 +291,57 @@ _ROOT_PATH = re.compile(r"['\"\s]/[\w.-]+/?['\"\s]?$|Read-only file system")
 _RELATIVE_PATH = re.compile(r"['\"\s](?:\./|\.\./)?[\w-]+(?:/[\w.-]+)*\.\w{1,5}\b")
 
 
+_ERRORS: dict[str, tuple[str, ...]] = {
+    "runtime-version": (
+        "weather requires Python >=3.14",
+        "The module was compiled against a different Node.js version using NODE_MODULE_VERSION 115.",
+    ),
+    "module-missing": (
+        "ModuleNotFoundError: No module named 'weather'",
+        "npm error 404 Not Found - GET - Not found",
+        "Because mcp-wether was not found in the package registry and you require it",
+    ),
+    "port-in-use": ("Error: listen EADDRINUSE: address already in use :::3001",),
+    "text-encoding": ("UnicodeDecodeError: 'charmap' codec can't decode byte 0x81 in position 4",),
+    "disk-full": ("OSError: [Errno 28] No space left on device",),
+    "out-of-memory": ("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",),
+    "too-many-files": ("Error: EMFILE: too many open files",),
+    "name-not-resolved": ("Error: getaddrinfo ENOTFOUND api.weather.example",),
+    "tls-failure": (
+        "ssl.SSLCertVerificationError: certificate verify failed: unable to get local issuer certificate",
+    ),
+    "proxy-refused": (
+        "requests.exceptions.ProxyError: Tunnel connection failed: 407 Proxy Authentication Required",
+    ),
+    "rate-limited": ("Error: Request failed with status code 429",),
+    "service-refused-key": ("Error: Invalid API key provided",),
+    "setting-missing": (
+        "KeyError: 'WEATHER_API_KEY'",
+        "Error: Missing required environment variable: DATABASE_URL",
+        "server: error: the following arguments are required: --api-key",
+    ),
+    "service-unreachable": ("Error: connect ECONNREFUSED 127.0.0.1:5432",),
+    "not-executable": ("Error: spawn ./server EACCES",),
+    "permission-denied": ("PermissionError: [Errno 13] Permission denied: '/data/a.db'",),
+    "file-missing": (
+        "FileNotFoundError: [Errno 2] No such file or directory: '/data/a.json'",
+        "python3: can't open file '/srv/server.py': [Errno 2] No such file or directory",
+    ),
+}
+"""Code of a trouble → errors that name it, from servers that do not start; most may be the error of a tool as well."""
+
+
+def _at_start(error: str) -> str:
+    """Return the session of a server that ends with an error before it answers."""
+    line = json.dumps({"text": error})
+    return f'@ bare\n> {{"id":1,"method":"initialize","params":{{}}}}\n* stderr {line}\n* exit {{"code":1,"signal":null}}'
+
+
 for _trouble in TROUBLES:
-    cause(_trouble.code, _trouble.what, level=Level.SPECIFIC)(_explains(_trouble))
+    cause(
+        _trouble.code,
+        _trouble.what,
+        level=Level.SPECIFIC,
+        positive=tuple(map(_at_start, _ERRORS[_trouble.code])),
+        negative=_at_start("SyntaxError: invalid syntax"),
+    )(_explains(_trouble))

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
-from mcpspy.analysis.explain.facts import Facts, OddLine
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.side_facts import OddLine
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, Symptom
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 
@@ -31,7 +32,9 @@ def _affected(facts: Facts, side: str, since: float) -> list[Symptom]:
     found: list[Symptom] = []
     for symptom in facts.symptoms:
         match symptom:
-            case FailedRequest(effects=[], refusal=None) if symptom.answer_at is None or symptom.code == -32700:
+            case FailedRequest(effects=[], refusal=None) if (
+                symptom.answer_at is None or symptom.code == -32700
+            ):
                 if symptom.at + max(symptom.took, 0.0) >= since:
                     found.append(symptom)
             case ClientLeft() | IgnoredResponse() if side == SERVER:
@@ -89,6 +92,16 @@ def wrong_encoding(facts: Facts) -> Iterator[Claim]:
                     side=side,
                 )
                 break
+        else:
+            for violation in facts.violations("ENV110", "ENV111", side=side):
+                if facts.is_stdio:
+                    yield Claim(
+                        title=f"the {side} does not write UTF-8: {quote(violation.findings[0].message)}",
+                        next_step=f"let the {side} write UTF-8 without a byte order mark (PYTHONUTF8=1 for Python)",
+                        symptoms=_affected(facts, side, violation.at),
+                        evidence=violation.lines[:2],
+                        side=side,
+                    )
 
 
 @cause(
@@ -99,13 +112,19 @@ def wrong_encoding(facts: Facts) -> Iterator[Claim]:
     negative='> {"id":2,"method":"ping"}\n<< DEBUG: start\n< {"id":2,"result":{}}',
 )
 def message_broken(facts: Facts) -> Iterator[Claim]:
-    """The line begins like a message and is no JSON: its end is missing, it has a line break or NaN inside, or other text
+    """The line begins like a message and is not valid JSON: its end is missing, it has a line break or NaN inside, or other text
     was written into it by a second thread.
     """
     for side in (CLIENT, SERVER):
         for line in facts.sides[side].odd:
-            is_message = line.data.lstrip()[:1] in (b"{", b"[") and (b'"jsonrpc"' in line.data or b'"id"' in line.data)
-            if not is_message or line.why.startswith(("neither", "not an object")) or "never completed" in line.why:
+            is_message = line.data.lstrip()[:1] in (b"{", b"[") and (
+                b'"jsonrpc"' in line.data or b'"id"' in line.data
+            )
+            if (
+                not is_message
+                or line.why.startswith(("neither", "not an object"))
+                or "never completed" in line.why
+            ):
                 continue
             cut = next((each for each in facts.violations("ENV119", side=side)), None)
             why = line.why.removeprefix("not JSON: ")
@@ -116,7 +135,9 @@ def message_broken(facts: Facts) -> Iterator[Claim]:
             if what == "was cut":
                 next_step = f"look for a limit of the {side} or of a wrapper around it (4 KiB, 64 KiB, 1 MiB), and send whole lines"
                 if not line.is_whole and side == CLIENT:
-                    next_step = "the line has no newline at its end: the client must write and flush whole lines"
+                    next_step = (
+                        "the line has no newline at its end: the client must write and flush whole lines"
+                    )
             yield Claim(
                 title=f"a message from the {side}{stream} {what}{size}: {quote(_text(line), 80)}",
                 next_step=next_step,
@@ -127,7 +148,15 @@ def message_broken(facts: Facts) -> Iterator[Claim]:
             break
 
 
-_RESULTS = (b'"protocolVersion"', b'"serverInfo"', b'"tools"', b'"content"', b'"resources"', b'"prompts"', b'"capabilities"')
+_RESULTS = (
+    b'"protocolVersion"',
+    b'"serverInfo"',
+    b'"tools"',
+    b'"content"',
+    b'"resources"',
+    b'"prompts"',
+    b'"capabilities"',
+)
 
 
 @cause(
@@ -138,9 +167,13 @@ _RESULTS = (b'"protocolVersion"', b'"serverInfo"', b'"tools"', b'"content"', b'"
     negative='> {"id":2,"method":"ping"}\n<< {"level":"info","message":"ping"}\n< {"id":2,"result":{}}',
 )
 def result_not_wrapped(facts: Facts) -> Iterator[Claim]:
-    """The receiver finds a response by its id; an object without `jsonrpc`, `id` and `result` is no message."""
+    """The receiver finds a response by its id; an object without `jsonrpc`, `id` and `result` is not a message."""
     for line in facts.server.odd:
-        if line.why.startswith("neither") and line.data.lstrip()[:1] == b"{" and any(sign in line.data for sign in _RESULTS):
+        if (
+            line.why.startswith("neither")
+            and line.data.lstrip()[:1] == b"{"
+            and any(sign in line.data for sign in _RESULTS)
+        ):
             yield Claim(
                 title=f"the server wrote a result without its envelope, so no request gets it: {quote(_text(line), 80)}",
                 next_step='let the server write {"jsonrpc":"2.0","id":<the id of the request>,"result":{…}}',
@@ -174,6 +207,21 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
     )
 
 
+@cause("event-no-message", "the server sends events or bodies that are not messages", level=Level.SPECIFIC)
+def event_no_message(facts: Facts) -> Iterator[Claim]:
+    """Clients parse the data of each event as a message. A sign of life belongs into a comment of SSE (`: keep-alive`)."""
+    lines = [each for each in facts.server.odd if not each.is_refusal and each.is_whole]
+    if not facts.is_stdio and lines:
+        more = f" ({facts.server.odd_count} times)" if facts.server.odd_count > 1 else ""
+        yield Claim(
+            title=f"the server sends data that is not a JSON-RPC message{more}: {quote(_text(lines[0]), 80)}",
+            next_step="let the server send only messages as data; a sign of life is a comment of SSE (': keep-alive')",
+            symptoms=[*facts.of(ClientLeft), *facts.violations("ENV101", "ENV102", side=SERVER)],
+            evidence=[evidence(each.place, f"data: {_text(each)}") for each in lines[:3]],
+            side="server",
+        )
+
+
 @cause(
     "stdin-noise",
     "the client writes text to the server's stdin that is not a message",
@@ -186,7 +234,7 @@ def stdin_noise(facts: Facts) -> Iterator[Claim]:
     lines = [each for each in facts.client.odd if each.data.strip() and not _CONTENT_LENGTH.match(each.data)]
     if facts.is_stdio and lines:
         yield Claim(
-            title=f"the client writes text to the server's stdin that is no message: {quote(_text(lines[0]), 80)}",
+            title=f"the client writes text to the server's stdin that is not a message: {quote(_text(lines[0]), 80)}",
             next_step="correct the client: each line on stdin is one message",
             symptoms=_affected(facts, CLIENT, lines[0].at),
             evidence=_lines(CLIENT, lines),

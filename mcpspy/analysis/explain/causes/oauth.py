@@ -11,21 +11,23 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.http_facts import OauthStep
-from mcpspy.analysis.explain.symptoms import FailedRequest, HttpRefusal, Symptom
+from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.protocol.refusal import challenge_words
 
 _EXPIRED = re.compile(r"(?i)\bexpired?\b|invalid_token")
-_AUDIENCE = re.compile(r"(?i)\baudience\b|\baud\b|not (?:intended|issued) for|resource indicator|wrong resource")
+_AUDIENCE = re.compile(
+    r"(?i)\baudience\b|\baud\b|not (?:intended|issued) for|resource indicator|wrong resource"
+)
 _SCOPE = re.compile(r"(?i)insufficient[_ ]scope|\bscopes?\b")
 
 
-def _unauthorized(facts: Facts) -> list[tuple[HttpRefusal, Symptom]]:
+def _unauthorized(facts: Facts) -> list[tuple[RefusedExchange, Symptom]]:
     """Return the requests that were refused for lack of authorization, and did not succeed later."""
     found = []
     for exchange, symptom in exchanges(facts):
         if exchange.status not in (401, 403) or exchange.error:
             continue
-        later = symptom.succeeded_at if isinstance(symptom, FailedRequest | HttpRefusal) else None
+        later = symptom.succeeded_at if isinstance(symptom, FailedRequest | RefusedExchange) else None
         if later is None:
             found.append((exchange, symptom))
     return found
@@ -56,8 +58,23 @@ def _symptoms(facts: Facts) -> list[Symptom]:
     refused = [symptom for _, symptom in _unauthorized(facts)]
     steps = {step.place for step in facts.http.oauth}
     numbers = {step.fields.get("http") for step in facts.http.oauth}
-    rest = [each for each in facts.of(HttpRefusal) if each.number in numbers or each.place in steps or ".well-known" in each.path]
-    codes = ("AUTH101", "AUTH102", "AUTH103", "AUTH104", "AUTH105", "AUTH201", "AUTH202", "AUTH203", "AUTH204", "HTTP502")
+    rest = [
+        each
+        for each in facts.of(RefusedExchange)
+        if each.number in numbers or each.place in steps or ".well-known" in each.path
+    ]
+    codes = (
+        "AUTH101",
+        "AUTH102",
+        "AUTH103",
+        "AUTH104",
+        "AUTH105",
+        "AUTH201",
+        "AUTH202",
+        "AUTH203",
+        "AUTH204",
+        "HTTP502",
+    )
     early = [
         failed for failed in facts.failed()
         if failed.method == "initialize" and failed.refusal is not None and failed.refusal.status in (400, 404, 405) and facts.http.oauth
@@ -65,7 +82,25 @@ def _symptoms(facts: Facts) -> list[Symptom]:
     return [*refused, *(each for each in rest if each not in refused), *early, *facts.violations(*codes)]
 
 
-@cause("sign-in-not-offered", "the server wants a token, and names no way to sign in", level=Level.EXACT)
+@cause(
+    "sign-in-not-offered",
+    "the server wants a token, and names no way to sign in",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":404}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":404}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+    """,
+)
 def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
     """A 401 should name its metadata in WWW-Authenticate (RFC 9728, 5.1), and the metadata the authorization server. Without
     them the client can only guess, and a token has to be configured.
@@ -87,16 +122,43 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause("new-token-refused", "the server refuses the token that was just issued", level=Level.EXACT)
+@cause(
+    "new-token-refused",
+    "the server refuses the token that was just issued",
+    level=Level.EXACT,
+    positive=r"""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+        * oauth {"http":63,"stream":"1","flow":1,"step":"token","status":200,"names":["grant_type","code","resource"]}
+        > {"id":2,"method":"initialize","params":{}}
+        = 401 {"authorization":"Bearer x"} {"www-authenticate":"Bearer error=\"invalid_token\""}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+    """,
+)
 def new_token_refused(facts: Facts) -> Iterator[Claim]:
     """The token is for another audience, or the server checks it against other keys, another issuer or a lost store."""
     issued = [step for step in _steps(facts, "token") if step.status == 200]
-    for exchange, symptom in _unauthorized(facts):
+    for exchange, _ in _unauthorized(facts):
         since = [exchange.at - step.at for step in issued if 0 <= exchange.at - step.at < 60.0]
         if exchange.status == 401 and since and "authorization" in exchange.request:
             said = challenge_words(exchange.response.get("www-authenticate", "")) or exchange.words
-            asked_resource = any("resource" in step.fields.get("names", ()) for step in _steps(facts, "token", "authorize"))
-            hint = "" if asked_resource else "; the client asked for it without the parameter resource, so it may be for another audience"
+            asked_resource = any(
+                "resource" in step.fields.get("names", ()) for step in _steps(facts, "token", "authorize")
+            )
+            hint = (
+                ""
+                if asked_resource
+                else "; the client asked for it without the parameter resource, so it may be for another audience"
+            )
             yield Claim(
                 title=f"the server refuses the token {min(since):.1f} s after it was issued: {quote(said) or 'HTTP 401'}{hint}",
                 next_step="compare issuer, audience, keys and scopes of the token with what the server checks; signing in again brings the same"
@@ -109,23 +171,77 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
             break
 
 
-@cause("authorization-refused", "the authorization server sent the client back without a code", level=Level.EXACT)
+@cause("no-token-issued", "the token request was answered, and the client got no token", level=Level.SPECIFIC)
+def no_token_issued(facts: Facts) -> Iterator[Claim]:
+    """Some authorization servers answer HTTP 200 with an error in place of a token. Bodies of this step are not recorded."""
+    tokens, retries = _steps(facts, "token"), _steps(facts, "retry")
+    if not tokens or tokens[-1].status != 200 or any(step.at >= tokens[-1].at for step in retries):
+        return
+    refused = [exchange for exchange, _ in _unauthorized(facts)]
+    if refused and all(exchange.at < tokens[-1].at for exchange in refused):
+        secret = (
+            ""
+            if "client_secret" in tokens[-1].fields.get("names", ())
+            else "; the request had no client_secret"
+        )
+        yield Claim(
+            title="the token request was answered with HTTP 200, and the client sent no request with a token after it: the"
+            f" answer has an error in place of a token, or the client refuses it{secret}",
+            next_step="look at the answer in the client's log (its body is not recorded): often the client_id or client_secret is"
+            " wrong",
+            symptoms=_symptoms(facts),
+            evidence=[_line(tokens[-1])],
+            side="configuration",
+        )
+
+
+@cause(
+    "authorization-refused",
+    "the authorization server sent the client back without a code",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+        * http {"http":63,"method":"GET","path":"/authorize","status":302,"request":{},"response":{"location":"http://127.0.0.1:9/callback?error=invalid_scope"}}
+        * oauth {"http":63,"stream":"1","flow":1,"step":"authorize","status":302,"names":["scope"]}
+        * http-end {"http":63}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+    """,
+)
 def authorization_refused(facts: Facts) -> Iterator[Claim]:
     """It refuses the scopes, the client or its redirect URI by an error in the redirect, or the user did not agree."""
     steps = _steps(facts, "authorize")
-    if not steps or not _unauthorized(facts) or any(step.at >= steps[-1].at for step in _steps(facts, "token")):
+    if (
+        not steps
+        or not _unauthorized(facts)
+        or any(step.at >= steps[-1].at for step in _steps(facts, "token"))
+    ):
         return
     status = steps[-1].status
     if status is None or not 300 <= status < 400:
         return
-    scope = " The request had a scope: compare it with scopes_supported of the metadata." if "scope" in steps[-1].fields.get("names", ()) else ""
+    scope = (
+        " The request had a scope: compare it with scopes_supported of the metadata."
+        if "scope" in steps[-1].fields.get("names", ())
+        else ""
+    )
     location = facts.http.locations.get(steps[-1].fields.get("http"), "")
     named = re.search(r"[?&#]error=", location)
     yield Claim(
         title=f"the authorization server answered the request for authorization with a redirect (HTTP {status})"
         + (" that has an error and no code" if named else "")
         + ", and the client never asked for a token",
-        next_step="look at error and error_description in the address of the redirect (in the browser or the client's log)." + scope,
+        next_step="look at error and error_description in the address of the redirect (in the browser or the client's log)."
+        + scope,
         symptoms=_symptoms(facts),
         evidence=[_line(steps[-1])],
         side="client" if named else "",
@@ -133,7 +249,27 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause("oauth-registration", "the client could not register at the authorization server", level=Level.EXACT)
+@cause(
+    "oauth-registration",
+    "the client could not register at the authorization server",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+        * oauth {"http":63,"stream":"1","flow":1,"step":"registration","status":403}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+        * oauth {"http":63,"stream":"1","flow":1,"step":"registration","status":201}
+    """,
+)
 def oauth_registration(facts: Facts) -> Iterator[Claim]:
     """Dynamic registration is refused, or the authorization server does not offer it. Then the client needs an id that was
     registered by hand, or a document of its metadata.
@@ -141,13 +277,16 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
     if not _unauthorized(facts):
         return
     refused = _refused(facts, "registration")
-    if refused is not None and not any(step.status == 200 for step in _steps(facts, "resource metadata", "server metadata")):
+    if refused is not None and not any(
+        step.status == 200 for step in _steps(facts, "resource metadata", "server metadata")
+    ):
         return
     if refused is not None:
         said = _said(refused)
         is_uri = re.search(r"redirect", said)
         yield Claim(
-            title=f"the authorization server refused to register the client (HTTP {refused.status})" + (f": {said}" if said else ""),
+            title=f"the authorization server refused to register the client (HTTP {refused.status})"
+            + (f": {said}" if said else ""),
             next_step="allow the client's redirect URI at the authorization server"
             if is_uri
             else "register the client by hand and configure its client_id, or allow dynamic registration at the authorization server",
@@ -168,27 +307,68 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("oauth-metadata", "the metadata for the sign-in does not fit or cannot be read", level=Level.EXACT)
+@cause(
+    "oauth-metadata",
+    "the metadata for the sign-in does not fit or cannot be read",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/other","address":"http://127.0.0.1:3001"}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+    """,
+)
 def oauth_metadata(facts: Facts) -> Iterator[Claim]:
     """The issuer must be the URL that it was asked from, the resource the URL of the endpoint (RFC 8414, 3.3; RFC 9728, 3.3)."""
-    if not _unauthorized(facts):
+    stopped = _refused(facts, "registration") is not None
+    if not (_unauthorized(facts) or stopped):
         return
-    went_on = _steps(facts, "token", "retry")
-    if went_on:
+    if _steps(facts, "token", "retry"):
+        return
+    unreadable = [step for step in facts.http.oauth if step.fields.get("unreadable")]
+    if unreadable:
+        yield Claim(
+            title=f"the address of the {unreadable[0].step} is answered with HTTP {unreadable[0].status} and no JSON object, such as a page of a web application",
+            next_step="let the server answer /.well-known/oauth-* with metadata, or with 404 if it wants no token",
+            symptoms=[
+                *_symptoms(facts),
+                *(each for each in facts.of(RefusedExchange) if stopped),
+            ],
+            evidence=[_line(unreadable[0])],
+            side="server",
+        )
         return
     for violation in facts.violations("AUTH101", "AUTH102", "AUTH103"):
         finding = violation.findings[0]
-        step = {
+        next_step = {
             "AUTH101": "let the metadata name the URL of the endpoint as its resource, as clients use it",
             "AUTH102": "let the metadata name the issuer that it is served under, or the resource's metadata name this issuer",
             "AUTH103": "let the authorization server declare S256 in code_challenge_methods_supported",
         }[violation.code]
         yield Claim(
-            title=quote(finding.message), next_step=step, symptoms=_symptoms(facts), evidence=violation.lines[:1], side="server"
+            title=quote(finding.message),
+            next_step=next_step,
+            symptoms=_symptoms(facts),
+            evidence=violation.lines[:1],
+            side="server",
         )
     for step in _steps(facts, "resource metadata"):
-        resource, endpoint = str(step.fields.get("resource") or ""), urlsplit(facts.header.upstream or "").path
-        if step.status == 200 and resource and not f"{endpoint}/".startswith(f"{urlsplit(resource).path.rstrip('/')}/"):
+        resource, endpoint = (
+            str(step.fields.get("resource") or ""),
+            urlsplit(facts.header.upstream or "").path,
+        )
+        if (
+            step.status == 200
+            and resource
+            and not f"{endpoint}/".startswith(f"{urlsplit(resource).path.rstrip('/')}/")
+        ):
             yield Claim(
                 title=f"the metadata is that of the resource {quote(resource, 80)}, which is not the URL of the endpoint ({quote(endpoint, 60)})",
                 next_step="let the metadata name the URL of the endpoint as its resource, as clients use it (RFC 9728, 3.3)",
@@ -197,47 +377,74 @@ def oauth_metadata(facts: Facts) -> Iterator[Claim]:
                 side="server",
             )
             break
-    unreadable = [step for step in facts.http.oauth if step.fields.get("unreadable")]
-    if unreadable:
-        yield Claim(
-            title=f"the {unreadable[0].step} is not a JSON object",
-            next_step="let the server answer this path with metadata, or with 404, and not with a page",
-            symptoms=_symptoms(facts),
-            evidence=[_line(unreadable[0])],
-            side="server",
-        )
 
 
-@cause("oauth-token", "the token request was refused", level=Level.EXACT)
+@cause(
+    "oauth-token",
+    "the token request was refused",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+        * oauth {"http":63,"stream":"1","flow":1,"step":"token","status":400,"error":"invalid_grant","names":["grant_type","code"]}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":61,"stream":"1","flow":1,"step":"resource metadata","status":200,"resource":"http://127.0.0.1:3001/mcp","address":"http://127.0.0.1:3001"}
+        * oauth {"http":62,"stream":"1","flow":1,"step":"server metadata","status":200,"issuer":"http://127.0.0.1:3001","address":"http://127.0.0.1:3001","pkce":["S256"],"names":["issuer","registration_endpoint"]}
+        * oauth {"http":63,"stream":"1","flow":1,"step":"registration","status":403}
+    """,
+)
 def oauth_token(facts: Facts) -> Iterator[Claim]:
     """The code or refresh token is not valid any more, the client or its redirect URI is not the one that was registered, or
     PKCE does not fit.
     """
     refused = _refused(facts, "token", "device authorization", "pushed authorization", "authorize")
+    refreshes = [
+        step
+        for step in _steps(facts, "token")
+        if (step.status or 0) >= 400 and "refresh_token" in step.fields.get("names", ())
+    ]
     if refused is None or not (_unauthorized(facts) or refused.step != "token"):
-        return
+        if not refreshes:
+            return
+        refused = refreshes[-1]
     said = _said(refused)
-    next_step = "read the error of the authorization server; its log says more"
-    for pattern, step in (
+    next_step = "read the error of the authorization server; its log has more"
+    for pattern, advice in (
         ("redirect", "register exactly the redirect URI that the client uses, with its port and path"),
         ("invalid_client|client authentication|unauthorized_client", "configure the client_id and client_secret that the authorization server knows; it may have forgotten a registration"),
         ("invalid_grant|expired|code", "sign in again: the code or refresh token is used up, expired, or from another client or redirect URI"),
         ("verifier|pkce|challenge", "send the code_verifier that belongs to the code_challenge"),
-        ("scope", "request scopes that the authorization server knows"),
+        ("scope", "let the client ask only for scopes that the authorization server knows and allows together; a refresh may leave scope out"),
         ("resource|target|audience", "send the resource that the authorization server knows (the URL of the endpoint), or let it accept the parameter resource (RFC 8707)"),
         ("grant_type", "allow this grant type for the client"),
     ):  # fmt: skip
         if re.search(pattern, said, re.IGNORECASE):
-            next_step = step
+            next_step = advice
             break
     names = refused.fields.get("names", ())
-    if re.search("invalid_client|client", said) and "client_id" not in names and refused.fields.get("http") in facts.http.with_token:
+    if (
+        re.search("invalid_client|client", said)
+        and "client_id" not in names
+        and refused.fields.get("http") in facts.http.with_token
+    ):
         next_step = (
             "the client named itself by HTTP Basic (client_secret_basic), not in the body: let the token endpoint read the"
             " Authorization header, or not offer this method in token_endpoint_auth_methods_supported"
         )
+    what = f"{refused.step} request"
+    if "refresh_token" in names:
+        what = "refresh of the token"
+        if "invalid_grant" not in said and "scope" not in said:
+            next_step = "sign in again (remove the stored tokens): a client does so by itself only if the server answers invalid_grant for a dead refresh token"
     yield Claim(
-        title=f"the {refused.step} request was refused (HTTP {refused.status})" + (f": {said}" if said else ""),
+        title=f"the {what} was refused (HTTP {refused.status})" + (f": {said}" if said else ""),
         next_step=next_step,
         symptoms=_symptoms(facts),
         evidence=[_line(refused)],
@@ -245,9 +452,43 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause("token-refused", "the server refused the token", level=Level.SPECIFIC)
+@cause("token-check-failed", "the check of the token fails with an error of the server", level=Level.SPECIFIC)
+def token_check_failed(facts: Facts) -> Iterator[Claim]:
+    """A server that answers an expired token with 500 in place of 401 gives the client no reason to refresh it."""
+    failed = [
+        (exchange, symptom)
+        for exchange, symptom in exchanges(facts)
+        if exchange.status in (500, 403, 400) and "authorization" in exchange.request
+        and re.search(r"\b(?:server_error|invalid_token|token|jwt|unauthorized)\b", f"{exchange.words} {getattr(symptom, 'words', '')}", re.IGNORECASE)
+    ]  # fmt: skip
+    if failed and facts.http.accepted_with_token:
+        exchange, symptom = failed[0]
+        said = getattr(symptom, "words", "") or exchange.words
+        yield Claim(
+            title=f"requests with the same token had been accepted, and now each gets HTTP {exchange.status}: {quote(said)}: the token has probably expired",
+            next_step='let the server answer 401 with error="invalid_token", so that the client refreshes the token; until then sign in again',
+            symptoms=[each for _, each in failed],
+            side="server",
+        )
+
+
+@cause(
+    "token-refused",
+    "the server refused the token",
+    level=Level.SPECIFIC,
+    positive=r"""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 401 {"authorization":"Bearer x"} {"www-authenticate":"Bearer error=\"invalid_token\", error_description=\"The token expired\""}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 401
+    """,
+)
 def token_refused(facts: Facts) -> Iterator[Claim]:
-    """The token has expired, is for another audience, lacks a scope, or is no token of this server."""
+    """The token has expired, is for another audience, lacks a scope, or is not a token of this server."""
     for exchange, symptom in _unauthorized(facts):
         challenge = exchange.response.get("www-authenticate", "")
         words = symptom.words if isinstance(symptom, FailedRequest) else ""
@@ -263,18 +504,32 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
         level = Level.SPECIFIC
         if exchange.status == 403 and _SCOPE.search(text):
             scope = re.search(r'scope="([^"]*)"', challenge)
-            title = f"the token lacks a scope for {exchange.asked or exchange.method} (HTTP 403)"
-            next_step = "sign in again with " + (f"the scope {quote(scope[1], 60)}" if scope else "this scope") + "; the client should do so by itself (step-up)"
+            lack = "the token lacks" if has_token else "the server wants"
+            title = f"{lack} a scope for {exchange.asked or exchange.method} (HTTP 403)"
+            next_step = (
+                "sign in again with "
+                + (f"the scope {quote(scope[1], 60)}" if scope else "this scope")
+                + "; the client should do so by itself (step-up)"
+            )
         elif _AUDIENCE.search(text):
             title = f"the token is for another audience (HTTP {exchange.status})"
             next_step = "request the token with resource = the URL of this server; mcpspy exec keeps the server's own URL, mcpspy http has another one (--keep-resource)"
         elif _EXPIRED.search(text):
             had_worked = facts.server.messages > 1
-            title = f"the token {'has expired' if had_worked or 'expired' in text.lower() else 'is not valid'} (HTTP {exchange.status})"
-            next_step = "refresh the token or sign in again; the client should do so after a 401"
+            if had_worked or (
+                "expired" in text.lower() and not re.search(r"(?i)\bor\b|invalid|incorrect", text)
+            ):
+                title = f"the token has expired (HTTP {exchange.status})"
+                next_step = "refresh the token or sign in again; the client should do so after a 401"
+            else:
+                title = f"the server refused the token with which the client began (HTTP {exchange.status})"
+                next_step = (
+                    "check the value of the Authorization header in the host's configuration: a variable that the host does not"
+                    " replace (${TOKEN}), a missing 'Bearer', or an old token"
+                )
         elif not has_token:
             title = f"{exchange.asked or exchange.method} is forbidden (HTTP {exchange.status})"
-            next_step = "this is no lack of a token: look which check of the server or proxy refuses the request"
+            next_step = "a token would not help: look which check of the server or proxy refuses the request"
             level = Level.GENERAL
         yield Claim(
             title=f"{title}{f': {quote(said)}' if said else ''}",
@@ -285,21 +540,45 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("token-missing", "the server wants a token, and the request has none", level=Level.GENERAL)
+@cause(
+    "token-missing",
+    "the server wants a token, and the request has none",
+    level=Level.GENERAL,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 401
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 401 {"authorization":"Bearer x"}
+    """,
+)
 def token_missing(facts: Facts) -> Iterator[Claim]:
     """The client has no token, a proxy drops Authorization, or the sign-in was not begun or not completed."""
-    unauthorized = [(exchange, symptom) for exchange, symptom in _unauthorized(facts) if "authorization" not in exchange.request]
-    if not unauthorized:
+    unauthorized = [
+        (exchange, symptom)
+        for exchange, symptom in _unauthorized(facts)
+        if "authorization" not in exchange.request
+    ]
+    if not unauthorized or any(step.status == 200 for step in _steps(facts, "token")):
         return
     exchange, _ = unauthorized[0]
     steps = [step for step in facts.http.oauth if step.step not in ("challenge", "retry")]
     challenge = exchange.response.get("www-authenticate")
+    said = challenge_words(challenge or "") or exchange.words
     title = f"{exchange.asked or exchange.method} was sent without a token, and the server answered HTTP {exchange.status}"
+    title += f" ({quote(said, 80)})" if said else ""
+    if facts.answered["client", "tools/list"] or facts.answered["client", "tools/call"]:
+        title += ", although requests before had succeeded"
     next_step = "set the Authorization header in the host's configuration, or sign in there"
     if steps:
         last = steps[-1]
         title += f"; the sign-in ended after the step {last.step!r} (HTTP {last.status})"
-        next_step = "complete the sign-in in the browser; look into the client's log why it stopped at this step"
+        next_step = (
+            "complete the sign-in in the browser; look into the client's log why it stopped at this step"
+        )
         if last.status is not None and last.status >= 400:
             next_step = f"let the server answer the step {last.step!r}; clients stop here"
     elif challenge is None and exchange.status == 401:
@@ -313,14 +592,40 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause("signed-in", "a request was refused until the client had signed in", level=Level.EXACT)
+@cause(
+    "signed-in",
+    "a request was refused until the client had signed in",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        > {"id":2,"method":"initialize","params":{}}
+        = 200 {"authorization":"Bearer x"}
+        < {"id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}
+        > {"method":"notifications/initialized"}
+        > {"id":3,"method":"ping"}
+        < {"id":3,"result":{}}
+    """,
+    negative="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+    """,
+)
 def signed_in(facts: Facts) -> Iterator[Claim]:
-    """The 401 with which a sign-in begins is no failure."""
+    """The 401 with which a sign-in begins is not a failure."""
     overcome: list[Symptom] = [
         symptom
         for exchange, symptom in exchanges(facts)
-        if exchange.status in (401, 403) and isinstance(symptom, FailedRequest) and symptom.succeeded_at is not None
+        if exchange.status in (401, 403)
+        and isinstance(symptom, FailedRequest)
+        and symptom.succeeded_at is not None
     ]
+    if _steps(facts, "retry"):
+        overcome += [
+            symptom for exchange, symptom in _unauthorized(facts) if "authorization" not in exchange.request
+        ]
     if overcome:
         yield Claim(
             title="the client signed in after HTTP 401, as it should",

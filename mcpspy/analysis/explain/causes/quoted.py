@@ -1,4 +1,4 @@
-"""What no other cause explains, in the words of the peer."""
+"""Failures that no other cause explains, in the words of the peer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import HttpRefusal, ServerEnd
+from mcpspy.analysis.explain.symptoms import RefusedExchange, ServerEnd
 from mcpspy.core.protocol.spec import other
 from mcpspy.core.session.exchange import State
 
@@ -16,9 +16,18 @@ from mcpspy.core.session.exchange import State
     "mcpspy-rule",
     "a rule or a viewer of mcpspy changed, held or dropped a message",
     level=Level.DELIBERATE,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        * rule {"action":"drop","rule":"1","from":"client","id":"2","method":"tools/call","subject":"a"}
+        > {"method":"notifications/cancelled","params":{"requestId":2,"reason":"Request timed out"}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        > {"method":"notifications/cancelled","params":{"requestId":2,"reason":"Request timed out"}}
+    """,
 )
 def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
-    """--rule, --rules, --call-timeout, a script or a person at the terminal acted on this very request."""
+    """--rule, --rules, --call-timeout, a script or a viewer acted on this very request."""
     for failed in facts.failed():
         if failed.effects:
             yield Claim(
@@ -29,7 +38,19 @@ def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
             )
 
 
-@cause("request-failed", "a request failed, for the reason that its error names", level=Level.QUOTE)
+@cause(
+    "request-failed",
+    "a request failed, for the reason that its error names",
+    level=Level.QUOTE,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"error":{"code":-32603,"message":"boom"}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def request_failed(facts: Facts) -> Iterator[Claim]:
     """The error is the best explanation there is."""
     for failed in facts.failed():
@@ -38,19 +59,41 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
         kind = "tool error" if failed.state in (State.TOOL_ERROR, State.LATE_TOOL_ERROR) else "error"
         code = f" {failed.code}" if failed.code is not None else ""
         if failed.state in (State.ERROR, State.LATE_ERROR, State.TOOL_ERROR, State.LATE_TOOL_ERROR):
-            title = f"{failed.about} failed: {kind}{code}: {quote(words)}" if words else f"{failed.about} failed: {kind}{code}"
-            next_step = f"this is what the {receiver} says: correct what it names; mcpspy show -v prints the whole message"
+            title = (
+                f"{failed.about} failed: {kind}{code}: {quote(words)}"
+                if words
+                else f"{failed.about} failed: {kind}{code}"
+            )
+            next_step = f"these are the words of the {receiver}: correct what they name; mcpspy show -v prints the whole message"
         else:
             title = f"{failed.about}: {failed.state}{f': {quote(words)}' if words else ''}"
             next_step = f"look into the {receiver}'s own log at this time"
         error = None
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=[] if error is None else [error])
+        yield Claim(
+            title=title, next_step=next_step, symptoms=[failed], evidence=[] if error is None else [error]
+        )
 
 
-@cause("http-refused", "an HTTP request was refused", level=Level.QUOTE)
+@cause(
+    "http-refused",
+    "an HTTP request was refused",
+    level=Level.QUOTE,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+        * http {"http":50,"method":"PUT","path":"/mcp","status":304,"request":{},"response":{}}
+        * http-end {"http":50}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def http_refused(facts: Facts) -> Iterator[Claim]:
     """The status and the text of the refusal are the best explanation there is."""
-    for refusal in facts.of(HttpRefusal):
+    for refusal in facts.of(RefusedExchange):
         words = refusal.error or refusal.words
         yield Claim(
             title=f"{refusal.line}{f': {quote(words)}' if words else ''}",
@@ -61,7 +104,7 @@ def http_refused(facts: Facts) -> Iterator[Claim]:
 
 @cause("server-ended", "the server ended before the client closed its stdin", level=Level.QUOTE)
 def server_ended(facts: Facts) -> Iterator[Claim]:
-    """Nothing says why."""
+    """There is no sign of the reason."""
     for end in facts.of(ServerEnd):
         lines = [evidence(line.place, f"stderr: {line.text}") for line in list(facts.stderr)[-2:]]
         yield Claim(
@@ -71,5 +114,3 @@ def server_ended(facts: Facts) -> Iterator[Claim]:
             evidence=lines,
             side="server",
         )
-
-

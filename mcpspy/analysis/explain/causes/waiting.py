@@ -13,82 +13,47 @@ from mcpspy.core.counted import duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session.exchange import State
 
-_CANNOT_READ = re.compile(r"(?i)decode|codec|encoding|unicode|parse|json|charset|utf")
 
-
-def _without_response(facts: Facts, side: str = "") -> Iterator[FailedRequest]:
+def without_response(facts: Facts, side: str = "") -> Iterator[FailedRequest]:
     """Yield the requests that got no response in time, and whose HTTP exchange, if any, was accepted."""
-    for failed in facts.failed(State.UNANSWERED, State.CANCELLED, State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR):
-        refused = failed.refusal is not None and (failed.refusal.status is None or failed.refusal.status >= 300)
+    for failed in facts.failed(
+        State.UNANSWERED, State.CANCELLED, State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR
+    ):
+        carrier = failed.refusal
+        refused = carrier is not None and (bool(carrier.error) or (carrier.status or 0) >= 300)
         if (not side or failed.side == side) and not failed.effects and not refused:
             yield failed
 
 
 @cause(
-    "wrong-id",
-    "a response has another id than its request",
+    "handshake-incomplete",
+    "the client never sent notifications/initialized",
     level=Level.EXACT,
-    positive='> {"id":2,"method":"ping"}\n< {"id":"2","result":{}}',
-    negative='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}',
+    positive='@ bare\n> {"id":1,"method":"initialize","params":{}}\n< {"id":1,"result":{}}\n> {"id":2,"method":"tools/list"}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+    negative='> {"id":2,"method":"ping"}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
 )
-def wrong_id(facts: Facts) -> Iterator[Claim]:
-    """The receiver matches responses by id, value and type: 1, "1" and 1.0 are different ids. Some servers count by
-    themselves, read the id as a string, or as a number that has no room for it (beyond 2^53).
-    """
-    found = [
-        finding
-        for violation in facts.violations("ENV204", "ENV205", "ENV207", "ENV201")
-        for finding in violation.findings
-        if "error" not in finding.excerpt[:200].partition('"result"')[0]
-    ]
-    for failed in _without_response(facts):
-        for finding in found:
-            is_near = failed.asked_at <= finding.at <= failed.asked_at + max(failed.took, 0.0) + 1.0
-            if finding.side != failed.side and is_near:
-                id_found = re.search(r'"id"\s*:\s*("[^"]{0,60}"|[-\w.+]{1,40})', finding.excerpt)
-                wrong = f"the id {id_found[1]}" if id_found else "no id"
-                yield Claim(
-                    title=f"the {other(failed.side)}'s response to {failed.about} has {wrong}, which is not that of the request",
-                    next_step=f"the {other(failed.side)} must copy the id of the request into its response, unchanged in type and value",
-                    symptoms=[failed, *facts.violations("ENV204", "ENV205", "ENV207", "DATA102", side=finding.side)],
-                    evidence=[evidence(finding.place, f"{finding.message} | {finding.excerpt}")],
-                    side=other(failed.side),
-                )
-                break
-
-
-@cause(
-    "cannot-read-request",
-    "the receiver cannot read a request",
-    level=Level.EXACT,
-    positive='> {"id":2,"method":"ping"}\n< {"id":null,"error":{"code":-32700,"message":"UnicodeDecodeError: cp950"}}',
-    negative='> {"id":2,"method":"ping"}\n< {"id":2,"error":{"code":-32601,"message":"Method not found"}}',
-)
-def cannot_read_request(facts: Facts) -> Iterator[Claim]:
-    """An error without an id is what a server sends that could not read the id: the line is not JSON for it, or in another
-    encoding than it expects.
-    """
-    errors = [finding for each in facts.violations("ENV207", "ENV208") for finding in each.findings]
-    for failed in _without_response(facts):
-        for finding in errors:
-            if finding.side == failed.side or not failed.asked_at <= finding.at <= failed.asked_at + 1.0:
-                continue
-            message = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.){1,300})', finding.excerpt)
-            words = message[1] if message else finding.excerpt
-            if not _CANNOT_READ.search(words):
-                continue
-            receiver = other(failed.side)
-            is_encoding = re.search(r"(?i)codec|decode|encod|unicode|charset|cp\d+|utf", words)
-            yield Claim(
-                title=f"the {receiver} could not read the request {failed.about}: {quote(words)}",
-                next_step=f"let the {receiver} read its input as UTF-8 (Python: PYTHONUTF8=1, or sys.stdin.reconfigure(encoding='utf-8'))"
-                if is_encoding
-                else f"compare what the {failed.side} sent with what the {receiver} expects: mcpspy show -v prints the line",
-                symptoms=[failed, *facts.violations("ENV207", "ENV208", side=receiver)],
-                evidence=[evidence(finding.place, f"error without an id: {words}")],
-                side=receiver,
-            )
-            break
+def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
+    """A server may wait for it before it answers other requests; some refuse them until then."""
+    if (
+        facts.client.methods["notifications/initialized"]
+        or not facts.answered[CLIENT, "initialize"]
+        or facts.session.is_modern
+    ):
+        return
+    failed = [
+        each
+        for each in facts.failed()
+        if each.side == CLIENT and not each.is_handshake and not each.effects
+        and (each.state in (State.UNANSWERED, State.CANCELLED) or re.search(r"(?i)initiali[sz]", each.words))
+    ]  # fmt: skip
+    if failed:
+        yield Claim(
+            title=f"the client never sent notifications/initialized after the result of initialize, and the server"
+            f" {'does not answer' if failed[0].state in (State.UNANSWERED, State.CANCELLED) else 'refuses'} {failed[0].about}",
+            next_step="the client must send notifications/initialized before other requests",
+            symptoms=[*failed, *facts.violations("LIFE103", "LIFE102")],
+            side=CLIENT,
+        )
 
 
 @cause(
@@ -102,11 +67,12 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
     """A server may ask the client for its roots, a sample of its model or input of the user. A host that does not answer
     holds up the call in which the server asks.
     """
-    for asked in _without_response(facts, SERVER):
+    for asked in without_response(facts, SERVER):
         held = [
             failed
-            for failed in _without_response(facts, CLIENT)
-            if failed.asked_at <= asked.asked_at <= failed.asked_at + failed.took and failed.about in asked.waiting
+            for failed in without_response(facts, CLIENT)
+            if failed.asked_at <= asked.asked_at <= failed.asked_at + failed.took
+            and failed.about in asked.waiting
         ]
         until = f" for {asked.waited}" if asked.took > 0 else ""
         calls = ", ".join(asked.waiting)
@@ -114,31 +80,114 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
             title=f"the server's {asked.about} got no response from the client{until}"
             + (f", and held up {calls}" if calls else ""),
             next_step=f"the client must answer {asked.method}, or not declare the capability;"
-            " the server should ask only what the client declares, and go on without an answer",
+            " the server should ask only what the client declares, and continue without an answer",
             symptoms=[asked, *held],
             side="client",
         )
 
 
 @cause(
-    "batch-not-known",
-    "a batch got no response",
+    "get-blocks-server",
+    "the open GET stream keeps the server from answering other requests",
     level=Level.EXACT,
-    positive='@ 2025-03-26\n>> [{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
-    negative='@ 2025-03-26\n> {"id":3,"method":"ping"}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+    positive="""
+        @ http
+        * http {"http":50,"method":"GET","path":"/mcp","status":200,"request":{"accept":"text/event-stream"},"response":{"content-type":"text/event-stream"},"asked_at":7.0}
+        > {"id":2,"method":"tools/list"}
+        * http {"http":3,"stream":"1","method":"POST","path":"/mcp","status":null,"request":{},"response":{}}
+        * http-end {"http":3,"stream":"1","hung_up":"client"}
+        * http-end {"http":50,"hung_up":"client"}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+    """,
 )
-def batch_not_known(facts: Facts) -> Iterator[Claim]:
-    """Only the revision 2025-03-26 has batches, and few servers know them."""
-    failed = [each for each in _without_response(facts) if each.batch is not None]
-    if failed:
-        side = other(failed[0].side)
-        count = sum(each.count for each in failed)
+def get_blocks_server(facts: Facts) -> Iterator[Claim]:
+    """A server that works on one HTTP request at a time is busy as long as the GET stream is open."""
+    failed = [
+        each
+        for each in without_response(facts, CLIENT)
+        if each.refusal is None or each.refusal.status is None
+    ]
+    if any(note.fields.get("event") == "endpoint" for note, _ in facts.notes.get("sse", [])):
+        return  # In the old HTTP+SSE transport, the stream is always open.
+    for get in facts.http.gets:
+        ended_at = get.ended_at if get.ended_at is not None else facts.last_at
+        during = [each for each in failed if get.asked_at <= each.asked_at <= ended_at + 1.0]
+        if get.is_refused or not during or (facts.server.last_at or 0.0) > get.asked_at:
+            continue
         yield Claim(
-            title=f"the {side} did not respond to {count} requests that came as a batch: it does not know batches",
-            next_step=f"send each message on its own: only 2025-03-26 has batches; in the {side}, respond to each message of an array",
-            symptoms=[*failed],
-            side=side,
+            title=f"the server answered nothing any more since the client had opened its GET stream: {during[0].about} got no response in {during[0].waited}",
+            next_step="let the server answer requests while a stream is open (more than one worker or thread), or answer GET with 405",
+            symptoms=[*during],
+            side=SERVER,
         )
+        break
+
+
+@cause(
+    "sse-stream-ended",
+    "the stream on which a response was to come had ended",
+    level=Level.EXACT,
+    positive="""
+        @ sse 2024-11-05
+        * http-end {"http":1000,"stream":"1","hung_up":"server"}
+        > {"id":2,"method":"tools/list"}
+        = 404
+    """,
+    negative="""
+        @ sse 2024-11-05
+        > {"id":2,"method":"tools/list"}
+        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+    """,
+)
+def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
+    """In the old HTTP+SSE transport, all responses come on the one GET stream; a platform or proxy that limits its time ends
+    the session.
+    """
+    endpoints = [note for note, _ in facts.notes.get("sse", []) if note.fields.get("event") == "endpoint"]
+    if not endpoints:
+        return
+    ended = [
+        get
+        for get in facts.http.gets
+        if get.ended_at is not None and not get.is_refused and get.hung_up != CLIENT
+    ]
+    for failed in facts.failed(State.UNANSWERED, State.CANCELLED, State.REFUSED, State.ERROR):
+        status = None if failed.refusal is None else failed.refusal.status
+        stream = next(
+            (
+                get
+                for get in ended
+                if get.asked_at <= failed.asked_at
+                and (get.ended_at or 0.0) <= failed.asked_at + failed.took + 0.1
+            ),
+            None,
+        )
+        if stream is None or failed.side != CLIENT or (status is not None and 300 <= status < 400):
+            continue
+        lasted = stream.took or 0.0
+        is_limit = sum(abs((get.took or 0.0) - lasted) < 0.2 for get in ended) > 1
+        posts_on = status is not None and status >= 400
+        if posts_on and (stream.ended_at or 0.0) > failed.asked_at:
+            continue
+        yield Claim(
+            title=f"the SSE stream ended {duration(lasted)} after it was opened"
+            + (", as the others did: a limit of the platform or a proxy" if is_limit else "")
+            + (
+                f"; the client posts on to the old session: {failed.about} got HTTP {status}"
+                if posts_on
+                else f", before the response to {failed.about} came"
+            ),
+            next_step="the client must open a new stream and send initialize again when its stream has ended"
+            if posts_on
+            else "raise the limit for long responses, let the server send comments while it works, or use Streamable HTTP",
+            symptoms=[each for each in facts.failed() if each.at >= failed.at and each.side == CLIENT],
+            side=CLIENT if posts_on else "proxy" if is_limit else SERVER,
+        )
+        break
 
 
 @cause(
@@ -151,13 +200,19 @@ def batch_not_known(facts: Facts) -> Iterator[Claim]:
 def server_stuck(facts: Facts) -> Iterator[Claim]:
     """A call blocks the server: it waits in the handler, holds a lock, or runs a child process that shares stdin."""
     for side in (CLIENT, SERVER):
-        failed = [each for each in _without_response(facts, side) if each.answer_at is None and not each.is_handshake]
+        failed = [
+            each for each in without_response(facts, side) if each.answer_at is None and not each.is_handshake
+        ]
         if not failed:
             continue
         first, receiver = failed[0], other(side)
         last_at = facts.sides[receiver].last_at or 0.0
         others = [each for each in failed[1:] if each.asked_at >= first.asked_at]
-        if last_at > first.asked_at or sum(each.count for each in failed) < 2 or any(each.batch is not None for each in failed):
+        if (
+            last_at > first.asked_at
+            or sum(each.count for each in failed) < 2
+            or any(each.batch is not None for each in failed)
+        ):
             continue
         yield Claim(
             title=f"the {receiver} answered nothing any more after {first.about}: it is stuck in this call, also for {_several(others) or 'the calls after it'}",
@@ -214,7 +269,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     """
     if not facts.is_stdio or facts.server.messages or facts.server.odd_count:
         return
-    failed = [each for each in _without_response(facts, CLIENT) if each.is_handshake]
+    failed = [each for each in without_response(facts, CLIENT) if each.is_handshake]
     if not failed or any(not end.has_answered and end.code for end in facts.of(ServerEnd)):
         return
     unread = facts.notes.get("unread", [])
@@ -229,7 +284,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     starting = [line for line in facts.stderr if _STARTS.search(line.text)]
     if unread:
         note, place = unread[-1]
-        title += f": nobody reads the server's stdin ({note.fields.get('size')} bytes are unread)"
+        title += f": no process reads the server's stdin ({note.fields.get('size')} bytes are unread)"
         next_step = "the process that mcpspy started does not read stdin: start the server itself and not a wrapper that keeps its stdin (docker run -i, ssh without -n)"
         lines = [evidence(place, "bytes are unread in the server's stdin")]
     elif listens:
@@ -237,7 +292,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         next_step = "start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
         lines = [evidence(listens[0].place, f"stderr: {listens[0].text}")]
     elif error is not None:
-        title += f"; stderr says: {quote(error.text)}"
+        title += f"; on stderr: {quote(error.text)}"
         next_step = "correct what this error names" + (f" at {error.frame}" if error.frame else "")
         lines = [evidence(error.line.place, f"stderr: {error.text}")]
     elif starting and failed[0].asked_at + failed[0].took - facts.stderr[-1].at < QUIET_SECONDS:
@@ -245,10 +300,14 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
             f"the {failed[0].side} gave up {failed[0].method} after {failed[0].waited}, while the server was still starting:"
             f" {quote(starting[-1].text, 100)}"
         )
-        next_step = "let the server answer initialize before slow work, or raise the host's timeout of the start"
+        next_step = (
+            "let the server answer initialize before slow work, or raise the host's timeout of the start"
+        )
         lines = [evidence(starting[-1].place, f"stderr: {starting[-1].text}")]
     else:
         title += ": the server waits for something else than lines (framing), or hangs at its start"
+        if facts.stderr:
+            title += f"; its last words on stderr: {quote(facts.stderr[-1].text, 100)}"
     if not lines and facts.stderr:
         lines = [evidence(facts.stderr[-1].place, f"stderr: {facts.stderr[-1].text}")]
     symptoms: list[Symptom] = [*failed, *facts.of(ServerEnd)]
@@ -258,8 +317,12 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
 QUIET_SECONDS = 3.0
 """Seconds without a line on stderr after which a server is not just starting any more."""
 
-_STARTS = re.compile(r"(?i)\b(?:launch|load|start|initiali[sz]|connect|warm|boot|pull|fetch|download|install|build|compil|index|migrat)ing\b")
-_LISTENS = re.compile(r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)")
+_STARTS = re.compile(
+    r"(?i)\b(?:launch|load|start|initiali[sz]|connect|warm|boot|pull|fetch|download|install|build|compil|index|migrat)ing\b"
+)
+_LISTENS = re.compile(
+    r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)"
+)
 
 
 @cause(
@@ -281,7 +344,9 @@ def response_ignored(facts: Facts) -> Iterator[Claim]:
             if rejecting
             else f"look into the {ignored.side}'s log at this time: it got the response",
             symptoms=[ignored, *facts.violations(*codes, side=other(ignored.side))],
-            evidence=[evidence(each.place, f"{each.code} {each.message} | {each.excerpt}") for each in rejecting[:2]],
+            evidence=[
+                evidence(each.place, f"{each.code} {each.message} | {each.excerpt}") for each in rejecting[:2]
+            ],
             side=other(ignored.side) if rejecting else ignored.side,
         )
 
@@ -295,13 +360,14 @@ def response_ignored(facts: Facts) -> Iterator[Claim]:
 )
 def timeout(facts: Facts) -> Iterator[Claim]:
     """The work took longer than the requester waits, or hangs. Progress keeps some requesters waiting, if they asked for it."""
-    for failed in _without_response(facts):
+    for failed in without_response(facts):
         if failed.state is State.UNANSWERED:
             continue
         receiver = other(failed.side)
         late = ""
         if failed.answer_at is not None:
             late = f"; the response came {duration(failed.answer_at - failed.asked_at)} after the request"
+            late += f": {quote(failed.words)}" if failed.words else ""
         title = f"the {failed.cancelled_by or failed.side} gave up {failed.about} after {failed.waited}, before a response{late}"
         error = named_error(failed.stderr, certain=True)
         lines = [evidence(error.line.place, f"stderr: {error.text}")] if error is not None else []
@@ -335,13 +401,15 @@ def timeout(facts: Facts) -> Iterator[Claim]:
 )
 def no_response(facts: Facts) -> Iterator[Claim]:
     """The receiver still works on it, hangs, or has forgotten it."""
-    for failed in _without_response(facts):
+    for failed in without_response(facts):
         if failed.state is not State.UNANSWERED:
             continue
         receiver = other(failed.side)
         error = named_error(failed.stderr, certain=True)
-        said = f"; stderr says: {quote(error.text)}" if error is not None else ""
-        next_step = f"look where the {receiver} waits at this request, for example with a debugger or py-spy dump"
+        said = f"; on stderr: {quote(error.text)}" if error is not None else ""
+        next_step = (
+            f"look where the {receiver} waits at this request, for example with a debugger or py-spy dump"
+        )
         if error is not None:
             next_step = "correct what this error names" + (f" at {error.frame}" if error.frame else "")
         elif failed.side == CLIENT:

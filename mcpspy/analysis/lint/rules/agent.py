@@ -12,14 +12,12 @@ from msgspec import Struct, field
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.failure_text import is_failure
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import RESPONSES, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.state import forget
 from mcpspy.core.protocol.message import Request, Result
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange, State
-
-RULES: list[LintRule] = []
 
 _OK = State.OK  # Reading a member of an Enum runs Python code; reading a name does not.
 

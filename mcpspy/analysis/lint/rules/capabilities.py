@@ -11,7 +11,7 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent, objects
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.methods import has_capability
 from mcpspy.analysis.lint.rules.stateless import (
     MAY_REQUIRE_INPUT,
@@ -23,8 +23,6 @@ from mcpspy.analysis.lint.rules.stateless import (
 from mcpspy.analysis.lint.state import forget
 from mcpspy.core.protocol.message import Result, loads, meta_raw
 from mcpspy.core.protocol.spec import META, MODERN, SERVER
-
-RULES: list[LintRule] = []
 
 SAMPLING = "2025-11-25/client/sampling"
 ELICITATION = "2025-11-25/client/elicitation"

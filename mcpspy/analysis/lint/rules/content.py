@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from mcpspy.analysis.lint.event import LintEvent
-from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.finding import EventKind
+from mcpspy.analysis.lint.rule import RULES, Report, RuleGroup
 from mcpspy.analysis.lint.shapes import SHAPED
-
-RULES: list[LintRule] = []
 
 _CALL = '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[%s]}}'
 _READ = '> {"id":2,"method":"resources/read","params":{"uri":"a:b"}}\n< {"id":2,"result":{"contents":[%s]}}'
@@ -22,10 +21,12 @@ result = RuleGroup(RULES, on=SHAPED, page="2025-11-25/server/resources#resource"
 block = result.group(page="2025-11-25/schema#contentblock")
 
 
-@block.error(
+block.shape_error(
     "DATA401",
     "unknown type of content block",
-    shape=True,
+    """The types are text, image and resource, plus audio since 2025-03-26 and resource_link since 2025-06-18. Clients
+    reject the whole result if it contains another type. Put structured results into `structuredContent`.
+    """,
     valid=(_CALL % _TEXT, _CALL % _IMAGE, _CALL % '{"type":"resource_link","uri":"a:b","name":"c"}'),
     invalid=(
         _CALL % '{"type":"json","json":{}}',
@@ -33,17 +34,13 @@ block = result.group(page="2025-11-25/schema#contentblock")
         "@ 2024-11-05\n" + _CALL % '{"type":"audio","data":"aGk=","mimeType":"audio/wav"}',
     ),
 )
-def unknown(event: LintEvent) -> Iterable[Report]:
-    """The types are text, image and resource, plus audio since 2025-03-26 and resource_link since 2025-06-18. Clients
-    reject the whole result if it contains another type. Put structured results into `structuredContent`.
-    """
-    return event.violations("DATA401")
 
-
-@block.error(
+block.shape_error(
     "DATA402",
     "content block without a member that its type requires",
-    shape=True,
+    """Text requires the string `text`. Image and audio require `data` and `mimeType`, resource requires `resource`, and
+    resource_link requires `uri` and `name`.
+    """,
     valid=(_CALL % _TEXT, _CALL % '{"type":"resource","resource":{"uri":"a:b","text":"c"}}'),
     invalid=(
         _CALL % '{"type":"text","text":7}',
@@ -51,18 +48,12 @@ def unknown(event: LintEvent) -> Iterable[Report]:
         _CALL % '{"type":"resource","uri":"a:b"}',
     ),
 )
-def incomplete(event: LintEvent) -> Iterable[Report]:
-    """Text requires the string `text`. Image and audio require `data` and `mimeType`, resource requires `resource`, and
-    resource_link requires `uri` and `name`.
-    """
-    return event.violations("DATA402")
 
-
-@result.error(
+result.shape_error(
     "DATA403",
     "invalid Base64",
+    """`data` and `blob` must be standard Base64 with padding, not a `data:` URL and not the URL-safe alphabet.""",
     page="2025-11-25/server/tools#image-content",
-    shape=True,
     valid=(_CALL % _IMAGE, _READ % '{"uri":"a:b","blob":"aGk="}'),
     invalid=(
         _CALL % _IMAGE.replace("aGk=", "data:image/png;base64,aGk="),
@@ -70,53 +61,81 @@ def incomplete(event: LintEvent) -> Iterable[Report]:
         _READ % '{"uri":"a:b","blob":"aG-_"}',
     ),
 )
-def base64(event: LintEvent) -> Iterable[Report]:
-    """`data` and `blob` must be standard Base64 with padding, not a `data:` URL and not the URL-safe alphabet."""
-    return event.violations("DATA403")
+
+
+_PNG = "iVBORw0KGgo="
+_SIGNATURES = {
+    "iVBORw0KGg": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGOD": "image/gif",
+    "UklGR": "image/webp",
+    "JVBERi0": "application/pdf",
+    "PHN2Zy": "image/svg+xml",
+}
+"""The first bytes of files in Base64 → their type."""
+
+_REFUSED_TYPES = frozenset(
+    ("image/svg+xml", "image/bmp", "image/tiff", "image/x-icon", "image/heic", "image/avif")
+)
+"""Types of images that the interfaces of models do not take."""
 
 
 @result.warning(
+    "DATA411",
+    "image whose bytes are of another type than its mimeType, or of a type that models refuse",
+    valid=(_CALL % _IMAGE, _CALL % _IMAGE.replace("aGk=", _PNG)),
+    invalid=(
+        _CALL % _IMAGE.replace("aGk=", _PNG).replace("image/png", "image/jpeg"),
+        _CALL % _IMAGE.replace("image/png", "image/svg+xml"),
+    ),
+    on=EventKind.RESULT,
+    about="tools/call",
+)
+def image_type(event: LintEvent) -> Iterator[Report]:
+    """Hosts pass the bytes and the type on to the interface of a model, which refuses the whole request if they differ, and
+    takes only PNG, JPEG, GIF and WebP. Name the type of the bytes, and convert other images.
+    """
+    for image in event.listed("content"):
+        data, stated = image.get("data"), image.get("mimeType")
+        if image.get("type") != "image" or not isinstance(data, str) or not isinstance(stated, str):
+            continue
+        actual = next((kind for sign, kind in _SIGNATURES.items() if data.startswith(sign)), None)
+        if actual is not None and actual != stated.lower().replace("image/jpg", "image/jpeg"):
+            yield Report(f"the bytes of an image are {actual}, and its mimeType is {stated}", stated)
+        elif stated.lower() in _REFUSED_TYPES:
+            yield Report(f"an image is {stated}, which interfaces of models refuse", stated)
+
+
+result.shape_warning(
     "DATA404",
     "invalid mimeType",
-    shape=True,
+    """A media type has the form `type/subtype`, as in `image/png`. Hosts choose by it how to display content.""",
     valid=(_CALL % _IMAGE, _READ % '{"uri":"a:b","text":"c","mimeType":"text/plain; charset=utf-8"}'),
     invalid=(_CALL % _IMAGE.replace("image/png", "png"), _READ % '{"uri":"a:b","text":"c","mimeType":""}'),
 )
-def mime(event: LintEvent) -> Iterable[Report]:
-    """A media type has the form `type/subtype`, as in `image/png`. Hosts choose by it how to display content."""
-    return event.violations("DATA404")
 
-
-@result.warning(
+result.shape_warning(
     "DATA405",
     "invalid URI",
-    shape=True,
+    """A URI has a scheme and no spaces: `file:///a/b%20c.txt`, not a path. Clients that parse it reject others.""",
     valid=(_LIST % "file:///a/b.txt", _LIST % "note://1"),
     invalid=(_LIST % "/a/b.txt", _READ % '{"uri":"b.txt","text":"c"}', _LIST % "file:///a b.txt"),
 )
-def uri(event: LintEvent) -> Iterable[Report]:
-    """A URI has a scheme and no spaces: `file:///a/b%20c.txt`, not a path. Clients that parse it reject others."""
-    return event.violations("DATA405")
 
-
-@result.error(
+result.shape_error(
     "DATA406",
     "resource contents with neither text nor blob",
+    """The contents of a resource are either `text`, a string, or `blob`, in Base64.""",
     page="2025-11-25/server/resources#resource-contents",
-    shape=True,
     valid=_READ % '{"uri":"a:b","text":""}',
     invalid=(_READ % '{"uri":"a:b"}', _READ % '{"uri":"a:b","text":{"c":1}}'),
 )
-def neither(event: LintEvent) -> Iterable[Report]:
-    """The contents of a resource are either `text`, a string, or `blob`, in Base64."""
-    return event.violations("DATA406")
 
-
-@result.warning(
+result.shape_warning(
     "DATA407",
     "icon that cannot be displayed",
+    """`src` must be an https or data URI (clients reject others), `sizes` a list like `["48x48"]` or `["any"]`.""",
     page="2025-11-25/basic#icons",
-    shape=True,
     since="2025-11-25",
     valid=(
         _ICON % '{"src":"https://example.com/a.png","sizes":["48x48"],"mimeType":"image/png"}',
@@ -129,16 +148,12 @@ def neither(event: LintEvent) -> Iterable[Report]:
         _ICON % '{"src":"https://example.com/a.png","sizes":["large"]}',
     ),
 )
-def icon(event: LintEvent) -> Iterable[Report]:
-    """`src` must be an https or data URI (clients reject others), `sizes` a list like `["48x48"]` or `["any"]`."""
-    return event.violations("DATA407")
 
-
-@result.warning(
+result.shape_warning(
     "DATA408",
     "annotation values out of range",
+    """`priority` is between 0 and 1, `audience` lists "user" and "assistant", `lastModified` is an ISO 8601 time.""",
     page="2025-11-25/server/resources#annotations",
-    shape=True,
     valid=(
         _CALL
         % '{"type":"text","text":"a","annotations":{"priority":0.5,"audience":["user"],"lastModified":"2025-01-12T15:00:58Z"}}'
@@ -149,6 +164,3 @@ def icon(event: LintEvent) -> Iterable[Report]:
         _CALL % '{"type":"text","text":"a","annotations":{"lastModified":"yesterday"}}',
     ),
 )
-def annotated(event: LintEvent) -> Iterable[Report]:
-    """`priority` is between 0 and 1, `audience` lists "user" and "assistant", `lastModified` is an ISO 8601 time."""
-    return event.violations("DATA408")

@@ -8,12 +8,9 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
-from mcpspy.analysis.lint.rules.stateless import input_requests
+from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
+from mcpspy.analysis.lint.rules.capabilities import requested
 from mcpspy.analysis.lint.shapes import SHAPED
-from mcpspy.core.protocol.message import Result
-
-RULES: list[LintRule] = []
 
 PAGE = "2025-11-25/client/elicitation"
 FORMS = "2025-06-18"
@@ -38,21 +35,6 @@ _NOW = (
 )
 
 
-def _elicitations(event: LintEvent) -> list[dict[str, Any]]:
-    """Return the params of the elicitations in a message: a request, or a result of 2026-07-28."""
-    if not isinstance(event.what, Result):
-        return [event.params] if event.method == "elicitation/create" else []
-    if not event.what.body.input_requests:
-        return []
-    return [
-        params
-        for request in input_requests(event).values()
-        if isinstance(request, dict)
-        and request.get("method") == "elicitation/create"
-        and isinstance(params := request.get("params"), dict)
-    ]
-
-
 def _fields(params: dict[str, Any]) -> dict[str, Any]:
     schema = params.get("requestedSchema") if params.get("mode", "form") == "form" else None
     fields = schema.get("properties") if isinstance(schema, dict) else None
@@ -66,12 +48,14 @@ action = elicitation.group(
     page=PAGE + "#response-actions", on=EventKind.RESULT, about="elicitation/create", until=LEGACY
 )
 
-
-@shape.error(
+shape.shape_error(
     "DATA801",
     "form with fields that are not plain",
+    """A form is an object of plain fields, one level deep, so that every client can display it. Fields are strings
+    (optionally with an email, uri, date or date-time `format`, or a choice), numbers or booleans; from 2025-11-25 on
+    also multiple choice.
+    """,
     page=PAGE + "#requested-schema",
-    shape=True,
     valid=(
         _GOOD,
         _FORM % (_PICK % '{"type":"array","items":{"type":"string","enum":["b","c"]}}')
@@ -88,12 +72,6 @@ action = elicitation.group(
         _NOW % (_PICK % '{"$ref":"#/x"}'),
     ),
 )
-def plain(event: LintEvent) -> Iterable[Report]:
-    """A form is an object of plain fields, one level deep, so that every client can display it. Fields are strings
-    (optionally with an email, uri, date or date-time `format`, or a choice), numbers or booleans; from 2025-11-25 on
-    also multiple choice.
-    """
-    return event.violations("DATA801")
 
 
 @action.warning(
@@ -117,22 +95,20 @@ def filled(event: LintEvent) -> Iterator[Report]:
         yield Report(f"content: {breach}", given)
 
 
-@shape.error(
+shape.shape_error(
     "DATA803",
     "action other than accept, decline or cancel",
+    """`decline` means that the user refused, `cancel` that the user dismissed the form. No other action is defined.""",
     page=PAGE + "#response-actions",
-    shape=True,
     invalid=_FORM % (_NAME % "") + _FILLED % '{"action":"reject"}',
 )
-def unknown_action(event: LintEvent) -> Iterable[Report]:
-    """`decline` means that the user refused, `cancel` that the user dismissed the form. No other action is defined."""
-    return event.violations("DATA803")
 
-
-@shape.error(
+shape.shape_error(
     "DATA804",
     "URL elicitation without a URL",
-    shape=True,
+    """`mode: url` sends the user to the page at `url`. In 2025-11-25 it also requires an `elicitationId`, which
+    `notifications/elicitation/complete` repeats when the user has finished there.
+    """,
     page=PAGE + "#url-mode-elicitation-requests",
     since=LEGACY,
     valid=_URL % ',"url":"https://example.com/login","elicitationId":"e"',
@@ -142,11 +118,6 @@ def unknown_action(event: LintEvent) -> Iterable[Report]:
         _URL % ',"url":"https://example.com/login"',
     ),
 )
-def url(event: LintEvent) -> Iterable[Report]:
-    """`mode: url` sends the user to the page at `url`. In 2025-11-25 it also requires an `elicitationId`, which
-    `notifications/elicitation/complete` repeats when the user has finished there.
-    """
-    return event.violations("DATA804")
 
 
 @form.warning(
@@ -163,7 +134,7 @@ def secret(event: LintEvent) -> Iterable[Report]:
     """Servers must not request passwords, keys or other secrets in a form: the values pass through the host and may
     reach the model. Send the user to a page instead (`mode: url`).
     """
-    elicitations = _elicitations(event)
+    elicitations = requested(event, "elicitation/create")
     return _secrets(elicitations) if elicitations else ()
 
 

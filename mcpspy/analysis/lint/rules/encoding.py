@@ -10,11 +10,9 @@ import orjson
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import EVERY_LINE, MESSAGES, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import EVERY_LINE, MESSAGES, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.jsonrpc import PING, STDIO_PAGE, reason
 from mcpspy.core.protocol.spec import CLIENT, SERVER
-
-RULES: list[LintRule] = []
 
 JSON = "https://www.rfc-editor.org/rfc/rfc8259"
 

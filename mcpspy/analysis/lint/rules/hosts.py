@@ -12,9 +12,7 @@ from typing import Any
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.host_profiles import HostLimit, HostProfile
-from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
-
-RULES: list[LintRule] = []
+from mcpspy.analysis.lint.rule import RESPONSES, RULES, Report, RuleGroup
 
 CLIENTS = "https://modelcontextprotocol.io/clients"
 

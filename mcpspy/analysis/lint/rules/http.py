@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import RULES, Report, RuleGroup
 from mcpspy.analysis.lint.state import (
     ANSWERED,
     MESSAGE_TYPES,
@@ -24,8 +24,6 @@ from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.mcp_headers import ANNOTATION, is_mismatch, param_headers
 from mcpspy.core.protocol.message import Failure, Result
 from mcpspy.core.protocol.spec import MODERN, SERVER, error_name
-
-RULES: list[LintRule] = []
 
 HTTP = "2025-11-25/basic/transports#"
 SSE = "https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation"

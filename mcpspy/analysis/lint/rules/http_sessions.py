@@ -8,12 +8,10 @@ from math import inf
 
 from mcpspy.analysis.lint.event import LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.http import CALL, HELLO, HTTP, NOW, PING, SESSION
 from mcpspy.analysis.lint.state import INITIALIZES, NO_MESSAGE, NOTIFIES, POSTED, REQUESTS, UNREADABLE, forget
 from mcpspy.core.protocol.spec import MODERN
-
-RULES: list[LintRule] = []
 
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 _REFUSED = '@ http\n> {"id":2,"method":"ping"}\n= %s\n> {"id":3,"method":"ping"}\n= %s'

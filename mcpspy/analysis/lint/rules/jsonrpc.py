@@ -10,12 +10,10 @@ from msgspec import Raw
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import CALLED, EVERY_LINE, LEGACY, RESPONSES, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import CALLED, EVERY_LINE, LEGACY, RESPONSES, RULES, Report, RuleGroup
 from mcpspy.core.protocol.message import Failure, Malformed, Result
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER, other
 from mcpspy.core.session.request_table import NO_ID, UNSOLICITED
-
-RULES: list[LintRule] = []
 
 MESSAGES_PAGE = "2025-11-25/basic#messages"
 STDIO_PAGE = "2025-11-25/basic/transports#stdio"

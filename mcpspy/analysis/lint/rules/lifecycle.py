@@ -9,14 +9,12 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, RESPONSES, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import LEGACY, RESPONSES, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.jsonrpc import PING
 from mcpspy.core.counted import counted
 from mcpspy.core.protocol.message import Request, text
 from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER, other
 from mcpspy.core.session import outcome
-
-RULES: list[LintRule] = []
 
 LIFECYCLE = "2025-11-25/basic/lifecycle"
 

@@ -11,14 +11,12 @@ from msgspec import Raw
 
 from mcpspy.analysis.lint.event import LintEvent, objects
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import CALLED, LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import CALLED, LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.methods import has_capability
 from mcpspy.analysis.lint.state import ANNOUNCED
 from mcpspy.core.protocol.listing import EVERY_LISTING
 from mcpspy.core.protocol.message import Failure, Request, decoded, loads, raw_members
 from mcpspy.core.protocol.spec import META, MODERN
-
-RULES: list[LintRule] = []
 
 META_PAGE = "2026-07-28/basic#_meta"
 

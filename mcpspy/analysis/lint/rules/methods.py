@@ -7,13 +7,11 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import CALLED, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import CALLED, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.jsonrpc import PING
 from mcpspy.analysis.lint.rules.lifecycle import INITIALIZED, LIFECYCLE
 from mcpspy.core.protocol.message import Notification, Request
 from mcpspy.core.protocol.spec import CLIENT, METHODS, MODERN, NOTIFICATION, REQUEST, REVISIONS, SERVER, other
-
-RULES: list[LintRule] = []
 
 _DATED = tuple(
     name

@@ -10,10 +10,8 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import RULES, Report, RuleGroup
 from mcpspy.core.protocol.oauth_flows import AUTHORIZE, REGISTRATION, RESOURCE, RETRY, SERVER, TOKEN
-
-RULES: list[LintRule] = []
 
 RFC = "https://www.rfc-editor.org/rfc/rfc"
 

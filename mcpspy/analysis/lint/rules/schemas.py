@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import CALLED, LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import CALLED, LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.methods import has_capability
 from mcpspy.analysis.lint.rules.tasks import task_support
 from mcpspy.core.protocol.spec import ERRORS, METHODS, MODERN, SERVER, is_known
-
-RULES: list[LintRule] = []
 
 _CALL_FAILS = (
     '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"error":{"code":%d,"message":"no"}}'
@@ -26,11 +24,13 @@ schema = RuleGroup(RULES, page="2025-11-25/schema", on=EventKind.RESULT)
 failure = RuleGroup(RULES, page="2025-11-25/server/tools#error-handling", on=EventKind.FAILURE)
 
 
-@schema.error(
+schema.shape_error(
     "DATA101",
     "params without a required member, or with a wrong type or value",
+    """Each method defines the required and optional members of its params, their types and values. Omit an optional
+    member that has no value; `null` is a value.
+    """,
     on=CALLED,
-    shape=True,
     beyond_plain=True,
     valid=(
         '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[]}}',
@@ -42,17 +42,13 @@ failure = RuleGroup(RULES, page="2025-11-25/server/tools#error-handling", on=Eve
         '> {"id":2,"method":"tools/list","params":{"cursor":null}}\n< {"id":2,"result":{"tools":[]}}',
     ),
 )
-def params(event: LintEvent) -> Iterable[Report]:
-    """Each method defines the required and optional members of its params, their types and values. Omit an optional
-    member that has no value; `null` is a value.
-    """
-    return event.violations("DATA101")
 
-
-@schema.error(
+schema.shape_error(
     "DATA102",
     "result without a required member, or with a wrong type or value",
-    shape=True,
+    """Each method defines the required members of its result. A tool result always requires `content`, if only an empty
+    list, even with `structuredContent`.
+    """,
     beyond_plain=True,
     valid=(
         _ANSWERED % '{"tools":[]}',
@@ -65,18 +61,14 @@ def params(event: LintEvent) -> Iterable[Report]:
         _ANSWERED.replace("tools/list", "prompts/list") % '{"prompts":null}',
     ),
 )
-def result(event: LintEvent) -> Iterable[Report]:
-    """Each method defines the required members of its result. A tool result always requires `content`, if only an empty
-    list, even with `structuredContent`.
-    """
-    return event.violations("DATA102")
 
-
-@schema.error(
+schema.shape_error(
     "DATA103",
     "listed item without a required member, or with a wrong type",
+    """Clients need the name of an item, or its `uri` (`uriTemplate` of a template), to refer to it. A wrong type of another
+    member, such as `title`, makes the SDK clients reject the whole list.
+    """,
     on=(EventKind.REQUEST, EventKind.RESULT),
-    shape=True,
     beyond_plain=True,
     valid=_ANSWERED % '{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}',
     invalid=(
@@ -85,11 +77,6 @@ def result(event: LintEvent) -> Iterable[Report]:
         _ANSWERED.replace("tools/list", "prompts/list") % '{"prompts":["a"]}',
     ),
 )
-def listed(event: LintEvent) -> Iterable[Report]:
-    """Clients need the name of an item, or its `uri` (`uriTemplate` of a template), to refer to it. A wrong type of another
-    member, such as `title`, makes the SDK clients reject the whole list.
-    """
-    return event.violations("DATA103")
 
 
 @failure.error(

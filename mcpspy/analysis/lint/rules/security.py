@@ -14,12 +14,10 @@ from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import MESSAGES, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import MESSAGES, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.tools import GOOD, LIST
 from mcpspy.core.lookalikes import as_latin
 from mcpspy.core.sanitize import hidden_characters
-
-RULES: list[LintRule] = []
 
 PRACTICES = "2025-11-25/basic/security_best_practices"
 ANNOUNCED = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "initialize", "server/discover", "prompts/get", "tools/call", "resources/read")  # fmt: skip

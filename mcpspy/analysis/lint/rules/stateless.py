@@ -7,11 +7,9 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import RESPONSES, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import RESPONSES, RULES, Report, RuleGroup
 from mcpspy.core.protocol.message import Failure, Result, meta_raw
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS, SERVER
-
-RULES: list[LintRule] = []
 
 BASIC = "2026-07-28/basic#"
 CALL = '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n'
@@ -51,9 +49,12 @@ retry = mrtr.group(
 question = mrtr.group(page=MRTR + "#server-requirements-basic-workflow", on=EventKind.RESULT)
 
 
-@request.error(
+request.shape_error(
     "MOD101",
     "request without its revision or the client's capabilities",
+    """Without a handshake, every request must carry its revision and the client's capabilities in `_meta`, even if
+    there are none (`{}`). A server must reject a request without them (-32602).
+    """,
     only=lambda _, method, __: method != "initialize",
     invalid=(
         GOOD
@@ -61,11 +62,6 @@ question = mrtr.group(page=MRTR + "#server-requirements-basic-workflow", on=Even
         _STATED % '"io.modelcontextprotocol/clientInfo":{"name":"a","version":"1"}',
     ),
 )
-def meta(event: LintEvent) -> Iterable[Report]:
-    """Without a handshake, every request must carry its revision and the client's capabilities in `_meta`, even if
-    there are none (`{}`). A server must reject a request without them (-32602).
-    """
-    return event.violations("MOD101")
 
 
 @request.info(
@@ -280,14 +276,12 @@ def same_id(event: LintEvent) -> Iterator[Report]:
         yield Report(f"the retry reuses the id {event.request.id[:40]} of the original request")
 
 
-@question.error(
+question.shape_error(
     "MOD303",
     "empty input_required result",
+    """An `input_required` result must have `inputRequests`, `requestState`, or both.""",
     invalid=CALL + '< {"id":2,"result":{"resultType":"input_required"}}',
 )
-def empty(event: LintEvent) -> Iterable[Report]:
-    """An `input_required` result must have `inputRequests`, `requestState`, or both."""
-    return event.violations("MOD303")
 
 
 @question.error(

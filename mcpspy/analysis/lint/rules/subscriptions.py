@@ -6,14 +6,11 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.stateless import CALL, DONE
-from mcpspy.analysis.lint.rules.utilities import LEVELS
 from mcpspy.analysis.lint.state import Subscription, forget
 from mcpspy.core.protocol.message import Request, meta_raw, text
-from mcpspy.core.protocol.spec import META, MODERN, SERVER
-
-RULES: list[LintRule] = []
+from mcpspy.core.protocol.spec import LEVELS, META, MODERN, SERVER
 
 SUBSCRIPTIONS = "2026-07-28/basic/patterns/subscriptions"
 LOGGING = "2026-07-28/server/utilities/logging#per-request-log-level"

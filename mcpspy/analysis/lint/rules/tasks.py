@@ -8,12 +8,10 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.state import forget
 from mcpspy.core.protocol.message import Notification, Request, Result, meta_raw
 from mcpspy.core.protocol.spec import META, MODERN
-
-RULES: list[LintRule] = []
 
 TASKS = "2025-11-25/basic/utilities/tasks"
 
@@ -71,11 +69,13 @@ result = legacy.group(on=EventKind.RESULT)
 call = legacy.group(page=TASKS + "#tool-level-negotiation", on=EventKind.REQUEST, about="tools/call")
 
 
-@task.error(
+task.shape_error(
     "DATA701",
     "task without a required member",
+    """A task requires `taskId`, `status` (one of five), `createdAt`, `lastUpdatedAt` and `ttl`, which is `null` for a
+    task that does not expire; in 2026-07-28 it is named `ttlMs`. Clients need all of them to poll.
+    """,
     page=TASKS + "#task",
-    shape=True,
     valid=(_GOOD, _NOW % (_TASK % "working").replace('"ttl"', '"ttlMs"')),
     invalid=(
         _BEGUN % '"taskId":"t","status":"working"',
@@ -84,11 +84,6 @@ call = legacy.group(page=TASKS + "#tool-level-negotiation", on=EventKind.REQUEST
         _NOW % (_TASK % "working"),
     ),
 )
-def shape(event: LintEvent) -> Iterable[Report]:
-    """A task requires `taskId`, `status` (one of five), `createdAt`, `lastUpdatedAt` and `ttl`, which is `null` for a
-    task that does not expire; in 2026-07-28 it is named `ttlMs`. Clients need all of them to poll.
-    """
-    return event.violations("DATA701")
 
 
 @result.error(

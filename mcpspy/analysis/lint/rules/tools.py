@@ -8,12 +8,10 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.schemas import outside_references
 from mcpspy.analysis.lint.shapes import SHAPED
 from mcpspy.core.protocol.message import Result
-
-RULES: list[LintRule] = []
 
 TOOLS = "2025-11-25/server/tools"
 
@@ -83,21 +81,18 @@ def schema(event: LintEvent) -> Iterator[Report]:
     yield from (report for report in event.violations("DATA201") if not report.message.startswith(invalid))
 
 
-@tool.error(
+tool.shape_error(
     "DATA202",
     "tool schema whose root is not an object",
-    shape=True,
+    """The arguments of a tool are an object, so `inputSchema` must have `"type":"object"`; otherwise clients reject the
+    list. Until 2025-11-25 the same applies to `outputSchema`.
+    """,
     valid=(LIST % GOOD, "@ 2026-07-28\n" + _with("}}", '},"outputSchema":{"type":"string"}}')),
     invalid=(
         LIST % '{"name":"a","description":"b","inputSchema":{}}',
         _with("}}", '},"outputSchema":{"type":"array"}}'),
     ),
 )
-def root(event: LintEvent) -> Iterable[Report]:
-    """The arguments of a tool are an object, so `inputSchema` must have `"type":"object"`; otherwise clients reject the
-    list. Until 2025-11-25 the same applies to `outputSchema`.
-    """
-    return event.violations("DATA202")
 
 
 @tools_list.warning(
@@ -156,18 +151,15 @@ def description(event: LintEvent) -> Iterator[Report]:
             yield Report(f"tool {_name(tool)} has no description", tool)
 
 
-@tool.warning(
+tool.shape_warning(
     "DATA206",
     "tool annotation with a wrong type",
-    shape=True,
+    """Hosts use these hints to decide whether to ask the user first. They must be booleans; "yes" is not one.""",
     page="2025-11-25/schema#toolannotations",
     since="2025-03-26",
     valid=_with("}}", '},"annotations":{"readOnlyHint":true,"title":"A"}}'),
     invalid=_with("}}", '},"annotations":{"readOnlyHint":"yes"}}'),
 )
-def hints(event: LintEvent) -> Iterable[Report]:
-    """Hosts use these hints to decide whether to ask the user first. They must be booleans; "yes" is not one."""
-    return event.violations("DATA206")
 
 
 @tools_list.warning(
@@ -249,15 +241,13 @@ def unstructured(event: LintEvent) -> Iterable[Report]:
     return [Report(f"{event.subject} has an outputSchema, but its result has no structuredContent")]
 
 
-@structured_result.error(
+structured_result.shape_error(
     "DATA304",
     "structuredContent that is not an object",
+    """Until 2025-11-25, `structuredContent` must be an object. From 2026-07-28 on it may be any JSON value.""",
     until=LEGACY,
     invalid='> {"id":3,"method":"tools/call","params":{"name":"c"}}\n< {"id":3,"result":{"content":[{"type":"text","text":"[1]"}],"structuredContent":[1]}}',
 )
-def structured(event: LintEvent) -> Iterable[Report]:
-    """Until 2025-11-25, `structuredContent` must be an object. From 2026-07-28 on it may be any JSON value."""
-    return event.violations("DATA304")
 
 
 @structured_result.info(
@@ -271,15 +261,13 @@ def no_text(event: LintEvent) -> Iterator[Report]:
         yield Report("structuredContent without content: some hosts show nothing to the model")
 
 
-@result.error(
+result.shape_error(
     "DATA306",
     "isError that is not a boolean",
+    """Some languages treat the string `"false"` as true.""",
     page="2025-11-25/schema#calltoolresult",
     invalid='> {"id":3,"method":"tools/call","params":{"name":"c"}}\n< {"id":3,"result":{"content":[],"isError":"yes"}}',
 )
-def is_error(event: LintEvent) -> Iterable[Report]:
-    """Some languages treat the string `"false"` as true."""
-    return event.violations("DATA306")
 
 
 @request.warning(

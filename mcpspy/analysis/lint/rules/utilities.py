@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator
 
 from mcpspy.analysis.lint.event import LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, LintRule, Report, RuleGroup
+from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.stateless import CALL, DONE
 from mcpspy.core.protocol.listing import LISTINGS, joined
 from mcpspy.core.protocol.message import Request, decoded, text
-from mcpspy.core.protocol.spec import MODERN, SERVER
+from mcpspy.core.protocol.spec import LEVELS, MODERN, SERVER
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.request_table import UNKNOWN_PROGRESS
-
-RULES: list[LintRule] = []
 
 _LOGGED = '> {"id":2,"method":"logging/setLevel","params":{"level":"warning"}}\n< {"id":2,"result":{}}\n< {"method":"notifications/message","params":{"level":"%s","data":"a"}}'
 PROGRESS = "2025-11-25/basic/utilities/progress#behavior-requirements"
@@ -25,9 +23,6 @@ _REPORT = '< {"method":"notifications/progress","params":{"progressToken":"t","p
 _RESULT = '< {"id":%d,"result":{"content":[]}}\n'
 GOOD = _CALL % 2 + _REPORT % 1 + _REPORT % 2.5 + _RESULT % 2
 
-
-LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-"""Levels of log messages, the least severe first (RFC 5424)."""
 _PAGE = '> {"id":2,"method":"prompts/list"}\n< {"id":2,"result":{"prompts":[%s]%s}}\n'
 _FIRST = _PAGE % ("", ',"nextCursor":"p2"')
 _NEXT = '> {"id":3,"method":"prompts/list"%s}\n< {"id":3,"result":{"prompts":[]%s}}\n'
@@ -114,18 +109,16 @@ def token_in_use(event: LintEvent) -> Iterable[Report]:
     return [Report(f"progress token {token[:40]} is in use by request {earlier.exchange.request.id[:40]}")]
 
 
-@progress.error(
+progress.shape_error(
     "LIFE305",
     "progress that is not a number",
+    """`progress` must be a number, and `total` too if present. Put text into `message`.""",
     page="2025-11-25/schema#progressnotificationparams",
     invalid=(
         _CALL % 2 + _REPORT % '"half"' + _RESULT % 2,
         _CALL % 2 + '< {"method":"notifications/progress","params":{"progressToken":"t"}}\n' + _RESULT % 2,
     ),
 )
-def number(event: LintEvent) -> Iterable[Report]:
-    """`progress` must be a number, and `total` too if present. Put text into `message`."""
-    return event.violations("LIFE305")
 
 
 @by_level.warning(
@@ -199,17 +192,14 @@ def endless(event: LintEvent) -> Iterator[Report]:
         yield Report(f"nextCursor {following[:60]!r} was already used", following)
 
 
-@listing.error(
+listing.shape_error(
     "DATA503",
     "nextCursor that is not a string",
+    """`nextCursor` must be a string, or be omitted. TypeScript clients reject the whole list if it is `null`.""",
     about=None,
-    shape=True,
     valid=_FIRST,
     invalid=(_PAGE % ("", ',"nextCursor":null'), _PAGE % ("", ',"nextCursor":2')),
 )
-def cursor(event: LintEvent) -> Iterable[Report]:
-    """`nextCursor` must be a string, or be omitted. TypeScript clients reject the whole list if it is `null`."""
-    return event.violations("DATA503")
 
 
 @listing.error(

@@ -28,12 +28,11 @@ from mcpspy.analysis.diff import (
     compare_exchanges,
     ignored,
 )
-from mcpspy.analysis.diff.steps import change_lines
 from mcpspy.core.protocol.message import Notification, Request
 from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
-from mcpspy.core.session.session import Session
+from mcpspy.core.session.session import Session, change_lines
 from mcpspy.errors import CannotStart
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary
 from mcpspy.ui.model.session_model import GONE, SessionModel

@@ -63,7 +63,7 @@ CALLS: dict[str, tuple[Call, ...]] = {
 
 class Fault(NamedTuple):
     cause: str
-    """The code of the cause that `mcpspy explain` names."""
+    """The code of the cause that `mcpspy explain` names, or of the observation in `OBSERVED`."""
     command: str
     """The server's command, or its fault on HTTP."""
     sdk: str = PY2
@@ -86,10 +86,10 @@ FAULTS = {
     # The server does not start.
     "unknown-command": Fault("command-not-found", "npxx -y weather-server"),
     "unknown-in-shell": Fault("command-not-found", "sh start.sh", TS1, D2025_06),
-    "not-executable": Fault("permission-denied", "./readme.txt", PY1, D2025_03),
+    "not-executable": Fault("command-not-executable", "./readme.txt", PY1, D2025_03),
     "no-module": Fault("module-missing", "python3 -c 'import fastmcp_that_is_missing'", PY1, D2024),
     "no-node-module": Fault("module-missing", "node -e 'require(\"@weather/server\")'", TS2),
-    "no-file": Fault("module-missing", "python3 build/server.py", PY2, "auto"),
+    "no-file": Fault("file-missing", "python3 build/server.py", PY2, "auto"),
     "old-python": Fault(
         "runtime-version",
         "python3 -c 'import sys; sys.exit(\"weather requires Python >=3.14\")'",
@@ -97,7 +97,7 @@ FAULTS = {
         MODERN,
     ),
     "no-variable": Fault(
-        "configuration-missing", "python3 -c 'import os; os.environ[\"WEATHER_API_KEY\"]'", PY2, D2025_06
+        "setting-missing", "python3 -c 'import os; os.environ[\"WEATHER_API_KEY\"]'", PY2, D2025_06
     ),
     "exits-at-once": Fault(
         "start-failed", "python3 -c 'import sys; print(\"bye\", file=sys.stderr); sys.exit(3)'", TS1
@@ -105,61 +105,64 @@ FAULTS = {
     # Text that is not a message, hangs, and servers that end.
     "noise": Fault("stdout-noise", f"{SERVER} noise", PY1, D2025_03),
     "noise-in-call": Fault("stdout-noise", f"{SERVER} error-noise@{MODERN}", PY2, "auto"),
-    "cut": Fault("message-cut", f"{SERVER} cut", TS2),
-    "hang": Fault("timeout", f"{SERVER} hang", TS1, D2025_06),
-    "hang-at-start": Fault("no-response", f"{SERVER} hang-initialize", TS2, D2025_03),
+    "cut": Fault("message-broken", f"{SERVER} cut", TS2),
+    "hang": Fault("server-stuck", f"{SERVER} hang", TS1, D2025_06),
+    "hang-at-start": Fault("nothing-on-stdout", f"{SERVER} hang-initialize", TS2, D2025_03),
     "crash": Fault("crash", f"{SERVER} crash", PY2, D2024),
     "crash-modern-client": Fault("crash", f"{SERVER} crash", PY2, "auto"),
     "killed": Fault("crash", f"{SERVER} killed@{MODERN}", TS2, MODERN),
     "exit-in-call": Fault("crash", f"{SERVER} exit", PY1, D2025_06),
-    "orphan": Fault("orphaned-process", f"{SERVER} orphan"),
+    "orphan": Fault("server-did-not-end", f"{SERVER} orphan"),
     # Revisions, capabilities and hosts.
     "no-common-revision": Fault("version-mismatch", f"{SERVER} mismatch", TS1),
     "older-revision": Fault("downgrade", f"{SERVER} healthy@{D2024}"),
     "sampling": Fault("capability-missing", f"{SERVER} sampling", TS1, D2024),
-    "schema": Fault("schema-dropped", f"{SERVER} schema", TS1, D2025_06, host="claude-code"),
-    "output-schema": Fault("schema-dropped", f"{SERVER} output-schema", TS1, host="gemini-cli-mcp-client"),
+    "schema": Fault("tool-dropped", f"{SERVER} schema", TS1, D2025_06, host="claude-code"),
+    "output-schema": Fault("tool-dropped", f"{SERVER} output-schema", TS1, host="gemini-cli-mcp-client"),
     "large-result": Fault("result-too-large", f"{SERVER} large", PY2, D2025_06, host="codex-mcp-client"),
     "slow-start": Fault(
-        "timeout", f"{SERVER} slow-start", PY1, D2025_06, host="codex-mcp-client", patience=30
+        "late-for-host", f"{SERVER} slow-start", PY1, D2025_06, host="codex-mcp-client", patience=30
     ),
     "list-changed": Fault("list-changed-ignored", f"{SERVER} list-changed", PY1, D2025_03, call="later"),
     # Calls that fail.
     "swallowed": Fault("error-swallowed", f"{SERVER} swallowed", TS2, D2025_06),
-    "tool-error": Fault("request-failed", f"{SERVER} tool-error@{MODERN}", PY2, "auto"),
+    "tool-error": Fault("disk-full", f"{SERVER} tool-error@{MODERN}", PY2, "auto"),
     "wrong-arguments": Fault("invalid-arguments", f"{SERVER} healthy", call="wrong"),
-    "unknown-tool": Fault("unlisted-tool", f"{SERVER} healthy", TS1, D2025_03, call="missing"),
-    "bad-result": Fault("invalid-result", f"{SERVER} bad-result", PY1, D2025_06),
+    "unknown-tool": Fault("unknown-tool", f"{SERVER} healthy", TS1, D2025_03, call="missing"),
+    "bad-result": Fault("result-rejected", f"{SERVER} bad-result", PY1, D2025_06),
     "dropped-by-rule": Fault(
         "mcpspy-rule", f"{SERVER} healthy", TS2, D2025_06, options=("--rule", "tool:work => drop")
     ),
     # HTTP.
     "unreachable": Fault("upstream-unreachable", "", TS1, D2025_03, url="http://127.0.0.1:9/mcp"),
     "unknown-host": Fault("upstream-unreachable", "", PY2, "auto", url="http://mcp.invalid/mcp"),
-    "not-tls": Fault("tls-failure", "healthy", PY1, D2025_06, url="https://127.0.0.1:{port}/mcp"),
+    "not-tls": Fault("upstream-tls", "healthy", PY1, D2025_06, url="https://127.0.0.1:{port}/mcp"),
     "wrong-path": Fault("wrong-endpoint", "healthy", TS2, url="http://127.0.0.1:{port}/api"),
-    "unauthorized": Fault("authorization", "unauthorized", TS1, D2025_06, HTTP),
-    "token-expired": Fault("authorization", "expired", TS2, D2025_06, HTTP),
-    "forbidden": Fault("authorization", f"forbidden@{MODERN}", PY2, "auto", HTTP),
-    "oauth-registration": Fault("authorization", "oauth-registration", SIGNS_IN, "legacy", HTTP),
-    "oauth-token": Fault("authorization", "oauth-token", SIGNS_IN, "legacy", HTTP),
-    "lost-session": Fault("session-lost", "lost-session", PY1, D2025_03, HTTP),
-    "http-version": Fault("version-mismatch", "http-version", TS1, D2025_06, HTTP),
-    "http-500": Fault("http-error", f"http-500@{MODERN}", TS2, MODERN, HTTP),
-    "http-429": Fault("http-error", "http-429", PY1, D2025_11, HTTP),
+    "unauthorized": Fault("token-missing", "unauthorized", TS1, D2025_06, HTTP),
+    "token-expired": Fault("token-missing", "expired", TS2, D2025_06, HTTP),
+    "forbidden": Fault("token-refused", f"forbidden@{MODERN}", PY2, "auto", HTTP),
+    "oauth-registration": Fault("oauth-registration", "oauth-registration", SIGNS_IN, "legacy", HTTP),
+    "oauth-token": Fault("oauth-token", "oauth-token", SIGNS_IN, "legacy", HTTP),
+    "lost-session": Fault("replicas", "lost-session", PY1, D2025_03, HTTP),
+    "http-version": Fault("version-header", "http-version", TS1, D2025_06, HTTP),
+    "http-500": Fault("server-error", f"http-500@{MODERN}", TS2, MODERN, HTTP),
+    "http-429": Fault("http-status", "http-429", PY1, D2025_11, HTTP),
     "http-exit": Fault("upstream-unreachable", "exit", PY2, D2025_11, HTTP),
     "http-hang": Fault("no-response", "hang", PY1, D2025_06, HTTP),
     "http-swallowed": Fault("error-swallowed", "swallowed", PY2, D2025_03, HTTP),
-    "http-schema": Fault("schema-dropped", f"schema@{MODERN}", TS2, MODERN, HTTP, host="claude-code"),
-    "http-bad-result": Fault("invalid-result", "bad-result", TS1, D2025_06, HTTP),
+    "http-schema": Fault("tool-dropped", f"schema@{MODERN}", TS2, MODERN, HTTP, host="claude-code"),
+    "http-bad-result": Fault("result-rejected", "bad-result", TS1, D2025_06, HTTP),
     "http-wrong-arguments": Fault("invalid-arguments", f"healthy@{MODERN}", PY2, "auto", HTTP, "wrong"),
-    "http-unknown-tool": Fault("unlisted-tool", "healthy", TS1, D2025_03, HTTP, "missing"),
-    "http-unknown-tool-modern": Fault("unlisted-tool", f"healthy@{MODERN}", TS2, MODERN, HTTP, "missing"),
-    "http-mismatch-modern": Fault("version-mismatch", f"mismatch@{MODERN}", TS2, MODERN, HTTP),
+    "http-unknown-tool": Fault("unknown-tool", "healthy", TS1, D2025_03, HTTP, "missing"),
+    "http-unknown-tool-modern": Fault("unknown-tool", f"healthy@{MODERN}", TS2, MODERN, HTTP, "missing"),
+    "http-mismatch-modern": Fault("revision-not-supported", f"mismatch@{MODERN}", TS2, MODERN, HTTP),
     "http-hang-modern": Fault("timeout", f"hang@{MODERN}", PY2, "auto", HTTP),
-    "sse-tool-error": Fault("request-failed", f"tool-error@{D2024}", TS1, D2024, SSE),
-    "sse-hang": Fault("no-response", f"hang@{D2024}", PY1, D2024, SSE),
+    "sse-tool-error": Fault("disk-full", f"tool-error@{D2024}", TS1, D2024, SSE),
+    "sse-hang": Fault("server-stuck", f"hang@{D2024}", PY1, D2024, SSE),
 }
+
+OBSERVED = frozenset({"older-revision"})
+"""Faults with which all requests succeed: worth knowing, and no cause of a failure."""
 
 
 def free_port() -> int:

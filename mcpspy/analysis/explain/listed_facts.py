@@ -1,0 +1,61 @@
+"""The listings of the server: names of tools, dialects of schemas, pages, and revisions."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from mcpspy.analysis.explain.evidence import EvidenceLine, evidence
+from mcpspy.analysis.lint.finding import EntryPosition
+from mcpspy.core.protocol.message import Request, Result, meta_raw, text
+
+MAX_DIALECTS = 20
+"""Schemas in another dialect that are kept."""
+
+
+class ListedFacts(Struct):
+    tools: set[str] = field(default_factory=set)
+    dialects: list[tuple[str, str, EvidenceLine]] = field(default_factory=list)
+    """Tool, dialect of its output schema if that is not 2020-12, and the line with the list."""
+    next_pages: dict[str, tuple[str, EvidenceLine]] = field(default_factory=dict)
+    """Method of a list → a cursor that was not used yet, as JSON text, and the line with it."""
+    asked_revision: str | None = None
+    """The revision in the last `initialize`."""
+    unsupported: tuple[str, list[str]] | None = None
+    """The revision that a client asked for (2026-07-28), and those of the server, which lack it."""
+
+    def add_request(self, what: Request) -> None:
+        if what.body.cursor and self.next_pages.get(what.method, ("",))[0] == text(what.body.cursor):
+            del self.next_pages[what.method]
+
+    def add_result(self, what: Result, request: Request, place: EntryPosition) -> None:
+        """Add the result of a request of the client."""
+        if request.method == "server/discover":
+            self._add_supported(what, request)
+        elif request.method.endswith("/list"):
+            cursor = text(meta_raw(what.raw_result, "nextCursor"))
+            if cursor in (None, "null", '""'):
+                self.next_pages.pop(request.method, None)
+            else:
+                line = evidence(place, f"{request.method}: nextCursor is {cursor}")
+                self.next_pages[request.method] = cursor or "", line
+            if request.method == "tools/list":
+                self._add_tools(what, place)
+
+    def _add_supported(self, what: Result, request: Request) -> None:
+        """Remember the revisions of a server that knows none that the client asked for."""
+        result = what.result
+        supported = result.get("supportedVersions") if isinstance(result, dict) else None
+        if isinstance(supported, list) and request.revision not in (None, *supported):
+            self.unsupported = request.revision or "", [str(each) for each in supported]
+
+    def _add_tools(self, what: Result, place: EntryPosition) -> None:
+        result = what.result
+        tools = result.get("tools") if isinstance(result, dict) else None
+        for tool in tools if isinstance(tools, list) else ():
+            if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
+                continue
+            self.tools.add(name)
+            schema = tool.get("outputSchema")
+            dialect = schema.get("$schema") if isinstance(schema, dict) else None
+            if isinstance(dialect, str) and "2020-12" not in dialect and len(self.dialects) < MAX_DIALECTS:
+                self.dialects.append((name, dialect, evidence(place, f"{name}: $schema is {dialect}")))

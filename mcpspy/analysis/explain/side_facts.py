@@ -1,0 +1,89 @@
+"""One side of a session: its messages as a whole, and its lines that are not messages."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import Struct, field
+
+from mcpspy.analysis.lint.finding import EntryPosition, Finding
+from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request
+from mcpspy.core.session.exchange import Exchange
+
+MAX_ODD_LINES = 20
+"""Lines of one side that are not messages and that are kept: the first ones."""
+
+MAX_EXCERPT = 400
+"""Bytes of a line that is not a message that are kept."""
+
+
+class OddLine(Struct, frozen=True):
+    """A line that is not a message."""
+
+    at: float
+    place: EntryPosition
+    why: str
+    data: bytes
+    """Its beginning."""
+    size: int
+    is_whole: bool
+    """False if its end never arrived."""
+    is_refusal: bool = False
+    """True for the body of a refused HTTP request."""
+
+
+class SideFacts(Struct):
+    """The messages and other lines of one side."""
+
+    messages: int = 0
+    first_at: float | None = None
+    last_at: float | None = None
+    last_request_at: float = 0.0
+    last_place: EntryPosition = EntryPosition()
+    last_message: str = ""
+    last_findings: list[Finding] = field(default_factory=list)
+    odd: list[OddLine] = field(default_factory=list)
+    odd_count: int = 0
+    ends_refused: bool = False
+    """True if its last message was the body of a refused HTTP request."""
+    carriage_returns: int = 0
+    closed_at: float | None = None
+    closed_place: EntryPosition = EntryPosition()
+    methods: Counter[str] = field(default_factory=Counter)
+    """Methods of its requests and notifications."""
+
+    def add_odd(self, what: Malformed, place: EntryPosition, *, is_refusal: bool) -> None:
+        """Add a line that is not a message."""
+        self.odd_count += 1
+        if len(self.odd) < MAX_ODD_LINES:
+            data, is_whole = what.data[:MAX_EXCERPT], what.frame.eol != ""
+            self.odd.append(OddLine(what.at, place, what.why, data, len(what.data), is_whole, is_refusal))
+
+    def add(
+        self,
+        what: Message,
+        exchange: Exchange | None,
+        place: EntryPosition,
+        findings: list[Finding],
+        *,
+        is_refusal: bool,
+    ) -> None:
+        """Add a message with its findings; `is_refusal`: it is the body of a refused HTTP request."""
+        self.messages += not is_refusal
+        self.first_at = what.at if self.first_at is None else self.first_at
+        self.last_at, self.last_place, self.last_findings = what.at, place, findings
+        self.ends_refused = is_refusal
+        self.carriage_returns += what.frame.eol == "\r\n"
+        if isinstance(what, Request | Notification):
+            self.methods[what.method] += 1
+            if isinstance(what, Request):
+                self.last_request_at = what.at
+            self.last_message = f"{what.method} {what.subject or ''}".strip()
+        else:
+            about = "a request that does not exist" if exchange is None else about_request(exchange)
+            self.last_message = f"the {'error' if isinstance(what, Failure) else 'result'} of {about}"
+
+
+def about_request(exchange: Exchange) -> str:
+    """Return the method and the subject of a request."""
+    return f"{exchange.request.method} {exchange.request.subject or ''}".strip()
