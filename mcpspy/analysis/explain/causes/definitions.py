@@ -423,6 +423,8 @@ def name_refused(facts: Facts) -> Iterator[Claim]:
 def pages_not_requested(facts: Facts) -> Iterator[Claim]:
     """A list with nextCursor has more pages, and their items do not exist for a client that does not ask for them."""
     for method, (_, line) in facts.listed.next_pages.items():
+        if facts.violations("DATA502"):
+            continue
         yield Claim(
             title=f"the result of {method} has a nextCursor, and the client never asked for the next page",
             next_step="the client must follow nextCursor; or let the server put everything on one page",

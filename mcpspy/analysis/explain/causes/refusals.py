@@ -214,7 +214,7 @@ def version_header(facts: Facts) -> Iterator[Claim]:
     """
     for exchange, symptom in refused_with(400, 403, 406, 426, facts=facts):
         words = said_by(exchange, symptom)
-        if not _VERSION.search(words):
+        if not _VERSION.search(words) or exchange.asked == "server/discover":
             continue
         version = exchange.request.get("mcp-protocol-version", "")
         where = (
