@@ -86,7 +86,7 @@ _FRAME = re.compile(
 _FRAMES = (
     re.compile(r'^\s*File "(?P<file>[^"]{1,300})", line (?P<line>\d+)'),
     re.compile(
-        r"^\s+at (?:.{0,200}\()?(?:file://)?(?P<file>[^():\s][^()\s]{0,300}?):(?P<line>\d+)(?::\d+)?\)?$"
+        r"^\s+at (?:.{0,200}\()?(?:file://)?(?P<file>[^():\s][^()\s]{0,300}?):(?P<line>\d+)(?::\d+)?\)?(?: \{)?$"
     ),
     re.compile(r"^\s+at .{1,300} in (?P<file>.{1,300}):line (?P<line>\d+)$"),
     re.compile(r"^\s+(?P<file>/\S{1,300}\.go):(?P<line>\d+)(?: |$)"),

@@ -11,11 +11,8 @@ from mcpspy.analysis.explain.causes import AREAS
 from mcpspy.analysis.explain.claims import CauseKind
 from tests.analysis.explain.sessions import explained
 
-WITHOUT_EXAMPLES = frozenset(
-    """answer-not-matched discover-refused event-no-message no-token-issued server-ended session-not-assigned stream-held-back
-    token-check-failed valid-message-unreadable""".split()
-)
-"""Causes that have no examples yet. It shall become empty."""
+WITHOUT_EXAMPLES = {"answer-not-matched"}
+"""A cause of messages on several streams, which the notation does not have: a rebuilt report shows it (h23)."""
 
 
 def examples(kind: str) -> Iterator[object]:

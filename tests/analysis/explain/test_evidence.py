@@ -171,17 +171,7 @@ OUTPUTS = {
 }
 
 
-FRAMES_LATER = frozenset({"node with a cause"})
-"""Outputs whose frame is not found yet. It shall become empty."""
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.xfail(reason="no frame yet")] if name in FRAMES_LATER else [])
-        for name in OUTPUTS
-    ],
-)
+@pytest.mark.parametrize("name", OUTPUTS)
 def test_the_error_is_named_with_the_frame_in_the_users_file(name: str) -> None:
     text, error, frame = OUTPUTS[name]
     found = named(text)

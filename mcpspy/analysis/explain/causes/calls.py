@@ -186,6 +186,19 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
     "discover-refused",
     "the server refused server/discover, and the client continued with initialize",
     level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":9,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
+        = 400 {"mcp-session-id":null} {"content-type":"text/plain"}
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        < {"id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"b","version":"1"}}}
+        > {"method":"notifications/initialized"}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
 )
 def discover_refused(facts: Facts) -> Iterator[Claim]:
     """A client of 2026-07-28 asks an older server first for its revisions; after any refusal it begins with initialize."""

@@ -277,6 +277,19 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
     "stream-held-back",
     "something in front of the server holds event streams back until they are complete",
     level=Level.EXACT,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{},"_meta":{"progressToken":1}}}
+        + 0.01
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":1}}
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":2}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
 )
 def stream_held_back(facts: Facts) -> Iterator[Claim]:
     """A proxy that buffers responses delivers progress only with the response, so clients give up long calls."""

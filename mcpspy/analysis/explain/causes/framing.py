@@ -207,7 +207,22 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause("event-no-message", "the server sends events or bodies that are not messages", level=Level.SPECIFIC)
+@cause(
+    "event-no-message",
+    "the server sends events or bodies that are not messages",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        << {"type":"heartbeat"}
+        < {"id":2,"result":{"content":[]}}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def event_no_message(facts: Facts) -> Iterator[Claim]:
     """Clients parse the data of each event as a message. A sign of life belongs into a comment of SSE (`: keep-alive`)."""
     lines = [each for each in facts.server.odd if not each.is_refusal and each.is_whole]

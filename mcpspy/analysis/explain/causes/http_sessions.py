@@ -114,6 +114,20 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
     "session-not-assigned",
     "the server wants a session id, and none came with the result of initialize",
     level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 200 {} {"mcp-session-id":null}
+        < {"id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"b","version":"1"}}}
+        > {"id":2,"method":"tools/list"}
+        = 400 {"mcp-session-id":null}
+        << {"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: Missing session ID"}}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
 )
 def session_not_assigned(facts: Facts) -> Iterator[Claim]:
     """A gateway or proxy between mcpspy and the server drops Mcp-Session-Id from the response, or the server forgets it."""

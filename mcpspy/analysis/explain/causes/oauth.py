@@ -171,7 +171,22 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
             break
 
 
-@cause("no-token-issued", "the token request was answered, and the client got no token", level=Level.SPECIFIC)
+@cause(
+    "no-token-issued",
+    "the token request was answered, and the client got no token",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":63,"stream":"1","flow":1,"step":"token","status":200,"names":["client_id","code"]}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def no_token_issued(facts: Facts) -> Iterator[Claim]:
     """Some authorization servers answer HTTP 200 with an error in place of a token. Bodies of this step are not recorded."""
     tokens, retries = _steps(facts, "token"), _steps(facts, "retry")
@@ -452,7 +467,25 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause("token-check-failed", "the check of the token fails with an error of the server", level=Level.SPECIFIC)
+@cause(
+    "token-check-failed",
+    "the check of the token fails with an error of the server",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 200 {"authorization":"x"}
+        < {"id":2,"result":{"content":[]}}
+        > {"id":3,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 500 {"authorization":"x"}
+        << {"error":"server_error"}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def token_check_failed(facts: Facts) -> Iterator[Claim]:
     """A server that answers an expired token with 500 in place of 401 gives the client no reason to refresh it."""
     failed = [

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, named_error, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import RefusedExchange, ServerEnd
+from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.core.protocol.spec import other
 from mcpspy.core.session.exchange import State
 
@@ -100,20 +100,6 @@ def http_refused(facts: Facts) -> Iterator[Claim]:
             title=f"{refusal.line}{f': {quote(words)}' if words else ''}",
             next_step="look into the log of the server, or of the proxy in front of it, at this time",
             symptoms=[refusal],
-        )
-
-
-@cause("server-ended", "the server ended before the client closed its stdin", level=Level.QUOTE)
-def server_ended(facts: Facts) -> Iterator[Claim]:
-    """There is no sign of the reason."""
-    for end in facts.of(ServerEnd):
-        lines = [evidence(line.place, f"stderr: {line.text}") for line in list(facts.stderr)[-2:]]
-        yield Claim(
-            title=f"the server ended by itself: {end.words}",
-            next_step="look for what ends it: its own log, the system's log, a limit of memory; mcpspy replay repeats the session",
-            symptoms=[end, *end.during],
-            evidence=lines,
-            side="server",
         )
 
 

@@ -117,7 +117,22 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
         break
 
 
-@cause("valid-message-unreadable", "the server calls a valid message unreadable", level=Level.EXACT)
+@cause(
+    "valid-message-unreadable",
+    "the server calls a valid message unreadable",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 400
+        << {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def valid_message_unreadable(facts: Facts) -> Iterator[Claim]:
     """Something before the MCP handler (a body parser, an adapter of a platform) has read the body of the request, so nothing
     is left for the transport: mcpspy could read the same message.

@@ -75,7 +75,7 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
             and failed.about in asked.waiting
         ]
         until = f" for {asked.waited}" if asked.took > 0 else ""
-        calls = ", ".join(asked.waiting)
+        calls = ", ".join(dict.fromkeys(asked.waiting))
         yield Claim(
             title=f"the server's {asked.about} got no response from the client{until}"
             + (f", and held up {calls}" if calls else ""),
