@@ -19,8 +19,8 @@ from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import (
     ClientLeft,
     FailedRequest,
-    HttpRefusal,
     IgnoredResponse,
+    RefusedExchange,
     ServerEnd,
     Symptom,
     Violation,
@@ -28,7 +28,7 @@ from mcpspy.analysis.explain.symptoms import (
 
 
 class Level(IntEnum):
-    """How specific a claim is: the higher one gets a symptom that two claim."""
+    """The specificity of a claim: the higher one gets a symptom that two claim."""
 
     QUOTE = 0
     """Only the words of the peer, or the state."""
@@ -44,17 +44,17 @@ class Level(IntEnum):
 
 class Claim(Struct, eq=False, kw_only=True):
     title: str
-    """What happened and why, in one sentence without a full stop; with text of peers that is not sanitized."""
+    """The event and its reason, in one sentence without a full stop; with text of peers that is not sanitized."""
     next_step: str
     symptoms: list[Symptom]
     evidence: list[EvidenceLine] = field(default_factory=list)
     """Further lines beside those of its symptoms; they come first."""
     side: str = ""
-    """Whose mistake it is: `server`, `client`, `proxy`, `configuration`, `environment`; empty if that is open."""
+    """The origin of the mistake: `server`, `client`, `proxy`, `configuration`, `environment`; empty if that is open."""
     level: Level | None = None
     """None for that of its cause."""
     is_observation: bool = False
-    """True if it is worth knowing, and nobody's failure: it changes no exit code."""
+    """True if it is worth knowing, and not a failure: it changes no exit code."""
     code: str = ""
     """The name of its cause."""
 
@@ -93,7 +93,7 @@ def cause(
     positive: str | tuple[str, ...] = (),
     negative: str | tuple[str, ...] = (),
 ) -> Callable[[Explain], Explain]:
-    """Add the decorated function as a cause; its docstring says why it happens. Raise ValueError for a code in use."""
+    """Add the decorated function as a cause; its docstring has the reasons. Raise ValueError for a code in use."""
     if any(other.code == code for other in CAUSES):
         raise ValueError(f"{code}: already in use")
 
@@ -169,7 +169,7 @@ def _weight(symptom: Symptom) -> int:
             return 6
         case FailedRequest():
             return 5
-        case HttpRefusal():
+        case RefusedExchange():
             return 4
         case Violation():
             return 3

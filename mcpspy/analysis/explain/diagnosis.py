@@ -24,7 +24,7 @@ class Cause(Struct, frozen=True):
     code: str
     """Its name (docs/explain.md)."""
     title: str
-    """What happened and why, in a sentence; sanitized."""
+    """The event and its reason, in a sentence; sanitized."""
     detail: str
     """The first line of the evidence."""
     evidence: tuple[EvidenceLine, ...]
@@ -32,7 +32,7 @@ class Cause(Struct, frozen=True):
     """Number of times that it happened."""
     next_step: str
     side: str = ""
-    """Whose mistake it is: `server`, `client`, `proxy`, `configuration`, `environment`, `mcpspy`; empty if open."""
+    """The origin of the mistake: `server`, `client`, `proxy`, `configuration`, `environment`, `mcpspy`; empty if open."""
 
 
 class LastGood(Struct, frozen=True):
@@ -55,7 +55,7 @@ class Diagnosis(Struct, frozen=True):
     """The most likely one first."""
     last_good: LastGood | None = None
     observations: tuple[Cause, ...] = ()
-    """What is worth knowing, and is no failure."""
+    """Facts that are worth knowing, and are not failures."""
 
 
 class Explainer:

@@ -41,7 +41,13 @@ def quote(text: str, most: int = MAX_QUOTE) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-class StderrLine(NamedTuple):
+def quote_error(text: str) -> str:
+    """Return an error as one short line: of a chain of errors, the end is the most specific."""
+    line = sanitize(" ".join(text.split()))
+    return line if len(line) <= MAX_QUOTE else f"{line[:80].rstrip()} … {line[-(MAX_QUOTE - 83) :].lstrip()}"
+
+
+class PrintedLine(NamedTuple):
     at: float
     place: EntryPosition
     text: str
@@ -80,7 +86,7 @@ _FRAME = re.compile(
 _FRAMES = (
     re.compile(r'^\s*File "(?P<file>[^"]{1,300})", line (?P<line>\d+)'),
     re.compile(
-        r"^\s+at (?:.{0,200}\()?(?:file://)?(?P<file>[^():\s][^()\s]{0,300}?):(?P<line>\d+)(?::\d+)?\)?$"
+        r"^\s+at (?:.{0,200}\()?(?:file://)?(?P<file>[^():\s][^()\s]{0,300}?):(?P<line>\d+)(?::\d+)?\)?(?: \{)?$"
     ),
     re.compile(r"^\s+at .{1,300} in (?P<file>.{1,300}):line (?P<line>\d+)$"),
     re.compile(r"^\s+(?P<file>/\S{1,300}\.go):(?P<line>\d+)(?: |$)"),
@@ -99,14 +105,14 @@ _PLACE_OF_JAVA = re.compile(
 class NamedError(NamedTuple):
     """The line on stderr that names an error, and the frame in the user's own file."""
 
-    line: StderrLine
+    line: PrintedLine
     text: str
     """The error, without the mark of a log record before it, not sanitized."""
     frame: str
     """`server.py line 42`; empty if no frame is in a file of the user."""
 
 
-def named_error(lines: Sequence[StderrLine], *, certain: bool = False) -> NamedError | None:
+def named_error(lines: Sequence[PrintedLine], *, certain: bool = False) -> NamedError | None:
     """Return the error that lines on stderr name; None if they name none.
 
     `certain`: only a line in the form of an exception, a panic or a log record of an error.

@@ -1,4 +1,6 @@
-"""The facts of a session: its symptoms, and what stood around them. Gathered in one pass; no cause is named here.
+"""The facts of a session: its symptoms, and their surroundings.
+
+They are gathered in one pass, and name no cause.
 
 Memory is bounded: an open request has a record, and requests that failed in the same way are one symptom.
 """
@@ -12,15 +14,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
-from mcpspy.analysis.explain.evidence import EvidenceLine, StderrLine, evidence, named_error
+from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, evidence, named_error
 from mcpspy.analysis.explain.http_facts import HttpFacts
 from mcpspy.analysis.explain.listed_facts import ListedFacts
 from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, SideFacts, about_request
 from mcpspy.analysis.explain.symptoms import (
     ClientLeft,
     FailedRequest,
-    HttpRefusal,
     IgnoredResponse,
+    RefusedExchange,
     ServerEnd,
     Symptom,
     Violation,
@@ -43,7 +45,7 @@ from mcpspy.core.session.session import Change, is_injected
 from mcpspy.core.session.streaming import FinalOutcomes, StreamingSession
 
 MAX_SYMPTOMS = 500
-"""Kinds of failures that are told apart; more are counted with the last one of their state."""
+"""Kinds of failures that are distinguished; more are counted with the last one of their state."""
 
 MAX_STDERR = 300
 """Lines on stderr that are kept: the last ones, and as many of the first seconds."""
@@ -104,12 +106,12 @@ class _Open(Struct):
     cancel_place: EntryPosition | None = None
     progress: int = 0
     progress_at: float | None = None
-    """When the first progress came."""
+    """Time of the first progress."""
     waiting: list[str] = field(default_factory=list)
     has_token: bool = False
     sent: Any = None
     effects: list[str] = field(default_factory=list)
-    carrier: HttpRefusal | None = None
+    carrier: RefusedExchange | None = None
     """The HTTP exchange that carried it, once it has ended, if it is not an ordinary one."""
 
     def add_notification(self, what: Notification, place: EntryPosition) -> None:
@@ -134,8 +136,8 @@ class Facts:
         self.is_stdio = header.transport == "stdio"
         self.sides = {CLIENT: SideFacts(), SERVER: SideFacts()}
         self.symptoms: list[Symptom] = []
-        self.stderr: deque[StderrLine] = deque(maxlen=MAX_STDERR)
-        self.first_stderr: list[StderrLine] = []
+        self.stderr: deque[PrintedLine] = deque(maxlen=MAX_STDERR)
+        self.first_stderr: list[PrintedLine] = []
         self.notes: dict[str, list[tuple[Note, EntryPosition]]] = {}
         """Kind → notes that are neither of HTTP exchanges nor stderr, at most `MAX_ODD_LINES` of each."""
         self.http = HttpFacts()
@@ -372,7 +374,9 @@ class Facts:
         waited = at - exchange.request.at
         return bool(GAVE_UP.search(known.reason)) or (waited >= PATIENCE and not exchange.is_subscription)
 
-    def _failed_request(self, exchange: Exchange, known: _Open, refusal: HttpRefusal | None) -> FailedRequest:
+    def _failed_request(
+        self, exchange: Exchange, known: _Open, refusal: RefusedExchange | None
+    ) -> FailedRequest:
         request = exchange.request
         settled = known.cancel_at or known.answer_at or self.last_at
         if (
@@ -449,7 +453,7 @@ class Facts:
     def _add_note(self, note: Note, exchange: Exchange | None, place: EntryPosition, change: Change) -> None:
         kind, fields = note.kind, note.fields
         if kind == "stderr":
-            line = StderrLine(note.at, place, note.text)
+            line = PrintedLine(note.at, place, note.text)
             self.stderr.append(line)
             if len(self.first_stderr) < MAX_STDERR:
                 self.first_stderr.append(line)
@@ -535,12 +539,12 @@ class Facts:
             end.add_line(evidence(self.exit_place, f"the server ended: {end.words}"))
         self.symptoms.append(end)
 
-    def _last_words(self, at: float, *, has_answered: bool) -> list[StderrLine]:
+    def _last_words(self, at: float, *, has_answered: bool) -> list[PrintedLine]:
         """Return what the server printed before its end: on stderr, and on stdout if it had not answered."""
         if has_answered:
             return [line for line in self.stderr if line.at >= at - LAST_SECONDS]
         odd = [
-            StderrLine(each.at, each.place, each.data.decode("utf-8", "replace")) for each in self.server.odd
+            PrintedLine(each.at, each.place, each.data.decode("utf-8", "replace")) for each in self.server.odd
         ]
         return sorted([*self.stderr, *odd], key=lambda line: (line.at, line.place))
 

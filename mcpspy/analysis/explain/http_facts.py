@@ -1,4 +1,4 @@
-"""The facts of HTTP: exchanges that were refused, the steps of OAuth, the ids of sessions, and streams."""
+"""The facts of HTTP: refused exchanges, steps of OAuth, ids of sessions, and streams."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 from msgspec import Struct, field
 
 from mcpspy.analysis.explain.evidence import evidence
-from mcpspy.analysis.explain.symptoms import HttpRefusal
+from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.analysis.lint.finding import EntryPosition
 from mcpspy.core.protocol.http_headers import EVENTS, JSON, REDIRECTS
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.http_exchanges import NOT_OFFERED, RecordedHttpExchange
+
+ACCEPTED = (202, 204)
+"""Statuses by which notifications and responses are accepted, without a body."""
 
 MAX_EXCHANGES = 200
 """Kinds of refusals, and steps of OAuth, that are kept."""
@@ -41,12 +44,12 @@ class _Posted(Struct):
 
 
 class HttpFacts(Struct):
-    open: dict[int, HttpRefusal] = field(default_factory=dict)
+    open: dict[int, RefusedExchange] = field(default_factory=dict)
     """Exchanges whose response has begun, and that are not ordinary."""
     posted: dict[int, _Posted] = field(default_factory=dict)
-    kinds: dict[tuple[object, ...], HttpRefusal] = field(default_factory=dict)
+    kinds: dict[tuple[object, ...], RefusedExchange] = field(default_factory=dict)
     """The refusals that ended, by what they have in common."""
-    heads: dict[str, HttpRefusal] = field(default_factory=dict)
+    heads: dict[str, RefusedExchange] = field(default_factory=dict)
     """`initialize` and `OPTIONS` → the first such exchange, whatever its status."""
     statuses: Counter[tuple[str, int | None]] = field(default_factory=Counter)
     """Method and status → number of exchanges."""
@@ -65,19 +68,19 @@ class HttpFacts(Struct):
     accepted_with_token: bool = False
     """True if a request with a token was accepted."""
     """True if a request had a token."""
-    not_offered: list[HttpRefusal] = field(default_factory=list)
+    not_offered: list[RefusedExchange] = field(default_factory=list)
     """GETs for a stream that got 405, which is allowed; the last ones."""
     gets: list[RecordedHttpExchange] = field(default_factory=list)
     """GETs for a stream, in the order in which they ended."""
     last_at: float | None = None
-    """When the last exchange ended."""
+    """Time at which the last exchange ended."""
 
     def post(self, number: int, asked: str, request: int | None) -> None:
         """Take a message that a client posted."""
         if number not in self.posted:
             self.posted[number] = _Posted(asked, request)
 
-    def of(self, number: int) -> HttpRefusal | None:
+    def of(self, number: int) -> RefusedExchange | None:
         """Return the HTTP exchange that carried a request, if it is not an ordinary one."""
         return self.open.get(number)
 
@@ -97,7 +100,7 @@ class HttpFacts(Struct):
         posted = self.posted.get(number)
         self.statuses[method, status] += 1
         asked_at = fields.get("asked_at")
-        exchange = HttpRefusal(
+        exchange = RefusedExchange(
             at=note.at,
             place=place,
             number=number,
@@ -128,13 +131,14 @@ class HttpFacts(Struct):
         for name in (exchange.asked, method):
             if name in ("initialize", "OPTIONS"):
                 self.heads.setdefault(name, exchange)
-        if exchange.media_type in (JSON, EVENTS) and status is not None and status < 300 and method == "POST":
+        is_message = exchange.media_type in (JSON, EVENTS)
+        if method == "POST" and status is not None and status < 300 and (is_message or status in ACCEPTED):
             self._succeed(exchange)
             if exchange.media_type == JSON:
                 return
         self.open[number] = exchange
 
-    def end(self, note: Note, recorded: RecordedHttpExchange | None) -> HttpRefusal | None:
+    def end(self, note: Note, recorded: RecordedHttpExchange | None) -> RefusedExchange | None:
         """Take the end of an exchange, the note `http-end`; return the exchange if it is not an ordinary one."""
         number = note.fields.get("http")
         self.last_at = note.at
@@ -161,7 +165,7 @@ class HttpFacts(Struct):
         if len(self.oauth) < MAX_EXCHANGES:
             self.oauth.append(OauthStep(note.at, place, note.fields))
 
-    def refusals(self) -> list[HttpRefusal]:
+    def refusals(self) -> list[RefusedExchange]:
         """Return the refusals that belong to no request of MCP, and that the same request did not overcome."""
         for exchange in self.open.values():  # Their ends were not recorded.
             if self._is_refused(exchange):
@@ -170,7 +174,7 @@ class HttpFacts(Struct):
             each for each in self.kinds.values() if each.request_number is None and each.succeeded_at is None
         ]
 
-    def _succeed(self, exchange: HttpRefusal) -> None:
+    def _succeed(self, exchange: RefusedExchange) -> None:
         for earlier in self.kinds.values():
             same = (earlier.method, earlier.path, earlier.asked) == (
                 exchange.method,
@@ -180,7 +184,7 @@ class HttpFacts(Struct):
             if same and exchange.asked:
                 earlier.succeeded_at = exchange.at
 
-    def _keep(self, exchange: HttpRefusal) -> None:
+    def _keep(self, exchange: RefusedExchange) -> None:
         key = (exchange.method, exchange.path, exchange.status, exchange.asked, exchange.error)
         if (same := self.kinds.get(key)) is not None:
             same.count += 1
@@ -193,10 +197,10 @@ class HttpFacts(Struct):
         same.add_line(evidence(exchange.place, f"{exchange.line}{f': {words}' if words else ''}"))
 
     @staticmethod
-    def _is_refused(exchange: HttpRefusal) -> bool:
+    def _is_refused(exchange: RefusedExchange) -> bool:
         status, method = exchange.status, exchange.method
         if status is None:
-            return exchange.hung_up != CLIENT  # A client that does not wait is no refusal.
+            return exchange.hung_up != CLIENT  # A client that does not wait was not refused.
         if method in ("GET", "DELETE") and status == NOT_OFFERED:
             return False
         if status in REDIRECTS:

@@ -1,4 +1,4 @@
-"""What the server listed: names of tools, dialects of schemas, pages, and revisions."""
+"""The listings of the server: names of tools, dialects of schemas, pages, and revisions."""
 
 from __future__ import annotations
 

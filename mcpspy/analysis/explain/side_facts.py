@@ -1,4 +1,4 @@
-"""What one side of a session sent: its messages as a whole, and its lines that are no messages."""
+"""One side of a session: its messages as a whole, and its lines that are not messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OddLine(Struct, frozen=True):
 
 
 class SideFacts(Struct):
-    """What one side sent."""
+    """The messages and other lines of one side."""
 
     messages: int = 0
     first_at: float | None = None

@@ -1,4 +1,4 @@
-"""Symptoms: what is wrong in a session, before anything is said about why.
+"""Symptoms: what is wrong in a session, before any reason is given.
 
 A symptom is a failed or unanswered request, a refused HTTP request, a response that its receiver ignored, the end of a
 server or a client, or a finding of lint that peers are known to react to. Causes claim symptoms (`claims`). Requests that
@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from mcpspy.analysis.explain.evidence import EvidenceLine, NamedError, StderrLine
+from mcpspy.analysis.explain.evidence import EvidenceLine, NamedError, PrintedLine
 from mcpspy.analysis.lint.finding import EntryPosition, Finding
 from mcpspy.core.counted import duration
 from mcpspy.core.session.exchange import State
@@ -33,7 +33,7 @@ class Symptom(Struct, eq=False, kw_only=True):
             self.lines.append(line)
 
 
-class HttpRefusal(Symptom, eq=False, kw_only=True):
+class RefusedExchange(Symptom, eq=False, kw_only=True):
     """HTTP requests that were not answered as they should be, all alike."""
 
     number: int
@@ -49,18 +49,18 @@ class HttpRefusal(Symptom, eq=False, kw_only=True):
     response: dict[str, str] = field(default_factory=dict)
     """Recorded headers, with lower-case names."""
     words: str = ""
-    """What the refusal said: its body in one line, or its challenge. Not sanitized."""
+    """The text of the refusal: its body in one line, or its challenge. Not sanitized."""
     error: str = ""
     """The reason for a response by mcpspy itself: the server cannot be reached, mcpspy refused the client."""
     stream: str = ""
     took: float = 0.0
     succeeded_at: float | None = None
-    """When the same request succeeded later."""
+    """Time at which the same request succeeded later."""
     hung_up: str | None = None
     ended_at: float | None = None
-    """When the response ended."""
+    """Time at which the response ended."""
     last_at: float = 0.0
-    """When the last of them came."""
+    """Time of the last of them."""
 
     @property
     def line(self) -> str:
@@ -78,14 +78,14 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
     """Requests that failed, or got no outcome, in the same way."""
 
     side: str
-    """Who sent it."""
+    """Its sender."""
     id: str
     """JSON text of its id."""
     method: str
     subject: str
     state: State
     words: str
-    """What its receiver said: the text of the error, of the tool error or of the refusal. Not sanitized; may be empty."""
+    """The words of its receiver: the text of the error, of the tool error or of the refusal. Not sanitized; may be empty."""
     why: str = ""
     """The reason for its state (`Exchange.why`)."""
     code: int | None = None
@@ -107,8 +107,8 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
     """Actions of rules and viewers of mcpspy on its messages."""
     findings: list[Finding] = field(default_factory=list)
     """Findings of lint on its messages."""
-    refusal: HttpRefusal | None = None
-    stderr: list[StderrLine] = field(default_factory=list)
+    refusal: RefusedExchange | None = None
+    stderr: list[PrintedLine] = field(default_factory=list)
     """Lines on stderr while it was open."""
     waiting: list[str] = field(default_factory=list)
     """Of a request of the server: the requests of the client that were open meanwhile, in words."""
@@ -116,7 +116,7 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
     is_first: bool = False
     """True if no request of this side was answered before it was sent."""
     succeeded_at: float | None = None
-    """When the same request succeeded later."""
+    """Time at which the same request succeeded later."""
     numbers: set[int] = field(default_factory=set)
     """Numbers of the exchanges; at most some of them."""
     sent: Any = None
@@ -139,7 +139,7 @@ class IgnoredResponse(Symptom, eq=False, kw_only=True):
     """A response that arrived, and after which its requester acted as if there was none."""
 
     side: str
-    """Who ignored it."""
+    """The side that ignored it."""
     about: str
     waited: float
     """Seconds from the response to the cancellation."""

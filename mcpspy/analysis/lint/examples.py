@@ -9,7 +9,7 @@ Omitted parts are valid: members of a line, the handshake, HTTP headers.
     < {"id":2,"result":{}}     the server; in 2026-07-28 `resultType` is added
     ~ {"id":7,"method":"ping"} the server, over HTTP on the GET stream; over HTTP+SSE (`sse`) so is `<`
     << DEBUG: hello            exactly these bytes; \\x0d at the end is a CR LF, \\x04 no line ending, or blank line
-    = 200 {…} {…} "…"          status, changes to the headers of request and response, and a body that is no message
+    = 200 {…} {…} "…"          status, changes to the headers of request and response, and a body that is not a message
     * exit {"code":0}          a note
     + 0.1                      the following lines are 0.1 seconds apart (default: 2)
 """

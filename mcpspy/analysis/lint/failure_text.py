@@ -36,6 +36,8 @@ _CERTAIN = re.compile(
     | Error\ (?!handl|report|logg|check|track|monitor|mak|rais)[a-z]{3,14}ing\ [^:\n]{1,120}:\ \S
     | E(?:NOENT|AC{2}ES|PERM|EXIST|ISDIR|NOTDIR|CONNREFUSED|CONNRESET|TIMEDOUT|NOTFOUND|PIPE|MFILE):\ \S
     | MCP\ error\ -?\d+
+    | Encountered\ an?\ [\w\ ]{0,20}error:\ \S
+    | \[SSL:\ CERTIFICATE_VERIFY_FAILED\]
     | Request\ failed\ with\ status\ code\ [45]\d\d
     | HTTP\ (?:[Ee]rror!?|request\ failed)[:,]?\ (?:[Ss]tatus:?\ |with\ status\ )?[45]\d\d
     | (?:Client|Server)\ error\ '[45]\d\d\ [^'\n]{1,60}'\ for\ url

@@ -27,8 +27,9 @@ examples:
 
 Prints the causes, the most likely one first, each with the lines of the recording that
 show it and the next thing to try. A cause that another one brings about is left out.
-Then what changed since the last session of the same server that had no error, if the
-folder of the recording has one.
+Then what is worth knowing although it is not a failure, and what changed since the last
+session of the same server in which nothing was wrong, if the folder of the recording has
+one.
 
 exit codes: 0 nothing wrong found; 1 causes found; 2 usage error or not a recording;
 3 file not readable
@@ -42,8 +43,8 @@ OPTIONS = (
     Option("--host", "HOSTS",
         f"explain with the limits of these hosts: {', '.join(NAMES)}, all, none (default: the host of the session)"),
     Option("--last-good", "SESSION",
-        "the session that worked, or none (default: the last one of the server in the folder without an "
-        "error)"),
+        "the session that worked, or none (default: the last one of the server in the folder in which "
+        "nothing was wrong)"),
     *formats("json: one object"),
     FOLDER,
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.analysis import rows
@@ -29,7 +30,7 @@ examples:
 
 Lists hosts that have a configuration file, including the project in the current folder.
 live: the last session is running · fine: it ended normally · died: the server failed,
-or mcpspy was killed
+or mcpspy was killed; below it, the first cause that mcpspy explain finds
 """
 
 _TONES = {SessionOutcome.LIVE: rows.OK, SessionOutcome.FINE: None, SessionOutcome.DIED: rows.BAD}
@@ -132,7 +133,16 @@ def _session(last: LastSession) -> dict[str, Any]:
         "id": summary.header.id,
         "started": summary.header.started,
         "path": str(summary.path),
+        "cause": _cause(summary.path) if last.went is SessionOutcome.DIED else None,
     }
+
+
+def _cause(path: Path) -> str | None:
+    """Return the first cause that `mcpspy explain` finds, in a sentence."""
+    from mcpspy.ui.report.explanation import first_cause
+
+    cause = first_cause(path)
+    return None if cause is None else cause.title
 
 
 def _print(output: Output, host: dict[str, Any]) -> None:
@@ -149,6 +159,8 @@ def _print(output: Output, host: dict[str, Any]) -> None:
         state = "wrapped" if server["wrapped"] else ""
         cells = [f"  {sanitize(server['name'])}", state, _outcome(server), sanitize(_command(server))]
         output.line(columns(cells, (min(width, 30) + 2, 7, 26, 0)), tone)
+        if last and last["cause"] and not server["mcpspy_is_gone"]:
+            output.line(f"    {last['cause']}", rows.BAD)
 
 
 def _outcome(server: dict[str, Any]) -> str:

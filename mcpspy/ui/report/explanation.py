@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mcpspy.analysis import rows
@@ -24,11 +24,16 @@ LARGEST_ASIDE = 1 << 20
 
 
 def explain(
-    path: Path, *, line: int | None = None, hosts: tuple[HostProfile, ...] | None = None
+    path: Path,
+    *,
+    line: int | None = None,
+    hosts: tuple[HostProfile, ...] | None = None,
+    may_continue: Callable[[], bool] = lambda: True,
 ) -> Diagnosis:
     """Return what went wrong in a session, or with the request on a line of its first file (the header is line 1).
 
-    `hosts` are the hosts whose limits count; None for those that `clientInfo` names. Raise UsageError or CannotStart.
+    `hosts` are the hosts whose limits count; None for those that `clientInfo` names. Once `may_continue` is false, the
+    rest is not read. Raise UsageError or CannotStart.
     """
     recording = Recording(path)
     is_live = (
@@ -37,6 +42,8 @@ def explain(
     focus = frozenset() if line is None else _exchanges_on(path, line, recording.header)
     explainer = Explainer(recording.header, hosts, focus)
     for entry, place in _entries(path):
+        if not may_continue():
+            break
         explainer.add(entry, place)
     if not is_live:
         explainer.end()
@@ -52,6 +59,12 @@ def first_cause(path: Path) -> Cause | None:
     except (OSError, McpspyError):  # It was deleted meanwhile.
         return None
     return causes[0] if causes else None
+
+
+def places_of(path: Path) -> list[EntryPosition]:
+    """Return the position of the line of each row of a session; the messages of a batch have the same one."""
+    session = StreamingSession(read_header_of(path))
+    return [place for entry, place in _entries(path) for _ in session.add(entry)]
 
 
 def _entries(path: Path) -> Iterator[tuple[Entry, EntryPosition]]:

@@ -40,6 +40,10 @@ SESSION_KEYS: list[BindingType] = [
     _session_key("w", "finding(1)", "next lint finding", "next-finding"),
     _session_key("W", "finding(-1)", "previous lint finding", "previous-finding"),
     _session_key("P", "problems", "problems: errors, slow, unanswered, stderr", "problems", "problems"),
+    _session_key("b", "show('cause')", "the cause of what is on this row (because …)", "cause", "cause"),
+    _session_key(
+        "B", "show('explanation')", "explain the session: causes, evidence, next steps", "explain", "explain"
+    ),
     _session_key("p", "other", "go to the matching request or response", "pair"),
     _session_key("right_square_bracket", "same(1)", "next call of the same tool or method", "next-same"),
     _session_key(
@@ -216,7 +220,8 @@ FOOTERS: dict[str, dict[str, str]] = {
         "held.accept-all": "forward all",
         "held.next": "next",
     },
-    "failed": {"session.swap": "why"},
+    "failed": {"session.swap": "why", "session.cause": "cause"},
+    "crash": {"session.cause": "cause"},
     "problems": {"session.problems": "all rows"},
     "finding": {"session.swap": "why", "session.next-finding": "lint"},
     "request": {"session.swap": "open", "session.resend session.resend-edited": "resend", **_MAIN},
@@ -245,6 +250,7 @@ FOOTERS: dict[str, dict[str, str]] = {
         "session.numbers": "statistics",
         "session.timeline": "timeline",
         "session.run": "run",
+        "session.explain": "explain",
         "session.diff": "diff",
         "session.export": "export",
         "session.next-finding": "lint",
@@ -294,6 +300,8 @@ SYNONYMS = {
     "session.next-error": "failures failed errors",
     "session.previous-error": "failures failed errors",
     "session.next-finding": "warnings rules",
+    "session.cause": "why reason explain because failure",
+    "session.explain": "why reasons causes diagnosis failure",
     "session.problems": "wrong failures failed pending timeouts crash",
     "session.rows": "show hide logs crash",
     "session.asides": "show hide logs crash",

@@ -1,4 +1,4 @@
-// The reports on a session or a run: statistics with charts, context cost, capabilities, lint findings, differences.
+// The reports on a session or a run: statistics with charts, context cost, capabilities, lint findings, causes, differences.
 // Each takes the JSON of `reports.py` and returns elements. Charts are SVG, drawn here.
 
 function tile(name, value, tone = "") {
@@ -237,6 +237,26 @@ function ruleView(rule) {
   return make("details.finding", { open: rule.severity !== "info" }, ...parts);
 }
 
+function explainView(found) {
+  const known = found.observations.length
+    ? [make("h2", {}, "Worth knowing"), ...found.observations.map((each) => causeView(each, "quiet"))]
+    : [];
+  const none = found.causes.length ? [] : [make("p.aside", {}, found.summary)];
+  return [...none, ...found.causes.map((cause, i) => causeView(cause, i ? "open" : "bad")), ...known];
+}
+
+function causeView(cause, tone) {
+  const items = cause.evidence.map(({ number, text }) =>
+    make("li", {}, number === null ? "" : linkTo({ number }, `#${number}`), " ", ...visible(text)),
+  );
+  const rest = cause.count - cause.evidence.length;
+  if (rest > 0) items.push(make("li.aside", {}, `and ${commas(rest)} more`));
+  const badge = make(`span.badge.${tone}`, {}, cause.side || "cause");
+  const summary = make("summary", {}, badge, make("span", {}, ...visible(cause.title)), make("span.aside", {}, ` ${cause.code}`));
+  const next = make("p", {}, make("b", {}, "Next: "), ...visible(cause.next_step));
+  return make("details.finding", { open: tone !== "quiet" }, summary, make("ul", {}, ...items), next);
+}
+
 const MOST_CHANGES = 500; // Differences that are shown.
 const VERDICTS = { breaking: "bad", different: "open", note: "quiet" };
 
@@ -267,6 +287,7 @@ const VIEWS = {
   findings: { title: "Findings", key: "4", show: findingsView },
   timeline: { title: "Timeline", key: "5", ofRuns: true },
   context: { title: "Context cost", key: "6", show: contextView, ofRuns: true },
+  explain: { title: "Explain", key: "7", show: explainView },
   diff: { title: "Differences", show: diffView },
 };
 

@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
+import msgspec
 import orjson
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.context import DEFAULT_WINDOW, ContextCollector, definition, size_of
 from mcpspy.analysis.diff import DiffOptions, SessionDiff, compare, compare_exchanges
-from mcpspy.analysis.lint import Finding
+from mcpspy.analysis.explain import Cause
+from mcpspy.analysis.lint import EntryPosition, Finding
 from mcpspy.analysis.stats import StatsCollector
 from mcpspy.analysis.trust import interface_of
 from mcpspy.core.query.parser import parse
@@ -27,8 +29,8 @@ from mcpspy.io.recording.reader import Recording, RecordingState, Summary
 from mcpspy.io.recording.scan import RecordingScan
 from mcpspy.io.recording.session_counts import is_too_large
 from mcpspy.ui.report import diff as diff_report
+from mcpspy.ui.report import explanation, stats_context
 from mcpspy.ui.report import stats as stats_report
-from mcpspy.ui.report import stats_context
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings, by_rule
 from mcpspy.ui.report.listed_session import FAILED, ListedSession
 from mcpspy.ui.report.stats_table import counted_session
@@ -99,6 +101,28 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
+def explained(summaries: Sequence[Summary], _: Query) -> Any:
+    """Return the diagnosis (docs/explain.md); `number` is the row of a line of the evidence, or null."""
+    (summary,) = summaries
+    diagnosis = explanation.explain(summary.path)
+    numbers: dict[EntryPosition, int] = {}
+    for number, place in enumerate(explanation.places_of(summary.path), 1):
+        numbers.setdefault(place, number)
+
+    def members(cause: Cause) -> dict[str, Any]:
+        evidence = [
+            {"number": numbers.get(EntryPosition(each.line, each.part)), "text": each.text}
+            for each in cause.evidence
+        ]
+        return {**msgspec.to_builtins(cause), "evidence": evidence}
+
+    return {
+        "summary": diagnosis.summary,
+        "causes": [*map(members, diagnosis.causes)],
+        "observations": [*map(members, diagnosis.observations)],
+    }
+
+
 def capabilities(summaries: Sequence[Summary], _: Query) -> Any:
     """Return what the server declared in the last handshake, and listed in the last listings, with token estimates."""
     session = _session(summaries[0], "mcpspy trust")
@@ -142,6 +166,7 @@ REPORTS: dict[str, Callable[[Sequence[Summary], Query], Any]] = {
     "stats": stats,
     "context": context,
     "findings": findings,
+    "explain": explained,
     "capabilities": capabilities,
     "diff": diff,
 }

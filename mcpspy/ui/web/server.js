@@ -216,6 +216,7 @@ const source = {
     ["4", "lint findings", () => show("findings")],
     ["5", TIMELINE_HELP, () => show("timeline")],
     ["6", "context cost", () => show("context")],
+    ["7", "explain: causes and next steps", () => show("explain")],
     ["q", "all sessions, or all runs", () => leaveSession()],
   ],
 };

@@ -28,6 +28,7 @@ from mcpspy.ui.model.notes import flow_steps, trust_differences, trust_note
 from mcpspy.ui.model.row_filter import FilteredView, SortOrder, ViewOptions
 from mcpspy.ui.model.session_loader import MergedLoader, SessionLoader
 from mcpspy.ui.model.timeline import PARTS, TimelineModel
+from mcpspy.ui.report.explanation import first_cause
 from mcpspy.ui.views.content import PENDING, Piece
 from mcpspy.ui.views.extension import MAX_EXCHANGE, Extension
 
@@ -73,12 +74,21 @@ class WebSession:
         """Event streams that are open: a session that a page shows is not closed."""
         self._timeline: TimelineModel | None = None
         self._views: OrderedDict[tuple[str, str, bool], FilteredView] = OrderedDict()
-        self._task = asyncio.create_task(self._loader.read())
+        self._cause = ""
+        """The first cause of a session that failed, once it has ended."""
+        self._task = asyncio.create_task(self._read())
 
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         self._loader.close()
+
+    async def _read(self) -> None:
+        await self._loader.read()
+        counts, end = self.model.index.counts, self.model.index.exit
+        if self._run is None and (counts.errors or counts.unanswered or self._tone(end) == rows.BAD):
+            cause = await asyncio.to_thread(first_cause, self.path)
+            self._cause = "" if cause is None else cause.title
 
     @property
     def is_live(self) -> bool:
@@ -98,7 +108,7 @@ class WebSession:
     def version(self) -> list[Any]:
         """A value that changes whenever the rows, their contents or the facts may have changed."""
         loader, model = self._loader, self.model
-        return [model.generation, len(model), model.is_over, str(loader.state), loader.trouble]
+        return [model.generation, len(model), model.is_over, str(loader.state), loader.trouble, self._cause]
 
     def facts(self) -> dict[str, Any]:
         """Return what the head of the page shows."""
@@ -116,6 +126,7 @@ class WebSession:
             "state": str(loader.state),
             "ending": rows.ending(index.exit),
             "endingTone": self._tone(index.exit),
+            "cause": self._cause,
             "trouble": sanitize(loader.trouble),
             "read": min(loader.done / max(loader.size, 1), 1.0) if loader.is_behind else 1.0,
             "lasted": loader.now,

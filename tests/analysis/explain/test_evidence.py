@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.analysis.explain.evidence import MAX_QUOTE, NamedError, StderrLine, evidence, named_error, quote
+from mcpspy.analysis.explain.evidence import MAX_QUOTE, NamedError, PrintedLine, evidence, named_error, quote
 from mcpspy.analysis.lint import EntryPosition
 
 
 def named(text: str, *, certain: bool = False) -> NamedError | None:
     lines = [
-        StderrLine(number / 10, EntryPosition(number), line)
+        PrintedLine(number / 10, EntryPosition(number), line)
         for number, line in enumerate(text.strip("\n").splitlines(), 2)
     ]
     return named_error(lines, certain=certain)
@@ -171,17 +171,7 @@ OUTPUTS = {
 }
 
 
-FRAMES_LATER = frozenset({"node with a cause"})
-"""Outputs whose frame is not found yet. It shall become empty."""
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.xfail(reason="no frame yet")] if name in FRAMES_LATER else [])
-        for name in OUTPUTS
-    ],
-)
+@pytest.mark.parametrize("name", OUTPUTS)
 def test_the_error_is_named_with_the_frame_in_the_users_file(name: str) -> None:
     text, error, frame = OUTPUTS[name]
     found = named(text)

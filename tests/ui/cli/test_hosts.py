@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copy
 from typing import Any
 
 import orjson
@@ -14,6 +15,11 @@ from mcpspy.io.hosts import HOSTS
 from mcpspy.ui.cli.main import main
 
 Make = Callable[..., Path]
+
+CAUSE = " " * 4
+"""Indentation of the cause below a server."""
+
+FAULTS = Path(__file__).parents[1] / "report" / "faults"
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +65,8 @@ def test_hosts_and_servers_are_listed_with_the_state_of_wrapped_servers(
 
     assert main(["hosts", "--dir", str(tmp_path)]) == 0
 
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    out = capsys.readouterr().out.splitlines()
+    lines = [line.split() for line in out if not line.startswith(CAUSE)]
     assert lines == [
         ["claude-code-project", f"{home}/project/.mcp.json"],
         ["cursor", f"{home}/.cursor/mcp.json"],
@@ -90,6 +97,22 @@ def test_json_has_one_object_per_host(
     assert server["command"] == ["npx", "-y", "a"]
     assert (server["last"]["state"], server["last"]["exit"], server["last"]["path"]) == ("died", 3, str(path))
     assert (remote["wrapped"], remote["url"], remote["last"]) == (False, "http://localhost:1", None)
+
+
+def test_a_session_that_failed_has_its_first_cause(
+    home: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    write(home / ".cursor/mcp.json", {"faulty": wrapped("faulty")})
+    copy(FAULTS / "no-variable.jsonl", tmp_path)
+
+    main(["hosts", "--dir", str(tmp_path)])
+    *_, server, cause = capfdbinary.readouterr().out.decode().splitlines()
+    assert "died, exit 1" in server
+    assert cause == f"{CAUSE}the server did not start: KeyError: 'WEATHER_API_KEY'"
+
+    main(["hosts", "--dir", str(tmp_path), "--format", "json"])
+    (printed,) = orjson.loads(capfdbinary.readouterr().out)["servers"]
+    assert printed["last"]["cause"] == cause.strip()
 
 
 def test_the_folder_of_an_entry_is_where_its_sessions_are(

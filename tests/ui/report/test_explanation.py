@@ -97,7 +97,7 @@ def test_a_healthy_session_is_one_line() -> None:
     assert list(explanation_lines(diagnosis, 80)) == [(diagnosis.summary, OK)]
 
 
-FOREIGN_OPTIONS = {"--forwarded-allow-ips", "--max-old-space-size", "--proxy-headers", "--with"}
+FOREIGN_OPTIONS = {"--api-key", "--forwarded-allow-ips", "--max-old-space-size", "--proxy-headers", "--with"}
 """Options of other programs that a next step names."""
 
 

@@ -28,6 +28,7 @@ VIEWS = {
     "/s/b5d36025?view=stats": REPORT,
     "/s/b5d36025?view=capabilities": REPORT,
     "/s/b5d36025?view=findings": REPORT,
+    "/s/b5d36025?view=explain": REPORT,
     "/s/b5d36025?view=timeline": ".track svg",
     "/s/b5d36025?view=context": REPORT,
     "/s/b5d36025?view=diff&with=6471b16b": REPORT,

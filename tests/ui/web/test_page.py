@@ -205,6 +205,7 @@ VIEWS = {
     "stats": "requests in flight over time",
     "capabilities": "Tools (",
     "findings": "DATA706",
+    "explain": "the arguments do not fit",
     "diff&with=6471b16b": "resources/read",
     "diff&old=23&new=72": "row 72",
 }
@@ -222,6 +223,17 @@ async def test_the_reports_of_a_session_are_shown_at_every_width(browser: Page, 
 
 
 @in_chromium
+async def test_the_head_names_the_first_cause_of_a_session_that_failed(browser: Page, server: Served) -> None:
+    await opened(browser, server, "/s/b5d36025", ".cause dd")
+    assert "no-such-tool" in await browser.evaluate(TEXT.format("facts"))
+
+    await opened(browser, server, "/s/b5d36025?view=explain", "#report details a")
+    await browser.evaluate("document.querySelector('#report details a').click()")
+    await browser.until("document.querySelector('#detail .body')")
+    assert "no-such-tool" in await browser.evaluate(TEXT.format("detail"))
+
+
+@in_chromium
 async def test_hostile_text_is_shown_and_never_interpreted(browser: Page, server: Served) -> None:
     for width, scheme in ((360, "light"), (1400, "dark")):
         await browser.look(width, scheme=scheme)
@@ -230,7 +242,10 @@ async def test_hostile_text_is_shown_and_never_interpreted(browser: Page, server
         assert "alert(1)" in await browser.evaluate(TEXT.format("sessions"))
         for view in (
             "",
-            *(f"?view={name}" for name in ("stats", "capabilities", "findings", "timeline", "context")),
+            *(
+                f"?view={name}"
+                for name in ("stats", "capabilities", "findings", "explain", "timeline", "context")
+            ),
         ):
             ready = "#report :is(h2, details), #tall .method, .track svg"
             await opened(browser, server, f"/s/hostile{view}", ready)

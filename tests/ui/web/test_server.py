@@ -138,6 +138,16 @@ async def test_capabilities_and_findings_name_what_the_session_shows(server: Ser
     assert rules[0]["findings"][0]["number"] == 70
 
 
+async def test_the_causes_name_the_rows_that_show_them(server: Served) -> None:
+    found = await server.get(f"{KEY}/explain")
+    row = await server.get(f"{KEY}/rows/{found['causes'][0]['evidence'][0]['number']}")
+
+    assert found["causes"][0]["code"] == "unknown-tool"
+    assert found["causes"][0]["title"] in found["summary"]
+    assert row["row"][SUBJECT] == "no-such-tool"
+    assert all(cause["next_step"] for cause in found["causes"])
+
+
 async def test_without_the_option_every_order_is_refused_and_the_page_gets_no_state(tmp_path: Path) -> None:
     async with served(tmp_path) as server:
         assert await server.status("/api/s/x/control", "POST", data='{"order":"release all"}') == 403

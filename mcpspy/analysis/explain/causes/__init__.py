@@ -21,3 +21,6 @@ AREAS = (
     *(start, environment, framing, matching, waiting, connection, http_sessions),
     *(refusals, oauth, calls, definitions, ending, quoted),
 )
+
+_ORDER = [area.__name__ for area in AREAS]
+CAUSES.sort(key=lambda kind: _ORDER.index(kind.claims.__module__))

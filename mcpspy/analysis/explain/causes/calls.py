@@ -1,4 +1,4 @@
-"""Calls that were answered with an error: unknown tools, arguments, methods, revisions, capabilities, tasks."""
+"""Calls that were answered with an error: tools, arguments, methods, revisions, tasks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _errors(facts: Facts, side: str = CLIENT) -> Iterator[FailedRequest]:
     negative='> {"id":3,"method":"tools/call","params":{"name":"forecast","arguments":{}}}\n< {"id":3,"error":{"code":-32603,"message":"internal error"}}',
 )
 def unknown_tool(facts: Facts) -> Iterator[Claim]:
-    """The host has an old list, adds a prefix of its own, or the model invented the name."""
+    """The host has an old list, adds its own prefix, or the model invented the name."""
     for failed in _errors(facts):
         is_unlisted = bool(facts.listed.tools) and failed.subject not in facts.listed.tools
         says_so = _UNKNOWN.search(failed.words[:300]) and (
@@ -85,7 +85,7 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
     negative='> {"id":3,"method":"tools/call","params":{"name":"a","arguments":{}}}\n< {"id":3,"result":{"isError":true,"content":[{"type":"text","text":"no data"}]}}',
 )
 def invalid_arguments(facts: Facts) -> Iterator[Claim]:
-    """The model did not know what the arguments mean, or the server checks more than its schema says."""
+    """The model did not know what the arguments mean, or the server checks more than its schema states."""
     for failed in _errors(facts):
         broken = [each for each in failed.findings if each.code in ("DATA301", "DATA101")]
         if not (
@@ -126,7 +126,7 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
 )
 def method_not_found(facts: Facts) -> Iterator[Claim]:
     """The method needs a capability that the receiver did not declare, or is of another revision. Asking for an optional one is
-    harmless: the client goes on without it.
+    harmless: the client continues without it.
     """
     for side in (CLIENT, SERVER):
         declared = facts.session.server_capabilities if side == CLIENT else facts.session.client_capabilities
@@ -178,21 +178,34 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
                 ],
                 side=side if method is not None and needed and not is_declared else receiver,
                 is_observation=is_harmless,
-                level=Level.EXACT if is_declared else None,
+                level=Level.EXACT if is_declared and failed.method != "tools/call" else None,
             )
 
 
 @cause(
     "discover-refused",
-    "the server refused server/discover, and the client went on with initialize",
+    "the server refused server/discover, and the client continued with initialize",
     level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":9,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
+        = 400 {"mcp-session-id":null} {"content-type":"text/plain"}
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        < {"id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"b","version":"1"}}}
+        > {"method":"notifications/initialized"}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
 )
 def discover_refused(facts: Facts) -> Iterator[Claim]:
-    """A client of 2026-07-28 asks an older server first for its revisions; any refusal tells it to begin with initialize."""
+    """A client of 2026-07-28 asks an older server first for its revisions; after any refusal it begins with initialize."""
     for failed in facts.failed():
         if failed.method == "server/discover" and facts.client.methods["initialize"]:
             yield Claim(
-                title=f"the server refused server/discover (2026-07-28), and the client went on with initialize, as it should: {quote(failed.words or failed.why)}",
+                title=f"the server refused server/discover (2026-07-28), and the client continued with initialize, as it should: {quote(failed.words or failed.why)}",
                 next_step="nothing",
                 symptoms=[failed, *facts.violations("MOD106", "MOD108")],
                 is_observation=True,
@@ -221,7 +234,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
             yield Claim(
                 title=f"the server does not know the revision of server/discover: {quote(failed.words)}"
                 + (
-                    "; the client went on with initialize, as it should"
+                    "; the client continued with initialize, as it should"
                     if went_on
                     else ", and the client did not fall back to initialize"
                 ),
@@ -287,7 +300,7 @@ def revision_not_supported(facts: Facts) -> Iterator[Claim]:
 
 @cause(
     "ended-by-design",
-    "an error that the specification has for something that is no failure",
+    "an error that the specification has for something that is not a failure",
     level=Level.EXACT,
     positive="""
         @ 2026-07-28
@@ -408,7 +421,7 @@ def session_refused(facts: Facts) -> Iterator[Claim]:
     """,
 )
 def token_refused_in_result(facts: Facts) -> Iterator[Claim]:
-    """A client refreshes its token after a 401; an error in a result with HTTP 200 does not tell it."""
+    """A client refreshes its token after a 401; an error in a result with HTTP 200 does not have that effect."""
     failed = [each for each in _errors(facts) if _TOKEN.search(each.words[:600]) and each.refusal is None]
     if failed and facts.http.has_token:
         had_worked = facts.answered[CLIENT, "tools/call"] > 0
@@ -448,10 +461,11 @@ def capability_missing(facts: Facts) -> Iterator[Claim]:
             if failed.code == -32601 and failed.side == CLIENT:
                 continue
             who, peer = failed.side, other(failed.side)
+            held = [each for each in facts.failed(*_ERRORS) if each.about in failed.waiting]
             yield Claim(
                 title=f"the {who} sent {failed.about}, and the {peer} has not declared that it can do this: {quote(failed.words)}",
                 next_step=f"let the {who} ask only for what the {peer} declared in the handshake; or let the {peer} declare it",
-                symptoms=[failed, *facts.violations("LIFE106", "LIFE115", "MOD305", side=who)],
+                symptoms=[failed, *held, *facts.violations("LIFE106", "LIFE115", "MOD305", side=who)],
                 side=who,
                 level=Level.EXACT if failed.findings else None,
             )
@@ -462,6 +476,34 @@ def capability_missing(facts: Facts) -> Iterator[Claim]:
             symptoms=[violation, *facts.failed(State.NOT_CONTINUED)],
             side=SERVER,
         )
+
+
+@cause(
+    "task-required",
+    "a tool that wants a task was called without one",
+    level=Level.EXACT,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"error":{"code":-32601,"message":"Tool a requires task-augmented execution"}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"error":{"code":-32603,"message":"internal error"}}
+    """,
+)
+def task_required(facts: Facts) -> Iterator[Claim]:
+    """execution.taskSupport is "required" in tools/list, and the client does not know tasks."""
+    for failed in _errors(facts):
+        wants = [each for each in failed.findings if each.code == "DATA706"]
+        if failed.method == "tools/call" and (
+            wants or re.search(r"(?i)\btask\b.{0,30}required|requires? (?:a )?task", failed.words)
+        ):
+            yield Claim(
+                title=f"{failed.about} was called without a task, which the tool requires: {quote(failed.words)}",
+                next_step='use a client that knows tasks, or let the server declare taskSupport "optional"',
+                symptoms=[failed, *facts.violations("DATA706")],
+                side=CLIENT,
+            )
 
 
 @cause(
@@ -522,9 +564,7 @@ def task_not_finished(facts: Facts) -> Iterator[Claim]:
     polls = facts.client.methods["tasks/get"] + facts.client.methods["tasks/result"]
     for failed in facts.failed(State.UNFINISHED):
         title = f"the task of {failed.about} was still working after {failed.waited}, when the session ended"
-        next_step = (
-            "let the client wait for the task, and let the server report its state; the work may still go on"
-        )
+        next_step = "let the client wait for the task, and let the server report its state; the work may still continue"
         side = ""
         if not polls:
             title = (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, HttpRefusal, Symptom
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -22,10 +22,10 @@ _NAME = re.compile(r"(?i)name or service|resolve|getaddrinfo|no address|DNS")
 _REFUSED_BY_SPY = re.compile(r"\b(Host|Origin) (\S+) is not this machine")
 
 
-def exchanges(facts: Facts) -> Iterator[tuple[HttpRefusal, Symptom]]:
+def exchanges(facts: Facts) -> Iterator[tuple[RefusedExchange, Symptom]]:
     """Yield each HTTP exchange that was not ordinary, with its symptom: itself, or the request that it carried."""
     for symptom in facts.symptoms:
-        if isinstance(symptom, HttpRefusal):
+        if isinstance(symptom, RefusedExchange):
             yield symptom, symptom
         elif isinstance(symptom, FailedRequest) and symptom.refusal is not None and not symptom.effects:
             yield symptom.refusal, symptom
@@ -33,7 +33,7 @@ def exchanges(facts: Facts) -> Iterator[tuple[HttpRefusal, Symptom]]:
 
 def is_overcome(symptoms: list[Symptom]) -> bool:
     """Return whether the same requests succeeded later, so that nothing is wrong any more."""
-    later = [symptom for symptom in symptoms if isinstance(symptom, FailedRequest | HttpRefusal)]
+    later = [symptom for symptom in symptoms if isinstance(symptom, FailedRequest | RefusedExchange)]
     return bool(later) and all(symptom.succeeded_at is not None for symptom in later)
 
 
@@ -157,7 +157,7 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
     for left in facts.of(ClientLeft):
         others = [
             each
-            for each in facts.of(HttpRefusal)
+            for each in facts.of(RefusedExchange)
             if each.method == "GET" and EVENTS in each.request.get("accept", "")
         ]
         refused = others[-1] if others else None
@@ -174,13 +174,13 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
             continue
         is_allowed = refused.status == NOT_OFFERED
         yield Claim(
-            title=f"the client did not go on after its GET for a stream got HTTP {refused.status}"
+            title=f"the client did not continue after its GET for a stream got HTTP {refused.status}"
             + (
                 ", which is allowed: the server has no stream"
                 if is_allowed
                 else ": a server without a stream answers 405"
             ),
-            next_step="the client must go on without the stream: update it"
+            next_step="the client must continue without the stream: update it"
             if is_allowed
             else "let the server answer GET with 405, or with a stream; this client takes another status for a failure",
             symptoms=[left, *others],
@@ -277,6 +277,19 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
     "stream-held-back",
     "something in front of the server holds event streams back until they are complete",
     level=Level.EXACT,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{},"_meta":{"progressToken":1}}}
+        + 0.01
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":1}}
+        < {"method":"notifications/progress","params":{"progressToken":1,"progress":2}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
 )
 def stream_held_back(facts: Facts) -> Iterator[Claim]:
     """A proxy that buffers responses delivers progress only with the response, so clients give up long calls."""
@@ -329,7 +342,7 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
     """A client opens a GET stream for messages of the server. A server that has none answers 405; a page, an error or a
     stream that ends at once makes clients ask again.
     """
-    for refusal in facts.of(HttpRefusal):
+    for refusal in facts.of(RefusedExchange):
         if refusal.method != "GET" or ".well-known" in refusal.path:
             continue
         if EVENTS not in refusal.request.get("accept", ""):

@@ -18,7 +18,7 @@ class _Row(NamedTuple):
     code: str
     summary: str
     rules: tuple[str, ...]
-    """The most telling first."""
+    """The most specific first."""
     next_step: str
     side: str
     is_observation: bool
@@ -54,7 +54,7 @@ _TABLE = (
     _Row(
         "pagination-endless", "a list never ends, or its cursors are wrong",
         ("DATA502", "DATA503", "DATA505"),
-        "let the last page have no nextCursor, and each other page a cursor of its own", SERVER, False,
+        "let the last page have no nextCursor, and each other page its own cursor", SERVER, False,
     ),
     _Row(
         "result-too-large", "a result is too large for the host",
@@ -421,8 +421,10 @@ def name_refused(facts: Facts) -> Iterator[Claim]:
     """,
 )
 def pages_not_requested(facts: Facts) -> Iterator[Claim]:
-    """A list with nextCursor goes on; what is on the other pages does not exist for a client that does not ask for them."""
+    """A list with nextCursor has more pages, and their items do not exist for a client that does not ask for them."""
     for method, (_, line) in facts.listed.next_pages.items():
+        if facts.violations("DATA502"):
+            continue
         yield Claim(
             title=f"the result of {method} has a nextCursor, and the client never asked for the next page",
             next_step="the client must follow nextCursor; or let the server put everything on one page",

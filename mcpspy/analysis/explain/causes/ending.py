@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, HttpRefusal, ServerEnd
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd
 from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.spec import SERVER
 
@@ -46,7 +46,7 @@ _BROKEN_PIPE = re.compile(
     """,
 )
 def client_gone_first(facts: Facts) -> Iterator[Claim]:
-    """A server that writes to a pipe that nobody reads any more ends with EPIPE: that is no fault of its own."""
+    """A server that writes to a pipe that no one reads any more ends with EPIPE: it is not to blame."""
     for end in facts.of(ServerEnd):
         gone = [
             (note.at, place)
@@ -127,7 +127,7 @@ def client_left(facts: Facts) -> Iterator[Claim]:
     """
     for left in facts.of(ClientLeft):
         if any(
-            isinstance(each, HttpRefusal | FailedRequest) and each.at > left.at for each in facts.symptoms
+            isinstance(each, RefusedExchange | FailedRequest) and each.at > left.at for each in facts.symptoms
         ):
             continue  # What was refused after the message is why it left.
         recent = [
@@ -169,7 +169,7 @@ def client_left(facts: Facts) -> Iterator[Claim]:
         elif not left.is_initialized and not facts.session.is_modern and facts.client.methods["initialize"]:
             how = " (its lines end with CR LF)" if facts.server.carriage_returns else ""
             yield Claim(
-                title=f"the client did not go on after {left.message}: no notifications/initialized, no request{how}",
+                title=f"the client did not continue after {left.message}: no notifications/initialized, no request{how}",
                 next_step="the client did not understand or accept this response: look into its log at this time; compare the"
                 " revision, capabilities and line ends of the response with what the client expects",
                 symptoms=[left],

@@ -1,6 +1,6 @@
-"""Causes outside the protocol that an error names: a setting, a file, the network, a limit of another service.
+"""Causes outside the protocol that an error names: settings, files, the network.
 
-The same words mean the same, wherever they stand: on stderr of a server that ended, in a tool error, in a JSON-RPC error,
+The same words mean the same, wherever they appear: on stderr of a server that ended, in a tool error, in a JSON-RPC error,
 or on stderr while a request had no response.
 """
 
@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mcpspy.analysis.explain.claims import Claim, Explain, Level, cause
-from mcpspy.analysis.explain.evidence import EvidenceLine, NamedError, evidence, named_error, quote
+from mcpspy.analysis.explain.evidence import (
+    EvidenceLine,
+    NamedError,
+    evidence,
+    named_error,
+    quote,
+    quote_error,
+)
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, ServerEnd, Symptom
 from mcpspy.core.session.exchange import State
@@ -23,7 +30,7 @@ class Trouble(NamedTuple):
 
     code: str
     what: str
-    """What is wrong, as a clause."""
+    """The trouble, as a clause."""
     next_step: str
     signs: re.Pattern[str]
     side: str = "environment"
@@ -32,13 +39,33 @@ class Trouble(NamedTuple):
 
 TROUBLES = (
     Trouble(
+        "system-too-old",
+        "the program needs a newer system than this one",
+        "use a newer distribution or image, or a build of the program for this system (static, musl, older)",
+        re.compile(
+            r"GLIBC(?:XX)?_\d|UnsupportedClassVersionError|requires macOS|not a valid Win32 application"
+        ),
+        "environment",
+        only_at_start=True,
+    ),
+    Trouble(
+        "container-failed",
+        "the container could not be started",
+        "read the end of this error: the image, its entry point or a mount is at fault; the daemon itself runs",
+        re.compile(
+            r"(?i)OCI runtime|Error response from daemon|failed to create (?:task|shim)|Unable to find image|pull access denied"
+        ),
+        "configuration",
+        only_at_start=True,
+    ),
+    Trouble(
         "runtime-version",
         "the server needs another version of its runtime",
         "start it with a newer interpreter: give its absolute path in the host's configuration",
         re.compile(
             r"""(?ix)requires[ -]python|python\ .{0,20}(?:or\ (?:newer|later|higher)|is\ required)|unsupported\ engine|EBADENGINE|requires\ node
             |node(?:\.js)?\ (?:v?\d+|version).{0,30}(?:required|or\ (?:newer|later|higher))|the\ engine\ "node"\ is\ incompatible
-            |NODE_MODULE_VERSION|ERR_UNKNOWN_BUILTIN_MODULE|UnsupportedClassVersionError|GLIBC_\d|does\ not\ satisfy\ python
+            |NODE_MODULE_VERSION|ERR_UNKNOWN_BUILTIN_MODULE|does\ not\ satisfy\ python
             |interpreter\ resolved\ to\ python|cannot\ import\ name\ '\w+'\ from\ '(?:typing|asyncio|enum|collections|tomllib|datetime)
             |No\ module\ named\ '(?:tomllib|distutils|imp|asyncore)'|(?:requires|needs|at\ least)\ (?:node|python|java|ruby|bun|deno)\b.{0,20}\d
             |(?:File|Blob|fetch|crypto|WebSocket|ReadableStream|CustomEvent|Headers)\ is\ not\ defined|Object\.groupBy\ is\ not\ a\ function
@@ -109,7 +136,7 @@ TROUBLES = (
     Trouble(
         "tls-failure",
         "a TLS connection could not be made",
-        "trust the CA (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE), or correct the host name; a company proxy has a CA of its own",
+        "trust the CA (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE), or correct the host name; the proxy of a company has its own CA",
         re.compile(
             r"(?i)certificate verify failed|self[- ]signed certificate|unable to (?:get|verify).{0,30}certificate|CERT_HAS_EXPIRED"
             r"|ERR_TLS_CERT|hostname mismatch|SSLError|ssl\.SSL|tls: failed to verify|x509: |PKIX path building|DEPTH_ZERO_SELF_SIGNED"
@@ -127,7 +154,7 @@ TROUBLES = (
     Trouble(
         "rate-limited",
         "another service limits the rate of requests",
-        "wait as long as it says, send fewer requests, or use a key with a higher limit",
+        "wait for the time that it names, send fewer requests, or use a key with a higher limit",
         re.compile(
             r"(?i)\brate[ -]?limit|\btoo many requests\b|\b(?:status|http|code|error)\b\W{0,12}429\b|\b429\b\W{0,3}(?:client error|error)|quota (?:has been )?exceeded|exceeded your.{0,20}quota|RESOURCE_EXHAUSTED|throttl"
         ),
@@ -186,7 +213,7 @@ TROUBLES = (
     Trouble(
         "file-missing",
         "a file or folder that the server needs does not exist",
-        "use absolute paths: a host starts servers in a working directory of its own",
+        "use absolute paths: a host starts servers in its own working directory",
         re.compile(
             r"(?i)can't open file|\bENOENT\b|no such file or directory|FileNotFoundError|cannot find module '?[/\\.]|The system cannot find the"
             r"|unable to access jarfile|cannot load such file -- /|could not find a part of the path|(?:file|directory|path|folder) (?:does not exist|not found)|can't cd to"
@@ -225,6 +252,12 @@ def _named(facts: Facts) -> Iterator[_Named]:
             case FailedRequest(effects=[]) if symptom.words and symptom.refusal is None:
                 if trouble := trouble_of(symptom.words[:600], at_start=False):
                     yield _Named(symptom, trouble, f"{symptom.about} failed", symptom.words, None)
+                    continue
+                error = named_error(symptom.stderr, certain=True)
+                if error and (trouble := trouble_of(error.text, at_start=False)):
+                    line = evidence(error.line.place, f"stderr: {error.text}")
+                    words = f"{quote(symptom.words, 80)}; on stderr: {error.text}"
+                    yield _Named(symptom, trouble, f"{symptom.about} failed", words, line)
             case FailedRequest(effects=[], state=State.CANCELLED | State.UNANSWERED | State.LATE_OK):
                 error = named_error(symptom.stderr, certain=True)
                 if error and (trouble := trouble_of(error.text, at_start=False)):
@@ -256,7 +289,7 @@ def _explains(trouble: Trouble) -> Explain:
             others = {named.about for named in same[1:]} - {same[0].about}
             also = f"; also {', '.join(sorted(others)[:3])}" if others else ""
             yield Claim(
-                title=f"{same[0].about}: {quote(same[0].words)}{also}",
+                title=f"{same[0].about}: {quote_error(same[0].words)}{also}",
                 next_step=_next_step(facts, trouble, same[0]),
                 symptoms=symptoms,
                 evidence=[named.line for named in same[:2] if named.line is not None],
@@ -270,6 +303,13 @@ def _explains(trouble: Trouble) -> Explain:
 
 def _next_step(facts: Facts, trouble: Trouble, named: _Named) -> str:
     """Return the next step; of a path, also where the server was started, and of a module whose package is there, its version."""
+    if trouble.code == "module-missing" and (missing := _MISSING.search(named.words)):
+        started = [word for word in facts.header.command or () if missing[1] in re.split(r"[./\\]", word)]
+        if started:
+            return (
+                f"{quote(missing[1], 40)!r} is the program's own package, and is not found from {quote(facts.header.cwd or 'the working directory', 80)}:"
+                " give the absolute path of the file, set PYTHONPATH by env, or install the project"
+            )
     if trouble.code == "module-missing" and _OTHER_VERSION.search(named.words):
         return (
             "the package is installed in a version that has no such module: start the server with the version that it was"
@@ -281,6 +321,8 @@ def _next_step(facts: Facts, trouble: Trouble, named: _Named) -> str:
         return f"{trouble.next_step}; this server was started in {quote(facts.header.cwd, 80)}"
     return trouble.next_step
 
+
+_MISSING = re.compile(r"No module named '?([\w-]+)")
 
 _OTHER_VERSION = re.compile(
     r"No module named '\w+\.|cannot import name|does not provide an export|ERR_PACKAGE_PATH_NOT_EXPORTED|was (?:renamed|removed|moved)"
@@ -296,55 +338,40 @@ _ERRORS: dict[str, tuple[str, ...]] = {
         "weather requires Python >=3.14",
         "The module was compiled against a different Node.js version using NODE_MODULE_VERSION 115.",
     ),
+    "system-too-old": (
+        "/srv/db-mcp: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /srv/db-mcp)",
+        "java.lang.UnsupportedClassVersionError: App has been compiled by a more recent version",
+    ),
+    "container-failed": (
+        "docker: Error response from daemon: failed to create shim task: OCI runtime create failed: exec: permission denied",
+    ),
     "module-missing": (
         "ModuleNotFoundError: No module named 'weather'",
         "npm error 404 Not Found - GET - Not found",
         "Because mcp-wether was not found in the package registry and you require it",
     ),
-    "port-in-use": (
-        "Error: listen EADDRINUSE: address already in use :::3001",
-    ),
-    "text-encoding": (
-        "UnicodeDecodeError: 'charmap' codec can't decode byte 0x81 in position 4",
-    ),
-    "disk-full": (
-        "OSError: [Errno 28] No space left on device",
-    ),
-    "out-of-memory": (
-        "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
-    ),
-    "too-many-files": (
-        "Error: EMFILE: too many open files",
-    ),
-    "name-not-resolved": (
-        "Error: getaddrinfo ENOTFOUND api.weather.example",
-    ),
+    "port-in-use": ("Error: listen EADDRINUSE: address already in use :::3001",),
+    "text-encoding": ("UnicodeDecodeError: 'charmap' codec can't decode byte 0x81 in position 4",),
+    "disk-full": ("OSError: [Errno 28] No space left on device",),
+    "out-of-memory": ("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",),
+    "too-many-files": ("Error: EMFILE: too many open files",),
+    "name-not-resolved": ("Error: getaddrinfo ENOTFOUND api.weather.example",),
     "tls-failure": (
         "ssl.SSLCertVerificationError: certificate verify failed: unable to get local issuer certificate",
     ),
     "proxy-refused": (
         "requests.exceptions.ProxyError: Tunnel connection failed: 407 Proxy Authentication Required",
     ),
-    "rate-limited": (
-        "Error: Request failed with status code 429",
-    ),
-    "service-refused-key": (
-        "Error: Invalid API key provided",
-    ),
+    "rate-limited": ("Error: Request failed with status code 429",),
+    "service-refused-key": ("Error: Invalid API key provided",),
     "setting-missing": (
         "KeyError: 'WEATHER_API_KEY'",
         "Error: Missing required environment variable: DATABASE_URL",
         "server: error: the following arguments are required: --api-key",
     ),
-    "service-unreachable": (
-        "Error: connect ECONNREFUSED 127.0.0.1:5432",
-    ),
-    "not-executable": (
-        "Error: spawn ./server EACCES",
-    ),
-    "permission-denied": (
-        "PermissionError: [Errno 13] Permission denied: '/data/a.db'",
-    ),
+    "service-unreachable": ("Error: connect ECONNREFUSED 127.0.0.1:5432",),
+    "not-executable": ("Error: spawn ./server EACCES",),
+    "permission-denied": ("PermissionError: [Errno 13] Permission denied: '/data/a.db'",),
     "file-missing": (
         "FileNotFoundError: [Errno 2] No such file or directory: '/data/a.json'",
         "python3: can't open file '/srv/server.py': [Errno 2] No such file or directory",

@@ -112,7 +112,7 @@ def wrong_encoding(facts: Facts) -> Iterator[Claim]:
     negative='> {"id":2,"method":"ping"}\n<< DEBUG: start\n< {"id":2,"result":{}}',
 )
 def message_broken(facts: Facts) -> Iterator[Claim]:
-    """The line begins like a message and is no JSON: its end is missing, it has a line break or NaN inside, or other text
+    """The line begins like a message and is not valid JSON: its end is missing, it has a line break or NaN inside, or other text
     was written into it by a second thread.
     """
     for side in (CLIENT, SERVER):
@@ -167,7 +167,7 @@ _RESULTS = (
     negative='> {"id":2,"method":"ping"}\n<< {"level":"info","message":"ping"}\n< {"id":2,"result":{}}',
 )
 def result_not_wrapped(facts: Facts) -> Iterator[Claim]:
-    """The receiver finds a response by its id; an object without `jsonrpc`, `id` and `result` is no message."""
+    """The receiver finds a response by its id; an object without `jsonrpc`, `id` and `result` is not a message."""
     for line in facts.server.odd:
         if (
             line.why.startswith("neither")
@@ -207,14 +207,29 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause("event-no-message", "the server sends events or bodies that are no messages", level=Level.SPECIFIC)
+@cause(
+    "event-no-message",
+    "the server sends events or bodies that are not messages",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        << {"type":"heartbeat"}
+        < {"id":2,"result":{"content":[]}}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def event_no_message(facts: Facts) -> Iterator[Claim]:
     """Clients parse the data of each event as a message. A sign of life belongs into a comment of SSE (`: keep-alive`)."""
     lines = [each for each in facts.server.odd if not each.is_refusal and each.is_whole]
     if not facts.is_stdio and lines:
         more = f" ({facts.server.odd_count} times)" if facts.server.odd_count > 1 else ""
         yield Claim(
-            title=f"the server sends data that is no JSON-RPC message{more}: {quote(_text(lines[0]), 80)}",
+            title=f"the server sends data that is not a JSON-RPC message{more}: {quote(_text(lines[0]), 80)}",
             next_step="let the server send only messages as data; a sign of life is a comment of SSE (': keep-alive')",
             symptoms=[*facts.of(ClientLeft), *facts.violations("ENV101", "ENV102", side=SERVER)],
             evidence=[evidence(each.place, f"data: {_text(each)}") for each in lines[:3]],
@@ -234,7 +249,7 @@ def stdin_noise(facts: Facts) -> Iterator[Claim]:
     lines = [each for each in facts.client.odd if each.data.strip() and not _CONTENT_LENGTH.match(each.data)]
     if facts.is_stdio and lines:
         yield Claim(
-            title=f"the client writes text to the server's stdin that is no message: {quote(_text(lines[0]), 80)}",
+            title=f"the client writes text to the server's stdin that is not a message: {quote(_text(lines[0]), 80)}",
             next_step="correct the client: each line on stdin is one message",
             symptoms=_affected(facts, CLIENT, lines[0].at),
             evidence=_lines(CLIENT, lines),

@@ -1,4 +1,4 @@
-"""Sessions over HTTP: their ids, the copies of a server, and the stream and endpoint of the old HTTP+SSE transport."""
+"""Sessions over HTTP: their ids, copies of a server, and the old HTTP+SSE transport."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcpspy.analysis.explain.causes.refusals import SESSION, refused_with, said_
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import FailedRequest, HttpRefusal, Symptom
+from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.http_headers import EVENTS, LOOPBACK
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -36,7 +36,7 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
     """A client of the transport of 2024-11-05 begins with GET; a server of Streamable HTTP wants a POST first."""
     if facts.client.methods["initialize"] or facts.client.methods["server/discover"]:
         return
-    for refusal in facts.of(HttpRefusal):
+    for refusal in facts.of(RefusedExchange):
         is_stream = refusal.method == "GET" and EVENTS in refusal.request.get("accept", "")
         if not is_stream or ".well-known" in refusal.path or facts.client.messages:
             continue
@@ -114,6 +114,20 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
     "session-not-assigned",
     "the server wants a session id, and none came with the result of initialize",
     level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 200 {} {"mcp-session-id":null}
+        < {"id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"b","version":"1"}}}
+        > {"id":2,"method":"tools/list"}
+        = 400 {"mcp-session-id":null}
+        << {"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: Missing session ID"}}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
 )
 def session_not_assigned(facts: Facts) -> Iterator[Claim]:
     """A gateway or proxy between mcpspy and the server drops Mcp-Session-Id from the response, or the server forgets it."""
@@ -223,7 +237,7 @@ def replicas(facts: Facts) -> Iterator[Claim]:
         if accepted_after or (is_new and exchange.status == 404):
             yield Claim(
                 title=f"the server refused the session with HTTP {exchange.status} in some requests and accepted it in others:"
-                " several copies of it stand behind this address and do not share sessions"
+                " several copies of it serve this address and do not share sessions"
                 if accepted_after
                 else f"the server assigned a session, and {duration(exchange.at - (assigned or 0.0))} later did not know it"
                 f" (HTTP {exchange.status}): another copy of it answered, or it does not keep its sessions",
@@ -256,7 +270,7 @@ def replicas(facts: Facts) -> Iterator[Claim]:
 )
 def delete_refused(facts: Facts) -> Iterator[Claim]:
     """A client may end its session with DELETE. A server that does not allow it answers 405; nothing depends on it."""
-    for refusal in facts.of(HttpRefusal):
+    for refusal in facts.of(RefusedExchange):
         if refusal.method == "DELETE" and refusal.status is not None and refusal.status >= 400:
             yield Claim(
                 title=f"DELETE at the end of the session was answered HTTP {refusal.status}; nothing depends on it",
@@ -372,7 +386,7 @@ def sessions_not_ended(facts: Facts) -> Iterator[Claim]:
 def session_lost(facts: Facts) -> Iterator[Claim]:
     """The server restarted, or the session expired. It answers 404, and the client must send initialize again."""
     lost: list[Symptom] = []
-    first: HttpRefusal | None = None
+    first: RefusedExchange | None = None
     for exchange, symptom in exchanges(facts):
         if exchange.method == "DELETE":
             continue
@@ -389,7 +403,7 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
         return
     lost += [
         each
-        for each in facts.of(HttpRefusal)
+        for each in facts.of(RefusedExchange)
         if each not in lost
         and each.status == first.status
         and each.request.get("mcp-session-id") == first.request["mcp-session-id"]
@@ -407,7 +421,7 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
     )
     if first.status == 404:
         title += (
-            f", and the client went on with it in {counted(count, 'request')}"
+            f", and the client still used it in {counted(count, 'request')}"
             if count > 1 and not began_again
             else ""
         )

@@ -59,7 +59,7 @@ def wrong_id(facts: Facts) -> Iterator[Claim]:
     level=Level.EXACT,
 )
 def answer_not_matched(facts: Facts) -> Iterator[Claim]:
-    """A server without sessions gets each POST in a context of its own, so the response to its sampling or elicitation request
+    """A server without sessions gets each POST in its own context, so the response to its sampling or elicitation request
     never reaches the call that waits for it.
     """
     if facts.is_stdio:
@@ -81,7 +81,7 @@ def answer_not_matched(facts: Facts) -> Iterator[Claim]:
                 else ": it assigned no Mcp-Session-Id, so it works without sessions"
             )
             yield Claim(
-                title=f"the client answered {asked.about} after {duration(finding.at - asked.asked_at)}, and the server did not go on"
+                title=f"the client answered {asked.about} after {duration(finding.at - asked.asked_at)}, and the server did not continue"
                 f" with it{why}",
                 next_step="let the server keep sessions if it asks the client for something (sampling, elicitation, roots), or use"
                 " input_required of 2026-07-28",
@@ -106,7 +106,9 @@ def cannot_read_request(facts: Facts) -> Iterator[Claim]:
     errors = [finding for each in facts.violations("ENV207", "ENV208") for finding in each.findings]
     for failed in without_response(facts):
         for finding in errors:
-            if finding.side == failed.side or not failed.asked_at <= finding.at <= failed.asked_at + 1.0:
+            if finding.side == failed.side or not failed.asked_at <= finding.at <= failed.asked_at + max(
+                failed.took, 1.0
+            ):
                 continue
             message = re.search(r'"message"\s*:\s*"((?:[^"\\]|\\.){1,300})', finding.excerpt)
             words = message[1] if message else finding.excerpt
@@ -148,7 +150,7 @@ def batch_not_known(facts: Facts) -> Iterator[Claim]:
 
 
 @cause("duplicate-id", "two open requests have the same id", level=Level.EXACT,
-    positive='> {"id":2,"method":"tools/list"}\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
+    positive='> {"id":2,"method":"ping"}\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
     negative='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}',
 )  # fmt: skip
 def duplicate_id(facts: Facts) -> Iterator[Claim]:
@@ -162,7 +164,7 @@ def duplicate_id(facts: Facts) -> Iterator[Claim]:
         failed = [each for each in without_response(facts, violation.side) if each.id in ids or not ids]
         yield Claim(
             title=f"the {violation.side} sent {violation.findings[0].message}: two open requests have one id, and their responses are mixed up",
-            next_step=f"the {violation.side} must give each request an id of its own within the session",
+            next_step=f"the {violation.side} must give each request its own id within the session",
             symptoms=[*failed, *facts.violations("ENV202", "ENV204", "ENV205")],
             side=violation.side,
         )

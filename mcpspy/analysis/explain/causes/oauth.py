@@ -11,7 +11,7 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.http_facts import OauthStep
-from mcpspy.analysis.explain.symptoms import FailedRequest, HttpRefusal, Symptom
+from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.protocol.refusal import challenge_words
 
 _EXPIRED = re.compile(r"(?i)\bexpired?\b|invalid_token")
@@ -21,13 +21,13 @@ _AUDIENCE = re.compile(
 _SCOPE = re.compile(r"(?i)insufficient[_ ]scope|\bscopes?\b")
 
 
-def _unauthorized(facts: Facts) -> list[tuple[HttpRefusal, Symptom]]:
+def _unauthorized(facts: Facts) -> list[tuple[RefusedExchange, Symptom]]:
     """Return the requests that were refused for lack of authorization, and did not succeed later."""
     found = []
     for exchange, symptom in exchanges(facts):
         if exchange.status not in (401, 403) or exchange.error:
             continue
-        later = symptom.succeeded_at if isinstance(symptom, FailedRequest | HttpRefusal) else None
+        later = symptom.succeeded_at if isinstance(symptom, FailedRequest | RefusedExchange) else None
         if later is None:
             found.append((exchange, symptom))
     return found
@@ -60,7 +60,7 @@ def _symptoms(facts: Facts) -> list[Symptom]:
     numbers = {step.fields.get("http") for step in facts.http.oauth}
     rest = [
         each
-        for each in facts.of(HttpRefusal)
+        for each in facts.of(RefusedExchange)
         if each.number in numbers or each.place in steps or ".well-known" in each.path
     ]
     codes = (
@@ -171,7 +171,22 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
             break
 
 
-@cause("no-token-issued", "the token request was answered, and the client got no token", level=Level.SPECIFIC)
+@cause(
+    "no-token-issued",
+    "the token request was answered, and the client got no token",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 401 {} {"www-authenticate":"Bearer"}
+        * oauth {"http":63,"stream":"1","flow":1,"step":"token","status":200,"names":["client_id","code"]}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def no_token_issued(facts: Facts) -> Iterator[Claim]:
     """Some authorization servers answer HTTP 200 with an error in place of a token. Bodies of this step are not recorded."""
     tokens, retries = _steps(facts, "token"), _steps(facts, "retry")
@@ -339,7 +354,7 @@ def oauth_metadata(facts: Facts) -> Iterator[Claim]:
             next_step="let the server answer /.well-known/oauth-* with metadata, or with 404 if it wants no token",
             symptoms=[
                 *_symptoms(facts),
-                *(each for each in facts.of(HttpRefusal) if stopped),
+                *(each for each in facts.of(RefusedExchange) if stopped),
             ],
             evidence=[_line(unreadable[0])],
             side="server",
@@ -415,7 +430,7 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
             return
         refused = refreshes[-1]
     said = _said(refused)
-    next_step = "read the error of the authorization server; its log says more"
+    next_step = "read the error of the authorization server; its log has more"
     for pattern, advice in (
         ("redirect", "register exactly the redirect URI that the client uses, with its port and path"),
         ("invalid_client|client authentication|unauthorized_client", "configure the client_id and client_secret that the authorization server knows; it may have forgotten a registration"),
@@ -442,7 +457,7 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     if "refresh_token" in names:
         what = "refresh of the token"
         if "invalid_grant" not in said and "scope" not in said:
-            next_step = "sign in again (remove the stored tokens): a client does so by itself only if the server says invalid_grant for a dead refresh token"
+            next_step = "sign in again (remove the stored tokens): a client does so by itself only if the server answers invalid_grant for a dead refresh token"
     yield Claim(
         title=f"the {what} was refused (HTTP {refused.status})" + (f": {said}" if said else ""),
         next_step=next_step,
@@ -452,7 +467,25 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause("token-check-failed", "the check of the token fails with an error of the server", level=Level.SPECIFIC)
+@cause(
+    "token-check-failed",
+    "the check of the token fails with an error of the server",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 200 {"authorization":"x"}
+        < {"id":2,"result":{"content":[]}}
+        > {"id":3,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        = 500 {"authorization":"x"}
+        << {"error":"server_error"}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def token_check_failed(facts: Facts) -> Iterator[Claim]:
     """A server that answers an expired token with 500 in place of 401 gives the client no reason to refresh it."""
     failed = [
@@ -488,7 +521,7 @@ def token_check_failed(facts: Facts) -> Iterator[Claim]:
     """,
 )
 def token_refused(facts: Facts) -> Iterator[Claim]:
-    """The token has expired, is for another audience, lacks a scope, or is no token of this server."""
+    """The token has expired, is for another audience, lacks a scope, or is not a token of this server."""
     for exchange, symptom in _unauthorized(facts):
         challenge = exchange.response.get("www-authenticate", "")
         words = symptom.words if isinstance(symptom, FailedRequest) else ""
@@ -529,9 +562,7 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
                 )
         elif not has_token:
             title = f"{exchange.asked or exchange.method} is forbidden (HTTP {exchange.status})"
-            next_step = (
-                "this is no lack of a token: look which check of the server or proxy refuses the request"
-            )
+            next_step = "a token would not help: look which check of the server or proxy refuses the request"
             level = Level.GENERAL
         yield Claim(
             title=f"{title}{f': {quote(said)}' if said else ''}",
@@ -616,7 +647,7 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     """,
 )
 def signed_in(facts: Facts) -> Iterator[Claim]:
-    """The 401 with which a sign-in begins is no failure."""
+    """The 401 with which a sign-in begins is not a failure."""
     overcome: list[Symptom] = [
         symptom
         for exchange, symptom in exchanges(facts)

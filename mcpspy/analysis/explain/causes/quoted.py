@@ -1,13 +1,13 @@
-"""What no other cause explains, in the words of the peer."""
+"""Failures that no other cause explains, in the words of the peer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.evidence import evidence, named_error, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import HttpRefusal, ServerEnd
+from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.core.protocol.spec import other
 from mcpspy.core.session.exchange import State
 
@@ -27,7 +27,7 @@ from mcpspy.core.session.exchange import State
     """,
 )
 def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
-    """--rule, --rules, --call-timeout, a script or a person at the terminal acted on this very request."""
+    """--rule, --rules, --call-timeout, a script or a viewer acted on this very request."""
     for failed in facts.failed():
         if failed.effects:
             yield Claim(
@@ -64,14 +64,15 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
                 if words
                 else f"{failed.about} failed: {kind}{code}"
             )
-            next_step = f"this is what the {receiver} says: correct what it names; mcpspy show -v prints the whole message"
+            next_step = f"these are the words of the {receiver}: correct what they name; mcpspy show -v prints the whole message"
         else:
             title = f"{failed.about}: {failed.state}{f': {quote(words)}' if words else ''}"
             next_step = f"look into the {receiver}'s own log at this time"
-        error = None
-        yield Claim(
-            title=title, next_step=next_step, symptoms=[failed], evidence=[] if error is None else [error]
-        )
+        error = named_error(failed.stderr, certain=True)
+        lines = [] if error is None else [evidence(error.line.place, f"stderr: {error.text}")]
+        if error is not None and error.text[:60] not in words:
+            title += f"; on stderr: {quote(error.text)}"
+        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines)
 
 
 @cause(
@@ -93,7 +94,7 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
 )
 def http_refused(facts: Facts) -> Iterator[Claim]:
     """The status and the text of the refusal are the best explanation there is."""
-    for refusal in facts.of(HttpRefusal):
+    for refusal in facts.of(RefusedExchange):
         words = refusal.error or refusal.words
         yield Claim(
             title=f"{refusal.line}{f': {quote(words)}' if words else ''}",
@@ -102,15 +103,32 @@ def http_refused(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause("server-ended", "the server ended before the client closed its stdin", level=Level.QUOTE)
-def server_ended(facts: Facts) -> Iterator[Claim]:
-    """Nothing says why."""
-    for end in facts.of(ServerEnd):
-        lines = [evidence(line.place, f"stderr: {line.text}") for line in list(facts.stderr)[-2:]]
-        yield Claim(
-            title=f"the server ended by itself: {end.words}",
-            next_step="look for what ends it: its own log, the system's log, a limit of memory; mcpspy replay repeats the session",
-            symptoms=[end, *end.during],
-            evidence=lines,
-            side="server",
-        )
+@cause(
+    "stray-response",
+    "an error that belongs to no request",
+    level=Level.QUOTE,
+    positive="""
+        > {"id":2,"method":"ping"}
+        < {"id":2,"result":{}}
+        < {"id":2,"error":{"code":-32603,"message":"boom"}}
+    """,
+    negative="""
+        > {"id":2,"method":"ping"}
+        < {"id":2,"result":{}}
+    """,
+)
+def stray_response(facts: Facts) -> Iterator[Claim]:
+    """A response with the id of no open request reaches no one; if it reports an error, a request may wait for it in vain."""
+    for violation in facts.violations("ENV204", "ENV205", "ENV207", "ENV208", "ENV201"):
+        failed = [
+            each
+            for each in violation.findings
+            if '"error"' in each.excerpt or '"isError":true' in each.excerpt
+        ]
+        if failed:
+            yield Claim(
+                title=f"the {violation.side} sent an error that belongs to no request: {quote(failed[0].message)}",
+                next_step=f"let the {violation.side} answer each request once, with its id",
+                symptoms=[violation],
+                side=violation.side,
+            )

@@ -1,4 +1,4 @@
-"""HTTP requests that a server, or a proxy in front of it, refused: by status, and by what the refusal says."""
+"""HTTP requests that a server or proxy refused: by status and text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcpspy.analysis.explain.causes.connection import exchanges, is_overcome
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, HttpRefusal, Symptom
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -33,13 +33,13 @@ _BOT = re.compile(
 _LOGIN = re.compile(r"(?i)\b(?:log ?in|sign ?in|sso|single sign|authenticate)\b")
 
 
-def refused_with(*statuses: int, facts: Facts) -> Iterator[tuple[HttpRefusal, Symptom]]:
+def refused_with(*statuses: int, facts: Facts) -> Iterator[tuple[RefusedExchange, Symptom]]:
     for exchange, symptom in exchanges(facts):
         if exchange.status in statuses and not exchange.error:
             yield exchange, symptom
 
 
-def who_refused(exchange: HttpRefusal) -> str:
+def who_refused(exchange: RefusedExchange) -> str:
     """Return who refused: a proxy that names itself, or the server."""
     server = exchange.response.get("server", "")
     if re.match(
@@ -50,12 +50,12 @@ def who_refused(exchange: HttpRefusal) -> str:
     return "the server"
 
 
-def said_by(exchange: HttpRefusal, symptom: Symptom) -> str:
+def said_by(exchange: RefusedExchange, symptom: Symptom) -> str:
     words = symptom.words if isinstance(symptom, FailedRequest) and symptom.words else exchange.words
     return words or exchange.words
 
 
-def same_status(facts: Facts, first: HttpRefusal) -> list[Symptom]:
+def same_status(facts: Facts, first: RefusedExchange) -> list[Symptom]:
     """Return all symptoms of refusals with the same status."""
     return [
         symptom
@@ -92,7 +92,7 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
             and not is_origin
             and not _HOST.search(words)
         ):
-            # A short 403 with an Origin, and no word of signing in: the check of the origin, which says no more.
+            # A short 403 with an Origin, and no word of signing in: the check of the origin, which gives no reason.
             is_origin = (
                 "www-authenticate" not in exchange.response
                 and len(words) < 40
@@ -117,7 +117,22 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
         break
 
 
-@cause("valid-message-unreadable", "the server calls a valid message unreadable", level=Level.EXACT)
+@cause(
+    "valid-message-unreadable",
+    "the server calls a valid message unreadable",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
+        = 400
+        << {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"content":[]}}
+    """,
+)
 def valid_message_unreadable(facts: Facts) -> Iterator[Claim]:
     """Something before the MCP handler (a body parser, an adapter of a platform) has read the body of the request, so nothing
     is left for the transport: mcpspy could read the same message.
@@ -154,7 +169,7 @@ def valid_message_unreadable(facts: Facts) -> Iterator[Claim]:
 )
 def preflight_refused(facts: Facts) -> Iterator[Claim]:
     """Before a request with headers of MCP, a browser asks with OPTIONS whether the page may send them."""
-    refused = [each for each in facts.of(HttpRefusal) if each.method == "OPTIONS"]
+    refused = [each for each in facts.of(RefusedExchange) if each.method == "OPTIONS"]
     preflight = refused[0] if refused else facts.http.heads.get("OPTIONS")
     if preflight is None:
         return
@@ -214,7 +229,7 @@ def version_header(facts: Facts) -> Iterator[Claim]:
     """
     for exchange, symptom in refused_with(400, 403, 406, 426, facts=facts):
         words = said_by(exchange, symptom)
-        if not _VERSION.search(words):
+        if not _VERSION.search(words) or exchange.asked == "server/discover":
             continue
         version = exchange.request.get("mcp-protocol-version", "")
         where = (
@@ -328,11 +343,11 @@ _PLAIN: dict[int, tuple[str, str, str]] = {
     414: ("allows no URL as long as this one", "put the data into the body", CLIENT),
     415: ("does not accept the request's Content-Type", "send Content-Type: application/json", CLIENT),
     426: ("wants another protocol", "use the URL and scheme that it names", "configuration"),
-    429: ("limits the rate of requests", "wait as long as Retry-After says, and send fewer requests", ""),
+    429: ("limits the rate of requests", "wait for the time in Retry-After, and send fewer requests", ""),
     431: ("allows no headers as large as these", "send fewer or shorter headers: tokens and cookies grow", CLIENT),
     501: ("does not know this method of HTTP", "check that the URL is that of an MCP endpoint", "configuration"),
     502: ("got no answer from the server behind it", "look whether the server behind the proxy runs, and into its log", "server"),
-    503: ("is not available", "look whether the server runs and is not overloaded; Retry-After says when to try again", "server"),
+    503: ("is not available", "look whether the server runs and is not overloaded; Retry-After has the time to try again", "server"),
     504: ("gave up the server behind it", "raise the proxy's timeout (nginx: proxy_read_timeout), or let the server answer as an event stream and report progress: it may still work", "proxy"),
     524: ("gave up the server behind it", "let the server answer as an event stream and report progress: it may still work", "proxy"),
 }  # fmt: skip
@@ -341,7 +356,7 @@ _PLAIN: dict[int, tuple[str, str, str]] = {
 
 @cause(
     "http-status",
-    "an HTTP request was refused with a status that says why",
+    "an HTTP request was refused with a status that names the reason",
     level=Level.SPECIFIC,
     positive="""
         @ http
@@ -553,7 +568,7 @@ def server_error(facts: Facts) -> Iterator[Claim]:
     """,
 )
 def request_refused(facts: Facts) -> Iterator[Claim]:
-    """A status of 400 to 499, with what the refusal says."""
+    """A status of 400 to 499, with the text of the refusal."""
     for exchange, symptom in exchanges(facts):
         if (
             exchange.status is None
@@ -573,6 +588,6 @@ def request_refused(facts: Facts) -> Iterator[Claim]:
             + (f": {quote(words)}" if words else ""),
             next_step="the client must send initialize first, and then notifications/initialized with the session id"
             if is_early
-            else "correct what the refusal names; it says nothing of signing in",
+            else "correct what the refusal names; signing in would not help",
             symptoms=[symptom],
         )

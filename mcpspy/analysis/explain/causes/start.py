@@ -17,7 +17,7 @@ _NOT_FOUND = re.compile(
     r"|spawn \S+ ENOENT|env: .{1,60}: No such file|executable file not found in"
 )
 _DOWNLOADS = re.compile(
-    r"(?i)\b(?:downloading|installing|installed \d+ packages|resolved \d+ packages|building|compiling|npm warn exec|need to install the following)\b"
+    r"(?i)\b(?:downloading|installing|installed \d+ packages|resolved \d+ packages|building|compiling|npm warn exec|need to install the following|will be installed)\b"
 )
 
 

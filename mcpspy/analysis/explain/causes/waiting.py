@@ -75,12 +75,12 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
             and failed.about in asked.waiting
         ]
         until = f" for {asked.waited}" if asked.took > 0 else ""
-        calls = ", ".join(asked.waiting)
+        calls = ", ".join(dict.fromkeys(asked.waiting))
         yield Claim(
             title=f"the server's {asked.about} got no response from the client{until}"
             + (f", and held up {calls}" if calls else ""),
             next_step=f"the client must answer {asked.method}, or not declare the capability;"
-            " the server should ask only what the client declares, and go on without an answer",
+            " the server should ask only what the client declares, and continue without an answer",
             symptoms=[asked, *held],
             side="client",
         )
@@ -214,10 +214,12 @@ def server_stuck(facts: Facts) -> Iterator[Claim]:
             or any(each.batch is not None for each in failed)
         ):
             continue
+        unread = facts.notes.get("unread", []) if receiver == SERVER else []
+        reads = f", and read nothing ({unread[-1][0].fields.get('size')} bytes are unread)," if unread else ""
         yield Claim(
-            title=f"the {receiver} answered nothing any more after {first.about}: it is stuck in this call, also for {_several(others) or 'the calls after it'}",
+            title=f"the {receiver} answered nothing any more{reads} after {first.about}: it is stuck in this call, also for {_several(others) or 'the calls after it'}",
             next_step="look what this call waits for (py-spy dump, a debugger): a lock, a child process that shares stdin, a"
-            " blocking call in an event loop",
+            " blocking call in an event loop, or a stderr that the client does not read",
             symptoms=[*failed],
             side=receiver,
         )
@@ -282,17 +284,17 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     )
     lines: list[EvidenceLine] = []
     starting = [line for line in facts.stderr if _STARTS.search(line.text)]
-    if unread:
-        note, place = unread[-1]
-        title += f": nobody reads the server's stdin ({note.fields.get('size')} bytes are unread)"
-        next_step = "the process that mcpspy started does not read stdin: start the server itself and not a wrapper that keeps its stdin (docker run -i, ssh without -n)"
-        lines = [evidence(place, "bytes are unread in the server's stdin")]
-    elif listens:
+    if listens:
         title += f": it listens on a port instead: {quote(listens[0].text, 100)}"
         next_step = "start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
         lines = [evidence(listens[0].place, f"stderr: {listens[0].text}")]
+    elif unread:
+        note, place = unread[-1]
+        title += f": no process reads the server's stdin ({note.fields.get('size')} bytes are unread)"
+        next_step = "the process that mcpspy started does not read stdin: start the server itself and not a wrapper that keeps its stdin (docker run -i, ssh without -n)"
+        lines = [evidence(place, "bytes are unread in the server's stdin")]
     elif error is not None:
-        title += f"; stderr says: {quote(error.text)}"
+        title += f"; on stderr: {quote(error.text)}"
         next_step = "correct what this error names" + (f" at {error.frame}" if error.frame else "")
         lines = [evidence(error.line.place, f"stderr: {error.text}")]
     elif starting and failed[0].asked_at + failed[0].took - facts.stderr[-1].at < QUIET_SECONDS:
@@ -401,12 +403,13 @@ def timeout(facts: Facts) -> Iterator[Claim]:
 )
 def no_response(facts: Facts) -> Iterator[Claim]:
     """The receiver still works on it, hangs, or has forgotten it."""
+    ended = [failed for end in facts.of(ServerEnd) for failed in end.during]
     for failed in without_response(facts):
-        if failed.state is not State.UNANSWERED:
+        if failed.state is not State.UNANSWERED or failed in ended:
             continue
         receiver = other(failed.side)
         error = named_error(failed.stderr, certain=True)
-        said = f"; stderr says: {quote(error.text)}" if error is not None else ""
+        said = f"; on stderr: {quote(error.text)}" if error is not None else ""
         next_step = (
             f"look where the {receiver} waits at this request, for example with a debugger or py-spy dump"
         )

@@ -160,6 +160,7 @@ function showFacts(facts) {
     [facts.injected, "injected"],
   ]);
   fillFacts(facts, contents, [
+    ["cause", facts.cause],
     ["context", facts.context],
     ["directory", facts.cwd],
     facts.sessions ? ["sessions", source.linksTo(facts.sessions)] : ["session", facts.id],

@@ -199,6 +199,8 @@ class SessionScreen(SessionBase):
         places = ((one, bisect_left(index.wrong, one)) for one in (row, answer) if one is not None)
         if any(index.wrong[place : place + 1] == array("I", [one]) for one, place in places):
             states.append("failed")
+        elif row in index.crashes:
+            states.append("crash")
         if self.loader.model.findings.of_both(index, row, exchanges=answer is not None):
             states.append("finding")
         connection = self.held_rows.connection

@@ -17,7 +17,7 @@ from mcpspy.core.recording import encode
 from mcpspy.core.recording.decode import Header
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.settings import slug
-from mcpspy.ui.model.session_loader import SessionLoader
+from mcpspy.ui.model.session_loader import MergedLoader, SessionLoader
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.tui.session.base import SessionBase
 
@@ -43,6 +43,36 @@ def server(screen: SessionBase) -> None:
     from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesScreen
 
     screen.app.push_screen(CapabilitiesScreen(screen.loader.model))
+
+
+def cause(screen: SessionBase) -> None:
+    """Show the first cause of what is on the row."""
+    from mcpspy.ui.tui.panels.explanation_screen import cause_of_row
+
+    row = screen.listing.row
+    if row is not None:
+        screen.flash_message("explaining …")
+        screen.do(cause_of_row(*_recording_of(screen, row)))
+
+
+def explanation(screen: SessionBase) -> None:
+    """Open all causes of the session, in a run of that of the row."""
+    from mcpspy.ui.tui.panels.explanation_screen import ExplanationScreen
+
+    row = screen.listing.row
+    if row is not None:
+        loader = screen.loader
+        _, header = loader.origin(loader.model.index.where(row).part)
+        screen.app.push_screen(ExplanationScreen(_recording_of(screen, row)[0], header.name))
+
+
+def _recording_of(screen: SessionBase, row: int) -> tuple[Path, int]:
+    """Return the file of a row's session, and the number of the row in it."""
+    loader = screen.loader
+    if isinstance(loader, MergedLoader):
+        summary, number = loader.alone(row)
+        return summary.path, number
+    return loader.path, row
 
 
 def diff(screen: SessionBase) -> None:
@@ -145,6 +175,8 @@ SUBSCREENS: dict[str, Callable[[SessionBase], None]] = {
     "timeline": timeline,
     "numbers": numbers,
     "server": server,
+    "cause": cause,
+    "explanation": explanation,
     "diff": diff,
     "note": note,
     "export": export_rows,

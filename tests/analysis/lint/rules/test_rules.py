@@ -8,6 +8,7 @@ import pkgutil
 import pytest
 
 from mcpspy.analysis.lint import RULES, LintRule, rules
+from mcpspy.analysis.lint.rule import RULES as DECLARED
 from tests.analysis.lint.proving import findings, prove
 
 
@@ -17,15 +18,13 @@ def invalid(code: str) -> tuple[str, ...]:
 
 
 def test_the_rules_of_every_module_are_among_all_rules() -> None:
-    modules = [
-        importlib.import_module(f"{rules.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(rules.__path__)
-    ]
+    modules = [module.name for module in pkgutil.iter_modules(rules.__path__)]
+    for module in modules:
+        importlib.import_module(f"{rules.__name__}.{module}")
 
     assert modules
-    assert sorted(rule.code for module in modules for rule in module.RULES) == sorted(
-        rule.code for rule in RULES
-    )
+    # A module that is not in the list of `rules` declares its rules only now.
+    assert sorted(rule.code for rule in DECLARED) == sorted(rule.code for rule in RULES)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
