@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from mcpspy.analysis.explain.causes import CAUSES
+from mcpspy.analysis.explain.causes import CAUSES, READ_RULES
 from mcpspy.analysis.explain.claims import Claim, claims_of, lines_of
 from mcpspy.analysis.explain.evidence import EvidenceLine, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.lint import EntryPosition, Linter
+from mcpspy.analysis.lint import RULES, EntryPosition, Linter
 from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.core.recording.decode import Entry, Header
 from mcpspy.core.session.streaming import StreamingSession
+
+_RULES = tuple(rule for rule in RULES if rule.code in READ_RULES)
 
 SHOWN = 5
 """Maximum number of lines of one cause that are shown as evidence."""
@@ -71,7 +73,7 @@ class Explainer:
 
         `focus` are the numbers of the exchanges that are to be explained; empty for the whole session.
         """
-        self._session, self._linter = StreamingSession(header), Linter(header, hosts=hosts)
+        self._session, self._linter = StreamingSession(header), Linter(header, _RULES, hosts)
         self._facts = Facts(header, self._session, focus)
         self._focus = focus
         self._lines: set[tuple[int, int]] = set()

@@ -246,7 +246,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
                 is_observation=went_on,
             )
             continue
-        asked = failed.sent.get("protocolVersion") if isinstance(failed.sent, dict) else None
+        asked = facts.listed.asked_revision if failed.method == "initialize" else None
         yield Claim(
             title=f"the server refused the revision{f' {quote(asked, 20)}' if isinstance(asked, str) else ''} that the client asked for: {quote(failed.words)}",
             next_step="let the server answer with a revision that it knows, in place of an error; or update the older side",
