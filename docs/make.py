@@ -1,5 +1,5 @@
 """Generate the help in every command's page, the reference of the Python API, the overview of filters, the tables of
-the lake, the coverage of lint, the manual page, the token formats, and the profiles and page of the limits of hosts.
+the lake, the causes of explain, the coverage of lint, the manual page, the token formats, and the profiles and page of the limits of hosts.
 
     .venv/bin/python docs/make.py [--check]
 
@@ -29,6 +29,7 @@ DOCS = Path(__file__).resolve().parent
 
 sys.path.insert(0, str(DOCS.parent))
 from docs.api_reference import with_reference  # noqa: E402 - It is in this folder.
+from docs.explain_causes import with_causes  # noqa: E402 - It is in this folder.
 from docs.lint_coverage import page as coverage  # noqa: E402 - It is in this folder.
 from docs.lint_rules import page as rules  # noqa: E402 - It is in this folder.
 from docs.token_formats import generated, token_formats  # noqa: E402 - It is in this folder.
@@ -130,7 +131,8 @@ def made() -> Iterator[tuple[Path, str]]:
     for name in COMMANDS:
         path = DOCS / f"{name}.md"
         page = path.read_text(encoding="utf-8")
-        page = rules(page) if name == "lint" else with_tables(page) if name == "lake" else page
+        if (filled := FILLED.get(name)) is not None:
+            page = filled(page)
         yield path, with_help(page, name)
     yield DOCS / "filter.md", with_syntax((DOCS / "filter.md").read_text(encoding="utf-8"))
     yield DOCS / "api.md", with_reference((DOCS / "api.md").read_text(encoding="utf-8"))
@@ -139,6 +141,10 @@ def made() -> Iterator[tuple[Path, str]]:
     yield from profiles.made()
     for file, text in generated(token_formats()):
         yield REDACT / file, text
+
+
+FILLED = {"lint": rules, "lake": with_tables, "explain": with_causes}
+"""Command → the function that fills the generated part of its page."""
 
 
 def stale() -> list[Path]:

@@ -1,4 +1,4 @@
-"""Who gets a symptom that several causes claim, what is dropped, and the order of what is said."""
+"""The owner of a symptom that several causes claim, dropped claims, and the order of causes."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_observations_come_last_whatever_they_are_about() -> None:
     assert list(owners(seen, kind("quoted", Level.QUOTE, *BOTH))) == ["quoted", "seen"]
 
 
-def test_what_kept_people_from_using_the_server_comes_first() -> None:
+def test_the_cause_that_kept_users_from_the_server_comes_first() -> None:
     text = """
         @ bare
         > {"id":1,"method":"initialize","params":{}}

@@ -1,4 +1,4 @@
-"""The facts of a session: which failures are one symptom, and what stood around them."""
+"""The facts of a session: which failures are one symptom, and their surroundings."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_kinds_of_failures_are_bounded_and_all_are_counted() -> None:
     assert sum(each.count for each in found.failed()) == len(words)
 
 
-def test_lines_of_a_symptom_stderr_and_odd_lines_are_bounded() -> None:
+def test_lines_of_a_symptom_stderr_and_lines_that_are_not_messages_are_bounded() -> None:
     found = facts(
         *(f'* stderr {{"text":"line {number}"}}' for number in range(MAX_STDERR + 10)),
         *(f"<< noise {number}" for number in range(MAX_ODD_LINES + 10)),
@@ -124,7 +124,7 @@ def test_answered_requests_are_forgotten() -> None:
     assert found.answered[CLIENT, "tools/call"] == 198
 
 
-def test_an_exchange_in_focus_is_a_symptom_of_its_own() -> None:
+def test_an_exchange_in_focus_is_a_separate_symptom() -> None:
     lines = [line for number in range(2, 6) for line in (call(number), failed(number, "boom"))]
     numbers = {number for each in facts(*lines).failed() for number in each.numbers}
     (chosen, *others) = sorted(numbers)
@@ -173,7 +173,7 @@ def test_a_late_response_belongs_to_its_request() -> None:
     assert late.answer_at > late.gave_up_at
 
 
-def test_a_request_knows_its_progress_and_what_stderr_said_meanwhile() -> None:
+def test_a_request_knows_its_progress_and_the_lines_on_stderr_meanwhile() -> None:
     (waited,) = facts(
         '* stderr {"text":"before"}',
         '> {"id":2,"method":"tools/call","params":{"name":"a","arguments":{},"_meta":{"progressToken":"t"}}}',
@@ -195,7 +195,7 @@ def test_a_request_of_the_server_knows_which_calls_it_holds_up() -> None:
     assert len(found.failed()) == 3
 
 
-def test_a_request_of_the_server_that_is_answered_is_no_symptom() -> None:
+def test_a_request_of_the_server_that_is_answered_is_not_a_symptom() -> None:
     found = facts(
         call(2),
         '< {"id":9,"method":"roots/list"}',
@@ -226,7 +226,7 @@ def test_a_server_that_ends_during_a_call_has_failed_also_if_the_client_notices_
     assert (end.code, end.has_answered) == (code, True)
 
 
-def test_a_server_that_never_answered_is_told_apart_and_its_output_names_the_error() -> None:
+def test_the_output_of_a_server_that_never_answered_names_the_error() -> None:
     (end,) = facts(
         "@ bare",
         '> {"id":1,"method":"initialize","params":{}}',
@@ -239,7 +239,7 @@ def test_a_server_that_never_answered_is_told_apart_and_its_output_names_the_err
     assert end.words == "exit code 2"
 
 
-def test_a_signal_is_said_in_place_of_the_code() -> None:
+def test_a_signal_takes_the_place_of_the_code() -> None:
     (end,) = facts(call(2), ended(-9, '"SIGKILL"')).of(ServerEnd)
     assert end.words == "killed by SIGKILL"
 
@@ -295,7 +295,7 @@ def test_a_refused_notification_is_a_refusal_with_the_words_of_its_json_rpc_erro
     assert "Unsupported protocol version" in refusal.words
 
 
-def test_a_refusal_that_the_same_request_overcame_says_when() -> None:
+def test_a_refusal_that_the_same_request_overcame_has_the_time_of_that() -> None:
     found = facts("@ http", call(2), "= 401", call(3), done(3), call(4, "b"), "= 401")
     overcome, remaining = found.failed()
     assert overcome.succeeded_at is not None
@@ -305,7 +305,7 @@ def test_a_refusal_that_the_same_request_overcame_says_when() -> None:
 NOTIFIED = '> {"method":"notifications/x"}'
 
 
-def test_a_refused_notification_that_is_accepted_later_is_no_symptom() -> None:
+def test_a_refused_notification_that_is_accepted_later_is_not_a_symptom() -> None:
     assert facts("@ http", NOTIFIED, "= 503", NOTIFIED, "= 202").of(RefusedExchange) == []
 
 
@@ -313,7 +313,7 @@ def test_a_notification_that_is_refused_after_one_was_accepted_is_a_symptom() ->
     assert len(facts("@ http", NOTIFIED, "= 202", NOTIFIED, "= 503").of(RefusedExchange)) == 1
 
 
-def test_a_get_that_is_answered_with_405_is_no_refusal() -> None:
+def test_a_get_that_is_answered_with_405_is_not_a_refusal() -> None:
     get = '* http {"http":50,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}'
     found = facts("@ http", call(2), done(2), get, '* http-end {"http":50}')
     assert found.symptoms == []

@@ -1,4 +1,4 @@
-"""Whatever happens in a session, each request that failed or got no outcome is explained once, and nothing false is said."""
+"""Whatever happens in a session, each request that failed or got no outcome is explained once, without a false sentence."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ METHODS = (
     "server/discover",
 )
 SILENCE = r"{0} got no response|did not respond to {0}\b|no (?:answer|response) to {0}\b|nothing any more after {0}\b"
-"""What is said of a request without a response."""
+"""Sentences about a request without a response."""
 
 
 class Script:
@@ -253,7 +253,7 @@ SESSIONS = 80
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_each_request_that_failed_is_explained_once_and_nothing_false_is_said(head: str) -> None:
+def test_each_request_that_failed_is_explained_once_without_a_false_sentence(head: str) -> None:
     for seed in range(SESSIONS):
         text = session(head, seed)
         explainer = explained(text)

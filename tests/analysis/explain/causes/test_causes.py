@@ -44,7 +44,7 @@ def test_every_cause_has_examples_of_both_kinds() -> None:
     assert {cause.code for cause in CAUSES if not (cause.positive and cause.negative)} == WITHOUT_EXAMPLES
 
 
-def test_every_cause_has_a_summary_and_says_why_it_happens() -> None:
+def test_every_cause_has_a_summary_and_the_reasons_for_it() -> None:
     for cause in CAUSES:
         assert cause.summary[0].islower()
         assert not cause.summary.endswith(".")
