@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from mcpspy.analysis.explain.causes import CAUSES, READ_RULES
-from mcpspy.analysis.explain.claims import Claim, claims_of, lines_of
+from mcpspy.analysis.explain.claims import Claim, claims_of, folded, lines_of
 from mcpspy.analysis.explain.evidence import EvidenceLine, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.lint import RULES, EntryPosition, Linter
@@ -97,7 +97,9 @@ class Explainer:
     def diagnosis(self, line: int | None = None) -> Diagnosis:
         """Return the causes: all, or those of what is on a line of the first file and of its exchange."""
         claims = claims_of(self._facts, CAUSES)
-        if line is not None:
+        if line is None:
+            claims = folded(claims)
+        else:
             lines = self._lines | {(1, line)}
             claims = [claim for claim in claims if self._is_about(claim, lines)]
         causes = [_cause(claim) for claim in claims if not claim.is_observation]

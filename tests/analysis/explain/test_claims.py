@@ -178,3 +178,15 @@ def test_the_summary_counts_the_other_causes() -> None:
     diagnosis = explained(TWO_FAILURES).diagnosis()
     assert len(diagnosis.causes) == 2
     assert diagnosis.summary == f"{diagnosis.causes[0].title} (and 1 more)"
+
+
+def test_many_failures_of_one_kind_are_three_causes_and_a_number() -> None:
+    text = "\n".join(
+        f'> {{"id":{number},"method":"tools/call","params":{{"name":"{name}","arguments":{{}}}}}}\n'
+        f'< {{"id":{number},"error":{{"code":-32603,"message":"{name} is broken"}}}}'
+        for number, name in enumerate("abcdef", 2)
+    )
+    causes = explained(text).diagnosis().causes
+    assert [cause.code for cause in causes] == ["request-failed"] * 3
+    assert causes[2].title.endswith("(and 3 more failures of this kind)")
+    assert sum(cause.count for cause in causes) >= 6
