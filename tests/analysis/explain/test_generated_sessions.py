@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mcpspy.analysis.explain import CAUSES, Explainer
-from mcpspy.analysis.explain.claims import Claim, claims_of
+from mcpspy.analysis.explain.claims import Claim, claims_of, folded
 from mcpspy.analysis.explain.symptoms import FailedRequest
 from mcpspy.analysis.lint import EntryPosition
 from mcpspy.analysis.lint.examples import entries_of, header_of
@@ -271,7 +271,7 @@ def test_each_request_that_failed_is_explained_once_without_a_false_sentence(hea
                     assert not all(answered), f"{claim.title}: {text}"
             assert claim.next_step
         diagnosis = explainer.diagnosis()
-        assert len(diagnosis.causes) + len(diagnosis.observations) == len(claims)
+        assert len(diagnosis.causes) + len(diagnosis.observations) == len(folded(claims))
 
 
 @pytest.mark.parametrize("head", HEADS)
