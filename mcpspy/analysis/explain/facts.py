@@ -165,11 +165,6 @@ class Facts:
     def server(self) -> SideFacts:
         return self.sides[SERVER]
 
-    @property
-    def client_name(self) -> str:
-        peer = self.session.client
-        return "the client" if peer is None or not peer.name else peer.name
-
     def of(self, kind: type[S]) -> list[S]:
         """Return the symptoms of a kind, in the order in which they began."""
         return [each for each in self.symptoms if isinstance(each, kind)]

@@ -366,7 +366,7 @@ _PLAIN: dict[int, tuple[str, str, str]] = {
         = 500
     """,
 )
-def httprefused_with(facts: Facts) -> Iterator[Claim]:
+def http_status(facts: Facts) -> Iterator[Claim]:
     """The status has a fixed meaning, and the refusal may say more."""
     told: set[tuple[int | None, str]] = set()
     for exchange, symptom in exchanges(facts):
