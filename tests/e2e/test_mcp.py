@@ -322,10 +322,11 @@ async def main(command, sessions):
     async with Client(server) as client:
         for session in sessions:
             explained = await client.call_tool("explain", {"session": session})
-            line = explained.structured_content["lines"][0]
+            facts = explained.structured_content
+            line = next(iter(facts["lines"]), 2)
             quoted = await client.call_tool("read", {"session": session, "line": line})
             answers = [[each.content[0].text, each.structured_content] for each in (explained, quoted)]
-            print(json.dumps([explained.structured_content["causes"][0], answers]))
+            print(json.dumps([(facts["causes"] or facts["observations"])[0], answers]))
 
 asyncio.run(main(*map(json.loads, sys.argv[1:])))
 """

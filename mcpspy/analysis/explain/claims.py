@@ -25,6 +25,10 @@ from mcpspy.analysis.explain.symptoms import (
     Symptom,
     Violation,
 )
+from mcpspy.core.counted import counted
+
+MAX_ALIKE = 3
+"""Maximum number of claims of one cause that are shown one by one."""
 
 
 class Level(IntEnum):
@@ -143,6 +147,23 @@ def _merged(claims: Iterable[Claim]) -> list[Claim]:
             known.symptoms += [symptom for symptom in claim.symptoms if symptom not in known.symptoms]
             known.evidence += claim.evidence
     return list(merged.values())
+
+
+def folded(claims: Iterable[Claim]) -> list[Claim]:
+    """Return the claims with at most `MAX_ALIKE` of one cause: the last of these has the symptoms of the others."""
+    kept: list[Claim] = []
+    alike: dict[str, list[Claim]] = {}
+    for claim in claims:
+        same = alike.setdefault(claim.code, [])
+        same.append(claim)
+        if len(same) <= MAX_ALIKE:
+            kept.append(claim)
+        else:
+            same[MAX_ALIKE - 1].symptoms += claim.symptoms
+    for same in alike.values():
+        if (more := len(same) - MAX_ALIKE) > 0:
+            same[MAX_ALIKE - 1].title += f" (and {counted(more, 'more failure')} of this kind)"
+    return kept
 
 
 def _order(claim: Claim) -> tuple[bool, int, int, float]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from mcpspy.analysis.explain.causes import CAUSES
-from mcpspy.analysis.explain.claims import Claim, claims_of, lines_of
+from mcpspy.analysis.explain.causes import CAUSES, READ_RULES
+from mcpspy.analysis.explain.claims import Claim, claims_of, folded, lines_of
 from mcpspy.analysis.explain.evidence import EvidenceLine, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.lint import EntryPosition, Linter
+from mcpspy.analysis.lint import RULES, EntryPosition, Linter
 from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.core.recording.decode import Entry, Header
 from mcpspy.core.session.streaming import StreamingSession
+
+_RULES = tuple(rule for rule in RULES if rule.code in READ_RULES)
 
 SHOWN = 5
 """Maximum number of lines of one cause that are shown as evidence."""
@@ -71,7 +73,7 @@ class Explainer:
 
         `focus` are the numbers of the exchanges that are to be explained; empty for the whole session.
         """
-        self._session, self._linter = StreamingSession(header), Linter(header, hosts=hosts)
+        self._session, self._linter = StreamingSession(header), Linter(header, _RULES, hosts)
         self._facts = Facts(header, self._session, focus)
         self._focus = focus
         self._lines: set[tuple[int, int]] = set()
@@ -95,7 +97,9 @@ class Explainer:
     def diagnosis(self, line: int | None = None) -> Diagnosis:
         """Return the causes: all, or those of what is on a line of the first file and of its exchange."""
         claims = claims_of(self._facts, CAUSES)
-        if line is not None:
+        if line is None:
+            claims = folded(claims)
+        else:
             lines = self._lines | {(1, line)}
             claims = [claim for claim in claims if self._is_about(claim, lines)]
         causes = [_cause(claim) for claim in claims if not claim.is_observation]

@@ -72,7 +72,7 @@ _LEVEL = re.compile(
 """A log record of the level error or higher, or the error of a command-line tool."""
 
 _WORDS = re.compile(
-    r"(?i)\b(?:errors?|fail(?:ed|ure|s)?|cannot|can't|could ?n[o']t|unable|denied|not found|missing|required|refused|invalid|"
+    r"(?i)\b(?:errors?|failures?|failed|fails?|cannot|can't|could ?n[o']t|unable|denied|not found|missing|required|refused|invalid|"
     r"unsupported|unknown|not set|undefined|expired|unauthori[sz]ed|no such|aborted|killed|out of memory|exceeded|already in use)\b"
 )
 _EMPTY = re.compile(

@@ -59,9 +59,6 @@ MAX_SLOW = 200
 MAX_ANSWERED = 64
 """Answered requests that are kept, to recognise a cancellation after the response."""
 
-MAX_PARAMS = 2048
-"""Bytes of the params of a failed request that are kept."""
-
 ACTIONS = ("drop", "error", "respond", "replace", "corrupt", "disconnect", "hold", "timeout")
 """Actions of rules and viewers that a peer notices."""
 
@@ -109,7 +106,6 @@ class _Open(Struct):
     """Time of the first progress."""
     waiting: list[str] = field(default_factory=list)
     has_token: bool = False
-    sent: Any = None
     effects: list[str] = field(default_factory=list)
     carrier: RefusedExchange | None = None
     """The HTTP exchange that carried it, once it has ended, if it is not an ordinary one."""
@@ -169,11 +165,6 @@ class Facts:
     def server(self) -> SideFacts:
         return self.sides[SERVER]
 
-    @property
-    def client_name(self) -> str:
-        peer = self.session.client
-        return "the client" if peer is None or not peer.name else peer.name
-
     def of(self, kind: type[S]) -> list[S]:
         """Return the symptoms of a kind, in the order in which they began."""
         return [each for each in self.symptoms if isinstance(each, kind)]
@@ -201,7 +192,7 @@ class Facts:
             self._add_message(what, change, place, findings)
         for settled in self._outcomes.take(change):
             self._settle(settled, place)
-        if self._outcomes._since:
+        if change.exchange is not None:
             for settled in self._outcomes.overdue(what.at):
                 self._settle(settled, place)
 
@@ -249,7 +240,7 @@ class Facts:
             if carrier.method == "GET":
                 return
         side.add(what, exchange, place, findings, is_refusal=is_refusal)
-        if isinstance(what, Request | Notification) and what.side == CLIENT and what.frame.http is not None:
+        if what.frame.http is not None and what.side == CLIENT and isinstance(what, Request | Notification):
             number = exchange.number if isinstance(what, Request) and exchange is not None else None
             self.http.post(what.frame.http, side.last_message, number)
         if exchange is None:
@@ -288,11 +279,9 @@ class Facts:
             known.waiting = [
                 about_request(each) for each in self.session.pending if each.request.side == CLIENT
             ][:3]
-        if len(request.data) <= MAX_PARAMS:
-            known.sent = request.params
-            if request.method == "initialize" and isinstance(known.sent, dict):
-                asked = known.sent.get("protocolVersion")
-                self.listed.asked_revision = asked if isinstance(asked, str) else None
+        if request.method == "initialize" and isinstance(params := request.params, dict):
+            asked = params.get("protocolVersion")
+            self.listed.asked_revision = asked if isinstance(asked, str) else None
 
     # Outcomes
 
@@ -417,7 +406,6 @@ class Facts:
             waiting=known.waiting,
             stream=request.frame.stream or "",
             is_first=known.is_first,
-            sent=known.sent,
         )
 
     def _lines(self, exchange: Exchange, known: _Open, failed: FailedRequest) -> Iterator[EvidenceLine]:

@@ -51,6 +51,8 @@ class HttpFacts(Struct):
     """The refusals that ended, by what they have in common."""
     heads: dict[str, RefusedExchange] = field(default_factory=dict)
     """`initialize` and `OPTIONS` → the first such exchange, whatever its status."""
+    preflights: list[RefusedExchange] = field(default_factory=list)
+    """All exchanges of OPTIONS, whatever their status; the first ones."""
     statuses: Counter[tuple[str, int | None]] = field(default_factory=Counter)
     """Method and status → number of exchanges."""
     oauth: list[OauthStep] = field(default_factory=list)
@@ -128,6 +130,8 @@ class HttpFacts(Struct):
             self.accepted_count[used] += 1
         if (session_id := response.get("mcp-session-id")) and len(self.session_ids) < MAX_EXCHANGES:
             self.session_ids.setdefault(session_id, note.at)
+        if method == "OPTIONS" and len(self.preflights) < MAX_EXCHANGES:
+            self.preflights.append(exchange)
         for name in (exchange.asked, method):
             if name in ("initialize", "OPTIONS"):
                 self.heads.setdefault(name, exchange)

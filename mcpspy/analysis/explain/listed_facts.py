@@ -12,10 +12,15 @@ MAX_DIALECTS = 20
 """Schemas in another dialect that are kept."""
 
 
+_COMBINED = frozenset({"oneOf", "anyOf", "allOf"})
+
+
 class ListedFacts(Struct):
     tools: set[str] = field(default_factory=set)
     dialects: list[tuple[str, str, EvidenceLine]] = field(default_factory=list)
     """Tool, dialect of its output schema if that is not 2020-12, and the line with the list."""
+    combined: list[tuple[str, EvidenceLine]] = field(default_factory=list)
+    """Tool whose input schema combines schemas at its root, and the line with the list."""
     next_pages: dict[str, tuple[str, EvidenceLine]] = field(default_factory=dict)
     """Method of a list → a cursor that was not used yet, as JSON text, and the line with it."""
     asked_revision: str | None = None
@@ -55,6 +60,15 @@ class ListedFacts(Struct):
             if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
                 continue
             self.tools.add(name)
+            inputs = tool.get("inputSchema")
+            if (
+                isinstance(inputs, dict)
+                and not _COMBINED.isdisjoint(inputs)
+                and len(self.combined) < MAX_DIALECTS
+            ):
+                self.combined.append(
+                    (name, evidence(place, f"{name}: {', '.join(_COMBINED & inputs.keys())} in inputSchema"))
+                )
             schema = tool.get("outputSchema")
             dialect = schema.get("$schema") if isinstance(schema, dict) else None
             if isinstance(dialect, str) and "2020-12" not in dialect and len(self.dialects) < MAX_DIALECTS:

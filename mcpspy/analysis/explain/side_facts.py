@@ -40,7 +40,7 @@ class SideFacts(Struct):
     last_at: float | None = None
     last_request_at: float = 0.0
     last_place: EntryPosition = EntryPosition()
-    last_message: str = ""
+    _last: tuple[Message, Exchange | None] | None = None
     last_findings: list[Finding] = field(default_factory=list)
     odd: list[OddLine] = field(default_factory=list)
     odd_count: int = 0
@@ -78,10 +78,18 @@ class SideFacts(Struct):
             self.methods[what.method] += 1
             if isinstance(what, Request):
                 self.last_request_at = what.at
-            self.last_message = f"{what.method} {what.subject or ''}".strip()
-        else:
-            about = "a request that does not exist" if exchange is None else about_request(exchange)
-            self.last_message = f"the {'error' if isinstance(what, Failure) else 'result'} of {about}"
+        self._last = what, exchange
+
+    @property
+    def last_message(self) -> str:
+        """Its last message in words."""
+        if self._last is None:
+            return ""
+        what, exchange = self._last
+        if isinstance(what, Request | Notification):
+            return f"{what.method} {what.subject or ''}".strip()
+        about = "a request that does not exist" if exchange is None else about_request(exchange)
+        return f"the {'error' if isinstance(what, Failure) else 'result'} of {about}"
 
 
 def about_request(exchange: Exchange) -> str:

@@ -7,8 +7,6 @@ failed in the same way are one symptom, which bounds the memory.
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct, field
 
 from mcpspy.analysis.explain.evidence import EvidenceLine, NamedError, PrintedLine
@@ -119,8 +117,6 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
     """Time at which the same request succeeded later."""
     numbers: set[int] = field(default_factory=set)
     """Numbers of the exchanges; at most some of them."""
-    sent: Any = None
-    """Params of the request, if they are small."""
 
     @property
     def about(self) -> str:

@@ -58,7 +58,9 @@ class ExplainFacts(Struct):
             "empty if open"
         ),
     ]
-    observations: Annotated[list[str], Meta(description="codes of what is worth knowing, and is not a failure")]
+    observations: Annotated[
+        list[str], Meta(description="codes of what is worth knowing, and is not a failure")
+    ]
     lines: Annotated[list[int], Meta(description="lines that show the first cause")]
     last_good: Annotated[str, Meta(description="id of the session that worked; empty if there is none")]
 

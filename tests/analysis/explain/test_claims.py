@@ -1,4 +1,4 @@
-"""The claims of several causes about one symptom, and the order of the causes."""
+"""The owner of a symptom that several causes claim, dropped claims, and the order of causes."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_observations_come_last_whatever_they_are_about() -> None:
     assert list(owners(seen, kind("quoted", Level.QUOTE, *BOTH))) == ["quoted", "seen"]
 
 
-def test_failures_that_kept_people_from_using_the_server_come_first() -> None:
+def test_the_cause_that_kept_users_from_the_server_comes_first() -> None:
     text = """
         @ bare
         > {"id":1,"method":"initialize","params":{}}
@@ -178,3 +178,15 @@ def test_the_summary_counts_the_other_causes() -> None:
     diagnosis = explained(TWO_FAILURES).diagnosis()
     assert len(diagnosis.causes) == 2
     assert diagnosis.summary == f"{diagnosis.causes[0].title} (and 1 more)"
+
+
+def test_many_failures_of_one_kind_are_three_causes_and_a_number() -> None:
+    text = "\n".join(
+        f'> {{"id":{number},"method":"tools/call","params":{{"name":"{name}","arguments":{{}}}}}}\n'
+        f'< {{"id":{number},"error":{{"code":-32603,"message":"{name} is broken"}}}}'
+        for number, name in enumerate("abcdef", 2)
+    )
+    causes = explained(text).diagnosis().causes
+    assert [cause.code for cause in causes] == ["request-failed"] * 3
+    assert causes[2].title.endswith("(and 3 more failures of this kind)")
+    assert sum(cause.count for cause in causes) >= 6

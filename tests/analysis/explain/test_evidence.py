@@ -134,7 +134,8 @@ npm error A complete log of this run can be found in: /home/ann/.npm/_logs/1.log
 
 UVX = """
   \u00d7 No solution found when resolving tool dependencies:
-  ╰─▶ Because mcp-wether was not found in the package registry and you require mcp-wether.
+  ╰─▶ Because mcp-wether was not found in the package registry and you require mcp-wether, your requirements
+      are unsatisfiable.
 """
 
 SHELL = "start.sh: line 1: uvxx: command not found"

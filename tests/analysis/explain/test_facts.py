@@ -124,7 +124,7 @@ def test_answered_requests_are_forgotten() -> None:
     assert found.answered[CLIENT, "tools/call"] == 198
 
 
-def test_an_exchange_in_focus_has_its_own_symptom() -> None:
+def test_an_exchange_in_focus_is_a_separate_symptom() -> None:
     lines = [line for number in range(2, 6) for line in (call(number), failed(number, "boom"))]
     numbers = {number for each in facts(*lines).failed() for number in each.numbers}
     (chosen, *others) = sorted(numbers)
@@ -295,7 +295,7 @@ def test_a_refused_notification_is_a_refusal_with_the_words_of_its_json_rpc_erro
     assert "Unsupported protocol version" in refusal.words
 
 
-def test_a_refusal_knows_when_the_same_request_overcame_it() -> None:
+def test_a_refusal_that_the_same_request_overcame_has_the_time_of_that() -> None:
     found = facts("@ http", call(2), "= 401", call(3), done(3), call(4, "b"), "= 401")
     overcome, remaining = found.failed()
     assert overcome.succeeded_at is not None

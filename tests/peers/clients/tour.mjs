@@ -154,7 +154,8 @@ async function tour(client, modern, offered, plan, step) {
     const listed = await step("resources/list", client.listResources());
     await step("resources/templates/list", client.listResourceTemplates());
     const uris = (listed?.resources ?? []).slice(0, 2).map(({ uri }) => uri);
-    for (const uri of plan.faultless ? uris : [...uris, "demo://nothing"]) await step(`resources/read ${uri}`, client.readResource({ uri }));
+    const missing = plan.faultless ? [] : ["demo://nothing"];
+    for (const uri of [...uris, ...missing]) await step(`resources/read ${uri}`, client.readResource({ uri }));
     if (uris.length && offered.resources.subscribe) {
       if (modern) {
         const listening = await step("subscriptions/listen", client.listen({ resourceSubscriptions: [uris[0]] }));

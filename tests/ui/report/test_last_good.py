@@ -72,7 +72,7 @@ def test_other_servers_and_later_sessions_are_not_it(tmp_path: Path) -> None:
     assert last_good(failed) is None
 
 
-@pytest.mark.parametrize("name", ["no-common-revision", "swallowed", "noise"])
+@pytest.mark.parametrize("name", ["no-common-revision", "http-mismatch-modern", "swallowed", "noise"])
 def test_a_session_without_an_error_in_which_something_is_wrong_is_not_good(
     tmp_path: Path, name: str
 ) -> None:

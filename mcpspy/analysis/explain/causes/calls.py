@@ -78,6 +78,34 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
 
 
 @cause(
+    "own-result-refused",
+    "the server's own library refused the result of its tool",
+    level=Level.EXACT,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"error":{"code":-32602,"message":"Invalid tools/call result: content 0 data: Invalid Base64 string"}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"error":{"code":-32602,"message":"Invalid arguments for tool a"}}
+    """,
+)
+def own_result_refused(facts: Facts) -> Iterator[Claim]:
+    """SDKs check results before they send them, and answer with the code of invalid params: it is not about the arguments."""
+    for failed in _errors(facts):
+        if re.search(
+            r"(?i)invalid \S{0,20} ?result|output validation|invalid structured content|result (?:is )?not valid",
+            failed.words[:200],
+        ):
+            yield Claim(
+                title=f"the result of {failed.about} was refused by the server's own library: {quote(failed.words)}",
+                next_step="correct the result that the tool returns: the form that its schema or the protocol requires",
+                symptoms=[failed],
+                side=SERVER,
+            )
+
+
+@cause(
     "invalid-arguments",
     "arguments do not fit the tool's schema",
     level=Level.SPECIFIC,
@@ -246,7 +274,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
                 is_observation=went_on,
             )
             continue
-        asked = failed.sent.get("protocolVersion") if isinstance(failed.sent, dict) else None
+        asked = facts.listed.asked_revision if failed.method == "initialize" else None
         yield Claim(
             title=f"the server refused the revision{f' {quote(asked, 20)}' if isinstance(asked, str) else ''} that the client asked for: {quote(failed.words)}",
             next_step="let the server answer with a revision that it knows, in place of an error; or update the older side",

@@ -375,6 +375,33 @@ _MODEL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 @cause(
+    "schema-root-combined",
+    "an input schema has oneOf, anyOf or allOf at its root",
+    level=Level.GENERAL,
+    positive="""
+        > {"id":2,"method":"tools/list"}
+        < {"id":2,"result":{"tools":[{"name":"a","inputSchema":{"type":"object","oneOf":[{}]}}]}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/list"}
+        < {"id":2,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}}
+    """,
+)
+def schema_root_combined(facts: Facts) -> Iterator[Claim]:
+    """MCP allows it. The interfaces of several models refuse it, and with it the whole list of tools, also of other servers."""
+    if facts.listed.combined:
+        name, line = facts.listed.combined[0]
+        yield Claim(
+            title=f"the inputSchema of {quote(name)} has oneOf, anyOf or allOf at its root: interfaces of models refuse such a list of tools",
+            next_step="let the schema be one flat object: an enum for the action, and the other members optional",
+            symptoms=[],
+            evidence=[line],
+            side=SERVER,
+            is_observation=bool(facts.client.methods["tools/call"]),
+        )
+
+
+@cause(
     "name-refused-by-models",
     "tool names have characters that the interfaces of models refuse",
     level=Level.GENERAL,

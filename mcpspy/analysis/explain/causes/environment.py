@@ -203,6 +203,16 @@ TROUBLES = (
         only_at_start=True,
     ),
     Trouble(
+        "path-not-allowed",
+        "a path is outside of the folders that the server may use",
+        "add the folder to those that the server may use: on its command line, or as a root of the client, whose roots take"
+        " the place of the command line",
+        re.compile(
+            r"(?i)outside (?:of )?(?:the )?allowed (?:director|folder|path|root)|not (?:in|within|under) (?:the |an? )?(?:allowed|permitted|workspace)"
+        ),
+        "configuration",
+    ),
+    Trouble(
         "permission-denied",
         "the server may not use a file or another resource",
         "give the user that starts the server access to it, or set another path",
@@ -371,6 +381,7 @@ _ERRORS: dict[str, tuple[str, ...]] = {
     ),
     "service-unreachable": ("Error: connect ECONNREFUSED 127.0.0.1:5432",),
     "not-executable": ("Error: spawn ./server EACCES",),
+    "path-not-allowed": ("Error: Access denied - path outside allowed directories: /a/b not in /srv",),
     "permission-denied": ("PermissionError: [Errno 13] Permission denied: '/data/a.db'",),
     "file-missing": (
         "FileNotFoundError: [Errno 2] No such file or directory: '/data/a.json'",

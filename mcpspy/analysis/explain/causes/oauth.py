@@ -149,7 +149,8 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
     issued = [step for step in _steps(facts, "token") if step.status == 200]
     for exchange, _ in _unauthorized(facts):
         since = [exchange.at - step.at for step in issued if 0 <= exchange.at - step.at < 60.0]
-        if exchange.status == 401 and since and "authorization" in exchange.request:
+        had_worked = facts.http.accepted_with_token and facts.server.messages > 1
+        if exchange.status == 401 and since and "authorization" in exchange.request and not had_worked:
             said = challenge_words(exchange.response.get("www-authenticate", "")) or exchange.words
             asked_resource = any(
                 "resource" in step.fields.get("names", ()) for step in _steps(facts, "token", "authorize")
@@ -436,8 +437,8 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
         ("invalid_client|client authentication|unauthorized_client", "configure the client_id and client_secret that the authorization server knows; it may have forgotten a registration"),
         ("invalid_grant|expired|code", "sign in again: the code or refresh token is used up, expired, or from another client or redirect URI"),
         ("verifier|pkce|challenge", "send the code_verifier that belongs to the code_challenge"),
-        ("scope", "let the client ask only for scopes that the authorization server knows and allows together; a refresh may leave scope out"),
         ("resource|target|audience", "send the resource that the authorization server knows (the URL of the endpoint), or let it accept the parameter resource (RFC 8707)"),
+        ("scope", "let the client ask only for scopes that the authorization server knows and allows together; a refresh may leave scope out"),
         ("grant_type", "allow this grant type for the client"),
     ):  # fmt: skip
         if re.search(pattern, said, re.IGNORECASE):
@@ -452,6 +453,12 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
         next_step = (
             "the client named itself by HTTP Basic (client_secret_basic), not in the body: let the token endpoint read the"
             " Authorization header, or not offer this method in token_endpoint_auth_methods_supported"
+        )
+    registered = _steps(facts, "registration")
+    if refused.step == "authorize" and not registered and re.search(r"^$|client", said):
+        next_step = (
+            "the client used a client_id from an earlier registration, which the authorization server may no longer know: remove"
+            " the client's stored registration, so that it registers again"
         )
     what = f"{refused.step} request"
     if "refresh_token" in names:
@@ -553,7 +560,9 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
                 "expired" in text.lower() and not re.search(r"(?i)\bor\b|invalid|incorrect", text)
             ):
                 title = f"the token has expired (HTTP {exchange.status})"
-                next_step = "refresh the token or sign in again; the client should do so after a 401"
+                next_step = "the client should ask for a new token with its refresh token after a 401, and did not; sign in again"
+                if any("refresh_token" in step.fields.get("names", ()) for step in _steps(facts, "token")):
+                    next_step = "sign in again; look why the new token is refused too"
             else:
                 title = f"the server refused the token with which the client began (HTTP {exchange.status})"
                 next_step = (

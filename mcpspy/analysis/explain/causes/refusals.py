@@ -169,42 +169,39 @@ def valid_message_unreadable(facts: Facts) -> Iterator[Claim]:
 )
 def preflight_refused(facts: Facts) -> Iterator[Claim]:
     """Before a request with headers of MCP, a browser asks with OPTIONS whether the page may send them."""
-    refused = [each for each in facts.of(RefusedExchange) if each.method == "OPTIONS"]
-    preflight = refused[0] if refused else facts.http.heads.get("OPTIONS")
-    if preflight is None:
-        return
+    for preflight in facts.http.preflights:
+        if (why := _preflight_flaw(preflight)) is None:
+            continue
+        refused = [each for each in facts.of(RefusedExchange) if each.method == "OPTIONS"]
+        symptoms: list[Symptom] = [*refused, *facts.of(ClientLeft)]
+        if not symptoms and facts.client.messages:
+            continue
+        asked = preflight.request.get("access-control-request-headers", "")
+        origin = preflight.request.get("origin", "")
+        yield Claim(
+            title=f"the preflight of the page at {quote(origin, 60)} (OPTIONS {preflight.path}) was answered {why};"
+            f" it asked for {quote(asked, 120) or preflight.request.get('access-control-request-method', '')}",
+            next_step="let the server answer OPTIONS with 204 and Access-Control-Allow-Origin, -Allow-Methods and"
+            f" -Allow-Headers: {quote(asked, 120)}",
+            symptoms=symptoms or [preflight],
+            evidence=[evidence(preflight.place, f"{preflight.line}, asked for {asked}")],
+            side="server",
+        )
+        break
+
+
+def _preflight_flaw(preflight: RefusedExchange) -> str | None:
+    """Return what is wrong with the answer to a preflight; None if the browser goes ahead."""
+    if preflight.status is None or preflight.status >= 300:
+        return f"HTTP {preflight.status}"
     asked = preflight.request.get("access-control-request-headers", "")
-    allowed = preflight.response.get("access-control-allow-headers", "")
-    is_refused = preflight.status is None or preflight.status >= 300
-    missing = [
-        name.strip()
-        for name in asked.split(",")
-        if name.strip() and name.strip().lower() not in allowed.lower()
-    ]
-    if (
-        not is_refused
-        and (allowed.strip() == "*" or not missing)
-        and "access-control-allow-origin" in preflight.response
-    ):
-        return
-    origin = preflight.request.get("origin", "")
-    symptoms: list[Symptom] = [*refused, *facts.of(ClientLeft)]
-    if not symptoms:
-        if facts.client.messages:
-            return
-        symptoms = [preflight]
-    why = (
-        f"HTTP {preflight.status}"
-        if is_refused
-        else f"without {', '.join(missing) or 'Access-Control-Allow-Origin'}"
-    )
-    yield Claim(
-        title=f"the preflight of the page at {quote(origin, 60)} (OPTIONS {preflight.path}) was answered {why};"
-        f" it asked for {quote(asked, 120) or preflight.request.get('access-control-request-method', '')}",
-        next_step=f"let the server answer OPTIONS with 204 and Access-Control-Allow-Origin, -Allow-Methods and -Allow-Headers: {quote(asked, 120)}",
-        symptoms=symptoms,
-        evidence=[evidence(preflight.place, f"{preflight.line}, asked for {asked}")],
-        side="server",
+    allowed = preflight.response.get("access-control-allow-headers", "").lower()
+    names = [name.strip() for name in asked.split(",") if name.strip()]
+    missing = [] if allowed.strip() == "*" else [name for name in names if name.lower() not in allowed]
+    if missing:
+        return f"without {', '.join(missing)}"
+    return (
+        None if "access-control-allow-origin" in preflight.response else "without Access-Control-Allow-Origin"
     )
 
 
@@ -369,7 +366,7 @@ _PLAIN: dict[int, tuple[str, str, str]] = {
         = 500
     """,
 )
-def httprefused_with(facts: Facts) -> Iterator[Claim]:
+def http_status(facts: Facts) -> Iterator[Claim]:
     """The status has a fixed meaning, and the refusal may say more."""
     told: set[tuple[int | None, str]] = set()
     for exchange, symptom in exchanges(facts):
@@ -447,6 +444,7 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
             next_step=f"correct the path of the URL ({hint})",
             symptoms=[*same_status(facts, exchange), *facts.violations("HTTP307")],
             side="configuration",
+            is_observation=is_overcome(same_status(facts, exchange)),
         )
         break
 
@@ -548,6 +546,7 @@ def server_error(facts: Facts) -> Iterator[Claim]:
             + (f": {quote(words)}" if words else ""),
             next_step="look into the server's own log at this time: an exception is there",
             symptoms=[symptom],
+            is_observation=is_overcome([symptom]),
             side=SERVER,
         )
 
@@ -590,4 +589,5 @@ def request_refused(facts: Facts) -> Iterator[Claim]:
             if is_early
             else "correct what the refusal names; signing in would not help",
             symptoms=[symptom],
+            is_observation=is_overcome([symptom]),
         )

@@ -34,6 +34,8 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
     """
     for end in _before_answer(facts):
         lines = [line for line in facts.stderr if _NOT_FOUND.search(line.text)]
+        if not end.error and _is_runner_alone(facts):
+            continue
         is_missing = "not found" in end.error or "No such file" in end.error
         if not (is_missing or (not end.error and (lines or end.code == NOT_FOUND))):
             continue
@@ -112,8 +114,7 @@ def command_incomplete(facts: Facts) -> Iterator[Claim]:
     their usage.
     """
     command = facts.header.command or []
-    names = [word for word in command[1:] if not word.startswith("-")]
-    if not command or not _RUNNERS.search(command[0]) or names:
+    if not _is_runner_alone(facts):
         return
     for end in _before_answer(facts):
         if not end.error:
@@ -253,3 +254,10 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
 
 def _before_answer(facts: Facts) -> list[ServerEnd]:
     return [end for end in facts.of(ServerEnd) if not end.has_answered]
+
+
+def _is_runner_alone(facts: Facts) -> bool:
+    """Return whether the command is one that starts others, and its arguments name none."""
+    command = facts.header.command or []
+    names = [word for word in command[1:] if not word.startswith("-")]
+    return bool(command) and _RUNNERS.search(command[0]) is not None and not names

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from mcpspy.analysis.explain import CAUSES
-from mcpspy.analysis.explain.causes import AREAS
+from mcpspy.analysis.explain.causes import AREAS, READ_RULES
 from mcpspy.analysis.explain.claims import CauseKind
+from mcpspy.analysis.lint import RULES
 from tests.analysis.explain.sessions import explained
 
 WITHOUT_EXAMPLES = {"answer-not-matched"}
@@ -41,7 +44,7 @@ def test_every_cause_has_examples_of_both_kinds() -> None:
     assert {cause.code for cause in CAUSES if not (cause.positive and cause.negative)} == WITHOUT_EXAMPLES
 
 
-def test_every_cause_has_a_summary_and_an_explanation() -> None:
+def test_every_cause_has_a_summary_and_the_reasons_for_it() -> None:
     for cause in CAUSES:
         assert cause.summary[0].islower()
         assert not cause.summary.endswith(".")
@@ -50,3 +53,13 @@ def test_every_cause_has_a_summary_and_an_explanation() -> None:
 
 def test_every_area_defines_causes() -> None:
     assert {cause.claims.__module__ for cause in CAUSES} == {area.__name__ for area in AREAS}
+
+
+def test_the_rules_that_are_checked_are_those_that_the_causes_read() -> None:
+    named: set[str] = set()
+    for area in AREAS:
+        source = Path(str(area.__file__)).read_text(encoding="utf-8")
+        named |= set(re.findall(r"\b(?:AGENT|AUTH|DATA|ENV|HOST|LIFE|MOD|REC|SEC)\d{3}\b", source))
+        named |= set(re.findall(r'"(HTTP\d{3})"', source))
+    assert named == READ_RULES
+    assert {rule.code for rule in RULES} >= READ_RULES
