@@ -52,7 +52,7 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
     for failed in _errors(facts):
         is_unlisted = bool(facts.listed.tools) and failed.subject not in facts.listed.tools
         says_so = _UNKNOWN.search(failed.words[:300]) and (
-            "tool" in failed.words.lower() or failed.subject in failed.words
+            "tool" in failed.words.lower() or f"{failed.subject!r}" in failed.words
         )
         if failed.method != "tools/call" or not (is_unlisted or (says_so and not facts.listed.tools)):
             continue

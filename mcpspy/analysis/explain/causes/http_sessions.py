@@ -36,7 +36,7 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
     """A client of the transport of 2024-11-05 begins with GET; a server of Streamable HTTP wants a POST first."""
     if facts.client.methods["initialize"] or facts.client.methods["server/discover"]:
         return
-    for refusal in facts.of(RefusedExchange):
+    for refusal in (*facts.of(RefusedExchange), *facts.http.not_offered):
         is_stream = refusal.method == "GET" and EVENTS in refusal.request.get("accept", "")
         if not is_stream or ".well-known" in refusal.path or facts.client.messages:
             continue
@@ -49,6 +49,7 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
                 symptoms=[refusal, *facts.violations("ENV204", "ENV208", side=SERVER)],
                 side="configuration",
             )
+            break
 
 
 @cause(
