@@ -232,7 +232,9 @@ class Facts:
     ) -> None:
         exchange, side, is_refusal = change.exchange, self.sides[what.side], self._is_refusal(what)
         if isinstance(what, Malformed):
-            side.add_odd(what, place, is_refusal=is_refusal)
+            posted = self.http.posted.get(what.frame.http or 0)
+            answers_notification = what.side == SERVER and posted is not None and posted.number is None
+            side.add_odd(what, place, is_refusal=is_refusal or answers_notification)
             return
         if is_refusal and (carrier := self.http.of(what.frame.http or 0)) is not None:
             if isinstance(what, Failure):

@@ -29,7 +29,7 @@ class OddLine(Struct, frozen=True):
     is_whole: bool
     """False if its end never arrived."""
     is_refusal: bool = False
-    """True for the body of a refused HTTP request."""
+    """True for the body of a refused HTTP request, or of the response to a notification."""
 
 
 class SideFacts(Struct):

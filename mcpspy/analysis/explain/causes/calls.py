@@ -231,7 +231,11 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
 def discover_refused(facts: Facts) -> Iterator[Claim]:
     """A client of 2026-07-28 asks an older server first for its revisions; after any refusal it begins with initialize."""
     for failed in facts.failed():
-        if failed.method == "server/discover" and facts.client.methods["initialize"]:
+        if (
+            failed.method == "server/discover"
+            and facts.client.methods["initialize"]
+            and failed.code != -32020
+        ):
             yield Claim(
                 title=f"the server refused server/discover (2026-07-28), and the client continued with initialize, as it should: {quote(failed.words or failed.why)}",
                 next_step="nothing",
