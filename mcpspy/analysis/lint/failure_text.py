@@ -92,6 +92,7 @@ _SIGNS = tuple(
             "atal: ",
             "FATAL: ",
             "panic: ",
+            "VERIFY_FAILED",
             "nvalid arg",
             "Unknown tool",
             "not found",

@@ -225,12 +225,12 @@ async def test_the_reports_of_a_session_are_shown_at_every_width(browser: Page, 
 @in_chromium
 async def test_the_head_names_the_first_cause_of_a_session_that_failed(browser: Page, server: Served) -> None:
     await opened(browser, server, "/s/b5d36025", ".cause dd")
-    assert "no-such-tool" in await browser.evaluate(TEXT.format("facts"))
+    assert "simulate-research-query" in await browser.evaluate(TEXT.format("facts"))
 
     await opened(browser, server, "/s/b5d36025?view=explain", "#report details a")
     await browser.evaluate("document.querySelector('#report details a').click()")
     await browser.until("document.querySelector('#detail .body')")
-    assert "no-such-tool" in await browser.evaluate(TEXT.format("detail"))
+    assert "simulate-research-query" in await browser.evaluate(TEXT.format("detail"))
 
 
 @in_chromium

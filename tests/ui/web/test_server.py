@@ -142,9 +142,9 @@ async def test_the_causes_name_the_rows_that_show_them(server: Served) -> None:
     found = await server.get(f"{KEY}/explain")
     row = await server.get(f"{KEY}/rows/{found['causes'][0]['evidence'][0]['number']}")
 
-    assert found["causes"][0]["code"] == "unknown-tool"
+    assert found["causes"][0]["code"] == "task-required"
     assert found["causes"][0]["title"] in found["summary"]
-    assert row["row"][SUBJECT] == "no-such-tool"
+    assert row["row"][SUBJECT] == "simulate-research-query"
     assert all(cause["next_step"] for cause in found["causes"])
 
 

@@ -82,7 +82,7 @@ _REFUSED_TYPES = frozenset(
 
 @result.warning(
     "DATA411",
-    "image whose bytes are of another type than its mimeType, or of a type that models refuse",
+    "image of another type than its mimeType, or of one that models refuse",
     valid=(_CALL % _IMAGE, _CALL % _IMAGE.replace("aGk=", _PNG)),
     invalid=(
         _CALL % _IMAGE.replace("aGk=", _PNG).replace("image/png", "image/jpeg"),
