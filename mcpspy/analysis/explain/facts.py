@@ -50,7 +50,7 @@ MAX_SYMPTOMS = 500
 MAX_STDERR = 300
 """Lines on stderr that are kept: the last ones, and as many of the first seconds."""
 
-ACCEPTED = 202
+ANSWERED_ELSEWHERE = 202
 """The status of a POST whose responses come on another stream (HTTP+SSE)."""
 
 MAX_SLOW = 200
@@ -148,7 +148,6 @@ class Facts:
         self.exit: Note | None = None
         self.exit_place = EntryPosition()
         self.last_at = 0.0
-        self.has_ended = False
         self._outcomes = FinalOutcomes()
         self._open: dict[int, _Open] = {}
         self._last_failed: FailedRequest | None = None
@@ -181,20 +180,20 @@ class Facts:
 
     def add(self, change: Change, place: EntryPosition, findings: list[Finding]) -> None:
         """Add a change with the findings of its lines."""
-        what, exchange = change.what, change.exchange
+        what = change.what
         self.last_at = max(self.last_at, what.at)
         if not self._is_refusal(what):
             for finding in findings:
                 self.add_finding(finding)
         if isinstance(what, Note):
-            self._add_note(what, exchange, place, change)
+            self._add_note(what, place, change)
         elif isinstance(what, Message) and not is_injected(change):
             self._add_message(what, change, place, findings)
         for settled in self._outcomes.take(change):
-            self._settle(settled, place)
+            self._settle(settled)
         if change.exchange is not None:
             for settled in self._outcomes.overdue(what.at):
-                self._settle(settled, place)
+                self._settle(settled)
 
     def _is_refusal(self, what: object) -> bool:
         """Return whether a message is the body of a refused HTTP request, which need not be a response of JSON-RPC."""
@@ -217,9 +216,8 @@ class Facts:
 
     def end(self) -> None:
         """Add what is known at the end of a session that is not live, after the session's own end."""
-        self.has_ended = True
         for settled in self._outcomes.end():
-            self._settle(settled, EntryPosition())
+            self._settle(settled)
         self._add_server_end()
         self._add_client_left()
         self.symptoms += self.http.refusals()
@@ -287,7 +285,7 @@ class Facts:
 
     # Outcomes
 
-    def _settle(self, exchange: Exchange, place: EntryPosition) -> None:
+    def _settle(self, exchange: Exchange) -> None:
         """Add a request whose outcome is final as a symptom, if it has not succeeded."""
         known = self._open.pop(exchange.number, None)
         if known is None or not exchange.is_counted:
@@ -374,7 +372,7 @@ class Facts:
             known.cancel_at is None
             and known.answer_at is None
             and refusal is not None
-            and refusal.status != ACCEPTED
+            and refusal.status != ANSWERED_ELSEWHERE
         ):
             settled = refusal.ended_at or refusal.at
         words = known.words or (refusal.words if refusal is not None else "")
@@ -440,7 +438,7 @@ class Facts:
 
     # Notes
 
-    def _add_note(self, note: Note, exchange: Exchange | None, place: EntryPosition, change: Change) -> None:
+    def _add_note(self, note: Note, place: EntryPosition, change: Change) -> None:
         kind, fields = note.kind, note.fields
         if kind == "stderr":
             line = PrintedLine(note.at, place, note.text)

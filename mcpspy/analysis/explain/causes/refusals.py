@@ -440,7 +440,7 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
         if exchange.status == 405 and (allow := exchange.response.get("allow")):
             hint = f"it allows {quote(allow, 40)}: with GET alone it may be an endpoint of the old HTTP+SSE transport"
         yield Claim(
-            title=f"there is no MCP endpoint at {quote(facts.header.upstream or exchange.path)}: {who_refused(exchange)} answers HTTP {exchange.status}{said}",
+            title=f"no MCP endpoint at {quote(facts.header.upstream or exchange.path)}: {who_refused(exchange)} answers HTTP {exchange.status}{said}",
             next_step=f"correct the path of the URL ({hint})",
             symptoms=[*same_status(facts, exchange), *facts.violations("HTTP307")],
             side="configuration",
