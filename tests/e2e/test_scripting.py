@@ -153,7 +153,9 @@ def check_notes(read: Read) -> None:
     # A note names all scripts that did something with its message: shout.py had replaced it.
     assert found.count(("note", "shout.py, inventory.py", "client")) == 1
     assert found.count(("respond", "shout.py, inventory.py", "client")) == 1
-    assert found.count(("replace", "shout.py", "server")) == 2
+    replaced = [script for action, script, side in found if (action, side) == ("replace", "server")]
+    # guard.py is named too if it tagged the response as slow: a loaded machine may need more than its second.
+    assert [names.removeprefix("guard.py, ") for names in replaced] == ["shout.py", "shout.py"]
     (listed,) = [each for each in read.exchanges("tools/list") if each.request.frame.by]
     assert listed.answer is not None
 
