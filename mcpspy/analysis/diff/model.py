@@ -62,7 +62,7 @@ class ChangePosition(Struct, frozen=True):
     line: int
     """Line of the recording; the header is 1. Counted across all parts."""
     exchange: int | None = None
-    """Number of the exchange, from 0, as in `mcpspy show --json`; None if it is not a request."""
+    """Number of the exchange, from 0, as in `mcpspy show --format json`; None if it is not a request."""
 
 
 class DiffChange(Struct, frozen=True, kw_only=True):

@@ -63,7 +63,7 @@ def comparison(*more: str) -> Options:
         Repeated("--ignore-path", "PATTERN",
             "values that may differ: a JSON pointer with * and **, optionally after a method and a subject, e.g."
             " '/result/**/time' or 'tools/call clock /result/content/*/text'",
-            read=reading(ignored, "use '/result/**/time' or 'tools/call clock /result'"), old="--ignore"),
+            read=reading(ignored, "use '/result/**/time' or 'tools/call clock /result'")),
         Switch("--dates", "treat texts that differ only in dates and times as equal"),
         Switch("--volatile",
             "like --dates, and also for UUIDs, hexadecimal ids, epochs, process ids, ports and temporary paths"
@@ -76,7 +76,6 @@ def comparison(*more: str) -> Options:
         *formats(f"{about}; {' and '.join(more)}: of a load test" if more else about, *FORMATS, *more),
         Option("-o --output", "FILE", "write --format to this file, and print text on stdout",
             requires="--format", hint=f"use --format {', '.join(FORMATS)}"),
-        *(Option(f"--{name}", None, "") for name in FORMATS[1:]),
     )  # fmt: skip
 
 
@@ -127,8 +126,8 @@ def report(
 
     `titles` name the old session and the new one; `again` compares them with more ignored values.
     """
-    fail_on, reports = ChangeSeverity(args.fail_on), _reports(args)
-    has_ways = is_text_printed(args) or any(form != "junit" for form, _ in reports)
+    fail_on = ChangeSeverity(args.fail_on)
+    has_ways = is_text_printed(args) or args.format != "junit"
     ways = (
         ignore_suggestion(difference, fail_on, again)
         if has_ways and not difference.is_same(fail_on)
@@ -143,21 +142,14 @@ def report(
             if number == 0:
                 output.line("to ignore these changes:")
             output.line(f"  {line}")
-    for form, path in reports:
-        write_report(path, _rendered(form, difference, titles, fail_on, ways))
+    if args.format != "text":
+        write_report(args.output or STDOUT, _rendered(args.format, difference, titles, fail_on, ways))
     return 0 if difference.is_same(fail_on) else FINDINGS
 
 
 def is_text_printed(args: argparse.Namespace) -> bool:
     """Return whether stdout has the text report, and no other format."""
-    return all(path != STDOUT for _, path in _reports(args))
-
-
-def _reports(args: argparse.Namespace) -> list[tuple[str, str]]:
-    """Return each format other than text, with its file; --junit and --markdown are old spellings with a file."""
-    old = [(name, getattr(args, name, None)) for name in FORMATS[1:]]
-    new = [(args.format, args.output or STDOUT)] if args.format != "text" else []
-    return new + [(name, path) for name, path in old if path is not None]
+    return args.format == "text" or (args.output or STDOUT) != STDOUT
 
 
 def _rendered(

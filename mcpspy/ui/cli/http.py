@@ -61,7 +61,7 @@ script not readable, or mitmproxy not installed (--forward)
 
 _DECRYPTED = (
     Repeated("--allow", "GLOB", "decrypt only these hosts; with :PORT, only on that port", "allowed"),
-    Repeated("--ignore-host", "GLOB", "never decrypt these hosts", "ignored", old="--ignore"),
+    Repeated("--ignore-host", "GLOB", "never decrypt these hosts", "ignored"),
 )
 
 _TRAFFIC = (*SESSION, MAX_BODY, *REDACTION, *RULES, *CERTIFICATES)

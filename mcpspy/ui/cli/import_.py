@@ -18,7 +18,7 @@ from mcpspy.io.importing import STDIN, check, files_to_import, header, read, wri
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions, prepared, redactor
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.cli.options import FOLDER, REDACTION, Argument, Option, Switch
+from mcpspy.ui.cli.options import FOLDER, REDACTION, Argument, Option, formats
 from mcpspy.ui.cli.parser import check_redaction, read_redaction
 from mcpspy.ui.cli.workers import FOLDER_WORKERS, create_output, file_size, require_folder, results
 from mcpspy.ui.text.terminal import Output, print_json
@@ -49,38 +49,13 @@ file of a folder not imported, or a worker was killed
 """
 
 
-class _OutputFormats(tuple[str, ...]):
-    """The values of `--format`. Also contains the formats of files, which `--from` selects: the old spelling."""
-
-    __slots__ = ()
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in FORMATS
-
-
-class _SetFormat(argparse.Action):
-    """Set `--format`, or what is now `--from`."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        value: object,
-        _: str | None = None,
-    ) -> None:
-        setattr(namespace, "source" if value in FORMATS else self.dest, value)
-
-
 OPTIONS = (
     Argument("file", "FILE", "file to import, or a folder of files; - for stdin"),
     Option("--from", "NAME", "format of FILE (default: detect it)", choices=FORMATS, dest="source"),
     Option("--session", "ID", "import this session of the file (default: import each as a recording)"),
-    Option("-o --output", "FILE", "the new recording, or a folder (default: the sessions folder)",
-        old="--out"),
+    Option("-o --output", "FILE", "the new recording, or a folder (default: the sessions folder)"),
     Option("--name", "NAME", "session name (default: the server's name)"),
-    Option("--format", None, "output format (default: text); json: one object",
-        choices=_OutputFormats(("text", "json")), default="text", action=_SetFormat),
-    Switch("--json", "", sets="json", dest="format"),
+    *formats("json: one object"),
     FOLDER,
     *FOLDER_WORKERS,
     *REDACTION,

@@ -87,7 +87,7 @@ OPTIONS = (
         "nearest: or the first of several; tool: those of the tool or URI in order; method: those of the "
         "method in order", choices=[*map(str, MatchMode)], default=str(MatchMode.EXACT)),
     Repeated("--ignore-path", "POINTER", "values that may differ, e.g. /params/arguments/now",
-        read=ignored_parameter, old="--ignore"),
+        read=ignored_parameter),
     Option("--on-exhausted", None,
         "response to a request sent more often than recorded: the last one again (default), or a miss",
         choices=["repeat", "error"], default="repeat"),
@@ -100,7 +100,7 @@ OPTIONS = (
     *only_with("--upstream", HEADERS),
     Option("--record", "PATH",
         f"{_FORWARD}: record the real server's session to this new file, or into this folder",
-        requires=_FORWARD, old="--append"),
+        requires=_FORWARD),
     Option("--speed", "N", "0: respond at once (default), 1: after the recorded latency, 2: after half of it",
         read=speed, default=0.0),
     Switch("--strict", "exit 1 if a request was not recorded, or a recorded request was not sent"),

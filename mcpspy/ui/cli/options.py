@@ -14,7 +14,6 @@ from mcpspy.io.scripts import TIMED_HOOKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any, Self, TypeAlias
 
@@ -48,10 +47,8 @@ class Option:
         requires: str = "",
         excludes: Sequence[str] = (),
         hint: str = "",
-        old: str = "",
         dest: str = "",
         one_of: str = "",
-        action: type[argparse.Action] | None = None,
     ) -> None:
         self.flags = flags
         """`-q --filter`, or for an argument its name in the namespace of argparse."""
@@ -73,13 +70,9 @@ class Option:
         """Options, as in `requires`, that must not be given too."""
         self.hint = hint
         """The next step after an error about `requires` or `excludes`."""
-        self.old = old
-        """The old name: it works for one more release, and help and completion do not show it."""
         self.dest = dest
         self.one_of = one_of
         """Name of a group of options, of which one can be given, and if they are required one must be given."""
-        self.action = action
-        """Action of argparse, None for the usual one."""
 
     @property
     def is_argument(self) -> bool:

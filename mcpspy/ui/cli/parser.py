@@ -158,9 +158,6 @@ def _add(parser: argparse._ActionsContainer, option: Option) -> None:
         parser.add_argument(option.flags, **settings)
         return
     parser.add_argument(*option.flags.split(), dest=option.attribute, **settings)
-    if option.old:
-        settings |= {"help": argparse.SUPPRESS, "default": argparse.SUPPRESS}
-        parser.add_argument(option.old, dest=option.attribute, **settings)
 
 
 def _settings(option: Option) -> dict[str, Any]:
@@ -181,7 +178,7 @@ def _settings(option: Option) -> dict[str, Any]:
         settings["required"] = True
     if option.is_repeated:
         settings["action"] = "append" if option.nargs is None else "extend"
-    return settings if option.action is None else {**settings, "action": option.action}
+    return settings
 
 
 def _value_of(option: Option, text: str) -> Any:

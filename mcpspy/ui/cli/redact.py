@@ -50,7 +50,6 @@ Counts = Counter[tuple[str, str]]
 
 OPTIONS = (
     Argument("session", "SESSION", "the recording to redact, or a folder"),
-    Argument("old_output", "OUTPUT", "", nargs="?", excludes=("--output", "--check")),
     Option("-o --output", "FILE",
         "write to this new file, or those of a folder to this one; -: stdout, and the report to stderr",
         excludes=("--check",)),
@@ -63,7 +62,7 @@ OPTIONS = (
 
 
 def main(args: argparse.Namespace) -> int:
-    out = args.old_output if args.output is None else args.output
+    out = args.output
     if out is None and not args.check:
         raise UsageError("redact: missing --output or --check", "use mcpspy redact SESSION -o FILE")
     if is_folder(args.session, args.dir):

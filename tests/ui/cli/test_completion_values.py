@@ -58,7 +58,7 @@ def test_options_have_their_help(folder: Path) -> None:
     ]
 
 
-def test_old_spellings_are_not_offered(folder: Path) -> None:
+def test_the_short_form_of_a_format_is_not_offered(folder: Path) -> None:
     assert completed("mcpspy show --js", folder) == []
 
 

@@ -153,14 +153,12 @@ def test_text_from_peers_is_escaped(
     evil = b"\\u001b[2J\\u202e```\\n| <b> @all"
     old = make_recording([("client", REQUEST.replace(b"echo", evil)), ("server", ANSWER % evil)], name="a")
     new = make_recording([("client", REQUEST.replace(b"echo", evil)), ("server", ANSWER % b"x")], name="b")
-    files = ["--junit", str(tmp_path / "r.xml"), "--markdown", str(tmp_path / "r.md")]
+    files = {form: tmp_path / form for form in ("junit", "markdown")}
 
-    assert main(["diff", str(old), str(new), *files]) == 1
+    for form, file in files.items():
+        assert main(["diff", str(old), str(new), "--format", form, "-o", str(file)]) == 1
 
-    for printed in (
-        capsys.readouterr().out,
-        *(Path(file).read_text(encoding="utf-8") for file in files[1::2]),
-    ):
+    for printed in (capsys.readouterr().out, *(file.read_text(encoding="utf-8") for file in files.values())):
         assert "\\x1b[2J" in printed
         assert not set(printed) & set("\x1b\u202e")
 

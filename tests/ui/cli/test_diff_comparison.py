@@ -80,22 +80,7 @@ def test_notes_alone_are_fine_unless_they_are_to_count(capsys: pytest.CaptureFix
     ]
 
 
-def test_reports_are_written_beside_the_one_that_is_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    xml, page = tmp_path / "r.xml", tmp_path / "r.md"
-
-    assert report(CHANGED, TITLES, parsed("--junit", str(xml), "--markdown", str(page))) == 1
-
-    assert xml.read_text(encoding="utf-8").startswith("<?xml")
-    assert page.read_text(encoding="utf-8").startswith("### mcpspy diff: changed")
-    assert capsys.readouterr().out.startswith("different  a\n")
-
-
 def test_a_report_may_be_printed_in_place_of_the_other(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert report(CHANGED, TITLES, parsed("--markdown", "-")) == 1
-    assert capfdbinary.readouterr().out.startswith(b"### mcpspy diff")
-
     assert report(CHANGED, TITLES, parsed("--format", "markdown")) == 1
     assert capfdbinary.readouterr().out.startswith(b"### mcpspy diff")
 
