@@ -41,6 +41,8 @@ class SideFacts(Struct):
     last_request_at: float = 0.0
     last_place: EntryPosition = EntryPosition()
     _last: tuple[Message, Exchange | None] | None = None
+    last_size: int = 0
+    """Bytes of its last message."""
     last_findings: list[Finding] = field(default_factory=list)
     odd: list[OddLine] = field(default_factory=list)
     odd_count: int = 0
@@ -72,6 +74,7 @@ class SideFacts(Struct):
         self.messages += not is_refusal
         self.first_at = what.at if self.first_at is None else self.first_at
         self.last_at, self.last_place, self.last_findings = what.at, place, findings
+        self.last_size = len(what.data)
         self.ends_refused = is_refusal
         self.carriage_returns += what.frame.eol == "\r\n"
         if isinstance(what, Request | Notification):

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, Symptom
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd, Symptom
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, other
 from mcpspy.core.session.exchange import SUBSCRIBE, State
 
@@ -18,8 +18,17 @@ _ERRORS = (State.ERROR, State.TOOL_ERROR, State.LATE_ERROR, State.LATE_TOOL_ERRO
 _UNKNOWN = re.compile(
     r"(?i)\b(?:unknown|no such|not found|does not exist|unrecognized|not registered|no tool)\b"
 )
+_RAN = re.compile(r"(?i)^error (?:executing|running|calling|in) (?:the )?tool \S+?:? ")
+"""What SDKs put before the error of a tool that they know and have run."""
+
 _ARGUMENTS = re.compile(
     r"(?i)validation error|invalid arguments?|invalid params|input validation|failed to (?:parse|deserialize) (?:parameters|arguments)|missing (?:required )?(?:argument|parameter|field|property)|required (?:argument|parameter|property)|unexpected keyword|invalid_type|invalid input|must (?:be|have) (?:a |an |required )?(?:string|number|integer|object|array|boolean|property)"
+)
+_TYPED = re.compile(
+    r"(?i)\b(?:arrays?|lists?|objects?|dict(?:ionary)?|mapping|expected|type|pars(?:e|ing)|must be)\b"
+)
+_ABSENT = re.compile(
+    r"(?i)\b(?:is|are|was|of|got|be) (?:null|none|undefined|nil|empty|missing|required)\b|\bmissing\b|\bnot (?:provided|set|given|specified)\b|NoneType|\brequired\b"
 )
 _REVISION = re.compile(
     r"(?i)(?:protocol|unsupported|revision|mcp)[ -]?version|version .{0,30}not supported|unsupported protocol"
@@ -51,9 +60,8 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
     """The host has an old list, adds its own prefix, or the model invented the name."""
     for failed in _errors(facts):
         is_unlisted = bool(facts.listed.tools) and failed.subject not in facts.listed.tools
-        says_so = _UNKNOWN.search(failed.words[:300]) and (
-            "tool" in failed.words.lower() or f"{failed.subject!r}" in failed.words
-        )
+        words = _RAN.sub("", failed.words[:300])
+        says_so = _UNKNOWN.search(words) and ("tool" in words.lower() or f"{failed.subject!r}" in words)
         if failed.method != "tools/call" or not (is_unlisted or (says_so and not facts.listed.tools)):
             continue
         if not says_so and failed.code not in (-32601, -32602):
@@ -146,6 +154,68 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
 
 
 @cause(
+    "argument-as-text",
+    "an argument is the JSON text of a value, and not the value",
+    level=Level.EXACT,
+    positive=r"""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{"path":"[\"b\"]"}}}
+        < {"id":2,"result":{"isError":true,"content":[{"type":"text","text":"path must be an array"}]}}
+    """,
+    negative=r"""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{"path":"[\"b\"]"}}}
+        < {"id":2,"result":{"isError":true,"content":[{"type":"text","text":"the disk is full"}]}}
+    """,
+)
+def argument_as_text(facts: Facts) -> Iterator[Claim]:
+    """Hosts flatten an array or object to its text if the schema of the argument also allows a string, or has no type."""
+    for failed in _errors(facts):
+        if failed.json_arguments and _TYPED.search(failed.words[:400]):
+            names = ", ".join(quote(name, 40) for name in failed.json_arguments[:3])
+            yield Claim(
+                title=f"{failed.about}: the client sent {names} as a string that holds JSON, and not as a value: {quote(failed.words)}",
+                next_step="let the client send the array or object itself; a schema that allows nothing else for this argument"
+                " (no string beside it) keeps hosts from this",
+                symptoms=[failed, *facts.violations("DATA301")],
+                side=CLIENT,
+            )
+
+
+@cause(
+    "argument-not-read",
+    "the server misses an argument that was sent",
+    level=Level.EXACT,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{"city":"Rome"}}}
+        < {"id":2,"result":{"isError":true,"content":[{"type":"text","text":"Cannot read the length of \\"city\\" because it is null"}]}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        < {"id":2,"result":{"isError":true,"content":[{"type":"text","text":"city is required"}]}}
+    """,
+)
+def argument_not_read(facts: Facts) -> Iterator[Claim]:
+    """The server has the argument under another name (arg0, if Java was compiled without -parameters), or reads it from another
+    place than params.arguments.
+    """
+    for failed in _errors(facts):
+        words = failed.words[:400]
+        absent = _ABSENT.search(words)
+        if failed.method != "tools/call" or absent is None or "header" in words:
+            continue
+        around = words[max(absent.start() - 40, 0) : absent.end() + 40]
+        missed = [name for name in sorted(failed.arguments) if re.search(rf"\b{re.escape(name)}\b", around)]
+        if missed:
+            name = quote(missed[0], 40)
+            yield Claim(
+                title=f"{failed.about}: the call has the argument {name!r}, and the server does not find it: {quote(words)}",
+                next_step=f"compare {name!r} with the names in the tool's inputSchema (tools/list): the server reads it under another"
+                " name or from another place",
+                symptoms=[failed, *facts.violations("DATA301")],
+                side=SERVER,
+            )
+
+
+@cause(
     "method-not-found",
     "the receiver does not know a method",
     level=Level.SPECIFIC,
@@ -176,7 +246,7 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             title = f"the {receiver} does not know {failed.method} (error -32601)"
             next_step = f"check the method's name and revision: {failed.method} is not in this {receiver}"
             is_harmless = False
-            left = [
+            left: list[Symptom] = [
                 each
                 for each in facts.of(ClientLeft)
                 if failed.answer_at is not None and each.at <= failed.answer_at
@@ -190,6 +260,17 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
                 is_harmless = failed.method in _OPTIONAL and not left
                 if left:
                     title += ", and left after the error -32601 to it, although that is the right answer"
+            elif failed.method == "ping":
+                title = f"the {receiver} answers ping with the error -32601; every side must answer it with an empty result"
+                next_step = f"let the {receiver} answer ping with {{}}"
+                ended = [
+                    end
+                    for end in facts.of(ServerEnd)
+                    if failed.answer_at is not None and failed.answer_at <= end.at and not end.code
+                ]
+                if ended and side == SERVER:
+                    title += ": the server took the client for dead, and ended"
+                left = [*ended, *left]
             elif is_declared:
                 title = f"the {receiver} declared {needed}, and does not know {failed.method} (error -32601)"
                 next_step = f"implement {failed.method}, or do not declare {needed}"
@@ -206,8 +287,55 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
                 ],
                 side=side if method is not None and needed and not is_declared else receiver,
                 is_observation=is_harmless,
-                level=Level.EXACT if is_declared and failed.method != "tools/call" else None,
+                level=Level.EXACT
+                if failed.method == "ping" or (is_declared and failed.method != "tools/call")
+                else None,
             )
+
+
+@cause(
+    "initialize-not-tried",
+    "the client stopped after server/discover, without initialize",
+    level=Level.EXACT,
+    positive="""
+        @ http bare
+        > {"id":9,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
+        = 400 {"mcp-session-id":null} {"content-type":"text/plain"}
+    """,
+    negative="""
+        @ http bare
+        > {"id":9,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
+        = 503 {"mcp-session-id":null} {"content-type":"text/plain"}
+    """,
+)
+def initialize_not_tried(facts: Facts) -> Iterator[Claim]:
+    """Any refusal of server/discover but one for the revision means a server of an older revision, to which clients send
+    initialize (2026-07-28, versioning: compatibility with earlier revisions).
+    """
+    if facts.client.methods["initialize"] or facts.is_stdio:
+        return  # On stdio, some clients begin another process, and so another session, for initialize.
+    for failed in facts.failed(State.REFUSED, State.ERROR):
+        status = None if failed.refusal is None else failed.refusal.status
+        if (
+            failed.method != "server/discover"
+            or status not in (None, 200, 400, 404, 405)
+            or _REVISION.search(failed.words)
+        ):
+            continue
+        said = quote(failed.words or failed.why)
+        yield Claim(
+            title="the client stopped after server/discover was refused"
+            + (f" (HTTP {status})" if status else "")
+            + f", and never sent initialize, which a server of an earlier revision needs: {said}",
+            next_step="update the client: it must go on with initialize after this refusal",
+            symptoms=[
+                failed,
+                *facts.of(ClientLeft),
+                *(each for each in facts.of(RefusedExchange) if each.method == "GET"),
+                *facts.violations("MOD106", "MOD108"),
+            ],
+            side=CLIENT,
+        )
 
 
 @cause(

@@ -15,10 +15,15 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.http_exchanges import NOT_OFFERED
 
+IDLE_SECONDS = 1.0
+"""Seconds within which no proxy ends a connection for its silence."""
+
 _TLS = re.compile(
     r"(?i)certificate|\bssl\b|\btls\b|hostname mismatch|handshake failure|self[- ]signed|wrong version number"
 )
 _NAME = re.compile(r"(?i)name or service|resolve|getaddrinfo|no address|DNS")
+_CLOSED = re.compile(r"(?i)closed the connection|connection reset|disconnected")
+_ENDED = re.compile(r"(?i)connection refused|connect call failed")
 _REFUSED_BY_SPY = re.compile(r"\b(Host|Origin) (\S+) is not this machine")
 
 
@@ -127,11 +132,29 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
             next_step = "it had answered before: look into its own log for why it ended or restarted"
         elif "localhost" in (facts.header.upstream or "") or "127.0.0.1" in (facts.header.upstream or ""):
             next_step += "; in a container, localhost is the container itself"
+        title, side = f"the server cannot be reached: {quote(error)}", "environment"
+        refused_later = [
+            each
+            for each, _ in unreachable
+            if _ENDED.search(each.error) is not None and each.at >= exchange.at
+        ]
+        if _CLOSED.search(error) and refused_later and exchange.asked:
+            title = (
+                f"the server ended while it worked on {exchange.asked}: it closed the connection without a response, and"
+                " nothing listens at its address since"
+            )
+            next_step, side = (
+                "look into the server's own log for the error that ended it at this request",
+                SERVER,
+            )
+            if exchange.asked == "initialize" and facts.answered[CLIENT, "initialize"]:
+                title += "; it had answered an earlier initialize"
+                next_step = "make a server object for each session (one transport and one server for each Mcp-Session-Id); its log has the error"
         yield Claim(
-            title=f"the server cannot be reached: {quote(error)}",
+            title=title,
             next_step=next_step,
             symptoms=[symptom for _, symptom in unreachable],
-            side="environment",
+            side=side,
         )
 
 
@@ -190,6 +213,44 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
 
 
 @cause(
+    "encoding-not-asked-for",
+    "a response is compressed, although no one asked for that",
+    level=Level.SPECIFIC,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 200 {} {"content-type":"application/json","content-encoding":"br"}
+        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 200 {} {"content-type":"application/json"}
+        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
+    """,
+)
+def encoding_not_asked_for(facts: Facts) -> Iterator[Claim]:
+    """Mcpspy asks for no coding (Accept-Encoding: identity). A server or cache that compresses all the same may also send what
+    a client cannot decode (RFC 9110, 12.5.3).
+    """
+    encoded = facts.http.encoded
+    if encoded is None:
+        return
+    coding = quote(encoded.response["content-encoding"], 20)
+    left = facts.of(ClientLeft)
+    yield Claim(
+        title=f"the response to {encoded.asked or encoded.method} has Content-Encoding {coding}, although no coding was asked for"
+        + (", and the client did not continue after it" if left else ""),
+        next_step=f"let the server, or what caches in front of it, send {coding} only to clients whose Accept-Encoding has it"
+        " (Vary: Accept-Encoding)",
+        symptoms=[*left],
+        evidence=[evidence(encoded.place, f"{encoded.line}, Content-Encoding: {coding}")],
+        side=SERVER,
+        is_observation=not left,
+    )
+
+
+@cause(
     "stream-cut",
     "the stream with a response was cut",
     level=Level.SPECIFIC,
@@ -227,15 +288,19 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
         if exchange.hung_up == "mcpspy":
             continue
         how = "the connection was broken off" if exchange.hung_up == SERVER else "the stream ended"
+        is_short = ended_at - failed.asked_at < IDLE_SECONDS
         via = exchange.response.get("server") or exchange.response.get("via") or ""
         yield Claim(
             title=f"{how} {waited} after {failed.about}, without its response"
             + (f": no byte had come for {duration(silent)}" if silent >= 1 else ""),
-            next_step="if a proxy is in between, raise its idle timeout (nginx: proxy_read_timeout), or let the server send SSE"
+            next_step="let the server send the response on the stream of its request, before it ends this stream; look into its"
+            " log at this time"
+            if is_short
+            else "if a proxy is in between, raise its idle timeout (nginx: proxy_read_timeout), or let the server send SSE"
             f" comments or progress while it works{f' (answered by {quote(via, 40)})' if via else ''}; otherwise look into the"
             " server's log at this time",
             symptoms=[failed],
-            side="proxy" if silent >= 1 else "server",
+            side=SERVER if is_short or silent < 1 else "proxy",
         )
 
 
@@ -270,6 +335,46 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
             symptoms=[failed, *facts.of(ClientLeft), *facts.violations("HTTP310", "ENV113", "ENV119")],
             side="server",
             level=Level.EXACT if "blank line" in failed.why else None,
+        )
+
+
+@cause(
+    "body-not-sent",
+    "the head of a response came, and its body did not",
+    level=Level.EXACT,
+    positive="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 200 {} {"content-type":"application/json","content-length":"427"}
+        + 8
+        > {"method":"notifications/cancelled","params":{"requestId":2,"reason":"Request timed out"}}
+    """,
+    negative="""
+        @ http
+        > {"id":2,"method":"tools/list"}
+        = 200 {} {"content-type":"text/event-stream"}
+        + 8
+        > {"method":"notifications/cancelled","params":{"requestId":2,"reason":"Request timed out"}}
+    """,
+)
+def body_not_sent(facts: Facts) -> Iterator[Claim]:
+    """A gateway that changes a body and keeps the old Content-Length sends less than it announced: its own HTTP library then
+    sends nothing, and the client waits for the rest.
+    """
+    for failed in facts.failed(State.CANCELLED, State.UNANSWERED):
+        exchange = failed.refusal
+        if exchange is None or exchange.ended_at is not None or exchange.media_type != JSON:
+            continue
+        size = exchange.response.get("content-length", "")
+        announced = f", Content-Length {quote(size, 20)}" if size else ""
+        yield Claim(
+            title=f"the response to {failed.about} began (HTTP {exchange.status}{announced}), and its body had not come"
+            f" {failed.waited} after the request",
+            next_step="look into what sends this response: a gateway that changed the body must set Content-Length anew (or"
+            " send chunks); a server must end what it began",
+            symptoms=[failed],
+            evidence=[evidence(exchange.place, f"{exchange.line}{announced}")],
+            side="proxy",
         )
 
 

@@ -20,6 +20,12 @@ REJECTED = frozenset(
 """Rules whose findings make clients reject a message: their parsers check its form."""
 
 
+LINE_LIMIT = 65_536
+"""Bytes of a line that some readers do not exceed."""
+
+REACTION = 0.1
+"""Seconds within which a client that fails at a line ends the session."""
+
 SLOW_SECONDS = 4.0
 """Seconds after the end of stdin within which a busy server may still be ending itself."""
 
@@ -176,6 +182,48 @@ def client_left(facts: Facts) -> Iterator[Claim]:
                 side="",
                 level=Level.GENERAL,
             )
+
+
+@cause(
+    "ended-after-long-line",
+    "the client ended the server right after a long line",
+    level=Level.GENERAL,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        + 0.05
+        < {"id":2,"result":{"content":[{"type":"text","text":"%s"}]}}
+        * signal {"signal":"SIGTERM"}
+        * exit {"code":null,"signal":"SIGTERM"}
+    """
+    % ("x" * 70_000),
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
+        + 0.05
+        < {"id":2,"result":{"content":[{"type":"text","text":"x"}]}}
+        * signal {"signal":"SIGTERM"}
+        * exit {"code":null,"signal":"SIGTERM"}
+    """,
+)
+def ended_after_long_line(facts: Facts) -> Iterator[Claim]:
+    """Readers with a limit for a line (asyncio: 64 KiB, Go's bufio.Scanner: 64 KiB) fail at a longer one, and the client ends."""
+    server = facts.server
+    signals = facts.notes.get("signal", [])
+    if server.last_at is None or server.last_size <= LINE_LIMIT or not signals or not facts.is_stdio:
+        return
+    note, place = signals[0]
+    if 0 <= note.at - server.last_at <= REACTION:
+        yield Claim(
+            title=f"the client ended the server {duration(note.at - server.last_at)} after a line of {server.last_size:,} bytes,"
+            " without a further request",
+            next_step="if the host failed there: its reader may have a limit for a line (asyncio and Go's Scanner: 64 KiB); raise it",
+            symptoms=[],
+            evidence=[
+                evidence(server.last_place, f"{server.last_message}: {server.last_size:,} bytes"),
+                evidence(place, f"signal {note.fields.get('signal')}"),
+            ],
+            side="client",
+            is_observation=True,
+        )
 
 
 @cause(

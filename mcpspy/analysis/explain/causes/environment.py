@@ -49,6 +49,16 @@ TROUBLES = (
         only_at_start=True,
     ),
     Trouble(
+        "terminal-wanted",
+        "the command wants a terminal, and a host gives it pipes",
+        "remove -t (--tty) from the arguments of docker or podman, and keep -i; a host starts no terminal",
+        re.compile(
+            r"(?i)input device is not a TTY|cannot attach stdin to a TTY|stdin is not a (?:tty|terminal)"
+        ),
+        "configuration",
+        only_at_start=True,
+    ),
+    Trouble(
         "container-failed",
         "the container could not be started",
         "read the end of this error: the image, its entry point or a mount is at fault; the daemon itself runs",
@@ -352,6 +362,7 @@ _ERRORS: dict[str, tuple[str, ...]] = {
         "/srv/db-mcp: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /srv/db-mcp)",
         "java.lang.UnsupportedClassVersionError: App has been compiled by a more recent version",
     ),
+    "terminal-wanted": ("the input device is not a TTY",),
     "container-failed": (
         "docker: Error response from daemon: failed to create shim task: OCI runtime create failed: exec: permission denied",
     ),

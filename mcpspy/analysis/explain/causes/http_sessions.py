@@ -88,7 +88,7 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
                 evidence=[evidence(place, f"endpoint: {named}")],
                 side="configuration",
             )
-        for exchange, _ in refused_with(404, 405, 400, 307, 308, facts=facts):
+        for exchange, symptom in refused_with(404, 405, 400, 307, 308, facts=facts):
             is_new = not any(
                 status is not None and status < 300
                 for method, status in facts.http.statuses
@@ -97,6 +97,7 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
             if (
                 exchange.method == "POST"
                 and is_new
+                and (exchange.status != 400 or not said_by(exchange, symptom))
                 and urlsplit(named).path.rstrip("/") == exchange.path.rstrip("/")
             ):
                 stream = urlsplit(facts.header.upstream or "").path
@@ -195,7 +196,14 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
         yield Claim(
             title=title,
             next_step=next_step,
-            symptoms=[*same_status(facts, exchange), *facts.violations("HTTP202")],
+            symptoms=[
+                *(
+                    each
+                    for other, each in exchanges(facts)
+                    if other.status == exchange.status and "mcp-session-id" not in other.request
+                ),
+                *facts.violations("HTTP202"),
+            ],
             side="server" if is_hidden else "client",
         )
         break
@@ -393,8 +401,9 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
             continue
         is_lost = exchange.status == 404 and "mcp-session-id" in exchange.request and not exchange.error
         is_stale = (
-            exchange.status in (400, 401, 403)
+            exchange.status in (400, 401, 403, 409, 410, 422, 500, 503)
             and "mcp-session-id" in exchange.request
+            and not exchange.error
             and re.search(r"(?i)session|initiali[sz]ed", said_by(exchange, symptom)) is not None
         )
         if is_lost or is_stale:

@@ -163,7 +163,8 @@ def duplicate_id(facts: Facts) -> Iterator[Claim]:
         }
         failed = [each for each in without_response(facts, violation.side) if each.id in ids or not ids]
         yield Claim(
-            title=f"the {violation.side} sent {violation.findings[0].message}: two open requests have one id, and their responses are mixed up",
+            title=f"the {violation.side} gave {'a request' if not ids else f'two open requests the id {min(ids)}'}"
+            f"{' an id that is in use' if not ids else ''}: their responses are mixed up",
             next_step=f"the {violation.side} must give each request its own id within the session",
             symptoms=[*failed, *facts.violations("ENV202", "ENV204", "ENV205")],
             side=violation.side,

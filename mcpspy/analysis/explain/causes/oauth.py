@@ -460,6 +460,17 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
             "the client used a client_id from an earlier registration, which the authorization server may no longer know: remove"
             " the client's stored registration, so that it registers again"
         )
+    side = "configuration"
+    if (
+        refused.step == "authorize"
+        and re.search(r"redirect.{0,200}(?:not (?:permitted|allowed)|allow-?list|whitelist)", said)
+        and any((step.status or 0) < 300 for step in registered)
+    ):
+        next_step = (
+            "the authorization server has just accepted this redirect URI in the registration: let it check both by one list, or"
+            " refuse the registration (invalid_redirect_uri)"
+        )
+        side = "server"
     what = f"{refused.step} request"
     if "refresh_token" in names:
         what = "refresh of the token"
@@ -470,7 +481,7 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
         next_step=next_step,
         symptoms=_symptoms(facts),
         evidence=[_line(refused)],
-        side="configuration",
+        side=side,
     )
 
 

@@ -27,6 +27,12 @@ _VERSION = re.compile(
     r"(?i)(?:protocol|unsupported|mcp)[ -]?version|version .{0,30}(?:not supported|unsupported)|unsupported protocol"
 )
 _INITIALIZED = re.compile(r"(?i)not (?:been )?initiali[sz]ed|initiali[sz]e first|before initiali")
+_TYPE = re.compile(
+    r"(?i)(?:unsupported|invalid|unexpected|wrong|bad)\b.{0,20}\b(?:content|media)[- ]?type|content[- ]type .{0,40}(?:not supported|unsupported|must be|expected)"
+)
+UNSUPPORTED_TYPE = 415
+"""The status for a body of another type, which some servers only say in words."""
+
 _BOT = re.compile(
     r"(?i)just a moment|attention required|captcha|are you (?:a )?human|checking your browser|bot (?:detection|protection)|access denied.{0,40}(?:akamai|reference)|enable javascript and cookies|cloudflare"
 )
@@ -234,11 +240,20 @@ def version_header(facts: Facts) -> Iterator[Claim]:
             if version
             else "in initialize"
         )
+        agreed = facts.session.agreed_revision
+        is_another = bool(version) and agreed is not None and version != agreed
         yield Claim(
-            title=f"the server refuses the revision {where}: {quote(words)}",
+            title=f"the client sends the revision {quote(version)} in the header of {exchange.asked or exchange.method}, although"
+            f" the server had answered initialize with {quote(agreed or '')}: {quote(words)}"
+            if is_another
+            else f"the server refuses the revision {where}: {quote(words)}",
             next_step="let the client send the revision that the server answered to initialize, or update the server's SDK",
-            symptoms=same_status(facts, exchange),
-            side=SERVER if exchange.asked == "initialize" else "",
+            symptoms=[
+                each
+                for other, each in refused_with(exchange.status or 0, facts=facts)
+                if other.request.get("mcp-protocol-version") == exchange.request.get("mcp-protocol-version")
+            ],
+            side=CLIENT if is_another else SERVER if exchange.asked == "initialize" else "",
         )
         break
 
@@ -370,7 +385,9 @@ def http_status(facts: Facts) -> Iterator[Claim]:
     """The status has a fixed meaning, and the refusal may say more."""
     told: set[tuple[int | None, str]] = set()
     for exchange, symptom in exchanges(facts):
-        if exchange.error or exchange.status not in _PLAIN:
+        words = said_by(exchange, symptom)
+        meaning = UNSUPPORTED_TYPE if _TYPE.search(words) else exchange.status
+        if exchange.error or meaning not in _PLAIN:
             continue
         kind = (
             exchange.status,
@@ -384,8 +401,7 @@ def http_status(facts: Facts) -> Iterator[Claim]:
             for other, each in exchanges(facts)
             if other.status == exchange.status and kind[1] in ("", other.asked or other.method)
         ]
-        what, next_step, side = _PLAIN[exchange.status]
-        words = said_by(exchange, symptom)
+        what, next_step, side = _PLAIN[meaning]
         about = exchange.asked or f"{exchange.method} {exchange.path}"
         detail = ""
         if exchange.status == 413 and (size := exchange.request.get("content-length")):
@@ -393,8 +409,14 @@ def http_status(facts: Facts) -> Iterator[Claim]:
         elif exchange.status == 406:
             accept = exchange.request.get("accept")
             detail = f" (Accept: {quote(accept, 60)})" if accept else " (it has none)"
-        elif exchange.status == 415:
-            detail = f" ({quote(exchange.request.get('content-type', 'none'), 60)})"
+        elif meaning == UNSUPPORTED_TYPE:
+            sent = exchange.request.get("content-type", "none")
+            detail = f" ({quote(sent, 60)})"
+            if (
+                sent.partition(";")[0].strip().lower() == JSON
+            ):  # RFC 9110, 8.3.1: parameters are no part of the type.
+                next_step = "the type is right: let the server compare the media type without its parameters (charset)"
+                side = SERVER
         elif exchange.status in (502, 503, 504, 524) and exchange.took >= 0.5:
             detail = f" after {duration(exchange.took)}"
         elif exchange.status in (429, 503) and (wait := exchange.response.get("retry-after")):

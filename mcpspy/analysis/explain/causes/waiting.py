@@ -283,6 +283,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         " headers and not one message per line"
     )
     lines: list[EvidenceLine] = []
+    side = SERVER
     starting = [line for line in facts.stderr if _STARTS.search(line.text)]
     if listens:
         title += f": it listens on a port instead: {quote(listens[0].text, 100)}"
@@ -293,6 +294,16 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         title += f": no process reads the server's stdin ({note.fields.get('size')} bytes are unread)"
         next_step = "the process that mcpspy started does not read stdin: start the server itself and not a wrapper that keeps its stdin (docker run -i, ssh without -n)"
         lines = [evidence(place, "bytes are unread in the server's stdin")]
+        if runner := _INSTALLS.search((facts.header.command or [""])[0]):
+            title = (
+                f"no answer to {failed[0].method} in {failed[0].waited}, and not one byte on stdout: {runner[1]} had not started the"
+                f" server yet ({note.fields.get('size')} bytes of its stdin are unread)"
+            )
+            next_step = (
+                f"run the command once in a terminal: {runner[1]} installs the package at its first start (and asks for the newest"
+                " version at each start with @latest); pin a version, install it, or raise the host's timeout of the start"
+            )
+            side = "environment"
     elif error is not None:
         title += f"; on stderr: {quote(error.text)}"
         next_step = "correct what this error names" + (f" at {error.frame}" if error.frame else "")
@@ -313,8 +324,11 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     if not lines and facts.stderr:
         lines = [evidence(facts.stderr[-1].place, f"stderr: {facts.stderr[-1].text}")]
     symptoms: list[Symptom] = [*failed, *facts.of(ServerEnd)]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side="server")
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
+
+_INSTALLS = re.compile(r"(?:^|[/\\])(npx|bunx|pnpx|uvx|uv|pipx|docker|podman)(?:\.exe|\.cmd)?$")
+"""Commands that fetch a package or an image before they start it."""
 
 QUIET_SECONDS = 3.0
 """Seconds without a line on stderr after which a server is not just starting any more."""
