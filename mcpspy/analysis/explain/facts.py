@@ -17,7 +17,7 @@ from msgspec import DecodeError, Struct, field, json
 from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, evidence, named_error
 from mcpspy.analysis.explain.http_facts import HttpFacts
 from mcpspy.analysis.explain.listed_facts import ListedFacts
-from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, SideFacts, about_request
+from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, SentText, SideFacts, about_request
 from mcpspy.analysis.explain.symptoms import (
     ClientLeft,
     FailedRequest,
@@ -140,6 +140,7 @@ class Facts:
         self.findings: dict[str, Violation] = {}
         """Code of a rule and side → its findings."""
         self.listed = ListedFacts()
+        self.sent_text = SentText()
         self.held_back: EvidenceLine | None = None
         """A call whose progress came all at once, with its response."""
         self.slow: list[SlowCall] = []
@@ -245,6 +246,10 @@ class Facts:
             self.http.post(what.frame.http, side.last_message, number)
         if exchange is None:
             return
+        if isinstance(what, Request) and what.method == "tools/call":
+            self.sent_text.add_sent(what.data)
+        elif isinstance(what, Result) and what.side == SERVER:
+            self.sent_text.add_received(what.data, place)
         if change.opened is not None and exchange.poll_of is None:
             self._open_request(exchange, place)
         call = exchange.poll_of or exchange

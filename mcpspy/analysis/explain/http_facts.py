@@ -225,6 +225,8 @@ class HttpFacts(Struct):
             return exchange.hung_up != CLIENT  # A client that does not wait was not refused.
         if method in ("GET", "DELETE") and status == NOT_OFFERED:
             return False
+        if status < 300 and ".well-known" in exchange.path:
+            return False
         if status in REDIRECTS:
             return False
         if status >= 300:

@@ -19,7 +19,7 @@ _UNKNOWN = re.compile(
     r"(?i)\b(?:unknown|no such|not found|does not exist|unrecognized|not registered|no tool)\b"
 )
 _RAN = re.compile(r"(?i)^error (?:executing|running|calling|in) (?:the )?tool \S+?:? ")
-"""What SDKs put before the error of a tool that they know and have run."""
+"""The words that SDKs put before the error of a tool that they know and have run."""
 
 _ARGUMENTS = re.compile(
     r"(?i)validation error|invalid arguments?|invalid params|input validation|failed to (?:parse|deserialize) (?:parameters|arguments)|missing (?:required )?(?:argument|parameter|field|property)|required (?:argument|parameter|property)|unexpected keyword|invalid_type|invalid input|must (?:be|have) (?:a |an |required )?(?:string|number|integer|object|array|boolean|property)"
@@ -327,7 +327,7 @@ def initialize_not_tried(facts: Facts) -> Iterator[Claim]:
             title="the client stopped after server/discover was refused"
             + (f" (HTTP {status})" if status else "")
             + f", and never sent initialize, which a server of an earlier revision needs: {said}",
-            next_step="update the client: it must go on with initialize after this refusal",
+            next_step="update the client: it must send initialize after this refusal",
             symptoms=[
                 failed,
                 *facts.of(ClientLeft),

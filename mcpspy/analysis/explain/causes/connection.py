@@ -230,7 +230,7 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
     """,
 )
 def encoding_not_asked_for(facts: Facts) -> Iterator[Claim]:
-    """Mcpspy asks for no coding (Accept-Encoding: identity). A server or cache that compresses all the same may also send what
+    """Mcpspy asks for no coding (Accept-Encoding: identity). A server or cache that compresses anyway may also send what
     a client cannot decode (RFC 9110, 12.5.3).
     """
     encoded = facts.http.encoded
@@ -370,7 +370,7 @@ def body_not_sent(facts: Facts) -> Iterator[Claim]:
         yield Claim(
             title=f"the response to {failed.about} began (HTTP {exchange.status}{announced}), and its body had not come"
             f" {failed.waited} after the request",
-            next_step="look into what sends this response: a gateway that changed the body must set Content-Length anew (or"
+            next_step="look into what sends this response: a gateway that changed the body must compute Content-Length again (or"
             " send chunks); a server must end what it began",
             symptoms=[failed],
             evidence=[evidence(exchange.place, f"{exchange.line}{announced}")],

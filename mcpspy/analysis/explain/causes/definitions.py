@@ -48,7 +48,8 @@ _TABLE = (
     _Row(
         "progress-unknown", "progress was reported for no open request",
         ("LIFE302", "LIFE303"),
-        "let the server await its last progress notification before it responds: some clients raise an error for an unknown token",
+        "let the server send progress only with the progressToken of an open request, and before its response: some clients raise"
+        " an error for an unknown token",
         SERVER, False,
     ),
     _Row(
@@ -109,7 +110,11 @@ def _add(row: _Row) -> None:
         count = sum(each.count for each in found)
         more = f" (and {counted(count - 1, 'more finding')})" if count > 1 else ""
         symptoms: list[Symptom] = [*found]
-        if row.code in ("tool-dropped", "result-rejected", "response-to-notification"):
+        # A host continues without a tool that it drops; a client that cannot parse a message ends.
+        if (
+            row.code in ("tool-dropped", "result-rejected", "response-to-notification")
+            and first.code[:4] != "HOST"
+        ):
             symptoms += facts.of(ClientLeft)
         yield Claim(
             title=f"{quote(first.message)}{more}",

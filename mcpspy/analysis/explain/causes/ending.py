@@ -29,6 +29,7 @@ REACTION = 0.1
 SLOW_SECONDS = 4.0
 """Seconds after the end of stdin within which a busy server may still be ending itself."""
 
+_NOTIFICATION = re.compile(r"notifications/[\w/]+")
 _BROKEN_PIPE = re.compile(
     r"(?i)\bEPIPE\b|broken ?pipe|write after end|ERR_STREAM_(?:WRITE_AFTER_END|DESTROYED)"
 )
@@ -152,9 +153,18 @@ def client_left(facts: Facts) -> Iterator[Claim]:
                 if is_last
                 else f"soon after {first.about or left.message}"
             )
+            title = f"the client left {after}: {quote(first.message)}"
+            next_step = f"correct the form of this message: {first.code} (mcpspy lint explains it)"
+            named = _NOTIFICATION.search(first.excerpt) if '"error"' in first.excerpt else None
+            if named is not None and facts.client.methods[named[0]]:
+                title = (
+                    f"the client left after the server had answered {named[0]} with an error, under an id that is not its own:"
+                    f" {quote(first.message)}"
+                )
+                next_step = "let the server answer only messages with an id: a notification gets no response, not even an error"
             yield Claim(
-                title=f"the client left {after}: {quote(first.message)}",
-                next_step=f"correct the form of this message: {first.code} (mcpspy lint explains it)",
+                title=title,
+                next_step=next_step,
                 symptoms=[left, *facts.violations(*codes, side=SERVER)],
                 evidence=[
                     evidence(each.place, f"{each.code} {each.message} | {each.excerpt}")
@@ -207,6 +217,19 @@ def client_left(facts: Facts) -> Iterator[Claim]:
 def ended_after_long_line(facts: Facts) -> Iterator[Claim]:
     """Readers with a limit for a line (asyncio: 64 KiB, Go's bufio.Scanner: 64 KiB) fail at a longer one, and the client ends."""
     server = facts.server
+    for note, place in facts.notes.get("oversized", []):
+        closed_at = facts.client.closed_at
+        if note.fields.get("from") == SERVER and closed_at is not None and closed_at <= note.at + REACTION:
+            yield Claim(
+                title=f"the client closed the session while a line of {note.fields.get('size'):,} bytes came from the server",
+                next_step="let the server send less in one result (an image of lower resolution, pages, a link to a resource): this"
+                " client reads no line as long as that",
+                symptoms=facts.of(ServerEnd),
+                evidence=[evidence(place, f"a line of {note.fields.get('size'):,} bytes")],
+                side=SERVER,
+                level=Level.EXACT,
+            )
+            return
     signals = facts.notes.get("signal", [])
     if server.last_at is None or server.last_size <= LINE_LIMIT or not signals or not facts.is_stdio:
         return

@@ -105,6 +105,34 @@ def wrong_encoding(facts: Facts) -> Iterator[Claim]:
 
 
 @cause(
+    "text-misread",
+    "the server reads what it is sent in another encoding than UTF-8",
+    level=Level.EXACT,
+    positive="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{"text":"Žižkov"}}}
+        < {"id":2,"result":{"content":[{"type":"text","text":"Ĺ˝iĹľkov"}]}}
+    """,
+    negative="""
+        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{"text":"Žižkov"}}}
+        < {"id":2,"result":{"content":[{"type":"text","text":"Žižkov"}]}}
+    """,
+)
+def text_misread(facts: Facts) -> Iterator[Claim]:
+    """Nothing fails: the text is stored wrong, and is seen when it comes back. Each character outside ASCII is two or more."""
+    if (changed := facts.sent_text.changed) is None:
+        return
+    text, place = changed
+    yield Claim(
+        title=f"the client sent {quote(text.sent)!r}, and the server has {quote(text.received)!r}: it reads UTF-8 as {text.encoding}",
+        next_step="let the server read stdin as UTF-8 (Python: PYTHONUTF8=1 by env in the host's configuration), and repair what it"
+        " has stored",
+        symptoms=[],
+        evidence=[evidence(place, f"{text.received} in place of {text.sent}")],
+        side=SERVER,
+    )
+
+
+@cause(
     "message-broken",
     "a message is cut or broken, so its receiver cannot read it",
     level=Level.EXACT,

@@ -37,6 +37,13 @@ def _steps(facts: Facts, *names: str) -> list[OauthStep]:
     return [each for each in facts.http.oauth if each.step in names]
 
 
+def _other_resource(step: OauthStep, endpoint: str) -> str:
+    """Return the resource that metadata name, if it is not the endpoint; else nothing."""
+    resource = str(step.fields.get("resource") or "")
+    is_endpoint = f"{endpoint}/".startswith(f"{urlsplit(resource).path.rstrip('/')}/")
+    return resource if step.status == 200 and not is_endpoint else ""
+
+
 def _refused(facts: Facts, *names: str) -> OauthStep | None:
     """Return the last of these steps, if it was refused."""
     steps = _steps(facts, *names)
@@ -290,6 +297,9 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
     """Dynamic registration is refused, or the authorization server does not offer it. Then the client needs an id that was
     registered by hand, or a document of its metadata.
     """
+    endpoint = urlsplit(facts.header.upstream or "").path
+    if any(_other_resource(step, endpoint) for step in _steps(facts, "resource metadata")):
+        return  # The client was led to another place, or turned away from it (RFC 9728, 3.3).
     if not _unauthorized(facts):
         return
     refused = _refused(facts, "registration")
@@ -375,16 +385,9 @@ def oauth_metadata(facts: Facts) -> Iterator[Claim]:
             evidence=violation.lines[:1],
             side="server",
         )
+    endpoint = urlsplit(facts.header.upstream or "").path
     for step in _steps(facts, "resource metadata"):
-        resource, endpoint = (
-            str(step.fields.get("resource") or ""),
-            urlsplit(facts.header.upstream or "").path,
-        )
-        if (
-            step.status == 200
-            and resource
-            and not f"{endpoint}/".startswith(f"{urlsplit(resource).path.rstrip('/')}/")
-        ):
+        if resource := _other_resource(step, endpoint):
             yield Claim(
                 title=f"the metadata is that of the resource {quote(resource, 80)}, which is not the URL of the endpoint ({quote(endpoint, 60)})",
                 next_step="let the metadata name the URL of the endpoint as its resource, as clients use it (RFC 9728, 3.3)",
@@ -678,6 +681,12 @@ def signed_in(facts: Facts) -> Iterator[Claim]:
     if _steps(facts, "retry"):
         overcome += [
             symptom for exchange, symptom in _unauthorized(facts) if "authorization" not in exchange.request
+        ]
+    if (
+        overcome
+    ):  # Clients ask for metadata at several places; that some have none is foreseen (RFC 9728, 3.1).
+        overcome += [
+            each for each in facts.of(RefusedExchange) if ".well-known" in each.path and each.status == 404
         ]
     if overcome:
         yield Claim(

@@ -30,6 +30,9 @@ _INITIALIZED = re.compile(r"(?i)not (?:been )?initiali[sz]ed|initiali[sz]e first
 _TYPE = re.compile(
     r"(?i)(?:unsupported|invalid|unexpected|wrong|bad)\b.{0,20}\b(?:content|media)[- ]?type|content[- ]type .{0,40}(?:not supported|unsupported|must be|expected)"
 )
+STREAM_SILENCE = 2.0
+"""Seconds after which a status of a gateway means that it waited for bytes, and not that the server is down."""
+
 UNSUPPORTED_TYPE = 415
 """The status for a body of another type, which some servers only say in words."""
 
@@ -402,6 +405,19 @@ def http_status(facts: Facts) -> Iterator[Claim]:
             if other.status == exchange.status and kind[1] in ("", other.asked or other.method)
         ]
         what, next_step, side = _PLAIN[meaning]
+        is_stream = (
+            exchange.method == "GET"
+            and exchange.status in (502, 503, 504)
+            and exchange.took >= STREAM_SILENCE
+            and bool(facts.answered)
+        )
+        if is_stream:
+            what = f"gave up the stream after {duration(exchange.took)}: no byte had come, and a server need not send one"
+            side = "proxy"
+            next_step = (
+                "let the proxy pass the response on at once, without buffering (nginx: proxy_buffering off), and with a long read"
+                " timeout for this path; or let the server answer GET with 405"
+            )
         about = exchange.asked or f"{exchange.method} {exchange.path}"
         detail = ""
         if exchange.status == 413 and (size := exchange.request.get("content-length")):
@@ -414,10 +430,10 @@ def http_status(facts: Facts) -> Iterator[Claim]:
             detail = f" ({quote(sent, 60)})"
             if (
                 sent.partition(";")[0].strip().lower() == JSON
-            ):  # RFC 9110, 8.3.1: parameters are no part of the type.
+            ):  # RFC 9110, 8.3.1: parameters do not belong to the type.
                 next_step = "the type is right: let the server compare the media type without its parameters (charset)"
                 side = SERVER
-        elif exchange.status in (502, 503, 504, 524) and exchange.took >= 0.5:
+        elif exchange.status in (502, 503, 504, 524) and exchange.took >= 0.5 and not is_stream:
             detail = f" after {duration(exchange.took)}"
         elif exchange.status in (429, 503) and (wait := exchange.response.get("retry-after")):
             detail = f" (Retry-After: {quote(wait, 40)})"

@@ -285,6 +285,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     lines: list[EvidenceLine] = []
     side = SERVER
     starting = [line for line in facts.stderr if _STARTS.search(line.text)]
+    is_probe = failed[0].method == "server/discover"
     if listens:
         title += f": it listens on a port instead: {quote(listens[0].text, 100)}"
         next_step = "start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
@@ -304,6 +305,11 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
                 " version at each start with @latest); pin a version, install it, or raise the host's timeout of the start"
             )
             side = "environment"
+    elif is_probe and facts.stderr:
+        title += (
+            f": it does not know this method, and says so only on stderr: {quote(facts.stderr[-1].text, 100)}"
+        )
+        next_step = "let the server answer unknown methods with the error -32601; then the client continues with initialize"
     elif error is not None:
         title += f"; on stderr: {quote(error.text)}"
         next_step = "correct what this error names" + (f" at {error.frame}" if error.frame else "")
@@ -385,6 +391,13 @@ def timeout(facts: Facts) -> Iterator[Claim]:
             late = f"; the response came {duration(failed.answer_at - failed.asked_at)} after the request"
             late += f": {quote(failed.words)}" if failed.words else ""
         title = f"the {failed.cancelled_by or failed.side} gave up {failed.about} after {failed.waited}, before a response{late}"
+        closed_at = facts.client.closed_at
+        if (
+            closed_at is not None
+            and failed.gave_up_at is not None
+            and 0 <= closed_at - failed.gave_up_at < 0.5
+        ):
+            title += f", and closed the session {duration(closed_at - failed.gave_up_at)} later"
         error = named_error(failed.stderr, certain=True)
         lines = [evidence(error.line.place, f"stderr: {error.text}")] if error is not None else []
         if error is not None:
@@ -431,6 +444,13 @@ def no_response(facts: Facts) -> Iterator[Claim]:
             next_step = "correct what this error names" + (f" at {error.frame}" if error.frame else "")
         elif failed.side == CLIENT:
             next_step += "; mcpspy send repeats it alone"
+            if (
+                not facts.is_stdio
+                and not facts.http.session_ids
+                and facts.session.client_capabilities
+                and not facts.session.is_modern
+            ):
+                next_step += "; the server assigned no session id: so it cannot ask the client for roots, sampling or input meanwhile"
         yield Claim(
             title=f"the {receiver} did not respond to {failed.about} for {failed.waited}, until the session ended{said}",
             next_step=next_step,
