@@ -12,6 +12,7 @@ from mcpspy.analysis.explain.causes import (
     oauth,
     quoted,
     refusals,
+    revisions,
     start,
     waiting,
 )
@@ -19,7 +20,7 @@ from mcpspy.analysis.explain.claims import CAUSES as CAUSES
 
 AREAS = (
     *(start, environment, framing, matching, waiting, connection, http_sessions),
-    *(refusals, oauth, calls, definitions, ending, quoted),
+    *(refusals, oauth, calls, revisions, definitions, ending, quoted),
 )
 
 _ORDER = [area.__name__ for area in AREAS]
