@@ -20,7 +20,7 @@ from mcpspy.analysis.explain.claims import CAUSES as CAUSES
 
 AREAS = (
     *(start, environment, framing, matching, waiting, connection, http_sessions),
-    *(refusals, oauth, calls, revisions, definitions, ending, quoted),
+    *(refusals, oauth, revisions, calls, definitions, ending, quoted),
 )
 
 _ORDER = [area.__name__ for area in AREAS]

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, evidence, quote
+from mcpspy.analysis.explain.causes.definition import Definition, Failure, Row, define
+from mcpspy.analysis.explain.claims import Claim, Level
+from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest
 from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, other
@@ -26,21 +27,14 @@ _ARGUMENTS = re.compile(
 )
 """The SDKs, and pydantic, zod, ajv, jsonschema and serde under them."""
 
-_OWN_RESULT = re.compile(
-    r"(?i)invalid \S{0,20} ?result|output validation|invalid structured content|result (?:is )?not valid"
-)
 _HEADER = re.compile(
     r"(?i)header mismatch|missing (?:required )?(?:mcp-[\w-]+ )?header|mcp-(?:method|name|param)"
 )
 _TASK = re.compile(r"(?i)\btask\b.{0,30}required|requires? (?:a )?task")
-_SESSION = re.compile(
-    r"(?i)\bsession\b.{0,40}(?:not found|invalid|expired|unknown|missing|terminated|closed|does not exist)|(?:invalid|unknown|missing|no valid|expired).{0,30}\bsession"
-)
+_SESSION = r"\bsession\b.{0,40}(?:not found|invalid|expired|unknown|missing|terminated|closed|does not exist)|(?:invalid|unknown|missing|no valid|expired).{0,30}\bsession"
 """The SDKs of TypeScript, Python, Go and Rust."""
 
-_TOKEN = re.compile(
-    r"(?i)(?:invalid|expired|revoked).{0,30}(?:access )?token|token.{0,30}(?:invalid|expired|revoked)|invalid[-_ ]authori[sz]ation|unauthori[sz]ed|\b401\b"
-)
+_UNAUTHORIZED = r"(?:invalid|expired|revoked).{0,30}(?:access )?token|token.{0,30}(?:invalid|expired|revoked)|invalid[-_ ]authori[sz]ation|unauthori[sz]ed|\b401\b"
 """The service behind the server, in the words of its HTTP client."""
 
 _OPTIONAL = frozenset(
@@ -60,15 +54,6 @@ def _held_up(facts: Facts, asking: FailedRequest) -> list[FailedRequest]:
     return [each for each in facts.failed(*ERRORS) if each.about in asking.waiting]
 
 
-@cause(
-    "unknown-tool",
-    "a tool was called that the server does not offer",
-    level=Level.EXACT,
-    positive=ex.session(
-        ex.listed("forecast"), ex.call(3, "weather_forecast"), ex.error("Unknown tool: x", -32602, 3)
-    ),
-    negative=ex.session(ex.call(2, "forecast"), ex.error("internal error")),
-)
 def unknown_tool(facts: Facts) -> Iterator[Claim]:
     """The host has an old list, adds its own prefix, or the model invented the name."""
     tools = facts.listed.tools
@@ -94,34 +79,6 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
 
 
-@cause(
-    "own-result-refused",
-    "the server's own library refused the result of its tool",
-    level=Level.EXACT,
-    positive=ex.session(
-        ex.call(), ex.error("Invalid tools/call result: content 0 data: Invalid Base64 string", -32602)
-    ),
-    negative=ex.session(ex.call(), ex.error("Invalid arguments for tool a", -32602)),
-)
-def own_result_refused(facts: Facts) -> Iterator[Claim]:
-    """SDKs check results before they send them, and answer with the code of invalid params: it is not about the arguments."""
-    for failed in _errors(facts):
-        if _OWN_RESULT.search(failed.words[:200]):
-            yield Claim(
-                title=f"the result of {failed.about} was refused by the server's own library: {quote(failed.words)}",
-                next_step="correct the result that the tool returns: the form that its schema or the protocol requires",
-                symptoms=[failed],
-                side=SERVER,
-            )
-
-
-@cause(
-    "invalid-arguments",
-    "arguments do not fit the tool's schema",
-    level=Level.SPECIFIC,
-    positive=ex.session(ex.call(), ex.tool_error("Input validation error: days is a required property")),
-    negative=ex.session(ex.call(), ex.tool_error("no data")),
-)
 def invalid_arguments(facts: Facts) -> Iterator[Claim]:
     """The model did not know what the arguments mean, or the server checks more than its schema states."""
     for failed in _errors(facts):
@@ -150,13 +107,6 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "method-not-found",
-    "the receiver does not know a method",
-    level=Level.SPECIFIC,
-    positive=ex.session(ex.request("tools/list"), ex.error("Method not found", -32601)),
-    negative=ex.session(ex.request("tools/list"), ex.error("internal error")),
-)
 def method_not_found(facts: Facts) -> Iterator[Claim]:
     """The method needs a capability that the receiver did not declare, or is of another revision. Asking for an optional one is
     harmless: the client continues without it.
@@ -200,44 +150,23 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             )
 
 
+def _is_by_design(facts: Facts, failure: Failure) -> bool:
+    failed = failure.symptom
+    if not isinstance(failed, FailedRequest):
+        return False
+    return failed.code == -32042 or (failed.method == SUBSCRIBE and failed.code == -32000)
+
+
+def _wants_task(facts: Facts, failure: Failure) -> bool:
+    failed = failure.symptom
+    if not isinstance(failed, FailedRequest) or failed.method != "tools/call":
+        return False
+    return any(each.code == "DATA706" for each in failed.findings) or _TASK.search(failed.words) is not None
+
+
 _LISTEN = ex.request(SUBSCRIBE, notifications={"toolsListChanged": True})
 
 
-@cause(
-    "ended-by-design",
-    "an error that the specification has for something that is not a failure",
-    level=Level.EXACT,
-    positive=ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed", -32000)),
-    negative=ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed")),
-)
-def ended_by_design(facts: Facts) -> Iterator[Claim]:
-    """A subscription ends with an error when its connection does, and -32042 asks the client to open a URL first."""
-    for failed in _errors(facts):
-        is_subscription = failed.method == SUBSCRIBE and failed.code == -32000
-        if is_subscription or failed.code == -32042:
-            open_url = "the client opens the URL for its user, and sends the request again"
-            yield Claim(
-                title=f"{failed.about} was answered with error {failed.code}: {quote(failed.words)}",
-                next_step="nothing" if is_subscription else open_url,
-                symptoms=[failed],
-                is_observation=True,
-            )
-
-
-@cause(
-    "header-dropped",
-    "a header that the client sent did not reach the server",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ 2026-07-28 http",
-        ex.call(),
-        ex.answered(400, {"mcp-name": None}),
-        ex.error("Header mismatch: Mcp-Name is missing", -32020),
-    ),
-    negative=ex.session(
-        "@ 2026-07-28 http", ex.call(), ex.answered(400), ex.error("Unknown tool: a", -32602)
-    ),
-)
 def header_dropped(facts: Facts) -> Iterator[Claim]:
     """The server compares headers of 2026-07-28 with the body. mcpspy recorded the headers as the client sent them, so it is
     known on which side of mcpspy one was lost.
@@ -268,46 +197,7 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "session-refused-in-200",
-    "the server refuses the session with an error in place of HTTP 404",
-    level=Level.EXACT,
-    positive=ex.session("@ http", ex.call(), ex.error("Session not found", -32000)),
-    negative=ex.session("@ http", ex.call(), ex.error("no data", -32000)),
-)
-def session_refused(facts: Facts) -> Iterator[Claim]:
-    """A client sends initialize again after a 404; after an error of JSON-RPC it cannot know that it should."""
-    failed = [each for each in _errors(facts) if _SESSION.search(each.words[:200]) and each.refusal is None]
-    if failed and facts.http.session_ids:
-        yield Claim(
-            title=f"the server refuses the session that it had assigned, with HTTP 200 and the error {quote(failed[0].words)!r}: it lost its sessions, and the client cannot know that it must begin again",
-            next_step="let the server answer 404 for a session that it does not know, and keep its sessions over restarts",
-            symptoms=[*failed],
-            side=SERVER,
-        )
-
-
-_REFUSED_KEY = ex.session(ex.tool_error("401 Unauthorized: invalid access token"))
-
-
-@cause(
-    "token-refused-in-200",
-    "a refused token is hidden in a result",
-    level=Level.EXACT,
-    positive=ex.session("@ http", ex.call(), ex.answered(200, {"authorization": "Bearer x"}), _REFUSED_KEY),
-    negative=ex.session("@ http", ex.call(), _REFUSED_KEY),
-)
-def token_refused_in_result(facts: Facts) -> Iterator[Claim]:
-    """A client refreshes its token after a 401; an error in a result with HTTP 200 does not have that effect."""
-    failed = [each for each in _errors(facts) if _TOKEN.search(each.words[:600]) and each.refusal is None]
-    if failed and facts.http.has_token:
-        how = "no longer" if facts.answered[CLIENT, "tools/call"] else "not"
-        yield Claim(
-            title=f"the token of the client is {how} accepted, and the server says so in a result with HTTP 200: {quote(failed[0].words)}",
-            next_step="let the server answer 401, so that the client refreshes its token; until then sign in again",
-            symptoms=[*failed],
-            side=SERVER,
-        )
+_REFUSED_KEY = ex.tool_error("401 Unauthorized: invalid access token")
 
 
 _SAMPLING = ex.session(
@@ -318,13 +208,6 @@ _SAMPLING = ex.session(
 )
 
 
-@cause(
-    "capability-missing",
-    "a feature is used that the other side did not declare",
-    level=Level.SPECIFIC,
-    positive=ex.session("@ client={}", _SAMPLING),
-    negative=_SAMPLING,
-)
 def capability_missing(facts: Facts) -> Iterator[Claim]:
     """A server must not ask for sampling, elicitation or roots of a client that has not declared them."""
     rules = ("LIFE106", "LIFE115", "MOD305")
@@ -341,63 +224,15 @@ def capability_missing(facts: Facts) -> Iterator[Claim]:
                 level=Level.EXACT if failed.findings else None,
             )
     for violation in facts.violations("MOD305"):
-        yield Claim(
-            title=quote(violation.findings[0].message),
-            next_step="let the server ask only for what the client declared in its request",
-            symptoms=[violation, *facts.failed(State.NOT_CONTINUED)],
-            side=SERVER,
-        )
-
-
-@cause(
-    "task-required",
-    "a tool that wants a task was called without one",
-    level=Level.EXACT,
-    positive=ex.session(ex.call(), ex.error("Tool a requires task-augmented execution", -32601)),
-    negative=ex.session(ex.call(), ex.error("internal error")),
-)
-def task_required(facts: Facts) -> Iterator[Claim]:
-    """execution.taskSupport is "required" in tools/list, and the client does not know tasks."""
-    for failed in _errors(facts):
-        is_found = any(each.code == "DATA706" for each in failed.findings)
-        if failed.method == "tools/call" and (is_found or _TASK.search(failed.words)):
-            yield Claim(
-                title=f"{failed.about} was called without a task, which the tool requires: {quote(failed.words)}",
-                next_step='use a client that knows tasks, or let the server declare taskSupport "optional"',
-                symptoms=[failed, *facts.violations("DATA706")],
-                side=CLIENT,
-            )
+        title = quote(violation.findings[0].message)
+        next_step = "let the server ask only for what the client declared in its request"
+        symptoms = [violation, *facts.failed(State.NOT_CONTINUED)]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
 
 
 _COMPLETED = ex.session(ex.task(2, "completed"), ex.request("tasks/result", 4, taskId="t"), ex.done(4))
 
 
-@cause(
-    "task-failed",
-    "a task failed",
-    level=Level.SPECIFIC,
-    positive=ex.task(2, "failed"),
-    negative=_COMPLETED,
-)
-def task_failed(facts: Facts) -> Iterator[Claim]:
-    """The call was answered with a task, and the task ended as failed."""
-    for failed in facts.failed(State.TASK_FAILED):
-        words = clause(failed.words or failed.why) or ", and gave no reason"
-        yield Claim(
-            title=f"the task of {failed.about} failed after {failed.waited}{words}",
-            next_step="read the server's log at this time; let it say the reason in statusMessage or as an error",
-            symptoms=[failed],
-            side=SERVER,
-        )
-
-
-@cause(
-    "task-not-finished",
-    "a task had not ended when the session did",
-    level=Level.SPECIFIC,
-    positive=ex.session(ex.task(2, "working"), ex.END),
-    negative=ex.session(_COMPLETED, ex.END),
-)
 def task_not_finished(facts: Facts) -> Iterator[Claim]:
     """The client never asked for the state of the task, gave it up, or the task takes longer than the session."""
     has_asked = facts.client.methods["tasks/get"] + facts.client.methods["tasks/result"]
@@ -413,20 +248,66 @@ def task_not_finished(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
 
 
-@cause(
-    "question-not-answered",
-    "a request was answered with a question that the client never answered",
-    level=Level.SPECIFIC,
-    positive=ex.session(
-        "@ 2026-07-28", ex.call(), ex.result(resultType="input_required", inputRequests={}), ex.END
-    ),
-)
-def question_not_answered(facts: Facts) -> Iterator[Claim]:
-    """Since 2026-07-28, a server asks for input in its result, and the client sends the request again with the answers."""
-    for failed in facts.failed(State.NOT_CONTINUED):
-        yield Claim(
-            title=f"{failed.about} was answered with a question (input_required), and the client never sent it again with an answer",
-            next_step="look into the client: it does not know this question, or the user has not answered it",
-            symptoms=[failed],
-            side=CLIENT,
-        )
+define(__name__,
+    Definition(unknown_tool, "unknown-tool", "a tool was called that the server does not offer", Level.EXACT,
+               ex.session(ex.listed("forecast"), ex.call(3, "weather_forecast"), ex.error("Unknown tool: x", -32602, 3)),
+               ex.session(ex.call(2, "forecast"), ex.error("internal error"))),
+    Row("own-result-refused", "the server's own library refused the result of its tool", Level.EXACT,
+        "SDKs check results before they send them, and answer with the code of invalid params: it is not about the arguments.",
+        "the result of {about} was refused by the server's own library{said}",
+        "correct the result that the tool returns: the form that its schema or the protocol requires",
+        ex.session(ex.call(), ex.error("Invalid tools/call result: content 0 data: Invalid Base64 string", -32602)),
+        ex.session(ex.call(), ex.error("Invalid arguments for tool a", -32602)), states=ERRORS,
+        words=r"invalid \S{0,20} ?result|output validation|invalid structured content|result (?:is )?not valid"),
+    Definition(invalid_arguments, "invalid-arguments", "arguments do not fit the tool's schema", Level.SPECIFIC,
+               ex.session(ex.call(), ex.tool_error("Input validation error: days is a required property")),
+               ex.session(ex.call(), ex.tool_error("no data"))),
+    Definition(method_not_found, "method-not-found", "the receiver does not know a method", Level.SPECIFIC,
+               ex.session(ex.request("tools/list"), ex.error("Method not found", -32601)),
+               ex.session(ex.request("tools/list"), ex.error("internal error"))),
+    Row("ended-by-design", "an error that the specification has for something that is not a failure", Level.EXACT,
+        "A subscription ends with an error when its connection does, and -32042 asks the client to open a URL first.",
+        "{about} was answered with error {code}{said}",
+        "nothing; after -32042 the client opens the URL for its user, and sends the request again",
+        ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed", -32000)),
+        ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed")),
+        side="", states=ERRORS, is_observation=True, when=_is_by_design),
+    Definition(header_dropped, "header-dropped", "a header that the client sent did not reach the server", Level.EXACT,
+               ex.session("@ 2026-07-28 http", ex.call(), ex.answered(400, {"mcp-name": None}), ex.error("Header mismatch: Mcp-Name is missing", -32020)),
+               ex.session("@ 2026-07-28 http", ex.call(), ex.answered(400), ex.error("Unknown tool: a", -32602))),
+    Row("session-refused-in-200", "the server refuses the session with an error in place of HTTP 404", Level.EXACT,
+        "A client sends initialize again after a 404; after an error of JSON-RPC it cannot know that it should.",
+        "the server refuses the session that it had assigned, with HTTP 200 and an error{said}: it lost its sessions, and the client cannot know that it must begin again",
+        "let the server answer 404 for a session that it does not know, and keep its sessions over restarts",
+        ex.session("@ http", ex.call(), ex.error("Session not found", -32000)),
+        ex.session("@ http", ex.call(), ex.error("no data", -32000)),
+        states=ERRORS, is_together=True, words=_SESSION, when=lambda facts, failure: failure.exchange is None and bool(facts.http.session_ids)),
+    Row("token-refused-in-200", "a refused token is hidden in a result", Level.EXACT,
+        "A client refreshes its token after a 401; an error in a result with HTTP 200 does not have that effect.",
+        "the token of the client is not accepted, and the server answers with a result and HTTP 200{said}",
+        "let the server answer 401, so that the client refreshes its token; until then sign in again",
+        ex.session("@ http", ex.call(), ex.answered(200, {"authorization": "Bearer x"}), _REFUSED_KEY),
+        ex.session("@ http", ex.call(), _REFUSED_KEY),
+        states=ERRORS, is_together=True, words=_UNAUTHORIZED, when=lambda facts, failure: failure.exchange is None and facts.http.has_token),
+    Definition(capability_missing, "capability-missing", "a feature is used that the other side did not declare", Level.SPECIFIC,
+               ex.session("@ client={}", _SAMPLING), _SAMPLING),
+    Row("task-required", "a tool that wants a task was called without one", Level.EXACT,
+        'execution.taskSupport is "required" in tools/list, and the client does not know tasks.',
+        "{about} was called without a task, which the tool requires{said}",
+        'use a client that knows tasks, or let the server declare taskSupport "optional"',
+        ex.session(ex.call(), ex.error("Tool a requires task-augmented execution", -32601)),
+        ex.session(ex.call(), ex.error("internal error")), side=CLIENT, states=ERRORS, rules="DATA706", when=_wants_task),
+    Row("task-failed", "a task failed", Level.SPECIFIC,
+        "The call was answered with a task, and the task ended as failed.",
+        "the task of {about} failed after {waited}{said}",
+        "read the server's log at this time; let it state the reason in statusMessage or as an error",
+        ex.task(2, "failed"), _COMPLETED, states=(State.TASK_FAILED,)),
+    Definition(task_not_finished, "task-not-finished", "a task had not ended when the session did", Level.SPECIFIC,
+               ex.session(ex.task(2, "working"), ex.END), ex.session(_COMPLETED, ex.END)),
+    Row("question-not-answered", "a request was answered with a question that the client never answered", Level.SPECIFIC,
+        "Since 2026-07-28, a server asks for input in its result, and the client sends the request again with the answers.",
+        "{about} was answered with a question (input_required), and the client never sent it again with an answer",
+        "look into the client: it does not know this question, or the user has not answered it",
+        ex.session("@ 2026-07-28", ex.call(), ex.result(resultType="input_required", inputRequests={}), ex.END),
+        side=CLIENT, states=(State.NOT_CONTINUED,)),
+)  # fmt: skip

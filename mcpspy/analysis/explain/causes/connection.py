@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.definition import Definition, Row, define
 from mcpspy.analysis.explain.causes.exchanges import exchanges, is_stream
-from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange
@@ -27,39 +28,13 @@ REFUSED_BY_MCPSPY = re.compile(r"\b(Host|Origin) (\S+) is not this machine")
 
 
 def _unreachable(error: str) -> str:
-    return ex.session("@ bare http", ex.initialize(), ex.answered(502, {":error": f"cannot reach {error}"}))
+    return ex.first_answer(502, {":error": f"cannot reach {error}"})
 
 
 _WRONG_TLS = _unreachable("https://127.0.0.1:3001/mcp: [SSL: WRONG_VERSION_NUMBER] wrong version number")
 _NO_SERVER = _unreachable("http://127.0.0.1:3001/mcp: Connection refused")
 
 
-@cause(
-    "upstream-tls",
-    "the connection to the server failed in TLS",
-    level=Level.EXACT,
-    positive=_WRONG_TLS,
-    negative=_NO_SERVER,
-)
-def upstream_tls(facts: Facts) -> Iterator[Claim]:
-    """Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port."""
-    for exchange, symptom in exchanges(facts):
-        if exchange.error and _TLS.search(exchange.error):
-            yield Claim(
-                title=f"the connection to the server failed in TLS: {quote(exchange.error)}",
-                next_step="trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS",
-                symptoms=[symptom],
-                side="configuration",
-            )
-
-
-@cause(
-    "upstream-unreachable",
-    "the server cannot be reached",
-    level=Level.EXACT,
-    positive=_NO_SERVER,
-    negative=ex.session("@ http bare", ex.initialize(), ex.answered(502, {}, {"server": "nginx"})),
-)
 def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     """Nothing listens at the URL, its name does not resolve, a proxy is in between, or the server has ended."""
     errors = [
@@ -79,21 +54,11 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
         next_step = "it had answered before: look into its own log for why it ended or restarted"
     elif "localhost" in upstream or "127.0.0.1" in upstream:
         next_step += "; in a container, localhost is the container itself"
-    yield Claim(
-        title=f"the server cannot be reached: {quote(error)}",
-        next_step=next_step,
-        symptoms=[symptom for _, symptom in errors],
-        side="environment",
-    )
+    title = f"the server cannot be reached: {quote(error)}"
+    symptoms = [symptom for _, symptom in errors]
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="environment")
 
 
-@cause(
-    "optional-refusal-fatal",
-    "the client left after a refusal that the specification allows",
-    level=Level.EXACT,
-    positive=ex.session("@ http", ex.http("GET", 405), ex.http("GET", 405, 51)),
-    negative=ex.session("@ http", ex.http("GET", 405)),
-)
 def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
     """A server that sends nothing on its own answers GET with 405, and one that does not let clients end sessions DELETE."""
     others = [each for each in facts.of(RefusedExchange) if is_stream(each)]
@@ -122,13 +87,6 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
 _AS_EVENTS = ex.session("@ http", ex.call(), ex.answered(200, {}, ex.EVENT_STREAM))
 
 
-@cause(
-    "stream-cut",
-    "the stream with a response was cut",
-    level=Level.SPECIFIC,
-    positive=ex.session(_AS_EVENTS, ex.note("http-end", http=3, stream="1", hung_up="server")),
-    negative=ex.session(_AS_EVENTS, ex.done(), ex.note("http-end", http=3, stream="1", hung_up="server")),
-)
 def stream_cut(facts: Facts) -> Iterator[Claim]:
     """A proxy closes a connection that is silent for 30, 60 or 300 seconds, or the server ended. Keep-alive comments of
     SSE keep it open.
@@ -160,13 +118,6 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "response-incomplete",
-    "a response was begun and never completed",
-    level=Level.SPECIFIC,
-    positive=ex.session(_AS_EVENTS, '<< {"jsonrpc":"2.0","id":2,"result":{"content":[]}}\\x04'),
-    negative=ex.session(_AS_EVENTS, ex.done()),
-)
 def response_incomplete(facts: Facts) -> Iterator[Claim]:
     """An event ends with a blank line, a line with a newline, a body with its last byte; receivers discard what lacks it."""
     for failed in facts.failed(State.INCOMPLETE):
@@ -188,14 +139,6 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
 _PROGRESS = ex.notified("<", "notifications/progress", progressToken=1, progress=1)
 
 
-@cause(
-    "stream-held-back",
-    "something in front of the server holds event streams back until they are complete",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ http", ex.call(_meta={"progressToken": 1}), "+ 0.01", _PROGRESS, _PROGRESS, ex.done()
-    ),
-)
 def stream_held_back(facts: Facts) -> Iterator[Claim]:
     """A proxy that buffers responses delivers progress only with the response, so clients give up long calls."""
     if facts.held_back is None or facts.is_stdio:
@@ -213,17 +156,6 @@ def stream_held_back(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause(
-    "get-storm",
-    "the client opens the GET stream again and again",
-    level=Level.SPECIFIC,
-    positive=ex.session(
-        "@ http", ex.call(), ex.done(), *(ex.http("GET", 404, number) for number in (50, 51, 52))
-    ),
-    negative=ex.session(
-        "@ http", ex.call(), ex.done(), *(ex.http("GET", 405, number) for number in (50, 51, 52))
-    ),
-)
 def get_storm(facts: Facts) -> Iterator[Claim]:
     """A client opens a GET stream for messages of the server. A server that has none answers 405; a page, an error or a
     stream that ends at once makes clients ask again.
@@ -233,12 +165,11 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
         if refusal.method != "GET" or ".well-known" in refusal.path:
             continue
         if not is_stream(refusal):
-            yield Claim(
-                title=f"a GET that does not ask for events (a browser, a health check) got HTTP {refusal.status}",
-                next_step="nothing: it is not of MCP",
-                symptoms=[refusal],
-                is_observation=True,
+            title = (
+                f"a GET that does not ask for events (a browser, a health check) got HTTP {refusal.status}"
             )
+            next_step = "nothing: it is not of MCP"
+            yield Claim(title=title, next_step=next_step, symptoms=[refusal], is_observation=True)
             continue
         gets = [get.repeats + 1 for get in facts.http.gets if get.status == refusal.status]
         repeats = max(1, refusal.count, *gets)
@@ -256,3 +187,27 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
             side=SERVER,
             is_observation=not is_page and repeats < 3,
         )
+
+
+define(__name__,
+    Row("upstream-tls", "the connection to the server failed in TLS", Level.EXACT,
+        "Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port.",
+        "the connection to the server failed in TLS: {error}",
+        "trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS",
+        _WRONG_TLS, _NO_SERVER, side="configuration",
+        when=lambda _, failure: bool(failure.exchange and failure.exchange.error and _TLS.search(failure.exchange.error))),
+    Definition(upstream_unreachable, "upstream-unreachable", "the server cannot be reached", Level.EXACT,
+               _NO_SERVER, ex.first_answer(502, {}, {"server": "nginx"})),
+    Definition(optional_refusal_fatal, "optional-refusal-fatal", "the client left after a refusal that the specification allows", Level.EXACT,
+               ex.session("@ http", ex.http("GET", 405), ex.http("GET", 405, 51)), ex.session("@ http", ex.http("GET", 405))),
+    Definition(stream_cut, "stream-cut", "the stream with a response was cut", Level.SPECIFIC,
+               ex.session(_AS_EVENTS, ex.note("http-end", http=3, stream="1", hung_up="server")),
+               ex.session(_AS_EVENTS, ex.done(), ex.note("http-end", http=3, stream="1", hung_up="server"))),
+    Definition(response_incomplete, "response-incomplete", "a response was begun and never completed", Level.SPECIFIC,
+               ex.session(_AS_EVENTS, '<< {"jsonrpc":"2.0","id":2,"result":{"content":[]}}\\x04'), ex.session(_AS_EVENTS, ex.done())),
+    Definition(stream_held_back, "stream-held-back", "something in front of the server holds event streams back until they are complete", Level.EXACT,
+               ex.session("@ http", ex.call(_meta={"progressToken": 1}), "+ 0.01", _PROGRESS, _PROGRESS, ex.done())),
+    Definition(get_storm, "get-storm", "the client opens the GET stream again and again", Level.SPECIFIC,
+               ex.session("@ http", ex.call(), ex.done(), *(ex.http("GET", 404, number) for number in (50, 51, 52))),
+               ex.session("@ http", ex.call(), ex.done(), *(ex.http("GET", 405, number) for number in (50, 51, 52)))),
+)  # fmt: skip

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.causes.definition import Definition, define
+from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, Symptom
+from mcpspy.analysis.explain.symptoms import ClientLeft
 from mcpspy.core.counted import counted
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
@@ -123,41 +124,33 @@ _ENDS_SESSIONS = ("tool-dropped", "result-rejected", "response-to-notification")
 """Causes for which clients leave."""
 
 
-def _add(row: _Row) -> None:
+def _definition(row: _Row) -> Definition:
+    rules = row.rules.split()
+
     def claims(facts: Facts) -> Iterator[Claim]:
-        found = [each for rule in row.rules.split() for each in facts.violations(rule)]
-        if not found:
-            return
-        first, count = found[0].findings[0], sum(each.count for each in found)
-        more = f" (and {counted(count - 1, 'more finding')})" if count > 1 else ""
-        symptoms: list[Symptom] = [*found, *(facts.of(ClientLeft) if row.code in _ENDS_SESSIONS else [])]
-        yield Claim(
-            title=f"{quote(first.message)}{more}",
-            next_step=row.next_step,
-            symptoms=symptoms,
-            side=row.side,
-            is_observation=row.is_observation,
-            level=Level.EXACT if first.code.startswith("HOST") and not row.is_observation else None,
-        )
+        found = [each for rule in rules for each in facts.violations(rule)]
+        if found:
+            first, count = found[0].findings[0], sum(each.count for each in found)
+            more = f" (and {counted(count - 1, 'more finding')})" if count > 1 else ""
+            left = facts.of(ClientLeft) if row.code in _ENDS_SESSIONS else []
+            is_exact = first.code.startswith("HOST") and not row.is_observation
+            yield Claim(
+                title=f"{quote(first.message)}{more}",
+                next_step=row.next_step,
+                symptoms=[*found, *left],
+                side=row.side,
+                is_observation=row.is_observation,
+                level=Level.EXACT if is_exact else None,
+            )
 
-    claims.__doc__ = f"{row.summary[0].upper()}{row.summary[1:]}: findings of {', '.join(row.rules.split())}."
-    cause(row.code, row.summary, level=Level.GENERAL, positive=row.positive, negative=row.negative)(claims)
-
-
-for _row in _TABLE:
-    _add(_row)
+    claims.__doc__ = f"{row.summary[0].upper()}{row.summary[1:]}: findings of {', '.join(rules)}."
+    return Definition(claims, row.code, row.summary, Level.GENERAL, row.positive, row.negative)
 
 
 _MODEL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """The names of functions that the interfaces of Anthropic and OpenAI allow."""
 
 
-@cause(
-    "schema-root-combined",
-    "an input schema has oneOf, anyOf or allOf at its root",
-    level=Level.GENERAL,
-    positive=ex.listed(ex.with_schema(oneOf=[{}])),
-)
 def schema_root_combined(facts: Facts) -> Iterator[Claim]:
     """MCP allows it. The interfaces of several models refuse it, and with it the whole list of tools, also of other servers."""
     for name, line in facts.listed.combined[:1]:
@@ -171,12 +164,6 @@ def schema_root_combined(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "name-refused-by-models",
-    "tool names have characters that the interfaces of models refuse",
-    level=Level.GENERAL,
-    positive=ex.listed("files.read"),
-)
 def name_refused(facts: Facts) -> Iterator[Claim]:
     """MCP allows dots and 128 characters; several interfaces of models allow only letters, digits, _ and -, and hosts that do
     not replace the others fail at the first request to the model.
@@ -194,12 +181,6 @@ def name_refused(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "pages-not-requested",
-    "the client did not ask for the next page of a list",
-    level=Level.SPECIFIC,
-    positive=ex.session(ex.listed("a", nextCursor="p"), ex.END),
-)
 def pages_not_requested(facts: Facts) -> Iterator[Claim]:
     """A list with nextCursor has more pages, and their items do not exist for a client that does not ask for them."""
     is_endless = bool(facts.violations("DATA502"))
@@ -214,13 +195,6 @@ def pages_not_requested(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "one-at-a-time",
-    "the server works on one request at a time",
-    level=Level.GENERAL,
-    positive=ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(), ex.done(3)),
-    negative=ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(3), ex.done()),
-)
 def one_at_a_time(facts: Facts) -> Iterator[Claim]:
     """Calls that were sent while a slow one ran are answered right after it: they waited for it, and are not slow themselves."""
     for slow in facts.slow:
@@ -246,17 +220,6 @@ def one_at_a_time(facts: Facts) -> Iterator[Claim]:
             break
 
 
-@cause(
-    "schema-dialect",
-    "an output schema is in another dialect than 2020-12",
-    level=Level.GENERAL,
-    positive=ex.listed(
-        {
-            **ex.with_schema(),
-            "outputSchema": {"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"},
-        }
-    ),
-)
 def schema_dialect(facts: Facts) -> Iterator[Claim]:
     """Some hosts of 2026 compile output schemas strictly as 2020-12, and refuse a tool that declares draft-07."""
     for name, dialect, line in facts.listed.dialects[:1]:
@@ -268,3 +231,18 @@ def schema_dialect(facts: Facts) -> Iterator[Claim]:
             side=SERVER,
             is_observation=True,
         )
+
+
+define(__name__, *map(_definition, _TABLE),
+    Definition(schema_root_combined, "schema-root-combined", "an input schema has oneOf, anyOf or allOf at its root", Level.GENERAL,
+               ex.listed(ex.with_schema(oneOf=[{}]))),
+    Definition(name_refused, "name-refused-by-models", "tool names have characters that the interfaces of models refuse", Level.GENERAL,
+               ex.listed("files.read")),
+    Definition(pages_not_requested, "pages-not-requested", "the client did not ask for the next page of a list", Level.SPECIFIC,
+               ex.session(ex.listed("a", nextCursor="p"), ex.END)),
+    Definition(one_at_a_time, "one-at-a-time", "the server works on one request at a time", Level.GENERAL,
+               ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(), ex.done(3)),
+               ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(3), ex.done())),
+    Definition(schema_dialect, "schema-dialect", "an output schema is in another dialect than 2020-12", Level.GENERAL,
+               ex.listed({**ex.with_schema(), "outputSchema": {"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"},})),
+)  # fmt: skip

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.causes.definition import Definition, define
+from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import clause, evidence, of_finding, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd
@@ -31,13 +32,6 @@ _BROKEN_PIPE = re.compile(
 _PIPE_ERROR = ex.stderr("BrokenPipeError: [Errno 32] Broken pipe")
 
 
-@cause(
-    "client-gone-first",
-    "the client went away first, and the server's error follows from that",
-    level=Level.EXACT,
-    positive=ex.session(ex.call(), ex.CLIENT_CLOSED, "+ 0.1", _PIPE_ERROR, ex.exited(1)),
-    negative=ex.session(ex.call(), _PIPE_ERROR, ex.exited(1)),
-)
 def client_gone_first(facts: Facts) -> Iterator[Claim]:
     """A server that writes to a pipe that no one reads any more ends with EPIPE: it is not to blame."""
     gone = [
@@ -65,12 +59,6 @@ def client_gone_first(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "crash",
-    "the server ended in the middle of the session",
-    level=Level.SPECIFIC,
-    positive=ex.session(ex.request("ping"), ex.stderr("TypeError: x is not a function"), ex.exited(1)),
-)
 def crash(facts: Facts) -> Iterator[Claim]:
     """An error that nothing caught, a kill, or a limit of memory."""
     for end in facts.of(ServerEnd):
@@ -98,17 +86,6 @@ def crash(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "client-left",
-    "the client left right after a message that it does not accept",
-    level=Level.EXACT,
-    positive=ex.session(
-        "+ 0.01",
-        ex.listed({"name": "a", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": None}}),
-        ex.END,
-    ),
-    negative=ex.session("+ 0.01", ex.request("tools/list"), ex.result(tools=[]), ex.END),
-)
 def client_left(facts: Facts) -> Iterator[Claim]:
     """A parser that rejects a message often ends the session without a word. What lint finds in the last message, or in a
     message before the handshake was complete, is then the suspect.
@@ -162,12 +139,6 @@ def client_left(facts: Facts) -> Iterator[Claim]:
 _END_AT_EOF = "end the server at the end of stdin, also its threads, timers and child processes"
 
 
-@cause(
-    "server-did-not-end",
-    "the server did not end when the client closed its stdin",
-    level=Level.GENERAL,
-    positive=ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.note("signal", signal="SIGTERM")),
-)
 def server_did_not_end(facts: Facts) -> Iterator[Claim]:
     """Threads, timers, child processes or an HTTP listener keep it running; hosts then kill it, or leave it behind."""
     left_at, exit_, violations = facts.client.closed_at, facts.exit, facts.violations("LIFE402")
@@ -194,3 +165,16 @@ def server_did_not_end(facts: Facts) -> Iterator[Claim]:
             side=SERVER,
             is_observation=is_slow or bool(facts.failed()),
         )
+
+
+define(__name__,
+    Definition(client_gone_first, "client-gone-first", "the client went away first, and the server's error follows from that", Level.EXACT,
+               ex.session(ex.call(), ex.CLIENT_CLOSED, "+ 0.1", _PIPE_ERROR, ex.exited(1)), ex.session(ex.call(), _PIPE_ERROR, ex.exited(1))),
+    Definition(crash, "crash", "the server ended in the middle of the session", Level.SPECIFIC,
+               ex.session(ex.request("ping"), ex.stderr("TypeError: x is not a function"), ex.exited(1))),
+    Definition(client_left, "client-left", "the client left right after a message that it does not accept", Level.EXACT,
+               ex.session("+ 0.01", ex.listed({"name": "a", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": None}}), ex.END),
+               ex.session("+ 0.01", ex.request("tools/list"), ex.result(tools=[]), ex.END)),
+    Definition(server_did_not_end, "server-did-not-end", "the server did not end when the client closed its stdin", Level.GENERAL,
+               ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.note("signal", signal="SIGTERM"))),
+)  # fmt: skip

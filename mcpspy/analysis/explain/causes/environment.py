@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.claims import Claim, Explain, Level, cause
+from mcpspy.analysis.explain.causes.definition import Definition, define
+from mcpspy.analysis.explain.causes.examples import not_started
+from mcpspy.analysis.explain.claims import Claim, Explain, Level
 from mcpspy.analysis.explain.evidence import EvidenceLine, NamedError, named_error, quote, quote_error
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, ServerEnd, Symptom
@@ -330,6 +331,12 @@ def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
     return trouble.next_step
 
 
-for _trouble in TROUBLES:
-    _positive = tuple(map(ex.not_started, _trouble.errors))
-    cause(_trouble.code, _trouble.what, level=Level.SPECIFIC, positive=_positive)(_explains(_trouble))
+define(
+    __name__,
+    *(
+        Definition(
+            _explains(each), each.code, each.what, Level.SPECIFIC, tuple(map(not_started, each.errors))
+        )
+        for each in TROUBLES
+    ),
+)

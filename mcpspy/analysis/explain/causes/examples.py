@@ -106,11 +106,24 @@ def host(name: str, *lines: str) -> str:
     return session("@ bare", initialize(0, name), welcome(0), INITIALIZED, *lines)
 
 
-def answered(
-    status: int, request: JsonObject | None = None, response: JsonObject | None = None, body: str = ""
-) -> str:
-    """Return the status of an HTTP response, changes to the recorded headers, and a body that is not a message."""
-    return f"= {status} {json.dumps(request or {})} {json.dumps(response or {})} {json.dumps(body) if body else ''}"
+def answered(status: int, *parts: JsonObject | str) -> str:
+    """Return an HTTP response: changes to the recorded headers of request and response, a body that is not a message."""
+    return " ".join(["=", str(status), *map(json.dumps, parts)])
+
+
+def first_answer(status: int, *parts: JsonObject | str) -> str:
+    """Return a session over HTTP whose first request, initialize, is answered so."""
+    return session("@ http bare", initialize(), answered(status, *parts))
+
+
+def list_answer(status: int, *parts: JsonObject | str) -> str:
+    """Return a session over HTTP in which tools/list is answered so."""
+    return session("@ http", request("tools/list"), answered(status, *parts))
+
+
+def notification_answer(status: int, *parts: JsonObject | str) -> str:
+    """Return a session over HTTP in which a notification is answered so."""
+    return session("@ http", notified(">", "notifications/x"), answered(status, *parts))
 
 
 def http(

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.causes.definition import Definition, define
+from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.side_facts import OddLine
@@ -55,19 +56,6 @@ def _claim(facts: Facts, side: str, lines: list[OddLine], title: str, next_step:
     )
 
 
-@cause(
-    "content-length",
-    "one side frames its messages with Content-Length headers",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ bare",
-        ex.request("initialize", 1),
-        "<< Content-Length: 36",
-        "<< ",
-        '<< {"jsonrpc":"2.0","id":1,"result":{}}',
-    ),
-    negative=ex.session("@ bare", ex.request("initialize", 1), "<< Content: 36"),
-)
 def content_length(facts: Facts) -> Iterator[Claim]:
     """The Language Server Protocol frames its messages so. MCP on stdio has one message per line, without headers."""
     for side in _SIDES:
@@ -80,12 +68,6 @@ def content_length(facts: Facts) -> Iterator[Claim]:
             yield _claim(facts, side, lines, title, next_step)
 
 
-@cause(
-    "wrong-encoding",
-    "one side does not write UTF-8",
-    level=Level.EXACT,
-    positive=ex.session("@ bare", '<< \\xff\\xfe{\\x00"\\x00j\\x00', ex.request("ping", 1)),
-)
 def wrong_encoding(facts: Facts) -> Iterator[Claim]:
     """Windows PowerShell writes UTF-16 or a byte order mark, and Python on Windows the code page of the system."""
     for side in _SIDES if facts.is_stdio else ():
@@ -118,13 +100,6 @@ def _encoding(line: OddLine) -> str:
     return "bytes that are not UTF-8" if "UTF-8" in line.why else ""
 
 
-@cause(
-    "message-broken",
-    "a message is cut or broken, so its receiver cannot read it",
-    level=Level.EXACT,
-    positive=ex.session(ex.request("ping"), '<< {"jsonrpc":"2.0","id":2,"result":{"x":\\x04'),
-    negative=ex.session(ex.request("ping"), "<< DEBUG: start", ex.result()),
-)
 def message_broken(facts: Facts) -> Iterator[Claim]:
     """The line begins like a message and is not valid JSON: its end is missing, it has a line break or NaN inside, or other text
     was written into it by a second thread.
@@ -157,15 +132,6 @@ def _is_broken(line: OddLine) -> bool:
     return is_message and not is_json and "never completed" not in line.why
 
 
-@cause(
-    "result-not-wrapped",
-    "the server writes a result without its JSON-RPC envelope",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ bare", ex.request("initialize", 1), '<< {"protocolVersion":"2024-11-05","capabilities":{}}'
-    ),
-    negative=ex.session(ex.request("ping"), '<< {"level":"info","message":"ping"}', ex.result()),
-)
 def result_not_wrapped(facts: Facts) -> Iterator[Claim]:
     """The receiver finds a response by its id; an object without `jsonrpc`, `id` and `result` is not a message."""
     for line in facts.server.odd:
@@ -182,13 +148,6 @@ def _text(facts: Facts, side: str) -> list[OddLine]:
     return [each for each in lines if facts.is_stdio and not _CONTENT_LENGTH.match(each.data)]
 
 
-@cause(
-    "stdout-noise",
-    "the server writes text to stdout that is not a message",
-    level=Level.SPECIFIC,
-    positive=ex.session(ex.request("ping"), "<< DEBUG: start", ex.result()),
-    negative=ex.session(ex.request("ping"), ex.stderr("DEBUG: start"), ex.result()),
-)
 def stdout_noise(facts: Facts) -> Iterator[Claim]:
     """`print`, `console.log`, a banner or a library's logger: stdout is reserved for messages."""
     lines = _text(facts, SERVER)
@@ -200,12 +159,6 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
         yield _claim(facts, SERVER, lines, title, next_step)
 
 
-@cause(
-    "stdin-noise",
-    "the client writes text to the server's stdin that is not a message",
-    level=Level.SPECIFIC,
-    positive=ex.session(">> hello", ex.request("ping")),
-)
 def stdin_noise(facts: Facts) -> Iterator[Claim]:
     """Something else than an MCP client has the server's stdin, or the client writes its log there."""
     if lines := _text(facts, CLIENT):
@@ -213,12 +166,6 @@ def stdin_noise(facts: Facts) -> Iterator[Claim]:
         yield _claim(facts, CLIENT, lines, title, "correct the client: each line on stdin is one message")
 
 
-@cause(
-    "event-no-message",
-    "the server sends events or bodies that are not messages",
-    level=Level.SPECIFIC,
-    positive=ex.session("@ http", ex.call(), '<< {"type":"heartbeat"}', ex.done()),
-)
 def event_no_message(facts: Facts) -> Iterator[Claim]:
     """Clients parse the data of each event as a message. A sign of life belongs into a comment of SSE (`: keep-alive`)."""
     lines = [each for each in facts.server.odd if not each.is_refusal and each.is_whole]
@@ -231,3 +178,25 @@ def event_no_message(facts: Facts) -> Iterator[Claim]:
             evidence=[evidence(each.place, f"data: {text_of(each)}") for each in lines[:3]],
             side=SERVER,
         )
+
+
+define(__name__,
+    Definition(content_length, "content-length", "one side frames its messages with Content-Length headers", Level.EXACT,
+               ex.session("@ bare", ex.request("initialize", 1), "<< Content-Length: 36", "<< ", '<< {"jsonrpc":"2.0","id":1,"result":{}}'),
+               ex.session("@ bare", ex.request("initialize", 1), "<< Content: 36")),
+    Definition(wrong_encoding, "wrong-encoding", "one side does not write UTF-8", Level.EXACT,
+               ex.session("@ bare", '<< \\xff\\xfe{\\x00"\\x00j\\x00', ex.request("ping", 1))),
+    Definition(message_broken, "message-broken", "a message is cut or broken, so its receiver cannot read it", Level.EXACT,
+               ex.session(ex.request("ping"), '<< {"jsonrpc":"2.0","id":2,"result":{"x":\\x04'),
+               ex.session(ex.request("ping"), "<< DEBUG: start", ex.result())),
+    Definition(result_not_wrapped, "result-not-wrapped", "the server writes a result without its JSON-RPC envelope", Level.EXACT,
+               ex.session("@ bare", ex.request("initialize", 1), '<< {"protocolVersion":"2024-11-05","capabilities":{}}'),
+               ex.session(ex.request("ping"), '<< {"level":"info","message":"ping"}', ex.result())),
+    Definition(stdout_noise, "stdout-noise", "the server writes text to stdout that is not a message", Level.SPECIFIC,
+               ex.session(ex.request("ping"), "<< DEBUG: start", ex.result()),
+               ex.session(ex.request("ping"), ex.stderr("DEBUG: start"), ex.result())),
+    Definition(stdin_noise, "stdin-noise", "the client writes text to the server's stdin that is not a message", Level.SPECIFIC,
+               ex.session(">> hello", ex.request("ping"))),
+    Definition(event_no_message, "event-no-message", "the server sends events or bodies that are not messages", Level.SPECIFIC,
+               ex.session("@ http", ex.call(), '<< {"type":"heartbeat"}', ex.done())),
+)  # fmt: skip

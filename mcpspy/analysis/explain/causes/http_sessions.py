@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.definition import Definition, Failure, Row, define
 from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, is_stream, said, who_refused
-from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
@@ -18,7 +19,6 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 _SESSION = re.compile(r"(?i)session")
 _STALE = re.compile(r"(?i)session|initiali[sz]ed")
-_FULL = re.compile(r"(?i)too many|limit|max\w*|session")
 _AGAIN = re.compile(r"(?i)already initiali[sz]ed")
 _ALREADY = re.compile(r"(?i)already (?:connected|initiali[sz]ed|started)")
 """The SDKs: no session with this id, a second initialize, and a server object that has a transport."""
@@ -26,34 +26,18 @@ _ALREADY = re.compile(r"(?i)already (?:connected|initiali[sz]ed|started)")
 _ID = "mcp-session-id"
 
 
-@cause(
-    "sse-transport",
-    "the client uses the old HTTP+SSE transport, and the server Streamable HTTP",
-    level=Level.EXACT,
-    positive=ex.session("@ http bare", ex.http("GET", 404)),
-    negative=ex.session("@ http", ex.http("GET", 405)),
-)
 def sse_transport(facts: Facts) -> Iterator[Claim]:
     """A client of the transport of 2024-11-05 begins with GET; a server of Streamable HTTP wants a POST first."""
     for refusal in (*facts.of(RefusedExchange), *facts.http.not_offered):
         is_first = is_stream(refusal) and not facts.client.messages and ".well-known" not in refusal.path
         if is_first and refusal.status in (400, 404, 405, 406):
-            yield Claim(
-                title=f"the client opened a stream with GET before any POST (the old HTTP+SSE transport), and the server answered HTTP {refusal.status}{clause(refusal.words)}",
-                next_step="set the client's transport to Streamable HTTP (type: http), or give it the server's URL for SSE",
-                symptoms=[refusal, *facts.violations("ENV204", "ENV208", side=SERVER)],
-                side="configuration",
-            )
+            title = f"the client opened a stream with GET before any POST (the old HTTP+SSE transport), and the server answered HTTP {refusal.status}{clause(refusal.words)}"
+            next_step = "set the client's transport to Streamable HTTP (type: http), or give it the server's URL for SSE"
+            symptoms = [refusal, *facts.violations("ENV204", "ENV208", side=SERVER)]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
             break
 
 
-@cause(
-    "sse-endpoint-lost",
-    "the endpoint that the SSE stream names does not exist",
-    level=Level.EXACT,
-    positive=ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(404)),
-    negative=ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(202)),
-)
 def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
     """The `endpoint` event has a path that lacks the prefix under which a proxy or a mount serves the server."""
     events = [each for each in facts.notes.get("sse", []) if each[0].fields.get("event") == "endpoint"]
@@ -85,45 +69,6 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
                 break
 
 
-@cause(
-    "session-not-assigned",
-    "the server wants a session id, and none came with the result of initialize",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ http bare",
-        ex.initialize(),
-        ex.answered(200, {}, {_ID: None}),
-        ex.welcome(),
-        ex.request("tools/list"),
-        ex.answered(400, {_ID: None}),
-        ex.error("Bad Request: Missing session ID", -32600, None),
-    ),
-)
-def session_not_assigned(facts: Facts) -> Iterator[Claim]:
-    """A gateway or proxy between mcpspy and the server drops Mcp-Session-Id from the response, or the server forgets it."""
-    if facts.http.session_ids or not facts.answered[CLIENT, "initialize"]:
-        return
-    for exchange, symptom in exchanges(facts, 400, 404):
-        words = said(exchange, symptom)
-        if exchange.method == "POST" and _ID not in exchange.request and _SESSION.search(words):
-            yield Claim(
-                title=f"the response to initialize had no Mcp-Session-Id, and {exchange.asked} without one is refused with HTTP {exchange.status}: {quote(words)}",
-                next_step="let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; ask the server directly to compare",
-                symptoms=alike(facts, exchange),
-                side="proxy",
-            )
-            break
-
-
-@cause(
-    "session-header-missing",
-    "the client does not send the session id that it was given",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ http", ex.request("tools/list"), ex.answered(400, {_ID: None}, body="Missing session id")
-    ),
-    negative=ex.session("@ http", ex.request("tools/list"), ex.answered(400, body="Missing session id")),
-)
 def session_header_missing(facts: Facts) -> Iterator[Claim]:
     """In a browser, a header is only readable if Access-Control-Expose-Headers names it. Proxies drop headers that they do not
     know. Some clients do not support sessions.
@@ -155,16 +100,9 @@ def _ping(*numbers: int) -> str:
     return ex.session(*(ex.session(ex.request("ping", number), ex.result(number)) for number in numbers))
 
 
-_LOST = ex.session(ex.request("tools/list"), ex.answered(404, body="Session not found"))
+_LOST = ex.session(ex.request("tools/list"), ex.answered(404, "Session not found"))
 
 
-@cause(
-    "replicas",
-    "several copies of the server do not share their sessions",
-    level=Level.EXACT,
-    positive=ex.session("@ http", ex.request("tools/list"), ex.answered(404), _ping(3)),
-    negative=ex.session("@ http", _ping(3, 4), _LOST),
-)
 def replicas(facts: Facts) -> Iterator[Claim]:
     """A load balancer sends requests of one session to different copies; one that did not create the session refuses it."""
     for exchange, _ in exchanges(facts, 400, 404):
@@ -184,93 +122,49 @@ def replicas(facts: Facts) -> Iterator[Claim]:
             )  # fmt: skip
         else:
             continue
-        yield Claim(
-            title=title,
-            next_step="route all requests with one Mcp-Session-Id to the same copy, share the sessions, or make the server stateless",
-            symptoms=[each for other, each in exchanges(facts) if other.status == status],
-            side="proxy",
-            level=level,
-        )
+        next_step = "route all requests with one Mcp-Session-Id to the same copy, share the sessions, or make the server stateless"
+        symptoms = [each for other, each in exchanges(facts) if other.status == status]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="proxy", level=level)
         break
 
 
-@cause(
-    "delete-refused",
-    "the end of a session was refused",
-    level=Level.EXACT,
-    positive=ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 404, head={_ID: "s-1"})),
-    negative=ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 405, head={_ID: "s-1"})),
-)
-def delete_refused(facts: Facts) -> Iterator[Claim]:
-    """A client may end its session with DELETE. A server that does not allow it answers 405; nothing depends on it."""
-    for refusal in facts.of(RefusedExchange):
-        if refusal.method == "DELETE" and (refusal.status or 0) >= 400:
-            yield Claim(
-                title=f"DELETE at the end of the session was answered HTTP {refusal.status}; nothing depends on it",
-                next_step="let the server answer 204, or 405 if clients may not end sessions",
-                symptoms=[refusal],
-                is_observation=True,
-            )
-
-
-@cause(
-    "initialize-with-session",
-    "initialize was sent with the id of an old session",
-    level=Level.EXACT,
-    positive=ex.session("@ http", ex.initialize(), ex.answered(404, {_ID: "s-1"})),
-    negative=ex.session("@ http", ex.initialize(), ex.answered(404)),
-)
 def initialize_with_session(facts: Facts) -> Iterator[Claim]:
     """Initialize begins a session, so it carries no session id; a server looks the id up and refuses it."""
     for exchange, symptom in exchanges(facts, 400, 404):
         if exchange.asked != "initialize":
             continue
         if _AGAIN.search(said(exchange, symptom)):
-            yield Claim(
-                title=f"the client sent initialize again in a session that was initialized: {quote(said(exchange, symptom))}",
-                next_step="the client must send initialize once, and then notifications/initialized",
-                symptoms=[symptom, *facts.violations("LIFE105", "LIFE114")],
-                side=CLIENT,
-            )
+            title = f"the client sent initialize again in a session that was initialized: {quote(said(exchange, symptom))}"
+            next_step = "the client must send initialize once, and then notifications/initialized"
+            symptoms = [symptom, *facts.violations("LIFE105", "LIFE114")]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
             break
         if _ID in exchange.request:
             same = [each for each in exchanges(facts) if each[0].status == exchange.status]
-            yield Claim(
-                title=f"the client sent initialize with the id of the session that had ended, and the server refused it with HTTP {exchange.status}",
-                next_step="the client must send initialize without Mcp-Session-Id; the server could ignore the header there",
-                symptoms=[each for other, each in same if _ID in other.request],
-                side=CLIENT,
-            )
+            title = f"the client sent initialize with the id of the session that had ended, and the server refused it with HTTP {exchange.status}"
+            next_step = "the client must send initialize without Mcp-Session-Id; the server could ignore the header there"
+            symptoms = [each for other, each in same if _ID in other.request]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
             break
 
 
-_NO_ROOM = ex.session(ex.request("initialize", 14), ex.answered(503, body="Too many sessions"))
+def _has_none(facts: Facts, failure: Failure) -> bool:
+    """Return whether a message was posted without the session id that the server had not assigned."""
+    if (exchange := failure.exchange) is None or facts.http.session_ids:
+        return False
+    return (
+        exchange.method == "POST" and _ID not in exchange.request and facts.answered[CLIENT, "initialize"] > 0
+    )
 
 
-@cause(
-    "sessions-not-ended",
-    "the client begins sessions and never ends them, until the server has no room",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ http", *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)), _NO_ROOM
-    ),
-    negative=ex.session("@ http", _NO_ROOM),
-)
-def sessions_not_ended(facts: Facts) -> Iterator[Claim]:
-    """A client that begins a session for each call has to end it with DELETE; a server has to end those that are idle."""
-    begun = facts.answered[CLIENT, "initialize"]
-    if begun < 4 or any(method == "DELETE" for method, _ in facts.http.statuses):
-        return
-    for exchange, symptom in exchanges(facts, 429, 500, 503):
-        words = said(exchange, symptom)
-        if exchange.asked == "initialize" and _FULL.search(words):
-            yield Claim(
-                title=f"the server refused initialize with HTTP {exchange.status} after {begun} sessions, none of which the client had ended: {quote(words)}",
-                next_step="let the client use one session for its calls, or end each with DELETE; let the server end sessions that are idle",
-                symptoms=alike(facts, exchange),
-                side=CLIENT,
-            )
-            break
+def _is_one_too_many(facts: Facts, failure: Failure) -> bool:
+    """Return whether the client began another session, and had not ended the earlier ones."""
+    is_begin = failure.exchange is not None and failure.exchange.asked == "initialize"
+    has_ended = any(method == "DELETE" for method, _ in facts.http.statuses)
+    return is_begin and not has_ended and facts.answered[CLIENT, "initialize"] >= 4
+
+
+_NO_ROOM = ex.session(ex.request("initialize", 14), ex.answered(503, "Too many sessions"))
 
 
 def _is_lost(exchange: RefusedExchange, symptom: Symptom) -> bool:
@@ -282,13 +176,6 @@ def _is_lost(exchange: RefusedExchange, symptom: Symptom) -> bool:
     return exchange.status in (400, 401, 403) and _STALE.search(said(exchange, symptom)) is not None
 
 
-@cause(
-    "session-lost",
-    "the server does not know the session any more",
-    level=Level.SPECIFIC,
-    positive=ex.session("@ http", _ping(3, 4), _LOST),
-    negative=ex.session("@ http", ex.request("tools/list"), ex.answered(404, {_ID: None})),
-)
 def session_lost(facts: Facts) -> Iterator[Claim]:
     """The server restarted, or the session expired. It answers 404, and the client must send initialize again."""
     refused = [each for each in exchanges(facts) if _is_lost(*each)]
@@ -330,13 +217,6 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
     )
 
 
-@cause(
-    "one-session-only",
-    "the server can serve one session only",
-    level=Level.EXACT,
-    positive=ex.session("@ http", ex.request("initialize"), ex.answered(500)),
-    negative=ex.session("@ http bare", ex.initialize(), ex.answered(500)),
-)
 def one_session_only(facts: Facts) -> Iterator[Claim]:
     """One server object is shared by all sessions, and the SDK connects it to one transport only."""
     for failed in facts.failed():
@@ -356,3 +236,44 @@ def one_session_only(facts: Facts) -> Iterator[Claim]:
                 side=SERVER,
                 level=Level.EXACT if says_so else Level.SPECIFIC,
             )
+
+
+define(__name__,
+    Definition(sse_transport, "sse-transport", "the client uses the old HTTP+SSE transport, and the server Streamable HTTP", Level.EXACT,
+               ex.session("@ http bare", ex.http("GET", 404)), ex.session("@ http", ex.http("GET", 405))),
+    Definition(sse_endpoint_lost, "sse-endpoint-lost", "the endpoint that the SSE stream names does not exist", Level.EXACT,
+               ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(404)),
+               ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(202))),
+    Row("session-not-assigned", "the server wants a session id, and none came with the result of initialize", Level.EXACT,
+        "A gateway or proxy between mcpspy and the server drops Mcp-Session-Id from the response, or the server forgets it.",
+        "the response to initialize had no Mcp-Session-Id, and {about} without one is refused with HTTP {status}: {words}",
+        "let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; ask the server directly to compare",
+        ex.session("@ http bare", ex.initialize(), ex.answered(200, {}, {_ID: None}), ex.welcome(), ex.request("tools/list"),
+                   ex.answered(400, {_ID: None}), ex.error("Bad Request: Missing session ID", -32600, None)),
+        side="proxy", statuses=(400, 404), words="session", is_together=True, when=_has_none),
+    Definition(session_header_missing, "session-header-missing", "the client does not send the session id that it was given", Level.EXACT,
+               ex.list_answer(400, {_ID: None}, "Missing session id"),
+               ex.list_answer(400, "Missing session id")),
+    Definition(replicas, "replicas", "several copies of the server do not share their sessions", Level.EXACT,
+               ex.session("@ http", ex.request("tools/list"), ex.answered(404), _ping(3)), ex.session("@ http", _ping(3, 4), _LOST)),
+    Row("delete-refused", "the end of a session was refused", Level.EXACT,
+        "A client may end its session with DELETE. A server that does not allow it answers 405; nothing depends on it.",
+        "DELETE at the end of the session was answered HTTP {status}; nothing depends on it",
+        "let the server answer 204, or 405 if clients may not end sessions",
+        ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 404, head={_ID: "s-1"})),
+        ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 405, head={_ID: "s-1"})), side="",
+        statuses=range(400, 1000), is_observation=True, when=lambda _, failure: bool(failure.exchange and failure.exchange.method == "DELETE")),
+    Definition(initialize_with_session, "initialize-with-session", "initialize was sent with the id of an old session", Level.EXACT,
+               ex.session("@ http", ex.initialize(), ex.answered(404, {_ID: "s-1"})), ex.session("@ http", ex.initialize(), ex.answered(404))),
+    Row("sessions-not-ended", "the client begins sessions and never ends them, until the server has no room", Level.EXACT,
+        "A client that begins a session for each call has to end it with DELETE; a server has to end those that are idle.",
+        "the server refused initialize with HTTP {status} after {sessions} sessions, none of which the client had ended: {words}",
+        "let the client use one session for its calls, or end each with DELETE; let the server end sessions that are idle",
+        ex.session("@ http", *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)), _NO_ROOM),
+        ex.session("@ http", _NO_ROOM), side=CLIENT, statuses=(429, 500, 503), words="too many|limit|max|session", is_together=True,
+        when=_is_one_too_many),
+    Definition(session_lost, "session-lost", "the server does not know the session any more", Level.SPECIFIC,
+               ex.session("@ http", _ping(3, 4), _LOST), ex.list_answer(404, {_ID: None})),
+    Definition(one_session_only, "one-session-only", "the server can serve one session only", Level.EXACT,
+               ex.session("@ http", ex.request("initialize"), ex.answered(500)), ex.first_answer(500)),
+)  # fmt: skip

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.definition import Definition, define
 from mcpspy.analysis.explain.causes.waiting import without_response
-from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest
@@ -38,13 +39,6 @@ def _is_near(finding: Finding, failed: FailedRequest) -> bool:
     return finding.side != failed.side and failed.asked_at <= finding.at <= until
 
 
-@cause(
-    "wrong-id",
-    "a response has another id than its request",
-    level=Level.EXACT,
-    positive=ex.session(ex.request("ping"), '< {"id":"2","result":{}}'),
-    negative=ex.session(ex.request("ping"), ex.result()),
-)
 def wrong_id(facts: Facts) -> Iterator[Claim]:
     """The receiver matches responses by id, value and type: 1, "1" and 1.0 are different ids. Some servers count by
     themselves, read the id as a string, or as a number that has no room for it (beyond 2^53).
@@ -69,11 +63,6 @@ def wrong_id(facts: Facts) -> Iterator[Claim]:
                 break
 
 
-@cause(
-    "answer-not-matched",
-    "the server does not match the client's response with its own request",
-    level=Level.EXACT,
-)
 def answer_not_matched(facts: Facts) -> Iterator[Claim]:
     """A server without sessions gets each POST in its own context, so the response to its sampling or elicitation request
     never reaches the call that waits for it.
@@ -104,13 +93,6 @@ def answer_not_matched(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "cannot-read-request",
-    "the receiver cannot read a request",
-    level=Level.EXACT,
-    positive=ex.session(ex.request("ping"), ex.error("UnicodeDecodeError: cp950", -32700, None)),
-    negative=ex.session(ex.request("ping"), ex.error("Method not found", -32601)),
-)
 def cannot_read_request(facts: Facts) -> Iterator[Claim]:
     """An error without an id is what a server sends that could not read the id: the line is not JSON for it, or in another
     encoding than it expects.
@@ -138,51 +120,29 @@ def cannot_read_request(facts: Facts) -> Iterator[Claim]:
 _BATCH = '>> [{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]'
 
 
-@cause(
-    "batch-not-known",
-    "a batch got no response",
-    level=Level.EXACT,
-    positive=ex.session("@ 2025-03-26", _BATCH, ex.END),
-    negative=ex.session("@ 2025-03-26", ex.request("ping"), ex.END),
-)
 def batch_not_known(facts: Facts) -> Iterator[Claim]:
     """Only the revision 2025-03-26 has batches, and few servers know them."""
     failed = [each for each in without_response(facts) if each.batch is not None]
     if failed:
         side, count = other(failed[0].side), sum(each.count for each in failed)
-        yield Claim(
-            title=f"the {side} did not respond to {count} requests that came as a batch: it does not know batches",
-            next_step=f"send each message on its own: only 2025-03-26 has batches; in the {side}, respond to each message of an array",
-            symptoms=[*failed],
-            side=side,
+        title = (
+            f"the {side} did not respond to {count} requests that came as a batch: it does not know batches"
         )
+        next_step = f"send each message on its own: only 2025-03-26 has batches; in the {side}, respond to each message of an array"
+        yield Claim(title=title, next_step=next_step, symptoms=[*failed], side=side)
 
 
-@cause(
-    "duplicate-id",
-    "two open requests have the same id",
-    level=Level.EXACT,
-    positive=ex.session(ex.request("ping"), ex.request("ping"), ex.result(), ex.END),
-)
 def duplicate_id(facts: Facts) -> Iterator[Claim]:
     """Responses are matched by id: of two open requests with one id, one gets the other's response, or none."""
     for violation in facts.violations("ENV202"):
         ids = {each for finding in violation.findings if (each := _id(finding)) is not None}
         failed = [each for each in without_response(facts, violation.side) if each.id in ids or not ids]
-        yield Claim(
-            title=f"the {violation.side} sent {violation.findings[0].message}: two open requests have one id, and their responses are mixed up",
-            next_step=f"the {violation.side} must give each request its own id within the session",
-            symptoms=[*failed, *facts.violations("ENV202", "ENV204", "ENV205")],
-            side=violation.side,
-        )
+        title = f"the {violation.side} sent {violation.findings[0].message}: two open requests have one id, and their responses are mixed up"
+        next_step = f"the {violation.side} must give each request its own id within the session"
+        symptoms = [*failed, *facts.violations("ENV202", "ENV204", "ENV205")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=violation.side)
 
 
-@cause(
-    "stray-response",
-    "an error that belongs to no request",
-    level=Level.QUOTE,
-    positive=ex.session(ex.request("ping"), ex.result(), ex.error("boom")),
-)
 def stray_response(facts: Facts) -> Iterator[Claim]:
     """A response with the id of no open request reaches no one; if it reports an error, a request may wait for it in vain."""
     for violation in facts.violations("ENV204", "ENV205", "ENV207", "ENV208", "ENV201"):
@@ -192,9 +152,25 @@ def stray_response(facts: Facts) -> Iterator[Claim]:
             if '"error"' in each.excerpt or '"isError":true' in each.excerpt
         ]
         if texts:
-            yield Claim(
-                title=f"the {violation.side} sent an error that belongs to no request: {quote(texts[0].message)}",
-                next_step=f"let the {violation.side} answer each request once, with its id",
-                symptoms=[violation],
-                side=violation.side,
+            title = (
+                f"the {violation.side} sent an error that belongs to no request: {quote(texts[0].message)}"
             )
+            next_step = f"let the {violation.side} answer each request once, with its id"
+            yield Claim(title=title, next_step=next_step, symptoms=[violation], side=violation.side)
+
+
+define(__name__,
+    Definition(wrong_id, "wrong-id", "a response has another id than its request", Level.EXACT,
+               ex.session(ex.request("ping"), '< {"id":"2","result":{}}'), ex.session(ex.request("ping"), ex.result())),
+    Definition(answer_not_matched, "answer-not-matched", "the server does not match the client's response with its own request", Level.EXACT,
+               ()),
+    Definition(cannot_read_request, "cannot-read-request", "the receiver cannot read a request", Level.EXACT,
+               ex.session(ex.request("ping"), ex.error("UnicodeDecodeError: cp950", -32700, None)),
+               ex.session(ex.request("ping"), ex.error("Method not found", -32601))),
+    Definition(batch_not_known, "batch-not-known", "a batch got no response", Level.EXACT,
+               ex.session("@ 2025-03-26", _BATCH, ex.END), ex.session("@ 2025-03-26", ex.request("ping"), ex.END)),
+    Definition(duplicate_id, "duplicate-id", "two open requests have the same id", Level.EXACT,
+               ex.session(ex.request("ping"), ex.request("ping"), ex.result(), ex.END)),
+    Definition(stray_response, "stray-response", "an error that belongs to no request", Level.QUOTE,
+               ex.session(ex.request("ping"), ex.result(), ex.error("boom"))),
+)  # fmt: skip

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.definition import Definition, Row, define
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, said
-from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import EvidenceLine, clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.http_facts import OauthStep
@@ -24,7 +25,6 @@ _AUDIENCE = re.compile(
 _SCOPE = re.compile(r"(?i)insufficient[_ ]scope|\bscopes?\b")
 """The errors of RFC 6750, 3.1, and the words of libraries that check tokens (PyJWT, jose, Spring Security)."""
 
-_OF_A_TOKEN = re.compile(r"(?i)\b(?:server_error|invalid_token|token|jwt|unauthorized)\b")
 
 _RULES = (
     "AUTH101 AUTH102 AUTH103 AUTH104 AUTH105 AUTH201 AUTH202 AUTH203 AUTH204 HTTP502".split()
@@ -90,13 +90,6 @@ def _claim(facts: Facts, title: str, next_step: str, *steps: OauthStep, side: st
     return Claim(title=title, next_step=next_step, symptoms=_symptoms(facts), evidence=lines, side=side)
 
 
-@cause(
-    "sign-in-not-offered",
-    "the server wants a token, and names no way to sign in",
-    level=Level.EXACT,
-    positive=ex.unauthorized(ex.oauth("resource metadata", 404), ex.oauth("server metadata", 404)),
-    negative=ex.unauthorized(ex.METADATA),
-)
 def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
     """A 401 should name its metadata in WWW-Authenticate (RFC 9728, 5.1), and the metadata the authorization server. Without
     them the client can only guess, and a token has to be configured.
@@ -117,18 +110,6 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
         yield _claim(facts, title, next_step, *metadata[:2], side=SERVER)
 
 
-@cause(
-    "new-token-refused",
-    "the server refuses the token that was just issued",
-    level=Level.EXACT,
-    positive=ex.unauthorized(
-        ex.METADATA,
-        ex.oauth("token", 200, names=["grant_type", "code", "resource"]),
-        ex.request("initialize"),
-        ex.answered(401, {"authorization": "Bearer x"}, {"www-authenticate": 'Bearer error="invalid_token"'}),
-    ),
-    negative=ex.unauthorized(ex.METADATA),
-)
 def new_token_refused(facts: Facts) -> Iterator[Claim]:
     """The token is for another audience, or the server checks it against other keys, another issuer or a lost store."""
     issued = [step for step in _steps(facts, "token") if step.status == 200]
@@ -152,12 +133,6 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
         break
 
 
-@cause(
-    "no-token-issued",
-    "the token request was answered, and the client got no token",
-    level=Level.SPECIFIC,
-    positive=ex.unauthorized(ex.oauth("token", 200, names=["client_id", "code"])),
-)
 def no_token_issued(facts: Facts) -> Iterator[Claim]:
     """Some authorization servers answer HTTP 200 with an error in place of a token. Bodies of this step are not recorded."""
     for step in _steps(facts, "token")[-1:]:
@@ -174,17 +149,6 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
         yield _claim(facts, title, next_step, step)
 
 
-@cause(
-    "authorization-refused",
-    "the authorization server sent the client back without a code",
-    level=Level.EXACT,
-    positive=ex.unauthorized(
-        ex.METADATA,
-        ex.http("GET", 302, 63, {}, location="http://127.0.0.1:9/callback?error=invalid_scope"),
-        ex.oauth("authorize", 302, names=["scope"]),
-    ),
-    negative=ex.unauthorized(ex.METADATA),
-)
 def authorization_refused(facts: Facts) -> Iterator[Claim]:
     """It refuses the scopes, the client or its redirect URI by an error in the redirect, or the user did not agree."""
     for step in _steps(facts, "authorize")[-1:]:
@@ -208,13 +172,6 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
         yield claim
 
 
-@cause(
-    "oauth-registration",
-    "the client could not register at the authorization server",
-    level=Level.EXACT,
-    positive=ex.unauthorized(ex.METADATA, ex.oauth("registration", 403)),
-    negative=ex.unauthorized(ex.METADATA, ex.oauth("registration", 201)),
-)
 def oauth_registration(facts: Facts) -> Iterator[Claim]:
     """Dynamic registration is refused, or the authorization server does not offer it. Then the client needs an id that was
     registered by hand, or a document of its metadata.
@@ -244,13 +201,6 @@ _METADATA_STEPS = {
 }
 
 
-@cause(
-    "oauth-metadata",
-    "the metadata for the sign-in does not fit or cannot be read",
-    level=Level.EXACT,
-    positive=ex.unauthorized(ex.oauth("resource metadata", 200, resource="http://127.0.0.1:3001/other")),
-    negative=ex.unauthorized(ex.METADATA),
-)
 def oauth_metadata(facts: Facts) -> Iterator[Claim]:
     """The issuer must be the URL that it was asked from, the resource the URL of the endpoint (RFC 8414, 3.3; RFC 9728, 3.3)."""
     has_stopped = _refused(facts, "registration") is not None
@@ -295,15 +245,6 @@ _TOKEN_ERRORS = (
 """Error of RFC 6749, 5.2, RFC 7636, 4.6 or RFC 8707, 2, or words of its description → the next step; the first one counts."""
 
 
-@cause(
-    "oauth-token",
-    "the token request was refused",
-    level=Level.EXACT,
-    positive=ex.unauthorized(
-        ex.METADATA, ex.oauth("token", 400, error="invalid_grant", names=["grant_type", "code"])
-    ),
-    negative=ex.unauthorized(ex.METADATA, ex.oauth("registration", 403)),
-)
 def oauth_token(facts: Facts) -> Iterator[Claim]:
     """The code or refresh token is not valid any more, the client or its redirect URI is not the one that was registered, or
     PKCE does not fit.
@@ -338,43 +279,9 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
 _WITH_TOKEN = {"authorization": "Bearer x"}
 
 
-@cause(
-    "token-check-failed",
-    "the check of the token fails with an error of the server",
-    level=Level.SPECIFIC,
-    positive=ex.session(
-        "@ http",
-        *(ex.call(), ex.answered(200, _WITH_TOKEN), ex.done()),
-        *(ex.call(3), ex.answered(500, _WITH_TOKEN), '<< {"error":"server_error"}'),
-    ),
-)
-def token_check_failed(facts: Facts) -> Iterator[Claim]:
-    """A server that answers an expired token with 500 in place of 401 gives the client no reason to refresh it."""
-    failed = [
-        each
-        for each in exchanges(facts)
-        if each[0].status in (500, 403, 400) and "authorization" in each[0].request
-        and _OF_A_TOKEN.search(f"{each[0].words} {said(*each)}")
-    ]  # fmt: skip
-    if failed and facts.http.accepted_with_token:
-        yield Claim(
-            title=f"requests with the same token had been accepted, and now each gets HTTP {failed[0][0].status}: {quote(said(*failed[0]))}: the token has probably expired",
-            next_step='let the server answer 401 with error="invalid_token", so that the client refreshes the token; until then sign in again',
-            symptoms=[symptom for _, symptom in failed],
-            side=SERVER,
-        )
-
-
 _EXPIRY = 'Bearer error="invalid_token", error_description="The token expired"'
 
 
-@cause(
-    "token-refused",
-    "the server refused the token",
-    level=Level.SPECIFIC,
-    positive=ex.session("@ http", ex.call(), ex.answered(401, _WITH_TOKEN, {"www-authenticate": _EXPIRY})),
-    negative=ex.session("@ http", ex.call(), ex.answered(401)),
-)
 def token_refused(facts: Facts) -> Iterator[Claim]:
     """The token has expired, is for another audience, lacks a scope, or is not a token of this server."""
     for exchange, symptom in _unauthorized(facts):
@@ -430,13 +337,6 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
     return "the server refused the token", next_step
 
 
-@cause(
-    "token-missing",
-    "the server wants a token, and the request has none",
-    level=Level.GENERAL,
-    positive=ex.session("@ http", ex.call(), ex.answered(401)),
-    negative=ex.session("@ http", ex.call(), ex.answered(401, _WITH_TOKEN)),
-)
 def token_missing(facts: Facts) -> Iterator[Claim]:
     """The client has no token, a proxy drops Authorization, or the sign-in was not begun or not completed."""
     refused = [exchange for exchange, _ in _unauthorized(facts) if "authorization" not in exchange.request]
@@ -463,20 +363,6 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     yield _claim(facts, title, next_step, *steps[-2:])
 
 
-@cause(
-    "signed-in",
-    "a request was refused until the client had signed in",
-    level=Level.EXACT,
-    positive=ex.unauthorized(
-        ex.request("initialize"),
-        ex.answered(200, _WITH_TOKEN),
-        ex.welcome(2),
-        ex.INITIALIZED,
-        ex.request("ping", 3),
-        ex.result(3),
-    ),
-    negative=ex.unauthorized(),
-)
 def signed_in(facts: Facts) -> Iterator[Claim]:
     """The 401 with which a sign-in begins is not a failure."""
     refused = [symptom for exchange, symptom in exchanges(facts) if exchange.status in (401, 403)]
@@ -487,9 +373,43 @@ def signed_in(facts: Facts) -> Iterator[Claim]:
             symptom for exchange, symptom in _unauthorized(facts) if "authorization" not in exchange.request
         ]
     if began:
-        yield Claim(
-            title="the client signed in after HTTP 401, as it should",
-            next_step="nothing",
-            symptoms=began,
-            is_observation=True,
-        )
+        title = "the client signed in after HTTP 401, as it should"
+        next_step = "nothing"
+        yield Claim(title=title, next_step=next_step, symptoms=began, is_observation=True)
+
+
+define(__name__,
+    Definition(sign_in_not_offered, "sign-in-not-offered", "the server wants a token, and names no way to sign in", Level.EXACT,
+               ex.unauthorized(ex.oauth("resource metadata", 404), ex.oauth("server metadata", 404)), ex.unauthorized(ex.METADATA)),
+    Definition(new_token_refused, "new-token-refused", "the server refuses the token that was just issued", Level.EXACT,
+               ex.unauthorized(ex.METADATA, ex.oauth("token", 200, names=["grant_type", "code", "resource"]), ex.request("initialize"), ex.answered(401, {"authorization": "Bearer x"}, {"www-authenticate": 'Bearer error="invalid_token"'})),
+               ex.unauthorized(ex.METADATA)),
+    Definition(no_token_issued, "no-token-issued", "the token request was answered, and the client got no token", Level.SPECIFIC,
+               ex.unauthorized(ex.oauth("token", 200, names=["client_id", "code"]))),
+    Definition(authorization_refused, "authorization-refused", "the authorization server sent the client back without a code", Level.EXACT,
+               ex.unauthorized(ex.METADATA, ex.http("GET", 302, 63, {}, location="http://127.0.0.1:9/callback?error=invalid_scope"), ex.oauth("authorize", 302, names=["scope"])),
+               ex.unauthorized(ex.METADATA)),
+    Definition(oauth_registration, "oauth-registration", "the client could not register at the authorization server", Level.EXACT,
+               ex.unauthorized(ex.METADATA, ex.oauth("registration", 403)), ex.unauthorized(ex.METADATA, ex.oauth("registration", 201))),
+    Definition(oauth_metadata, "oauth-metadata", "the metadata for the sign-in does not fit or cannot be read", Level.EXACT,
+               ex.unauthorized(ex.oauth("resource metadata", 200, resource="http://127.0.0.1:3001/other")), ex.unauthorized(ex.METADATA)),
+    Definition(oauth_token, "oauth-token", "the token request was refused", Level.EXACT,
+               ex.unauthorized(ex.METADATA, ex.oauth("token", 400, error="invalid_grant", names=["grant_type", "code"])),
+               ex.unauthorized(ex.METADATA, ex.oauth("registration", 403))),
+    Row("token-check-failed", "the check of the token fails with an error of the server", Level.SPECIFIC,
+        "A server that answers an expired token with 500 in place of 401 gives the client no reason to refresh it.",
+        "requests with the same token had been accepted, and now each gets HTTP {status}: {words}: the token has probably expired",
+        'let the server answer 401 with error="invalid_token", so that the client refreshes the token; until then sign in again',
+        ex.session("@ http", *(ex.call(), ex.answered(200, _WITH_TOKEN), ex.done()),
+                   *(ex.call(3), ex.answered(500, _WITH_TOKEN), '<< {"error":"server_error"}')),
+        statuses=(400, 403, 500), is_together=True, words=r"\b(?:server_error|invalid_token|token|jwt|unauthorized)\b",
+        when=lambda facts, failure: facts.http.accepted_with_token and bool(failure.exchange and "authorization" in failure.exchange.request)),
+    Definition(token_refused, "token-refused", "the server refused the token", Level.SPECIFIC,
+               ex.session("@ http", ex.call(), ex.answered(401, _WITH_TOKEN, {"www-authenticate": _EXPIRY})),
+               ex.session("@ http", ex.call(), ex.answered(401))),
+    Definition(token_missing, "token-missing", "the server wants a token, and the request has none", Level.GENERAL,
+               ex.session("@ http", ex.call(), ex.answered(401)), ex.session("@ http", ex.call(), ex.answered(401, _WITH_TOKEN))),
+    Definition(signed_in, "signed-in", "a request was refused until the client had signed in", Level.EXACT,
+               ex.unauthorized(ex.request("initialize"), ex.answered(200, _WITH_TOKEN), ex.welcome(2), ex.INITIALIZED, ex.request("ping", 3), ex.result(3)),
+               ex.unauthorized()),
+)  # fmt: skip

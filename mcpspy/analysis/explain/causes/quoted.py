@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.calls import ERRORS
-from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.causes.definition import Definition, define
+from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import clause, named_error, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import RefusedExchange
@@ -19,31 +20,15 @@ _DROPPED = ex.note(
 )
 
 
-@cause(
-    "mcpspy-rule",
-    "a rule or a viewer of mcpspy changed, held or dropped a message",
-    level=Level.DELIBERATE,
-    positive=ex.session(ex.call(), _DROPPED, ex.cancelled()),
-    negative=ex.session(ex.call(), ex.cancelled()),
-)
 def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
     """--rule, --rules, --call-timeout, a script or a viewer acted on this very request."""
     for failed in facts.failed():
         if failed.effects:
-            yield Claim(
-                title=f"mcpspy acted on {failed.about}: {quote('; '.join(dict.fromkeys(failed.effects)))}",
-                next_step="remove --rule, --rules, --script and --call-timeout, and try again",
-                symptoms=[failed],
-                side="mcpspy",
-            )
+            title = f"mcpspy acted on {failed.about}: {quote('; '.join(dict.fromkeys(failed.effects)))}"
+            next_step = "remove --rule, --rules, --script and --call-timeout, and try again"
+            yield Claim(title=title, next_step=next_step, symptoms=[failed], side="mcpspy")
 
 
-@cause(
-    "request-failed",
-    "a request failed, for the reason that its error names",
-    level=Level.QUOTE,
-    positive=ex.session(ex.call(), ex.error("boom")),
-)
 def request_failed(facts: Facts) -> Iterator[Claim]:
     """The error is the best explanation there is."""
     for failed in facts.failed():
@@ -62,17 +47,19 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines)
 
 
-@cause(
-    "http-refused",
-    "an HTTP request was refused",
-    level=Level.QUOTE,
-    positive=ex.session("@ http", ex.call(), ex.done(), ex.http("PUT", 304, head={})),
-)
 def http_refused(facts: Facts) -> Iterator[Claim]:
     """The status and the text of the refusal are the best explanation there is."""
     for refusal in facts.of(RefusedExchange):
-        yield Claim(
-            title=f"{refusal.line}{clause(refusal.error or refusal.words)}",
-            next_step="look into the log of the server, or of the proxy in front of it, at this time",
-            symptoms=[refusal],
-        )
+        title = f"{refusal.line}{clause(refusal.error or refusal.words)}"
+        next_step = "look into the log of the server, or of the proxy in front of it, at this time"
+        yield Claim(title=title, next_step=next_step, symptoms=[refusal])
+
+
+define(__name__,
+    Definition(mcpspy_rule, "mcpspy-rule", "a rule or a viewer of mcpspy changed, held or dropped a message", Level.DELIBERATE,
+               ex.session(ex.call(), _DROPPED, ex.cancelled()), ex.session(ex.call(), ex.cancelled())),
+    Definition(request_failed, "request-failed", "a request failed, for the reason that its error names", Level.QUOTE,
+               ex.session(ex.call(), ex.error("boom"))),
+    Definition(http_refused, "http-refused", "an HTTP request was refused", Level.QUOTE,
+               ex.session("@ http", ex.call(), ex.done(), ex.http("PUT", 304, head={}))),
+)  # fmt: skip

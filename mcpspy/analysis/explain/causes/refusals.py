@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.connection import REFUSED_BY_MCPSPY
+from mcpspy.analysis.explain.causes.definition import Definition, Failure, Row, define
 from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, is_overcome, said, who_refused
-from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.http_facts import ACCEPTED
@@ -30,15 +31,11 @@ _ORIGIN = re.compile(
 )
 """The checks against DNS rebinding of the SDKs, and of Starlette, Django, Rails and Vite."""
 
-_UNREADABLE = re.compile(
-    r"(?i)parse error|stream is not readable|body (?:already|has been)|unexpected end of (?:json|input)|invalid json"
-)
 """raw-body and body-parser of Express, fetch (`body has already been read`), and the SDKs."""
 
 _VERSION = re.compile(
     r"(?i)(?:protocol|unsupported|mcp)[ -]?version|version .{0,30}(?:not supported|unsupported)|unsupported protocol"
 )
-_INITIALIZED = re.compile(r"(?i)not (?:been )?initiali[sz]ed|initiali[sz]e first|before initiali")
 """The SDKs, which check MCP-Protocol-Version and the order of messages."""
 
 _BOT = re.compile(
@@ -49,20 +46,6 @@ _BOT = re.compile(
 _LOGIN = re.compile(r"(?i)\b(?:log ?in|sign ?in|sso|single sign|authenticate)\b")
 
 
-@cause(
-    "host-refused",
-    "the server refuses the Host or Origin that it receives",
-    level=Level.EXACT,
-    positive=(
-        ex.session("@ http bare", ex.initialize(), ex.answered(421, body="Invalid Host header")),
-        ex.session(
-            "@ http bare",
-            ex.initialize(),
-            ex.answered(403, body="mcpspy: Host mcp.example.com is not this machine"),
-        ),
-    ),
-    negative=ex.session("@ http bare", ex.initialize(), ex.answered(421, {":error": "cannot reach it"})),
-)
 def host_refused(facts: Facts) -> Iterator[Claim]:
     """SDKs, web frameworks and mcpspy itself accept only known names, against DNS rebinding. A proxy in front changes Host, or
     the server is reached under a name that it does not know.
@@ -71,12 +54,9 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
         for text in (exchange.error, exchange.words):
             if found := REFUSED_BY_MCPSPY.search(text):
                 name = re.sub(r"^\w+://", "", found[2]).partition(":")[0]
-                yield Claim(
-                    title=f"mcpspy refused the client: {quote(text)}",
-                    next_step=f"start mcpspy http with --allow-host {quote(name)}, if clients shall reach it under this name",
-                    symptoms=[symptom],
-                    side="configuration",
-                )
+                title = f"mcpspy refused the client: {quote(text)}"
+                next_step = f"start mcpspy http with --allow-host {quote(name)}, if clients shall reach it under this name"
+                yield Claim(title=title, next_step=next_step, symptoms=[symptom], side="configuration")
                 return
     for exchange, symptom in exchanges(facts, 400, 403, 421):
         words = said(exchange, symptom)
@@ -91,54 +71,15 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
         proxy = ", or let the proxy in front of it keep the Host of the client (nginx: proxy_set_header Host $http_host)"
         if is_origin:
             name, value, proxy = "Origin", exchange.request.get("origin", ""), ""
-        yield Claim(
-            title=f"{who_refused(exchange)} refuses the {name} {quote(value, 80)} (HTTP {exchange.status}): {quote(words)}",
-            next_step=f"add the name to the server's allowed {name.lower()}s{proxy}",
-            symptoms=alike(facts, exchange),
-            side="configuration",
-        )
+        title = f"{who_refused(exchange)} refuses the {name} {quote(value, 80)} (HTTP {exchange.status}): {quote(words)}"
+        next_step = f"add the name to the server's allowed {name.lower()}s{proxy}"
+        yield Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side="configuration")
         break
-
-
-@cause(
-    "valid-message-unreadable",
-    "the server calls a valid message unreadable",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ http bare", ex.initialize(), ex.answered(400), ex.error("Parse error", -32700, None)
-    ),
-)
-def valid_message_unreadable(facts: Facts) -> Iterator[Claim]:
-    """Something before the MCP handler (a body parser, an adapter of a platform) has read the body of the request, so nothing
-    is left for the transport: mcpspy could read the same message.
-    """
-    for exchange, symptom in exchanges(facts, 400, 500):
-        words = said(exchange, symptom)
-        if exchange.asked and _UNREADABLE.search(words):
-            yield Claim(
-                title=f"the server cannot read {exchange.asked}, although it is valid JSON: HTTP {exchange.status}, {quote(words)}",
-                next_step="something before the MCP handler has read the body: pass the parsed body on to the transport (handleRequest(req, res, req.body)), or do not parse it there",
-                symptoms=alike(facts, exchange),
-                side=SERVER,
-            )
-            break
 
 
 _PAGE = {"origin": "http://localhost:6274", "access-control-request-headers": "mcp-protocol-version"}
 
 
-@cause(
-    "preflight-refused",
-    "a browser's preflight request was refused (CORS)",
-    level=Level.EXACT,
-    positive=ex.session("@ http bare", ex.http("OPTIONS", 405, head=_PAGE)),
-    negative=ex.session(
-        "@ http bare",
-        ex.http(
-            "OPTIONS", 204, head=_PAGE, access_control_allow_origin="*", access_control_allow_headers="*"
-        ),
-    ),
-)
 def preflight_refused(facts: Facts) -> Iterator[Claim]:
     """Before a request with headers of MCP, a browser asks with OPTIONS whether the page may send them."""
     refused = [each for each in facts.of(RefusedExchange) if each.method == "OPTIONS"]
@@ -172,15 +113,6 @@ def _preflight_flaw(preflight: RefusedExchange) -> str | None:
     return f"without {', '.join(missing)}" if missing else None
 
 
-@cause(
-    "version-header",
-    "the server refuses the revision in a header or in initialize",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ http", ex.notified(">", "notifications/x"), ex.answered(400, body="Unsupported protocol version")
-    ),
-    negative=ex.session("@ http", ex.notified(">", "notifications/x"), ex.answered(400)),
-)
 def version_header(facts: Facts) -> Iterator[Claim]:
     """MCP-Protocol-Version names the revision that both sides agreed on. Some servers refuse revisions that they do not know,
     in place of answering initialize with one that they do.
@@ -200,14 +132,6 @@ def version_header(facts: Facts) -> Iterator[Claim]:
         break
 
 
-@cause(
-    "redirect-not-followed",
-    "a redirect was not followed",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ http", ex.request("tools/list"), ex.answered(307, {}, {"location": "http://127.0.0.1:3001/mcp/"})
-    ),
-)
 def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
     """Frameworks redirect to the URL with or without a slash, proxies to https, gateways to a page for signing in. Not every
     client repeats a POST at the new URL, and none its token at another origin.
@@ -236,34 +160,21 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
 
 
-@cause(
-    "bot-wall",
-    "a protection against bots answered in place of the server",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ http bare",
-        ex.initialize(),
-        ex.answered(403, {}, {"cf-mitigated": "challenge", "content-type": "text/html"}, "Just a moment..."),
-    ),
-    negative=ex.session("@ http bare", ex.initialize(), ex.answered(403, body="Forbidden")),
-)
-def bot_wall(facts: Facts) -> Iterator[Claim]:
-    """Cloudflare, Akamai and others answer programs with a page for browsers."""
-    for exchange, _ in exchanges(facts):
-        is_page = exchange.media_type.startswith("text/html") and _BOT.search(exchange.words)
-        is_edge = (
-            exchange.status == 403 and who_refused(exchange) != "the server" and exchange.media_type != JSON
-        )
-        is_edge = is_edge and "www-authenticate" not in exchange.response
-        if is_page or is_edge or "cf-mitigated" in exchange.response:
-            yield Claim(
-                title=f"{who_refused(exchange)} blocked {about(exchange)} before it reached the server (HTTP {exchange.status}): {quote(exchange.words)}",
-                next_step="allow this client (User-Agent) and the path of the endpoint in the rules of this protection against bots;"
-                " it is not about signing in",
-                symptoms=alike(facts, exchange),
-                side="proxy",
-            )
-            break
+def _is_bot_wall(facts: Facts, failure: Failure) -> bool:
+    """Return whether a page for browsers answered, or a proxy with 403 and no word of signing in."""
+    if (exchange := failure.exchange) is None:
+        return False
+    is_page = exchange.media_type.startswith("text/html") and _BOT.search(exchange.words)
+    is_edge = exchange.status == 403 and who_refused(exchange) != "the server" and exchange.media_type != JSON
+    is_edge = is_edge and "www-authenticate" not in exchange.response
+    return bool(is_page or is_edge or "cf-mitigated" in exchange.response)
+
+
+def _is_of_mcp(facts: Facts, failure: Failure) -> bool:
+    """Return False for a metadata address, and for a GET for a stream that a server refuses without a word."""
+    if (exchange := failure.exchange) is None or ".well-known" in exchange.path:
+        return False
+    return exchange.method != "GET" or not facts.server.messages or bool(exchange.words)
 
 
 class _Status(NamedTuple):
@@ -306,13 +217,6 @@ def _detail(exchange: RefusedExchange, name: str) -> str:
     return f" ({name.lstrip(':')}: {quote(value, 60)})"
 
 
-@cause(
-    "http-status",
-    "an HTTP request was refused with a status that names the reason",
-    level=Level.SPECIFIC,
-    positive=ex.session("@ http", ex.request("tools/list"), ex.answered(429, {}, {"retry-after": "30"})),
-    negative=ex.session("@ http", ex.request("tools/list"), ex.answered(500)),
-)
 def http_status(facts: Facts) -> Iterator[Claim]:
     """The status has a fixed meaning, and the refusal may say more."""
     told: set[tuple[int, str]] = set()
@@ -339,13 +243,6 @@ def http_status(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "wrong-endpoint",
-    "the URL is not that of an MCP endpoint",
-    level=Level.SPECIFIC,
-    positive=ex.session("@ http bare", ex.initialize(), ex.answered(404)),
-    negative=ex.session("@ http", ex.request("tools/list"), ex.answered(404)),
-)
 def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
     """The path, the port or the host is wrong: a page, a 404 or a 405 answers to the first POST."""
     for exchange, symptom in exchanges(facts, 404, 405, 410):
@@ -371,16 +268,6 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
         break
 
 
-@cause(
-    "page-in-place-of-message",
-    "a page or another body came in place of a message",
-    level=Level.SPECIFIC,
-    positive=ex.session(
-        "@ http bare",
-        ex.initialize(),
-        ex.answered(200, {}, {"content-type": "text/html"}, "<title>Sign in</title>"),
-    ),
-)
 def page_in_place(facts: Facts) -> Iterator[Claim]:
     """A proxy, a gateway for signing in or the web server of an application answers, not the MCP server."""
     for exchange, symptom in exchanges(facts):
@@ -399,21 +286,11 @@ def page_in_place(facts: Facts) -> Iterator[Claim]:
         elif "html" not in kind:
             next_step = f"let the server answer with Content-Type application/json or text/event-stream, not {kind or 'none'}"
             side = SERVER
-        yield Claim(
-            title=f"{exchange.asked} was answered with {kind or 'no content type'} in place of a message (HTTP {exchange.status}): {quote(exchange.words)}",
-            next_step=next_step,
-            symptoms=[symptom, *facts.of(ClientLeft), *facts.violations("HTTP303")],
-            side=side,
-        )
+        title = f"{exchange.asked} was answered with {kind or 'no content type'} in place of a message (HTTP {exchange.status}): {quote(exchange.words)}"
+        symptoms = [symptom, *facts.of(ClientLeft), *facts.violations("HTTP303")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
 
 
-@cause(
-    "notification-body",
-    "a notification was not answered with 202",
-    level=Level.SPECIFIC,
-    positive=ex.session("@ http", ex.notified(">", "notifications/x"), ex.answered(200)),
-    negative=ex.session("@ http", ex.notified(">", "notifications/x"), ex.answered(202)),
-)
 def notification_body(facts: Facts) -> Iterator[Claim]:
     """The answer to a POST with notifications or responses is 202 without a body; clients that parse each 200 as a message
     fail over it.
@@ -421,58 +298,58 @@ def notification_body(facts: Facts) -> Iterator[Claim]:
     left = facts.of(ClientLeft)
     for violation in facts.violations("HTTP301", "HTTP302"):
         if left or facts.failed() or not facts.answered[CLIENT, "tools/call"]:
-            yield Claim(
-                title=violation.findings[0].message,
-                next_step="let the server answer notifications with 202 Accepted and no body",
-                symptoms=[violation, *left],
-                side=SERVER,
-            )
+            title = violation.findings[0].message
+            next_step = "let the server answer notifications with 202 Accepted and no body"
+            yield Claim(title=title, next_step=next_step, symptoms=[violation, *left], side=SERVER)
 
 
-@cause(
-    "server-error",
-    "the server failed at a request",
-    level=Level.GENERAL,
-    positive=ex.session("@ http", ex.request("tools/list"), ex.answered(500, body="Internal Server Error")),
-    negative=ex.session("@ http", ex.request("tools/list"), ex.answered(429)),
-)
-def server_error(facts: Facts) -> Iterator[Claim]:
-    """An HTTP status of 500 and more without a message: an exception that nothing caught."""
-    statuses = [status for status in range(500, 1000) if status not in _STATUSES]
-    for exchange, symptom in exchanges(facts, *statuses):
-        yield Claim(
-            title=f"{about(exchange)}: {who_refused(exchange)} failed with HTTP {exchange.status}{clause(said(exchange, symptom))}",
-            next_step="look into the server's own log at this time: an exception is there",
-            symptoms=[symptom],
-            is_observation=is_overcome([symptom]),
-            side=SERVER,
-        )
-
-
-@cause(
-    "request-refused",
-    "the server refused an HTTP request",
-    level=Level.GENERAL,
-    positive=ex.session(
-        "@ http", ex.request("tools/list"), ex.answered(400, body="Bad Request: no such list")
-    ),
-    negative=ex.session("@ http", ex.request("tools/list"), ex.answered(500)),
-)
-def request_refused(facts: Facts) -> Iterator[Claim]:
-    """A status of 400 to 499, with the text of the refusal."""
-    statuses = [status for status in range(400, 500) if status not in (401, 403, *_STATUSES)]
-    for exchange, symptom in exchanges(facts, *statuses):
-        is_silent_get = exchange.method == "GET" and facts.server.messages and not exchange.words
-        if ".well-known" in exchange.path or is_silent_get:
-            continue
-        words = said(exchange, symptom)
-        next_step = "correct what the refusal names; signing in would not help"
-        if _INITIALIZED.search(words):
-            next_step = "the client must send initialize first, and then notifications/initialized with the session id"
-        what = exchange.asked or f"{exchange.method} {exchange.path}"
-        yield Claim(
-            title=f"{what}: {who_refused(exchange)} refused it with HTTP {exchange.status}{clause(words)}",
-            next_step=next_step,
-            symptoms=[symptom],
-            is_observation=is_overcome([symptom]),
-        )
+define(__name__,
+    Definition(host_refused, "host-refused", "the server refuses the Host or Origin that it receives", Level.EXACT,
+               (ex.first_answer(421, "Invalid Host header"), ex.first_answer(403, "mcpspy: Host mcp.example.com is not this machine")),
+               ex.first_answer(421, {":error": "cannot reach it"})),
+    Row("valid-message-unreadable", "the server calls a valid message unreadable", Level.EXACT,
+        "Something before the MCP handler (a body parser, an adapter of a platform) has read the body of the request, so nothing is"
+        " left for the transport: mcpspy could read the same message.",
+        "the server cannot read {about}, although it is valid JSON: HTTP {status}, {words}",
+        "something before the MCP handler has read the body: pass the parsed body on to the transport (handleRequest(req, res, req.body)), or do not parse it there",
+        ex.session("@ http bare", ex.initialize(), ex.answered(400), ex.error("Parse error", -32700, None)),
+        statuses=(400, 500), is_together=True, when=lambda _, failure: bool(failure.exchange and failure.exchange.asked),
+        words=r"parse error|stream is not readable|body (?:already|has been)|unexpected end of (?:json|input)|invalid json"),
+    Definition(preflight_refused, "preflight-refused", "a browser's preflight request was refused (CORS)", Level.EXACT,
+               ex.session("@ http bare", ex.http("OPTIONS", 405, head=_PAGE)),
+               ex.session("@ http bare", ex.http("OPTIONS", 204, head=_PAGE, access_control_allow_origin="*", access_control_allow_headers="*"))),
+    Definition(version_header, "version-header", "the server refuses the revision in a header or in initialize", Level.EXACT,
+               ex.notification_answer(400, "Unsupported protocol version"),
+               ex.notification_answer(400)),
+    Definition(redirect_not_followed, "redirect-not-followed", "a redirect was not followed", Level.EXACT,
+               ex.list_answer(307, {}, {"location": "http://127.0.0.1:3001/mcp/"})),
+    Row("bot-wall", "a protection against bots answered in place of the server", Level.EXACT,
+        "Cloudflare, Akamai and others answer programs with a page for browsers.",
+        "{who} blocked {about} before it reached the server (HTTP {status}){said}",
+        "allow this client (User-Agent) and the path of the endpoint in the rules of this protection against bots; it is not about signing in",
+        ex.first_answer(403, {}, {"cf-mitigated": "challenge", "content-type": "text/html"}, "Just a moment..."),
+        ex.first_answer(403, "Forbidden"), side="proxy", is_together=True, when=_is_bot_wall),
+    Definition(http_status, "http-status", "an HTTP request was refused with a status that names the reason", Level.SPECIFIC,
+               ex.list_answer(429, {}, {"retry-after": "30"}),
+               ex.list_answer(500)),
+    Definition(wrong_endpoint, "wrong-endpoint", "the URL is not that of an MCP endpoint", Level.SPECIFIC,
+               ex.first_answer(404), ex.list_answer(404)),
+    Definition(page_in_place, "page-in-place-of-message", "a page or another body came in place of a message", Level.SPECIFIC,
+               ex.first_answer(200, {}, {"content-type": "text/html"}, "<title>Sign in</title>")),
+    Definition(notification_body, "notification-body", "a notification was not answered with 202", Level.SPECIFIC,
+               ex.notification_answer(200),
+               ex.notification_answer(202)),
+    Row("server-error", "the server failed at a request", Level.GENERAL,
+        "An HTTP status of 500 and more without a message: an exception that nothing caught.",
+        "{about}: {who} failed with HTTP {status}{said}",
+        "look into the server's own log at this time: an exception is there",
+        ex.list_answer(500, "Internal Server Error"), ex.list_answer(429),
+        statuses=tuple(status for status in range(500, 1000) if status not in _STATUSES)),
+    Row("request-refused", "the server refused an HTTP request", Level.GENERAL,
+        "A status of 400 to 499, with the text of the refusal.",
+        "{about}: {who} refused it with HTTP {status}{said}",
+        ((r"not (?:been )?initiali[sz]ed|initiali[sz]e first|before initiali", "the client must send initialize first, and then notifications/initialized with the session id"),
+         ("", "correct what the refusal names; signing in would not help")),
+        ex.list_answer(400, "Bad Request: no such list"), ex.list_answer(500), side="", when=_is_of_mcp,
+        statuses=tuple(status for status in range(400, 500) if status not in (401, 403, *_STATUSES))),
+)  # fmt: skip

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.definition import Definition, define
 from mcpspy.analysis.explain.causes.environment import trouble_of
 from mcpspy.analysis.explain.causes.framing import text_of
-from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ServerEnd, Symptom
@@ -55,13 +56,6 @@ def _is_runner_alone(facts: Facts) -> bool:
     return bool(command) and _RUNNERS.search(command[0]) is not None and not names
 
 
-@cause(
-    "command-not-found",
-    "the server's command was not found",
-    level=Level.EXACT,
-    positive=_NO_COMMAND,
-    negative=_NO_PERMISSION,
-)
 def command_not_found(facts: Facts) -> Iterator[Claim]:
     """A host that is started from the desktop has another PATH than a shell. Some configurations hold the command and its
     arguments in one string.
@@ -90,34 +84,17 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side="configuration")
 
 
-@cause(
-    "command-not-executable",
-    "the server's command may not be executed",
-    level=Level.EXACT,
-    positive=_NO_PERMISSION,
-    negative=_NO_COMMAND,
-)
 def command_not_executable(facts: Facts) -> Iterator[Claim]:
     """The file has no permission to execute, is a folder, or is built for another system."""
     command = quote((facts.header.command or ["the command"])[0])
     for end, symptoms in _before_answer(facts):
         is_silent = not end.error and end.named is None
         if _FORBIDDEN.search(end.error) or (is_silent and end.code == NOT_EXECUTABLE):
-            yield Claim(
-                title=f"{command} may not be executed{clause(end.error)}",
-                next_step=f"make the file executable (chmod +x {command}), or start it with its interpreter",
-                symptoms=symptoms,
-                side="configuration",
-            )
+            title = f"{command} may not be executed{clause(end.error)}"
+            next_step = f"make the file executable (chmod +x {command}), or start it with its interpreter"
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
 
 
-@cause(
-    "command-incomplete",
-    "the command starts other programs, and its arguments name none",
-    level=Level.EXACT,
-    positive=ex.not_started("Usage: uvx [OPTIONS] [COMMAND]", 2, '@ bare command=["uvx"]'),
-    negative=ex.not_started("Usage: uvx [OPTIONS] [COMMAND]", 2, '@ bare command=["uvx","mcp-weather"]'),
-)
 def command_incomplete(facts: Facts) -> Iterator[Claim]:
     """uvx, npx, docker and others need the name of the package, image or file in their arguments; without it they print
     their usage.
@@ -136,15 +113,6 @@ def command_incomplete(facts: Facts) -> Iterator[Claim]:
 _BAD_KEY = ex.not_started("Error: Invalid API key provided")
 
 
-@cause(
-    "placeholder-not-replaced",
-    "a setting is a placeholder, and not a value",
-    level=Level.EXACT,
-    positive=_BAD_KEY.replace(
-        "@ bare", ex.session("@ bare", ex.note("placeholders", variables=["WEATHER_API_KEY"]))
-    ),
-    negative=_BAD_KEY,
-)
 def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
     """Not every host expands ${VARIABLE} in its configuration, and examples are copied with YOUR_API_KEY in them."""
     for note_, place in facts.notes.get("placeholders", [])[:1]:
@@ -167,12 +135,6 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "start-failed",
-    "the server ended before it answered",
-    level=Level.GENERAL,
-    positive=ex.not_started("SyntaxError: invalid syntax"),
-)
 def start_failed(facts: Facts) -> Iterator[Claim]:
     """The process ended before its first message; what it printed names the error."""
     for end, symptoms in _before_answer(facts):
@@ -201,13 +163,6 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines)
 
 
-@cause(
-    "start-slow",
-    "the server was not ready when the client gave up",
-    level=Level.SPECIFIC,
-    positive=ex.session("@ bare", ex.initialize(), ex.stderr("Downloading numpy (16.1MiB)"), ex.cancelled(1)),
-    negative=ex.session("@ bare", ex.initialize(), ex.stderr("ready"), ex.cancelled(1)),
-)
 def start_slow(facts: Facts) -> Iterator[Claim]:
     """Npx and uvx install a package at its first start, models and containers are loaded; hosts wait 5 to 60 seconds."""
     lines = [line for line in facts.first_stderr if _DOWNLOADS.search(line.text)]
@@ -234,3 +189,20 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
             evidence=[line.evidence for line in lines[-2:]],
             side=SERVER,
         )
+
+
+define(__name__,
+    Definition(command_not_found, "command-not-found", "the server's command was not found", Level.EXACT, _NO_COMMAND, _NO_PERMISSION),
+    Definition(command_not_executable, "command-not-executable", "the server's command may not be executed", Level.EXACT,
+               _NO_PERMISSION, _NO_COMMAND),
+    Definition(command_incomplete, "command-incomplete", "the command starts other programs, and its arguments name none", Level.EXACT,
+               ex.not_started("Usage: uvx [OPTIONS] [COMMAND]", 2, '@ bare command=["uvx"]'),
+               ex.not_started("Usage: uvx [OPTIONS] [COMMAND]", 2, '@ bare command=["uvx","mcp-weather"]')),
+    Definition(placeholder_not_replaced, "placeholder-not-replaced", "a setting is a placeholder, and not a value", Level.EXACT,
+               _BAD_KEY.replace("@ bare", ex.session("@ bare", ex.note("placeholders", variables=["WEATHER_API_KEY"]))), _BAD_KEY),
+    Definition(start_failed, "start-failed", "the server ended before it answered", Level.GENERAL,
+               ex.not_started("SyntaxError: invalid syntax")),
+    Definition(start_slow, "start-slow", "the server was not ready when the client gave up", Level.SPECIFIC,
+               ex.session("@ bare", ex.initialize(), ex.stderr("Downloading numpy (16.1MiB)"), ex.cancelled(1)),
+               ex.session("@ bare", ex.initialize(), ex.stderr("ready"), ex.cancelled(1))),
+)  # fmt: skip

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.causes.definition import Definition, define
+from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import clause, evidence, named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd
@@ -47,15 +48,6 @@ def _names(failed: list[FailedRequest]) -> str:
     return ", ".join(dict.fromkeys(each.about for each in failed[:3]))
 
 
-@cause(
-    "handshake-incomplete",
-    "the client never sent notifications/initialized",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ bare", ex.request("initialize", 1), ex.result(1), ex.request("tools/list"), ex.END
-    ),
-    negative=ex.session(ex.request("ping"), ex.END),
-)
 def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
     """A server may wait for it before it answers other requests; some refuse them until then."""
     is_sent = facts.client.methods["notifications/initialized"] or facts.session.is_modern
@@ -67,21 +59,12 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
     ]  # fmt: skip
     if failed and facts.answered[CLIENT, "initialize"] and not is_sent:
         how = "does not answer" if failed[0].state in _SILENT else "refuses"
-        yield Claim(
-            title=f"the client never sent notifications/initialized after the result of initialize, and the server {how} {failed[0].about}",
-            next_step="the client must send notifications/initialized before other requests",
-            symptoms=[*failed, *facts.violations("LIFE103", "LIFE102")],
-            side=CLIENT,
-        )
+        title = f"the client never sent notifications/initialized after the result of initialize, and the server {how} {failed[0].about}"
+        next_step = "the client must send notifications/initialized before other requests"
+        symptoms = [*failed, *facts.violations("LIFE103", "LIFE102")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
 
 
-@cause(
-    "client-did-not-respond",
-    "the server waited for a response of the client",
-    level=Level.EXACT,
-    positive=ex.session(ex.call(), ex.asked("roots/list"), ex.END),
-    negative=ex.session(ex.call(), ex.asked("roots/list"), '> {"id":7,"result":{"roots":[]}}', ex.done()),
-)
 def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
     """A server may ask the client for its roots, a sample of its model or input of the user. A host that does not answer
     holds up the call in which the server asks.
@@ -104,28 +87,6 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "get-blocks-server",
-    "the open GET stream keeps the server from answering other requests",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ http",
-        ex.note(
-            "http",
-            http=50,
-            method="GET",
-            path="/mcp",
-            status=200,
-            request={},
-            response=ex.EVENT_STREAM,
-            asked_at=7.0,
-        ),
-        ex.request("tools/list"),
-        ex.note("http", http=3, stream="1", method="POST", path="/mcp", status=None, request={}, response={}),
-        ex.note("http-end", http=3, stream="1", hung_up="client"),
-        ex.note("http-end", http=50, hung_up="client"),
-    ),
-)
 def get_blocks_server(facts: Facts) -> Iterator[Claim]:
     """A server that works on one HTTP request at a time is busy as long as the GET stream is open."""
     if has_endpoint(facts):
@@ -136,27 +97,12 @@ def get_blocks_server(facts: Facts) -> Iterator[Claim]:
         ended_at = get.ended_at if get.ended_at is not None else facts.last_at
         during = [each for each in failed if get.asked_at <= each.asked_at <= ended_at + 1.0]
         if during and not get.is_refused and (facts.server.last_at or 0.0) <= get.asked_at:
-            yield Claim(
-                title=f"the server answered nothing any more since the client had opened its GET stream: {during[0].about} got no response in {during[0].waited}",
-                next_step="let the server answer requests while a stream is open (more than one worker or thread), or answer GET with 405",
-                symptoms=[*during],
-                side=SERVER,
-            )
+            title = f"the server answered nothing any more since the client had opened its GET stream: {during[0].about} got no response in {during[0].waited}"
+            next_step = "let the server answer requests while a stream is open (more than one worker or thread), or answer GET with 405"
+            yield Claim(title=title, next_step=next_step, symptoms=[*during], side=SERVER)
             break
 
 
-@cause(
-    "sse-stream-ended",
-    "the stream on which a response was to come had ended",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ sse 2024-11-05",
-        ex.note("http-end", http=1000, stream="1", hung_up="server"),
-        ex.request("tools/list"),
-        ex.answered(404),
-    ),
-    negative=ex.session("@ sse 2024-11-05", ex.listed("a")),
-)
 def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
     """In the old HTTP+SSE transport, all responses come on the one GET stream; a platform or proxy that limits its time ends
     the session.
@@ -195,13 +141,6 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
         break
 
 
-@cause(
-    "server-stuck",
-    "the server answers nothing any more since one request",
-    level=Level.SPECIFIC,
-    positive=ex.session(ex.call(), ex.request("ping", 3), ex.END),
-    negative=ex.session(ex.request("ping"), ex.request("ping", 3), ex.result(3), ex.END),
-)
 def server_stuck(facts: Facts) -> Iterator[Claim]:
     """A call blocks the server: it waits in the handler, holds a lock, or runs a child process that shares stdin."""
     for side in (CLIENT, SERVER):
@@ -224,15 +163,6 @@ def server_stuck(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "output-only-at-end",
-    "the server's output comes only when its input ends",
-    level=Level.EXACT,
-    positive=ex.session(
-        "@ bare", ex.request("initialize", 1), ex.CLIENT_CLOSED, "+ 0.01", ex.result(1), ex.exited(0)
-    ),
-    negative=ex.session(ex.request("ping"), ex.result(), ex.CLIENT_CLOSED),
-)
 def output_only_at_end(facts: Facts) -> Iterator[Claim]:
     """A program that writes to a pipe keeps its output in a buffer until the buffer is full or the program ends. Or it
     reads all of stdin before it begins.
@@ -259,13 +189,6 @@ def output_only_at_end(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "nothing-on-stdout",
-    "the server runs, and has not written one byte to stdout",
-    level=Level.SPECIFIC,
-    positive=ex.session("@ bare", ex.initialize(), ex.cancelled(1)),
-    negative=ex.session(ex.request("ping"), ex.cancelled()),
-)
 def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     """It hangs before it reads, waits for something else than lines, or is not a server on stdio at all: one that listens
     on a port says so on stderr.
@@ -313,12 +236,6 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
 
 
-@cause(
-    "response-ignored",
-    "the client did not accept a response that had arrived",
-    level=Level.SPECIFIC,
-    positive=ex.session(ex.request("ping"), '< {"id":2,"result":[]}', ex.cancelled()),
-)
 def response_ignored(facts: Facts) -> Iterator[Claim]:
     """The client waited on after the response, so it did not take it for one: its form is wrong for the client's parser."""
     for ignored in facts.of(IgnoredResponse):
@@ -335,12 +252,6 @@ def response_ignored(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "timeout",
-    "a request was given up before its response",
-    level=Level.GENERAL,
-    positive=ex.session(ex.call(), ex.cancelled()),
-)
 def timeout(facts: Facts) -> Iterator[Claim]:
     """The work took longer than the requester waits, or hangs. Progress keeps some requesters waiting, if they asked for it."""
     for failed in without_response(facts):
@@ -372,12 +283,6 @@ def timeout(facts: Facts) -> Iterator[Claim]:
         )
 
 
-@cause(
-    "no-response",
-    "a request got no response before the session ended",
-    level=Level.GENERAL,
-    positive=ex.session(ex.request("ping"), ex.END),
-)
 def no_response(facts: Facts) -> Iterator[Claim]:
     """The receiver still works on it, hangs, or has forgotten it."""
     ended = [failed for end in facts.of(ServerEnd) for failed in end.during]
@@ -401,3 +306,30 @@ def no_response(facts: Facts) -> Iterator[Claim]:
             evidence=[error.evidence] if error else [],
             level=Level.SPECIFIC if error else None,
         )
+
+
+define(__name__,
+    Definition(handshake_incomplete, "handshake-incomplete", "the client never sent notifications/initialized", Level.EXACT,
+               ex.session("@ bare", ex.request("initialize", 1), ex.result(1), ex.request("tools/list"), ex.END),
+               ex.session(ex.request("ping"), ex.END)),
+    Definition(client_did_not_respond, "client-did-not-respond", "the server waited for a response of the client", Level.EXACT,
+               ex.session(ex.call(), ex.asked("roots/list"), ex.END),
+               ex.session(ex.call(), ex.asked("roots/list"), '> {"id":7,"result":{"roots":[]}}', ex.done())),
+    Definition(get_blocks_server, "get-blocks-server", "the open GET stream keeps the server from answering other requests", Level.EXACT,
+               ex.session("@ http", ex.note("http", http=50, method="GET", path="/mcp", status=200, request={}, response=ex.EVENT_STREAM, asked_at=7.0), ex.request("tools/list"), ex.note("http", http=3, stream="1", method="POST", path="/mcp", status=None, request={}, response={}), ex.note("http-end", http=3, stream="1", hung_up="client"), ex.note("http-end", http=50, hung_up="client"))),
+    Definition(sse_stream_ended, "sse-stream-ended", "the stream on which a response was to come had ended", Level.EXACT,
+               ex.session("@ sse 2024-11-05", ex.note("http-end", http=1000, stream="1", hung_up="server"), ex.request("tools/list"), ex.answered(404)),
+               ex.session("@ sse 2024-11-05", ex.listed("a"))),
+    Definition(server_stuck, "server-stuck", "the server answers nothing any more since one request", Level.SPECIFIC,
+               ex.session(ex.call(), ex.request("ping", 3), ex.END), ex.session(ex.request("ping"), ex.request("ping", 3), ex.result(3), ex.END)),
+    Definition(output_only_at_end, "output-only-at-end", "the server's output comes only when its input ends", Level.EXACT,
+               ex.session("@ bare", ex.request("initialize", 1), ex.CLIENT_CLOSED, "+ 0.01", ex.result(1), ex.exited(0)),
+               ex.session(ex.request("ping"), ex.result(), ex.CLIENT_CLOSED)),
+    Definition(nothing_on_stdout, "nothing-on-stdout", "the server runs, and has not written one byte to stdout", Level.SPECIFIC,
+               ex.session("@ bare", ex.initialize(), ex.cancelled(1)), ex.session(ex.request("ping"), ex.cancelled())),
+    Definition(response_ignored, "response-ignored", "the client did not accept a response that had arrived", Level.SPECIFIC,
+               ex.session(ex.request("ping"), '< {"id":2,"result":[]}', ex.cancelled())),
+    Definition(timeout, "timeout", "a request was given up before its response", Level.GENERAL, ex.session(ex.call(), ex.cancelled())),
+    Definition(no_response, "no-response", "a request got no response before the session ended", Level.GENERAL,
+               ex.session(ex.request("ping"), ex.END)),
+)  # fmt: skip
