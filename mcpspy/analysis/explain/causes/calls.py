@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Definition, Failure, Row, define
+from mcpspy.analysis.explain.causes.definition import Definition, Row, define
 from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -84,37 +84,29 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
     for failed in _errors(facts):
         broken = [each for each in failed.findings if each.code in ("DATA301", "DATA101")]
         is_said = failed.code == -32602 or _ARGUMENTS.search(failed.words[:400])
+        if not broken and (failed.method != "tools/call" or not is_said):
+            continue
+        side, next_step = (
+            "",
+            "compare the arguments with the tool's schema; let it state what the tool requires",
+        )
         if broken:
             side = CLIENT
             next_step = "correct the arguments that the client sends: they violate the tool's schema, as tools/list has it"
-        elif failed.method != "tools/call" or not is_said:
-            continue
         elif facts.listed.tools:
             side = SERVER
-            next_step = "the arguments fit the schema that the server listed, and it refused them: let the schema say what the tool requires"
-        else:
-            side, next_step = (
-                "",
-                "compare the arguments with the tool's schema; let the schema say what the tool requires",
-            )
+            next_step = "the arguments fit the schema that the server listed, and it refused them: let the schema state what the tool requires"
         words = failed.words or (broken[0].message if broken else "")
-        yield Claim(
-            title=f"{failed.about}: the arguments do not fit: {quote(words)}",
-            next_step=next_step,
-            symptoms=[failed, *facts.violations(*{each.code for each in broken})],
-            evidence=[evidence(each.place, f"{each.code} {each.message}") for each in broken[:2]],
-            side=side,
-        )
+        title = f"{failed.about}: the arguments do not fit: {quote(words)}"
+        symptoms = [failed, *facts.violations(*{each.code for each in broken})]
+        lines = [evidence(each.place, f"{each.code} {each.message}") for each in broken[:2]]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
 def method_not_found(facts: Facts) -> Iterator[Claim]:
-    """The method needs a capability that the receiver did not declare, or is of another revision. Asking for an optional one is
-    harmless: the client continues without it.
-    """
-    for side, declared in (
-        (CLIENT, facts.session.server_capabilities),
-        (SERVER, facts.session.client_capabilities),
-    ):
+    """The method is of a capability that was not declared, or of another revision. Asking for an optional one is harmless."""
+    for side in (CLIENT, SERVER):
+        declared = facts.session.server_capabilities if side == CLIENT else facts.session.client_capabilities
         for failed in _errors(facts, side):
             if failed.code != -32601 or failed.method == "server/discover":
                 continue
@@ -128,12 +120,10 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             elif needed:
                 title = f"the {side} asked for {failed.method}, and the {receiver} has not declared {needed}"
                 title += (
-                    ", and left after the error -32601 to it, although that is the right answer"
-                    if left
-                    else ""
+                    ", and left after the error -32601, although that is the right answer" if left else ""
                 )
                 next_step = (
-                    f"let the {side} ask only for declared capabilities; or declare {needed} and implement it"
+                    f"let the {side} ask only for what is declared; or declare {needed} and implement it"
                 )
             else:
                 title = f"the {receiver} does not know {failed.method} (error -32601)"
@@ -150,27 +140,16 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             )
 
 
-def _is_by_design(facts: Facts, failure: Failure) -> bool:
-    failed = failure.symptom
-    if not isinstance(failed, FailedRequest):
-        return False
-    return failed.code == -32042 or (failed.method == SUBSCRIBE and failed.code == -32000)
-
-
-def _wants_task(facts: Facts, failure: Failure) -> bool:
-    failed = failure.symptom
-    if not isinstance(failed, FailedRequest) or failed.method != "tools/call":
-        return False
-    return any(each.code == "DATA706" for each in failed.findings) or _TASK.search(failed.words) is not None
+def _wants_task(facts: Facts, failed: FailedRequest) -> bool:
+    is_found = any(each.code == "DATA706" for each in failed.findings)
+    return failed.method == "tools/call" and (is_found or _TASK.search(failed.words) is not None)
 
 
 _LISTEN = ex.request(SUBSCRIBE, notifications={"toolsListChanged": True})
 
 
 def header_dropped(facts: Facts) -> Iterator[Claim]:
-    """The server compares headers of 2026-07-28 with the body. mcpspy recorded the headers as the client sent them, so it is
-    known on which side of mcpspy one was lost.
-    """
+    """The server compares headers of 2026-07-28 with the body. mcpspy recorded those that the client sent."""
     missing = facts.violations("HTTP101", "HTTP102", "HTTP103", "HTTP104", "HTTP106")
     for failed in facts.failed(*ERRORS, State.REFUSED):
         if failed.code != -32020 and not _HEADER.search(failed.words):
@@ -178,34 +157,17 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
         named = re.search(r"(?i)\bmcp-[\w-]+", failed.words)
         is_sent = failed.refusal is None or named is None or named[0].lower() in failed.refusal.request
         title = f"the server misses a header of {failed.about} that the client sent ({quote(failed.words)}): something between mcpspy and the server dropped it"
-        next_step, side = (
-            "let the proxy or gateway behind mcpspy pass on all headers that begin with Mcp-",
-            "proxy",
-        )
+        next_step, side = "let the proxy or gateway behind mcpspy pass on all headers with Mcp-", "proxy"
         if missing or not is_sent:
             title = f"{failed.about} came without a header that the server wants: {quote(failed.words)}"
-            next_step, side = (
-                "let the client send it; or look what drops it between the client and mcpspy",
-                CLIENT,
-            )
-        yield Claim(
-            title=title,
-            next_step=next_step,
-            symptoms=[failed, *missing],
-            side=side,
-            is_observation=failed.succeeded_at is not None,
-        )
+            next_step, side = "let the client send it; or look what drops it before mcpspy", CLIENT
+        symptoms, is_over = [failed, *missing], failed.succeeded_at is not None
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_over)
 
 
 _REFUSED_KEY = ex.tool_error("401 Unauthorized: invalid access token")
-
-
-_SAMPLING = ex.session(
-    ex.call(),
-    ex.asked("sampling/createMessage", messages=[], maxTokens=9),
-    ex.error("no sampling here", -32603, 7, ">"),
-    ex.done(),
-)
+_SAMPLE = ex.asked("sampling/createMessage", messages=[], maxTokens=9)
+_SAMPLING = ex.session(ex.call(), _SAMPLE, ex.error("no sampling here", -32603, 7, ">"), ex.done())
 
 
 def capability_missing(facts: Facts) -> Iterator[Claim]:
@@ -216,18 +178,16 @@ def capability_missing(facts: Facts) -> Iterator[Claim]:
         is_unknown = failed.code == -32601 and failed.side == CLIENT
         if failed.code == -32021 or (is_found and not is_unknown):
             who, peer = failed.side, other(failed.side)
-            yield Claim(
-                title=f"the {who} sent {failed.about}, and the {peer} has not declared that it can do this: {quote(failed.words)}",
-                next_step=f"let the {who} ask only for what the {peer} declared in the handshake; or let the {peer} declare it",
-                symptoms=[failed, *_held_up(facts, failed), *facts.violations(*rules, side=who)],
-                side=who,
-                level=Level.EXACT if failed.findings else None,
-            )
+            title = f"the {who} sent {failed.about}, and the {peer} has not declared that it can do this: {quote(failed.words)}"
+            next_step = f"let the {who} ask only for what the {peer} declared in the handshake; or let the {peer} declare it"
+            symptoms = [failed, *_held_up(facts, failed), *facts.violations(*rules, side=who)]
+            level = Level.EXACT if failed.findings else None
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=who, level=level)
     for violation in facts.violations("MOD305"):
         title = quote(violation.findings[0].message)
         next_step = "let the server ask only for what the client declared in its request"
-        symptoms = [violation, *facts.failed(State.NOT_CONTINUED)]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
+        waiting = [violation, *facts.failed(State.NOT_CONTINUED)]
+        yield Claim(title=title, next_step=next_step, symptoms=waiting, side=SERVER)
 
 
 _COMPLETED = ex.session(ex.task(2, "completed"), ex.request("tasks/result", 4, taskId="t"), ex.done(4))
@@ -240,9 +200,7 @@ def task_not_finished(facts: Facts) -> Iterator[Claim]:
         title = f"the task of {failed.about} was still working after {failed.waited}, when the session ended"
         next_step = "let the client wait for the task, and let the server report its state; the work may still continue"
         if not has_asked:
-            title = (
-                f"{failed.about} was answered with a task, and the client never asked for its state or result"
-            )
+            title = f"{failed.about} was answered with a task, and the client never asked for its state"
             next_step = "the client does not know tasks: let the server create one only if the client asked for it or declared the extension"
         side = "" if has_asked else CLIENT
         yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
@@ -260,18 +218,16 @@ define(__name__,
         ex.session(ex.call(), ex.error("Invalid arguments for tool a", -32602)), states=ERRORS,
         words=r"invalid \S{0,20} ?result|output validation|invalid structured content|result (?:is )?not valid"),
     Definition(invalid_arguments, "invalid-arguments", "arguments do not fit the tool's schema", Level.SPECIFIC,
-               ex.session(ex.call(), ex.tool_error("Input validation error: days is a required property")),
-               ex.session(ex.call(), ex.tool_error("no data"))),
+               ex.session(ex.call(), ex.tool_error("Input validation error: days is a required property")), ex.session(ex.call(), ex.tool_error("no data"))),
     Definition(method_not_found, "method-not-found", "the receiver does not know a method", Level.SPECIFIC,
-               ex.session(ex.request("tools/list"), ex.error("Method not found", -32601)),
-               ex.session(ex.request("tools/list"), ex.error("internal error"))),
+               ex.session(ex.request("tools/list"), ex.error("Method not found", -32601)), ex.session(ex.request("tools/list"), ex.error("internal error"))),
     Row("ended-by-design", "an error that the specification has for something that is not a failure", Level.EXACT,
         "A subscription ends with an error when its connection does, and -32042 asks the client to open a URL first.",
         "{about} was answered with error {code}{said}",
         "nothing; after -32042 the client opens the URL for its user, and sends the request again",
         ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed", -32000)),
         ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed")),
-        side="", states=ERRORS, is_observation=True, when=_is_by_design),
+        side="", states=ERRORS, is_observation=True, if_failed=lambda _, failed: failed.code == -32042 or (failed.method == SUBSCRIBE and failed.code == -32000)),
     Definition(header_dropped, "header-dropped", "a header that the client sent did not reach the server", Level.EXACT,
                ex.session("@ 2026-07-28 http", ex.call(), ex.answered(400, {"mcp-name": None}), ex.error("Header mismatch: Mcp-Name is missing", -32020)),
                ex.session("@ 2026-07-28 http", ex.call(), ex.answered(400), ex.error("Unknown tool: a", -32602))),
@@ -281,14 +237,14 @@ define(__name__,
         "let the server answer 404 for a session that it does not know, and keep its sessions over restarts",
         ex.session("@ http", ex.call(), ex.error("Session not found", -32000)),
         ex.session("@ http", ex.call(), ex.error("no data", -32000)),
-        states=ERRORS, is_together=True, words=_SESSION, when=lambda facts, failure: failure.exchange is None and bool(facts.http.session_ids)),
+        states=ERRORS, is_together=True, words=_SESSION, if_failed=lambda facts, failed: failed.refusal is None and bool(facts.http.session_ids)),
     Row("token-refused-in-200", "a refused token is hidden in a result", Level.EXACT,
         "A client refreshes its token after a 401; an error in a result with HTTP 200 does not have that effect.",
         "the token of the client is not accepted, and the server answers with a result and HTTP 200{said}",
         "let the server answer 401, so that the client refreshes its token; until then sign in again",
         ex.session("@ http", ex.call(), ex.answered(200, {"authorization": "Bearer x"}), _REFUSED_KEY),
         ex.session("@ http", ex.call(), _REFUSED_KEY),
-        states=ERRORS, is_together=True, words=_UNAUTHORIZED, when=lambda facts, failure: failure.exchange is None and facts.http.has_token),
+        states=ERRORS, is_together=True, words=_UNAUTHORIZED, if_failed=lambda facts, failed: failed.refusal is None and facts.http.has_token),
     Definition(capability_missing, "capability-missing", "a feature is used that the other side did not declare", Level.SPECIFIC,
                ex.session("@ client={}", _SAMPLING), _SAMPLING),
     Row("task-required", "a tool that wants a task was called without one", Level.EXACT,
@@ -296,14 +252,14 @@ define(__name__,
         "{about} was called without a task, which the tool requires{said}",
         'use a client that knows tasks, or let the server declare taskSupport "optional"',
         ex.session(ex.call(), ex.error("Tool a requires task-augmented execution", -32601)),
-        ex.session(ex.call(), ex.error("internal error")), side=CLIENT, states=ERRORS, rules="DATA706", when=_wants_task),
+        ex.session(ex.call(), ex.error("internal error")), side=CLIENT, states=ERRORS, rules="DATA706", if_failed=_wants_task),
     Row("task-failed", "a task failed", Level.SPECIFIC,
         "The call was answered with a task, and the task ended as failed.",
         "the task of {about} failed after {waited}{said}",
         "read the server's log at this time; let it state the reason in statusMessage or as an error",
         ex.task(2, "failed"), _COMPLETED, states=(State.TASK_FAILED,)),
-    Definition(task_not_finished, "task-not-finished", "a task had not ended when the session did", Level.SPECIFIC,
-               ex.session(ex.task(2, "working"), ex.END), ex.session(_COMPLETED, ex.END)),
+    Definition(task_not_finished, "task-not-finished", "a task had not ended when the session did", Level.SPECIFIC, ex.session(ex.task(2, "working"), ex.END),
+               ex.session(_COMPLETED, ex.END)),
     Row("question-not-answered", "a request was answered with a question that the client never answered", Level.SPECIFIC,
         "Since 2026-07-28, a server asks for input in its result, and the client sends the request again with the answers.",
         "{about} was answered with a question (input_required), and the client never sent it again with an answer",

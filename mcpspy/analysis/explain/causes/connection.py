@@ -48,7 +48,7 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     next_step = f"check that the server runs at {quote(upstream)}"
     if _NAME.search(error):
         next_step = (
-            "correct the host name in the URL, or check DNS and the proxy variables (HTTPS_PROXY, NO_PROXY)"
+            "correct the host name in the URL, or check DNS and the variables HTTPS_PROXY and NO_PROXY"
         )
     elif facts.server.messages:
         next_step = "it had answered before: look into its own log for why it ended or restarted"
@@ -75,22 +75,16 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
         if refused.status == NOT_OFFERED:
             why, side = ", which is allowed: the server has no stream", CLIENT
             next_step = "the client must continue without the stream: update it"
-        yield Claim(
-            title=f"the client did not continue after its GET for a stream got HTTP {refused.status}{why}",
-            next_step=next_step,
-            symptoms=[left, *others],
-            evidence=[evidence(refused.place, refused.line)],
-            side=side,
-        )
+        title = f"the client did not continue after its GET for a stream got HTTP {refused.status}{why}"
+        lines = [evidence(refused.place, refused.line)]
+        yield Claim(title=title, next_step=next_step, symptoms=[left, *others], evidence=lines, side=side)
 
 
 _AS_EVENTS = ex.session("@ http", ex.call(), ex.answered(200, {}, ex.EVENT_STREAM))
 
 
 def stream_cut(facts: Facts) -> Iterator[Claim]:
-    """A proxy closes a connection that is silent for 30, 60 or 300 seconds, or the server ended. Keep-alive comments of
-    SSE keep it open.
-    """
+    """A proxy closes a connection that is silent for 30, 60 or 300 seconds, or the server ended."""
     for failed in facts.failed(State.UNANSWERED, State.INCOMPLETE, State.CANCELLED):
         exchange = failed.refusal
         if exchange is None or exchange.status is None or exchange.status >= 300 or failed.side != CLIENT:
@@ -109,13 +103,9 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
         title += f": no byte had come for {duration(silent)}" if silent >= 1 else ""
         via = exchange.response.get("server") or exchange.response.get("via")
         named = f" (answered by {quote(via, 40)})" if via else ""
-        yield Claim(
-            title=title,
-            next_step="if a proxy is in between, raise its idle timeout (nginx: proxy_read_timeout), or let the server send SSE"
-            f" comments or progress while it works{named}; otherwise look into the server's log at this time",
-            symptoms=[failed],
-            side="proxy" if silent >= 1 else SERVER,
-        )
+        next_step = f"if a proxy is in between, raise its idle timeout (nginx: proxy_read_timeout), or let the server send SSE comments or progress while it works{named}; otherwise look into the server's log at this time"
+        side = "proxy" if silent >= 1 else SERVER
+        yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
 
 
 def response_incomplete(facts: Facts) -> Iterator[Claim]:
@@ -157,17 +147,13 @@ def stream_held_back(facts: Facts) -> Iterator[Claim]:
 
 
 def get_storm(facts: Facts) -> Iterator[Claim]:
-    """A client opens a GET stream for messages of the server. A server that has none answers 405; a page, an error or a
-    stream that ends at once makes clients ask again.
-    """
+    """A server without a GET stream answers 405; a page, an error or a stream that ends at once makes clients ask again."""
     works = bool(facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"])
     for refusal in facts.of(RefusedExchange):
         if refusal.method != "GET" or ".well-known" in refusal.path:
             continue
         if not is_stream(refusal):
-            title = (
-                f"a GET that does not ask for events (a browser, a health check) got HTTP {refusal.status}"
-            )
+            title = f"a GET that does not ask for events (a browser, a probe) got HTTP {refusal.status}"
             next_step = "nothing: it is not of MCP"
             yield Claim(title=title, next_step=next_step, symptoms=[refusal], is_observation=True)
             continue
@@ -180,13 +166,10 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
         kind = f"a page ({refusal.media_type})" if is_page else f"HTTP {refusal.status}"
         span = duration((facts.http.last_at or refusal.at) - refusal.at)
         often = f", and the client asked {repeats} times in {span}" if repeats > 1 else ""
-        yield Claim(
-            title=f"GET {refusal.path} is answered with {kind} in place of a stream or 405{often}",
-            next_step="let the server answer GET with 405 Method Not Allowed if it sends nothing on its own, else with text/event-stream",
-            symptoms=[refusal],
-            side=SERVER,
-            is_observation=not is_page and repeats < 3,
-        )
+        title = f"GET {refusal.path} is answered with {kind} in place of a stream or 405{often}"
+        next_step = "let the server answer GET with 405 Method Not Allowed if it sends nothing on its own, else with text/event-stream"
+        is_rare = not is_page and repeats < 3
+        yield Claim(title=title, next_step=next_step, symptoms=[refusal], side=SERVER, is_observation=is_rare)
 
 
 define(__name__,
@@ -195,9 +178,8 @@ define(__name__,
         "the connection to the server failed in TLS: {error}",
         "trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS",
         _WRONG_TLS, _NO_SERVER, side="configuration",
-        when=lambda _, failure: bool(failure.exchange and failure.exchange.error and _TLS.search(failure.exchange.error))),
-    Definition(upstream_unreachable, "upstream-unreachable", "the server cannot be reached", Level.EXACT,
-               _NO_SERVER, ex.first_answer(502, {}, {"server": "nginx"})),
+        if_refused=lambda _, exchange: _TLS.search(exchange.error) is not None),
+    Definition(upstream_unreachable, "upstream-unreachable", "the server cannot be reached", Level.EXACT, _NO_SERVER, ex.first_answer(502, {}, {"server": "nginx"})),
     Definition(optional_refusal_fatal, "optional-refusal-fatal", "the client left after a refusal that the specification allows", Level.EXACT,
                ex.session("@ http", ex.http("GET", 405), ex.http("GET", 405, 51)), ex.session("@ http", ex.http("GET", 405))),
     Definition(stream_cut, "stream-cut", "the stream with a response was cut", Level.SPECIFIC,

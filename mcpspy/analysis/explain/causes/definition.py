@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, is_overcome, who_refused
+from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, is_overcome, said, who_refused
 from mcpspy.analysis.explain.claims import Claim, Explain, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -17,11 +17,10 @@ from mcpspy.core.session.exchange import State
 Examples = str | tuple[str, ...]
 
 Advice = tuple[tuple[str, str], ...]
-"""Pattern of words → next step; the first pattern that the words have counts."""
+"""Pattern of words → next step; the first pattern that the words have counts, and the last one has to fit all."""
 
 
 def advised(advice: Advice, words: str) -> str:
-    """Return the next step for these words; the last pattern must have all."""
     return next(step for pattern, step in advice if re.search(pattern, words, re.IGNORECASE))
 
 
@@ -36,38 +35,8 @@ class Definition(NamedTuple):
     negative: Examples = ()
 
 
-class Failure(NamedTuple):
-    """A failed request, or a refused HTTP exchange, or both."""
-
-    symptom: Symptom
-    exchange: RefusedExchange | None
-
-    @property
-    def words(self) -> str:
-        """The words of the JSON-RPC error, else of the body or challenge."""
-        own = self.symptom.words if isinstance(self.symptom, FailedRequest) else ""
-        return own or ("" if self.exchange is None else self.exchange.words)
-
-    def shown(self, facts: Facts) -> dict[str, object]:
-        """Return the parts of a title."""
-        request = self.symptom if isinstance(self.symptom, FailedRequest) else None
-        exchange = self.exchange
-        is_refused = exchange is not None and (exchange.status or 0) >= 300
-        return {
-            "about": request.about if request else about(exchange) if exchange else "",
-            "code": request.code if request else "",
-            "status": exchange.status if exchange else "",
-            "who": who_refused(exchange) if exchange else "",
-            "error": quote(exchange.error) if exchange else "",
-            "waited": request.waited if request else "",
-            "words": quote(self.words),
-            "said": clause(self.words or (request.why if request and not is_refused else "")),
-            "sessions": facts.answered[CLIENT, "initialize"],
-        }
-
-
 class Row(NamedTuple):
-    """A cause by what its failures have in common."""
+    """A cause by what its failures have in common: requests of the client in a state, or refused HTTP exchanges."""
 
     code: str
     summary: str
@@ -75,7 +44,7 @@ class Row(NamedTuple):
     why: str
     """The reasons, for docs/explain.md."""
     title: str
-    """With the parts that `Failure.shown` names; {said} is the words after a colon."""
+    """With the parts that `shown` returns."""
     next_step: str | Advice
     positive: Examples
     negative: Examples = ()
@@ -85,7 +54,8 @@ class Row(NamedTuple):
     states: Collection[State] = ()
     """The states of requests; if there are none, the failures are HTTP exchanges."""
     statuses: Collection[int] = ()
-    when: Callable[[Facts, Failure], bool] = lambda facts, failure: True
+    if_failed: Callable[[Facts, FailedRequest], bool] = lambda facts, failed: True
+    if_refused: Callable[[Facts, RefusedExchange], bool] = lambda facts, exchange: True
     is_together: bool = False
     """True if one claim explains all alike: with the same HTTP status, or with these words."""
     rules: str = ""
@@ -94,39 +64,48 @@ class Row(NamedTuple):
 
     def claims(self, facts: Facts) -> Iterator[Claim]:
         """Yield a claim for each failure, or for all alike; those that were overcome later are observations."""
-        failures = [each for each in self._failures(facts) if self._fits(facts, each)]
-        for failure in failures[:1] if self.is_together else failures:
-            symptoms = [each.symptom for each in failures] if self.is_together else [failure.symptom]
-            if self.is_together and failure.exchange is not None:
-                symptoms = alike(facts, failure.exchange)
-            step = (
-                self.next_step if isinstance(self.next_step, str) else advised(self.next_step, failure.words)
-            )
+        found = [*self._found(facts)]
+        for symptom, exchange, words in found[:1] if self.is_together else found:
+            symptoms = [symptom]
+            if self.is_together:
+                symptoms = alike(facts, exchange) if exchange is not None else [each[0] for each in found]
+            advice = self.next_step
             yield Claim(
-                title=self.title.format(**failure.shown(facts)),
-                next_step=step,
+                title=self.title.format(**shown(facts, symptom, exchange, words)),
+                next_step=advice if isinstance(advice, str) else advised(advice, words),
                 symptoms=[*symptoms, *facts.violations(*self.rules.split())],
                 side=self.side,
-                is_observation=self.is_observation or (not self.states and is_overcome(symptoms)),
+                is_observation=self.is_observation or (exchange is not None and is_overcome(symptoms)),
             )
 
-    def _failures(self, facts: Facts) -> Iterator[Failure]:
+    def _found(self, facts: Facts) -> Iterator[tuple[Symptom, RefusedExchange | None, str]]:
+        """Yield each failure with its HTTP exchange, if that is what failed, and its words."""
+        pattern = re.compile(self.words, re.IGNORECASE)
         for failed in facts.failed(*self.states) if self.states else ():
-            if failed.side == CLIENT and not failed.effects:
-                yield Failure(failed, failed.refusal)
+            is_own = failed.side == CLIENT and not failed.effects
+            if is_own and pattern.search(failed.words[:400]) and self.if_failed(facts, failed):
+                yield failed, None, failed.words or failed.why
         for exchange, symptom in () if self.states else exchanges(facts, *self.statuses):
-            yield Failure(symptom, exchange)
+            words = said(exchange, symptom)
+            if pattern.search(words[:400]) and self.if_refused(facts, exchange):
+                yield symptom, exchange, words
 
-    def _fits(self, facts: Facts, failure: Failure) -> bool:
-        return re.search(f"(?i){self.words}", failure.words[:400]) is not None and self.when(facts, failure)
+
+def shown(facts: Facts, symptom: Symptom, exchange: RefusedExchange | None, words: str) -> dict[str, object]:
+    """Return the parts of a title; `said` is the words after a colon, or nothing."""
+    parts = {"words": quote(words), "said": clause(words), "sessions": facts.answered[CLIENT, "initialize"]}
+    if exchange is not None:
+        status, error = exchange.status, quote(exchange.error)
+        parts |= {"about": about(exchange), "status": status, "who": who_refused(exchange), "error": error}
+    if isinstance(symptom, FailedRequest):
+        parts |= {"about": symptom.about, "code": symptom.code, "waited": symptom.waited}
+    return parts
 
 
 def define(area: str, *definitions: Definition | Row) -> None:
     """Add the causes of a module, in this order, which decides between claims that are equally specific."""
     for each in definitions:
-        claims = each.claims
-        if isinstance(each, Row):
-            claims = _of_row(each, area)
+        claims = _of_row(each, area) if isinstance(each, Row) else each.claims
         cause(each.code, each.summary, level=each.level, positive=each.positive, negative=each.negative)(
             claims
         )

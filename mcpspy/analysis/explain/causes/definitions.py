@@ -41,83 +41,52 @@ def _image(kind: str) -> str:
 
 
 _TABLE = (
-    _Row(
-        "tool-dropped", "the host does not offer tools of this server to its model",
-        "HOST102 HOST101 HOST107 HOST106 DATA202 DATA201",
-        "correct the definition that the evidence quotes; mcpspy lint --host all checks every host",
-        ex.host("claude-code", ex.listed(ex.with_schema(type="array"))), negative=ex.host("claude-code", ex.listed("a")),
-    ),
-    _Row(
-        "result-rejected", "a result has a form that clients reject",
-        "DATA303 DATA302 DATA304 ENV108 DATA102 DATA401 DATA402 DATA403 DATA406 ENV105 DATA103",
-        "correct the form of this result: clients that check it raise an error, although the exchange looks fine",
-        ex.session(ex.call(), ex.result(content="done")),
-    ),
-    _Row(
-        "error-swallowed", "a tool failed, but its result reports a success",
+    _Row("tool-dropped", "the host does not offer tools of this server to its model",
+        "HOST102 HOST101 HOST107 HOST106 DATA202 DATA201", "correct the definition that the evidence quotes; mcpspy lint --host all checks every host",
+        ex.host("claude-code", ex.listed(ex.with_schema(type="array"))), negative=ex.host("claude-code", ex.listed("a"))),
+    _Row("result-rejected", "a result has a form that clients reject",
+        "DATA303 DATA302 DATA304 ENV108 DATA102 DATA401 DATA402 DATA403 DATA406 ENV105 DATA103", "correct the form of this result: clients that check it raise an error, although the exchange looks fine",
+        ex.session(ex.call(), ex.result(content="done"))),
+    _Row("error-swallowed", "a tool failed, but its result reports a success",
         "AGENT103 DATA306", "set isError: true in the result, or raise an error in the handler",
         ex.session(ex.call(), ex.done(2, "Error: ENOENT: no such file or directory, open 'a'")),
-        negative=ex.session(ex.call(), ex.done(2, "no file is missing")),
-    ),
-    _Row(
-        "response-to-notification", "the server answered a notification",
+        negative=ex.session(ex.call(), ex.done(2, "no file is missing"))),
+    _Row("response-to-notification", "the server answered a notification",
         "ENV206", "let the server answer only messages with an id: a notification gets no response, not even an error",
-        ex.session(ex.notified(">", "notifications/x"), ex.error("Method not found", -32601, None)),
-    ),
-    _Row(
-        "progress-unknown", "progress was reported for no open request",
-        "LIFE302 LIFE303",
-        "let the server await its last progress notification before it responds: some clients raise an error for an unknown token",
-        ex.session(_WITH_TOKEN, ex.done(), _PROGRESS), negative=ex.session(_WITH_TOKEN, _PROGRESS, ex.done()),
-    ),
-    _Row(
-        "pagination-endless", "a list never ends, or its cursors are wrong",
+        ex.session(ex.notified(">", "notifications/x"), ex.error("Method not found", -32601, None))),
+    _Row("progress-unknown", "progress was reported for no open request",
+        "LIFE302 LIFE303", "let the server await its last progress notification before it responds: some clients raise an error for an unknown token",
+        ex.session(_WITH_TOKEN, ex.done(), _PROGRESS), negative=ex.session(_WITH_TOKEN, _PROGRESS, ex.done())),
+    _Row("pagination-endless", "a list never ends, or its cursors are wrong",
         "DATA502 DATA503 DATA505", "let the last page have no nextCursor, and each other page its own cursor",
         ex.session(ex.listed("a", nextCursor="p"),
                 *(ex.session(ex.request("tools/list", n, cursor="p"), ex.result(n, tools=[], nextCursor="p")) for n in (3, 4))),
-        negative=ex.session(ex.listed("a", nextCursor="p"), ex.request("tools/list", 3, cursor="p"), ex.result(3, tools=[])),
-    ),
-    _Row(
-        "result-too-large", "a result is too large for the host",
+        negative=ex.session(ex.listed("a", nextCursor="p"), ex.request("tools/list", 3, cursor="p"), ex.result(3, tools=[]))),
+    _Row("result-too-large", "a result is too large for the host",
         "HOST201", "return less: pages, a summary, or a resource link",
-        ex.host("codex-mcp-client", ex.call(), ex.done(2, "x" * 66_000)), negative=ex.host("codex-mcp-client", ex.call(), ex.done()),
-    ),
-    _Row(
-        "late-for-host", "a response came after the host's timeout",
+        ex.host("codex-mcp-client", ex.call(), ex.done(2, "x" * 66_000)), negative=ex.host("codex-mcp-client", ex.call(), ex.done())),
+    _Row("late-for-host", "a response came after the host's timeout",
         "HOST301", "make the call or the start faster, report progress, or raise the timeout of the host",
-        ex.host("codex-mcp-client", ex.call(), ex.done()).replace("@ bare", "@ bare\n+ 12"),
-    ),
-    _Row(
-        "content-type-wrong", "the bytes of a content block are of another type than its mimeType",
+        ex.host("codex-mcp-client", ex.call(), ex.done()).replace("@ bare", "@ bare\n+ 12")),
+    _Row("content-type-wrong", "the bytes of a content block are of another type than its mimeType",
         "DATA411", "let the server name the type of the bytes that it sends; models refuse an image whose type is wrong",
-        ex.session(ex.call(), _image("image/jpeg")), negative=ex.session(ex.call(), _image("image/png")),
-    ),
-    _Row(
-        "not-strict-json", "a message has values that strict parsers of JSON refuse",
+        ex.session(ex.call(), _image("image/jpeg")), negative=ex.session(ex.call(), _image("image/png"))),
+    _Row("not-strict-json", "a message has values that strict parsers of JSON refuse",
         "ENV117", "let the sender write no NaN, Infinity or lone surrogates (Python: json.dumps(…, allow_nan=False))",
-        ex.session(ex.call(), '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"x":NaN}}}'), side="",
-    ),
-    _Row(
-        "list-changed-ignored", "the client did not list the tools again after they changed",
+        ex.session(ex.call(), '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"x":NaN}}}'), side=""),
+    _Row("list-changed-ignored", "the client did not list the tools again after they changed",
         "LIFE113", "restart the server in the host; not every host follows notifications/tools/list_changed",
-        ex.session(ex.listed("a"), _CHANGED, ex.call(3), ex.done(3)), side=CLIENT,
-    ),
-    _Row(
-        "host-ignores", "the host ignores what the server sent",
+        ex.session(ex.listed("a"), _CHANGED, ex.call(3), ex.done(3)), side=CLIENT),
+    _Row("host-ignores", "the host ignores what the server sent",
         "HOST302 HOST202", "do not rely on it with this host",
         ex.host("cursor-vscode", ex.listed("a"), _CHANGED), side="", is_observation=True,
-        negative=ex.host("cursor-vscode", ex.listed("a")),
-    ),
-    _Row(
-        "records-lost", "a part of the session was not recorded",
+        negative=ex.host("cursor-vscode", ex.listed("a"))),
+    _Row("records-lost", "a part of the session was not recorded",
         "REC101", "make room on the disk, or raise --max-body: messages were forwarded, but some are missing here",
-        ex.note("lost", entries=3, why="No space left on device"), side="mcpspy", is_observation=True,
-    ),
-    _Row(
-        "repeated-calls", "the same call was sent again and again",
+        ex.note("lost", entries=3, why="No space left on device"), side="mcpspy", is_observation=True),
+    _Row("repeated-calls", "the same call was sent again and again",
         "AGENT101 AGENT102 AGENT104", "say in the result what to do instead",
-        ex.session(*(ex.session(ex.call(n), ex.done(n, "3")) for n in range(3, 15))), side="", is_observation=True,
-    ),
+        ex.session(*(ex.session(ex.call(n), ex.done(n, "3")) for n in range(3, 15))), side="", is_observation=True),
 )  # fmt: skip
 
 _ENDS_SESSIONS = ("tool-dropped", "result-rejected", "response-to-notification")
@@ -165,20 +134,13 @@ def schema_root_combined(facts: Facts) -> Iterator[Claim]:
 
 
 def name_refused(facts: Facts) -> Iterator[Claim]:
-    """MCP allows dots and 128 characters; several interfaces of models allow only letters, digits, _ and -, and hosts that do
-    not replace the others fail at the first request to the model.
-    """
+    """MCP allows dots and 128 characters, interfaces of models do not; hosts that do not replace them fail at the model."""
     names = sorted(name for name in facts.listed.tools if not _MODEL_NAME.fullmatch(name))
     if names and not facts.client.methods["tools/call"]:
         shown = ", ".join(quote(name, 40) for name in names[:3])
-        yield Claim(
-            title=f"{counted(len(names), 'tool')} ({shown}) have names that MCP allows and interfaces of models refuse"
-            " (other characters than letters, digits, _ and -), and no tool was called",
-            next_step="the host should replace these characters; in the server, use _ in place of the dot",
-            symptoms=[],
-            side=CLIENT,
-            is_observation=True,
-        )
+        title = f"{counted(len(names), 'tool')} ({shown}) have names that MCP allows and interfaces of models refuse (other characters than letters, digits, _ and -), and no tool was called"
+        next_step = "the host should replace these characters; in the server, use _ in place of the dot"
+        yield Claim(title=title, next_step=next_step, symptoms=[], side=CLIENT, is_observation=True)
 
 
 def pages_not_requested(facts: Facts) -> Iterator[Claim]:
@@ -236,13 +198,11 @@ def schema_dialect(facts: Facts) -> Iterator[Claim]:
 define(__name__, *map(_definition, _TABLE),
     Definition(schema_root_combined, "schema-root-combined", "an input schema has oneOf, anyOf or allOf at its root", Level.GENERAL,
                ex.listed(ex.with_schema(oneOf=[{}]))),
-    Definition(name_refused, "name-refused-by-models", "tool names have characters that the interfaces of models refuse", Level.GENERAL,
-               ex.listed("files.read")),
+    Definition(name_refused, "name-refused-by-models", "tool names have characters that the interfaces of models refuse", Level.GENERAL, ex.listed("files.read")),
     Definition(pages_not_requested, "pages-not-requested", "the client did not ask for the next page of a list", Level.SPECIFIC,
                ex.session(ex.listed("a", nextCursor="p"), ex.END)),
     Definition(one_at_a_time, "one-at-a-time", "the server works on one request at a time", Level.GENERAL,
-               ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(), ex.done(3)),
-               ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(3), ex.done())),
+               ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(), ex.done(3)), ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(3), ex.done())),
     Definition(schema_dialect, "schema-dialect", "an output schema is in another dialect than 2020-12", Level.GENERAL,
                ex.listed({**ex.with_schema(), "outputSchema": {"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"},})),
 )  # fmt: skip

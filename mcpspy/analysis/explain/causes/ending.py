@@ -47,16 +47,14 @@ def client_gone_first(facts: Facts) -> Iterator[Claim]:
         if not gone or min(gone)[0] > end.at + 0.5 or not is_pipe:
             continue
         at, place = min(gone)
-        after = ""
-        if end.during:
-            after = f", {duration(at - end.during[0].asked_at)} after {end.during[0].about}"
-        yield Claim(
-            title=f"the client went away first{after}: the server then failed to write its response ({quote(text) or end.words})",
-            next_step="look into the client's log why it left; the server could handle the closed pipe more quietly",
-            symptoms=[end, *end.during],
-            evidence=[evidence(place, "the client closed its end")],
-            side=CLIENT,
+        calls = [f", {duration(at - each.asked_at)} after {each.about}" for each in end.during[:1]]
+        title = f"the client went away first{''.join(calls)}: the server then failed to write its response ({quote(text) or end.words})"
+        next_step = (
+            "look into the client's log why it left; the server could handle a closed pipe more quietly"
         )
+        symptoms = [end, *end.during]
+        lines = [evidence(place, "the client closed its end")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=CLIENT)
 
 
 def crash(facts: Facts) -> Iterator[Claim]:
@@ -77,63 +75,39 @@ def crash(facts: Facts) -> Iterator[Claim]:
             next_step = "something killed it: a limit of memory (dmesg, docker inspect), or a supervisor"
         else:
             next_step = "mcpspy replay repeats the session against the server; its last lines on stderr say where it was"
-        yield Claim(
-            title=title,
-            next_step=next_step,
-            symptoms=[end, *end.during, *facts.violations("LIFE401", "LIFE403", "LIFE404")],
-            evidence=[] if end.named is None else [end.named.evidence],
-            side=SERVER,
-        )
+        symptoms = [end, *end.during, *facts.violations("LIFE401", "LIFE403", "LIFE404")]
+        lines = [] if end.named is None else [end.named.evidence]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
 
 
 def client_left(facts: Facts) -> Iterator[Claim]:
-    """A parser that rejects a message often ends the session without a word. What lint finds in the last message, or in a
-    message before the handshake was complete, is then the suspect.
-    """
+    """A parser that rejects a message often ends the session without a word: what lint finds in it is the suspect."""
     refused = [each.at for each in facts.symptoms if isinstance(each, RefusedExchange | FailedRequest)]
     findings = [each for violation in facts.findings.values() for each in violation.findings]
     for left in facts.of(ClientLeft):
         if any(at > left.at for at in refused):
             continue  # What was refused after the message is why it left.
-        suspects = sorted(
-            (
-                each
-                for each in findings
-                if each.code in REJECTED and each.side == SERVER and left.at - 2.0 <= each.at <= left.at
-            ),
-            key=lambda finding: -finding.at,
-        )
+        recent = [each for each in findings if each.side == SERVER and left.at - 2.0 <= each.at <= left.at]
+        suspects = sorted((each for each in recent if each.code in REJECTED), key=lambda each: -each.at)
         is_silent = not left.is_initialized and not facts.session.is_modern
         after = f"{duration(left.after)} after {left.message}"
         if suspects:
             first = suspects[0]
             after = after if first.place == left.place else f"soon after {first.about or left.message}"
-            codes = {each.code for each in suspects}
-            yield Claim(
-                title=f"the client left {after}: {quote(first.message)}",
-                next_step=f"correct the form of this message: {first.code} (mcpspy lint explains it)",
-                symptoms=[left, *facts.violations(*codes, side=SERVER)],
-                evidence=[of_finding(each) for each in suspects[:3]],
-                side=SERVER,
-            )
+            title = f"the client left {after}: {quote(first.message)}"
+            next_step = f"correct the form of this message: {first.code} (mcpspy lint explains it)"
+            symptoms = [left, *facts.violations(*{each.code for each in suspects}, side=SERVER)]
+            lines = [of_finding(each) for each in suspects[:3]]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
         elif is_silent and facts.server.methods:
-            yield Claim(
-                title=f"the client left {after}, without notifications/initialized: the server had sent"
-                f" {', '.join(sorted(facts.server.methods))} before the response to initialize",
-                next_step="let the server send nothing but the response, pings and log messages before notifications/initialized;"
-                " some clients take the first message for the response",
-                symptoms=[left],
-                side=SERVER,
-            )
+            title = f"the client left {after}, without notifications/initialized: the server had sent {', '.join(sorted(facts.server.methods))} before the response to initialize"
+            next_step = "let the server send nothing but the response, pings and log messages before notifications/initialized; some clients take the first message for the response"
+            yield Claim(title=title, next_step=next_step, symptoms=[left], side=SERVER)
         elif is_silent and facts.client.methods["initialize"]:
             how = " (its lines end with CR LF)" if facts.server.carriage_returns else ""
-            yield Claim(
-                title=f"the client did not continue after {left.message}: no notifications/initialized, no request{how}",
-                next_step="the client did not understand or accept this response: look into its log at this time; compare the"
-                " revision, capabilities and line ends of the response with what the client expects",
-                symptoms=[left],
-                level=Level.GENERAL,
-            )
+            title = f"the client did not continue after {left.message}: no notifications/initialized, no request{how}"
+            next_step = "the client did not understand or accept this response: look into its log at this time; compare the revision, capabilities and line ends of the response with what the client expects"
+            yield Claim(title=title, next_step=next_step, symptoms=[left], level=Level.GENERAL)
 
 
 _END_AT_EOF = "end the server at the end of stdin, also its threads, timers and child processes"
@@ -146,24 +120,17 @@ def server_did_not_end(facts: Facts) -> Iterator[Claim]:
         signals = [each for each in facts.notes.get("signal", []) if each[0].at - left_at > PATIENCE]
         for sent, place in signals[:1]:
             name, after = sent.fields.get("signal"), duration(sent.at - left_at)
-            yield Claim(
-                title=f"the server still ran {after} after the client had closed its stdin; then came {name}",
-                next_step=_END_AT_EOF,
-                symptoms=[],
-                evidence=[evidence(place, f"signal: {name}")],
-                side=SERVER,
-            )
+            title = f"the server still ran {after} after the client had closed its stdin; then came {name}"
+            lines = [evidence(place, f"signal: {name}")]
+            yield Claim(title=title, next_step=_END_AT_EOF, symptoms=[], evidence=lines, side=SERVER)
     for violation in violations:
         # Hosts close stdin, wait about 2 s and send SIGTERM: a server that then ends at once has only been slow.
         waited = 0.0 if exit_ is None or left_at is None else exit_.at - left_at
         was_killed = exit_ is not None and exit_.fields.get("signal") == "SIGKILL"
-        is_slow = waited < SLOW_SECONDS and not was_killed
+        is_minor = (waited < SLOW_SECONDS and not was_killed) or bool(facts.failed())
+        title = violation.findings[0].message
         yield Claim(
-            title=violation.findings[0].message,
-            next_step=_END_AT_EOF,
-            symptoms=[violation],
-            side=SERVER,
-            is_observation=is_slow or bool(facts.failed()),
+            title=title, next_step=_END_AT_EOF, symptoms=[violation], side=SERVER, is_observation=is_minor
         )
 
 

@@ -37,29 +37,20 @@ class Trouble(NamedTuple):
 
 
 TROUBLES = (
-    Trouble(
-        "system-too-old", "the program needs a newer system than this one",
+    Trouble("system-too-old", "the program needs a newer system than this one",
         "use a newer distribution or image, or a build of the program for this system (static, musl, older)",
-        "The loader of glibc and libstdc++ names the version that it misses, the JVM that of class files, macOS and Windows refuse"
-        " the program.",
+        "The loader of glibc and libstdc++ names the version that it misses, the JVM that of class files, macOS and Windows refuse the program.",
         r"GLIBC(?:XX)?_\d|UnsupportedClassVersionError|requires macOS|not a valid Win32 application",
         ("/srv/db-mcp: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by /srv/db-mcp)",
-         "java.lang.UnsupportedClassVersionError: App has been compiled by a more recent version"),
-        only_at_start=True,
-    ),
-    Trouble(
-        "container-failed", "the container could not be started",
+         "java.lang.UnsupportedClassVersionError: App has been compiled by a more recent version"), only_at_start=True),
+    Trouble("container-failed", "the container could not be started",
         "read the end of this error: the image, its entry point or a mount is at fault; the daemon itself runs",
         "The error is of docker's client, its daemon or the OCI runtime (runc).",
         r"OCI runtime|Error response from daemon|failed to create (?:task|shim)|Unable to find image|pull access denied",
-        ("docker: Error response from daemon: failed to create shim task: OCI runtime create failed: exec: permission denied",),
-        "configuration", only_at_start=True,
-    ),
-    Trouble(
-        "runtime-version", "the server needs another version of its runtime",
+        ("docker: Error response from daemon: failed to create shim task: OCI runtime create failed: exec: permission denied",), "configuration", only_at_start=True),
+    Trouble("runtime-version", "the server needs another version of its runtime",
         "start it with a newer interpreter: give its absolute path in the host's configuration",
-        "pip, uv, npm (EBADENGINE) and .NET state what they require; Node.js names an addon of another version or an unknown"
-        " built-in module; other programs fail at names that only newer or older versions of Python and Node.js have.",
+        "pip, uv, npm (EBADENGINE) and .NET state what they require; Node.js names an addon of another version or an unknown built-in module; other programs fail at names that only newer or older versions of Python and Node.js have.",
         r"""(?x)requires[ -]python|python\ .{0,20}(?:or\ (?:newer|later|higher)|is\ required)|unsupported\ engine|EBADENGINE|requires\ node
         |node(?:\.js)?\ (?:v?\d+|version).{0,30}(?:required|or\ (?:newer|later|higher))|the\ engine\ "node"\ is\ incompatible
         |NODE_MODULE_VERSION|ERR_UNKNOWN_BUILTIN_MODULE|does\ not\ satisfy\ python
@@ -68,152 +59,107 @@ TROUBLES = (
         |(?:File|Blob|fetch|crypto|WebSocket|ReadableStream|CustomEvent|Headers)\ is\ not\ defined|Object\.groupBy\ is\ not\ a\ function
         |must\ install\ or\ update\ \.NET|net\d\.\d\ .{0,40}not\ found""",
         ("weather requires Python >=3.14",
-         "The module was compiled against a different Node.js version using NODE_MODULE_VERSION 115."),
-        "configuration", only_at_start=True,
-    ),
-    Trouble(
-        "module-missing", "a package that the server needs is not installed",
-        "install it into the environment of this command, or start the server with npx -y, uvx or the environment's own"
-        " interpreter",
-        "Python, Node.js, the JVM, Ruby and the loader of shared libraries name what they do not find; pip, uv and npm name what"
-        " no registry has.",
+         "The module was compiled against a different Node.js version using NODE_MODULE_VERSION 115."), "configuration", only_at_start=True),
+    Trouble("module-missing", "a package that the server needs is not installed",
+        "install it into the environment of this command, or start the server with npx -y, uvx or the environment's own interpreter",
+        "Python, Node.js, the JVM, Ruby and the loader of shared libraries name what they do not find; pip, uv and npm name what no registry has.",
         r"No module named|cannot find (?:module '[^/\\.']|package)|ERR_MODULE_NOT_FOUND(?!.*/)|could not determine executable to run"
         r"|npm (?:error|ERR!) (?:code E)?404|No matching distribution|was not found in the package registry|ImportError: "
         r"|NoClassDefFoundError|ClassNotFoundException|error while loading shared libraries|cannot load such file -- [^/]"
         r"|no solution found when resolving|Package .{1,80} does not provide any executables|DLL load failed",
         ("ModuleNotFoundError: No module named 'weather'", "npm error 404 Not Found - GET - Not found",
-         "Because mcp-wether was not found in the package registry and you require it"),
-        "configuration", only_at_start=True,
-    ),
-    Trouble(
-        "port-in-use", "a port that the server needs is in use",
+         "Because mcp-wether was not found in the package registry and you require it"), "configuration", only_at_start=True),
+    Trouble("port-in-use", "a port that the server needs is in use",
         "end the other copy of the server, or the other program that has the port, or set another port",
         "The system refuses to listen: EADDRINUSE on POSIX, `Only one usage of each socket address` on Windows.",
         r"EADDRINUSE|address already in use|Only one usage of each socket address",
-        ("Error: listen EADDRINUSE: address already in use :::3001",),
-    ),
-    Trouble(
-        "text-encoding", "the server reads or writes text in another encoding than UTF-8",
+        ("Error: listen EADDRINUSE: address already in use :::3001",)),
+    Trouble("text-encoding", "the server reads or writes text in another encoding than UTF-8",
         "set PYTHONUTF8=1 by env in the host's configuration, or let the server open its streams and files as UTF-8",
-        "Python's codecs (`charmap` is a code page of Windows), Ruby and Rust name the bytes or characters that they cannot read"
-        " or write.",
+        "Python's codecs (`charmap` is a code page of Windows), Ruby and Rust name the bytes or characters that they cannot read or write.",
         r"Unicode(?:Encode|Decode)Error|codec can't (?:en|de)code|'charmap'|illegal multibyte|invalid (?:utf-8|byte sequence)|stream did not contain valid UTF-8",
-        ("UnicodeDecodeError: 'charmap' codec can't decode byte 0x81 in position 4",), "server",
-    ),
-    Trouble(
-        "disk-full", "the disk is full", "make room on the disk that the error names",
+        ("UnicodeDecodeError: 'charmap' codec can't decode byte 0x81 in position 4",), "server"),
+    Trouble("disk-full", "the disk is full", "make room on the disk that the error names",
         "The system refuses to write: ENOSPC, or EDQUOT of a quota.",
         r"\bENOSPC\b|no space left on device|disk (?:is )?full|disk quota exceeded|EDQUOT",
-        ("OSError: [Errno 28] No space left on device",),
-    ),
-    Trouble(
-        "out-of-memory", "the server has no memory left",
+        ("OSError: [Errno 28] No space left on device",)),
+    Trouble("out-of-memory", "the server has no memory left",
         "give it more memory (node: --max-old-space-size), or let it process less at once",
         "V8 reports its heap limit, Python MemoryError, the JVM OutOfMemoryError, the system ENOMEM.",
         r"heap out of memory|\bOOM\b|MemoryError|OutOfMemoryError|cannot allocate memory|\bENOMEM\b",
-        ("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",),
-    ),
-    Trouble(
-        "too-many-files", "the server has too many open files", "close what is opened, or raise the limit (ulimit -n)",
+        ("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",)),
+    Trouble("too-many-files", "the server has too many open files", "close what is opened, or raise the limit (ulimit -n)",
         "The system refuses to open another one: EMFILE.",
-        r"\bEMFILE\b|too many open files", ("Error: EMFILE: too many open files",),
-    ),
-    Trouble(
-        "name-not-resolved", "a host name could not be resolved",
-        "check the host name in the server's settings, the network and its DNS; in a container, names of other containers"
-        " exist only in the same network",
+        r"\bEMFILE\b|too many open files", ("Error: EMFILE: too many open files",)),
+    Trouble("name-not-resolved", "a host name could not be resolved",
+        "check the host name in the server's settings, the network and its DNS; in a container, names of other containers exist only in the same network",
         "The resolver's errors as libuv (ENOTFOUND), glibc, macOS, Go, curl, urllib3 and Java write them.",
         r"\bENOTFOUND\b|EAI_AGAIN|getaddrinfo|name or service not known|temporary failure in name resolution"
         r"|nodename nor servname|no such host|NameResolutionError|could not resolve host|UnknownHostException",
-        ("Error: getaddrinfo ENOTFOUND api.weather.example",),
-    ),
-    Trouble(
-        "tls-failure", "a TLS connection could not be made",
+        ("Error: getaddrinfo ENOTFOUND api.weather.example",)),
+    Trouble("tls-failure", "a TLS connection could not be made",
         "trust the CA (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE), or correct the host name; the proxy of a company has its own CA",
         "OpenSSL (Python, Node.js), Go (x509), Java (PKIX) and rustls name what is wrong with the certificate.",
         r"certificate verify failed|self[- ]signed certificate|unable to (?:get|verify).{0,30}certificate|CERT_HAS_EXPIRED"
         r"|ERR_TLS_CERT|hostname mismatch|SSLError|ssl\.SSL|tls: failed to verify|x509: |PKIX path building|DEPTH_ZERO_SELF_SIGNED"
         r"|UNABLE_TO_VERIFY_LEAF|wrong version number|UnknownIssuer",
-        ("ssl.SSLCertVerificationError: certificate verify failed: unable to get local issuer certificate",),
-    ),
-    Trouble(
-        "proxy-refused", "a proxy between the server and the network refused the connection",
+        ("ssl.SSLCertVerificationError: certificate verify failed: unable to get local issuer certificate",)),
+    Trouble("proxy-refused", "a proxy between the server and the network refused the connection",
         "set HTTPS_PROXY and NO_PROXY in env of the host's configuration: hosts pass only few variables on",
         "requests, urllib3 and tunnel agents of Node.js report the 407 of the proxy, or the CONNECT that failed.",
         r"\b407\b.{0,40}proxy|proxy authentication required|ProxyError|tunneling socket could not be established|Tunnel connection failed",
-        ("requests.exceptions.ProxyError: Tunnel connection failed: 407 Proxy Authentication Required",),
-    ),
-    Trouble(
-        "rate-limited", "another service limits the rate of requests",
+        ("requests.exceptions.ProxyError: Tunnel connection failed: 407 Proxy Authentication Required",)),
+    Trouble("rate-limited", "another service limits the rate of requests",
         "wait for the time that it names, send fewer requests, or use a key with a higher limit",
         "The status 429 in the words of HTTP clients, or RESOURCE_EXHAUSTED of gRPC.",
         r"\brate[ -]?limit|\btoo many requests\b|\b(?:status|http|code|error)\b\W{0,12}429\b|\b429\b\W{0,3}(?:client error|error)"
         r"|quota (?:has been )?exceeded|exceeded your.{0,20}quota|RESOURCE_EXHAUSTED|throttl",
-        ("Error: Request failed with status code 429",),
-    ),
-    Trouble(
-        "service-refused-key", "another service refused the server's credentials",
+        ("Error: Request failed with status code 429",)),
+    Trouble("service-refused-key", "another service refused the server's credentials",
         "set a valid key or token for the service by env in the host's configuration",
         "The status 401 or 403 in the words of HTTP clients, an error of OAuth, or AWS (InvalidClientTokenId, ExpiredToken).",
         r"""(?x)\b(?:status|http|code|error)\b(?:\s+status)?(?:\s+code)?\W{0,6}40[13]\b|\b40[13]\b\W{0,3}(?:client\ error|unauthori[sz]ed|forbidden)
         |(?:invalid|incorrect|bad|revoked|malformed|expired)\ (?:api[ _-]?key|access[ _-]?token|auth\w*[ _-]?token|token|credentials)\b|bad\ credentials
         |(?:api[ _-]?key|token|credentials?)\ (?:is\ |are\ |has\ |have\ |was\ |were\ )?(?:been\ )?(?:invalid|expired|revoked|rejected|incorrect|not\ valid)
         |(?:jwt|token|session)\ (?:has\ )?expired|authentication\ (?:failed|required)|not\ authenticated|invalid_grant|InvalidClientTokenId|ExpiredToken|unauthori[sz]ed\b""",
-        ("Error: Invalid API key provided",), "configuration",
-    ),
-    Trouble(
-        "setting-missing", "a setting that the server needs is missing",
+        ("Error: Invalid API key provided",), "configuration"),
+    Trouble("setting-missing", "a setting that the server needs is missing",
         "set it by env or args in the host's configuration: hosts pass only few variables of your shell on",
-        "A name in capitals that Python (KeyError) or the program itself reports as missing, the usage of a command-line parser,"
-        " a field of pydantic, or the SDKs of clouds.",
+        "A name in capitals that Python (KeyError) or the program itself reports as missing, the usage of a command-line parser, a field of pydantic, or the SDKs of clouds.",
         r"""(?x)(?:environment\ variable|env(?:ironment)?\ var|api[ _-]?key|access[ _-]?token|token|secret|password|credentials?|settings?|config(?:uration)?|connection\ string|(?-i:[A-Z][A-Z0-9]+_[A-Z0-9_]+)|--[\w-]+)\b.{0,60}
         \b(?:not\ (?:set|found|provided|configured|defined|specified|given)|is\ required|are\ required|must\ be\ (?:set|provided|specified)|missing|undefined|is\ empty|required\b)
         |(?:missing|required|provide|set|specify)\b.{0,40}\b(?:environment\ variable|env\ var|api[ _-]?key|access[ _-]?token|token|credentials|config\w*|(?-i:[A-Z][A-Z0-9]+_[A-Z0-9_]+)\b)
         |(?-i:KeyError:\ '[A-Z][A-Z0-9_]+')|following\ arguments\ are\ required|^usage:\ .*|required\ option|Field\ required|NoCredentialsError|Unable\ to\ locate\ credentials|could\ not\ (?:find|load)\ (?:the\ )?default\ credentials""",
         ("KeyError: 'WEATHER_API_KEY'", "Error: Missing required environment variable: DATABASE_URL",
-         "server: error: the following arguments are required: --api-key"),
-        "configuration",
-    ),
-    Trouble(
-        "service-unreachable", "another program that the server needs cannot be reached",
+         "server: error: the following arguments are required: --api-key"), "configuration"),
+    Trouble("service-unreachable", "another program that the server needs cannot be reached",
         "start it, and check its host and port in the server's settings; in a container, localhost is the container itself",
         "The system's errors of connections (ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH …), as runtimes and clients write them.",
         r"ECONNREFUSED|connection refused|ConnectError|could not connect to|cannot connect to|failed to connect|Connection reset by peer|ECONNRESET"
         r"|EHOSTUNREACH|ENETUNREACH|network is unreachable|no route to host|actively refused|docker daemon|ETIMEDOUT|ConnectTimeout|connect timeout",
-        ("Error: connect ECONNREFUSED 127.0.0.1:5432",),
-    ),
-    Trouble(
-        "not-executable", "a file may not be executed",
+        ("Error: connect ECONNREFUSED 127.0.0.1:5432",)),
+    Trouble("not-executable", "a file may not be executed",
         "make the file executable (chmod +x), or start it with its interpreter",
         "Node.js (spawn … EACCES) and shells name a file that has no permission to execute or another format (ENOEXEC).",
         r"spawn \S+ EACCES|: Permission denied$|exec format error|ENOEXEC|bad interpreter|not executable",
-        ("Error: spawn ./server EACCES",), "configuration", only_at_start=True,
-    ),
-    Trouble(
-        "path-not-allowed", "a path is outside of the folders that the server may use",
-        "add the folder to those that the server may use: on its command line, or as a root of the client, whose roots take"
-        " the place of the command line",
+        ("Error: spawn ./server EACCES",), "configuration", only_at_start=True),
+    Trouble("path-not-allowed", "a path is outside of the folders that the server may use",
+        "add the folder to those that the server may use: on its command line, or as a root of the client, whose roots take the place of the command line",
         "The filesystem server of modelcontextprotocol/servers and servers like it name the folders that they allow.",
         r"outside (?:of )?(?:the )?allowed (?:director|folder|path|root)|not (?:in|within|under) (?:the |an? )?(?:allowed|permitted|workspace)",
-        ("Error: Access denied - path outside allowed directories: /a/b not in /srv",), "configuration",
-    ),
-    Trouble(
-        "permission-denied", "the server may not use a file or another resource",
+        ("Error: Access denied - path outside allowed directories: /a/b not in /srv",), "configuration"),
+    Trouble("permission-denied", "the server may not use a file or another resource",
         "give the user that starts the server access to it, or set another path",
         "The system refuses access: EACCES, EPERM, EROFS, or `Access is denied` on Windows.",
         r"\bEACCES\b|\bEPERM\b|PermissionError|permission denied|operation not permitted|access is denied|read-only file system|EROFS",
-        ("PermissionError: [Errno 13] Permission denied: '/data/a.db'",),
-    ),
-    Trouble(
-        "file-missing", "a file or folder that the server needs does not exist",
+        ("PermissionError: [Errno 13] Permission denied: '/data/a.db'",)),
+    Trouble("file-missing", "a file or folder that the server needs does not exist",
         "use absolute paths: a host starts servers in its own working directory",
         "The system's ENOENT in the words of Python, Node.js, Java, Ruby, .NET and Windows.",
         r"can't open file|\bENOENT\b|no such file or directory|FileNotFoundError|cannot find module '?[/\\.]|The system cannot find the"
         r"|unable to access jarfile|cannot load such file -- /|could not find a part of the path|(?:file|directory|path|folder) (?:does not exist|not found)|can't cd to",
         ("FileNotFoundError: [Errno 2] No such file or directory: '/data/a.json'",
-         "python3: can't open file '/srv/server.py': [Errno 2] No such file or directory"),
-        "configuration",
-    ),
+         "python3: can't open file '/srv/server.py': [Errno 2] No such file or directory"), "configuration"),
 )  # fmt: skip
 """The first row whose words an error has is its trouble."""
 

@@ -30,9 +30,7 @@ def _lines(side: str, lines: list[OddLine]) -> list[EvidenceLine]:
 
 
 def _affected(facts: Facts, side: str, since: float) -> list[Symptom]:
-    """Return what unreadable bytes of a side bring about: its requests without a response, those that wait for it, and
-    the end of the client.
-    """
+    """Return what unreadable bytes of a side bring about: requests without a response, and the end of the client."""
     found: list[Symptom] = []
     for symptom in facts.symptoms:
         match symptom:
@@ -62,9 +60,7 @@ def content_length(facts: Facts) -> Iterator[Claim]:
         lines = [each for each in facts.sides[side].odd if _CONTENT_LENGTH.match(each.data)]
         if facts.is_stdio and lines:
             title = f"the {side} writes Content-Length headers, and the {other(side)} expects one message per line"
-            next_step = (
-                f"change the {side} to messages that end with a newline (MCP on stdio), or update its SDK"
-            )
+            next_step = f"change the {side} to messages that end with a newline, or update its SDK"
             yield _claim(facts, side, lines, title, next_step)
 
 
@@ -74,21 +70,16 @@ def wrong_encoding(facts: Facts) -> Iterator[Claim]:
         for line in facts.sides[side].odd:
             if kind := _encoding(line):
                 title = f"the {side} writes {kind}, and MCP is UTF-8 without a mark"
-                next_step = (
-                    f"let the {side} write UTF-8: PYTHONUTF8=1 for Python,"
-                    " [Console]::OutputEncoding = [Text.UTF8Encoding]::new($false) for PowerShell"
-                )
+                next_step = f"let the {side} write UTF-8: PYTHONUTF8=1 for Python, [Console]::OutputEncoding = [Text.UTF8Encoding]::new($false) for PowerShell"
                 yield _claim(facts, side, [line], title, next_step)
                 break
         else:
             for violation in facts.violations("ENV110", "ENV111", side=side):
-                yield Claim(
-                    title=f"the {side} does not write UTF-8: {quote(violation.findings[0].message)}",
-                    next_step=f"let the {side} write UTF-8 without a byte order mark (PYTHONUTF8=1 for Python)",
-                    symptoms=_affected(facts, side, violation.at),
-                    evidence=violation.lines[:2],
-                    side=side,
-                )
+                title = f"the {side} does not write UTF-8: {quote(violation.findings[0].message)}"
+                next_step = f"let the {side} write UTF-8 without a byte order mark (PYTHONUTF8=1 for Python)"
+                symptoms = _affected(facts, side, violation.at)
+                lines = violation.lines[:2]
+                yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
 def _encoding(line: OddLine) -> str:
@@ -101,9 +92,7 @@ def _encoding(line: OddLine) -> str:
 
 
 def message_broken(facts: Facts) -> Iterator[Claim]:
-    """The line begins like a message and is not valid JSON: its end is missing, it has a line break or NaN inside, or other text
-    was written into it by a second thread.
-    """
+    """The line begins like a message, but its end is missing, or a line break or the text of another thread is inside."""
     for side in _SIDES:
         line = next((each for each in facts.sides[side].odd if _is_broken(each)), None)
         if line is None:
@@ -171,13 +160,11 @@ def event_no_message(facts: Facts) -> Iterator[Claim]:
     lines = [each for each in facts.server.odd if not each.is_refusal and each.is_whole]
     if not facts.is_stdio and lines:
         more = f" ({facts.server.odd_count} times)" if facts.server.odd_count > 1 else ""
-        yield Claim(
-            title=f"the server sends data that is not a JSON-RPC message{more}: {quote(text_of(lines[0]), 80)}",
-            next_step="let the server send only messages as data; a sign of life is a comment of SSE (': keep-alive')",
-            symptoms=[*facts.of(ClientLeft), *facts.violations("ENV101", "ENV102", side=SERVER)],
-            evidence=[evidence(each.place, f"data: {text_of(each)}") for each in lines[:3]],
-            side=SERVER,
-        )
+        title = f"the server sends data that is not a JSON-RPC message{more}: {quote(text_of(lines[0]), 80)}"
+        next_step = "let the server send only messages as data; a sign of life is a comment (': keep-alive')"
+        symptoms = [*facts.of(ClientLeft), *facts.violations("ENV101", "ENV102", side=SERVER)]
+        shown = [evidence(each.place, f"data: {text_of(each)}") for each in lines[:3]]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=shown, side=SERVER)
 
 
 define(__name__,
@@ -187,14 +174,12 @@ define(__name__,
     Definition(wrong_encoding, "wrong-encoding", "one side does not write UTF-8", Level.EXACT,
                ex.session("@ bare", '<< \\xff\\xfe{\\x00"\\x00j\\x00', ex.request("ping", 1))),
     Definition(message_broken, "message-broken", "a message is cut or broken, so its receiver cannot read it", Level.EXACT,
-               ex.session(ex.request("ping"), '<< {"jsonrpc":"2.0","id":2,"result":{"x":\\x04'),
-               ex.session(ex.request("ping"), "<< DEBUG: start", ex.result())),
+               ex.session(ex.request("ping"), '<< {"jsonrpc":"2.0","id":2,"result":{"x":\\x04'), ex.session(ex.request("ping"), "<< DEBUG: start", ex.result())),
     Definition(result_not_wrapped, "result-not-wrapped", "the server writes a result without its JSON-RPC envelope", Level.EXACT,
                ex.session("@ bare", ex.request("initialize", 1), '<< {"protocolVersion":"2024-11-05","capabilities":{}}'),
                ex.session(ex.request("ping"), '<< {"level":"info","message":"ping"}', ex.result())),
     Definition(stdout_noise, "stdout-noise", "the server writes text to stdout that is not a message", Level.SPECIFIC,
-               ex.session(ex.request("ping"), "<< DEBUG: start", ex.result()),
-               ex.session(ex.request("ping"), ex.stderr("DEBUG: start"), ex.result())),
+               ex.session(ex.request("ping"), "<< DEBUG: start", ex.result()), ex.session(ex.request("ping"), ex.stderr("DEBUG: start"), ex.result())),
     Definition(stdin_noise, "stdin-noise", "the client writes text to the server's stdin that is not a message", Level.SPECIFIC,
                ex.session(">> hello", ex.request("ping"))),
     Definition(event_no_message, "event-no-message", "the server sends events or bodies that are not messages", Level.SPECIFIC,

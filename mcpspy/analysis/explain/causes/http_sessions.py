@@ -7,8 +7,16 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Definition, Failure, Row, define
-from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, is_stream, said, who_refused
+from mcpspy.analysis.explain.causes.definition import Definition, Row, define
+from mcpspy.analysis.explain.causes.exchanges import (
+    about,
+    alike,
+    exchanges,
+    is_overcome,
+    is_stream,
+    said,
+    who_refused,
+)
 from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -47,32 +55,23 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
         named = str(note.fields.get("data", ""))
         endpoint, lines = urlsplit(named), [evidence(place, f"endpoint: {named}")]
         if endpoint.hostname not in (None, upstream.hostname, *LOOPBACK) and not facts.client.messages:
-            yield Claim(
-                title=f"the SSE stream names an endpoint at another host, {quote(named, 100)}, and no message was ever posted here:"
-                " the client cannot reach that host, or posts past this URL",
-                next_step="let the server name its endpoint by path, or with the host that clients use (base URL, X-Forwarded-Host)",
-                symptoms=[],
-                evidence=lines,
-                side="configuration",
-            )
+            title = f"the SSE stream names an endpoint at another host, {quote(named, 100)}, and no message was ever posted here: the client cannot reach that host, or posts past this URL"
+            next_step = "let the server name its endpoint by path, or with the host that clients use (base URL, X-Forwarded-Host)"
+            yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side="configuration")
         for exchange, _ in exchanges(facts, 404, 405, 400, 307, 308):
             is_endpoint = endpoint.path.rstrip("/") == exchange.path.rstrip("/")
             if exchange.method == "POST" and is_new and is_endpoint:
+                title = f"the SSE stream {quote(upstream.path)} names the endpoint {quote(named, 100)}, and {who_refused(exchange)} answers HTTP {exchange.status} there"
+                next_step = "tell the server its public path (root_path, mount path, base URL), so that the endpoint has the prefix; or let the proxy serve this path too"
+                same = alike(facts, exchange)
                 yield Claim(
-                    title=f"the SSE stream {quote(upstream.path)} names the endpoint {quote(named, 100)}, and {who_refused(exchange)} answers HTTP {exchange.status} there",
-                    next_step="tell the server its public path (root_path, mount path, base URL), so that the endpoint has the prefix;"
-                    " or let the proxy serve this path too",
-                    symptoms=alike(facts, exchange),
-                    evidence=lines,
-                    side="configuration",
+                    title=title, next_step=next_step, symptoms=same, evidence=lines, side="configuration"
                 )
                 break
 
 
 def session_header_missing(facts: Facts) -> Iterator[Claim]:
-    """In a browser, a header is only readable if Access-Control-Expose-Headers names it. Proxies drop headers that they do not
-    know. Some clients do not support sessions.
-    """
+    """A proxy drops the header, a page cannot read it (Access-Control-Expose-Headers), or the client knows no sessions."""
     assigned_at = min(facts.http.session_ids.values(), default=None)
     begin = facts.http.heads.get("initialize")
     exposed = "" if begin is None else begin.response.get("access-control-expose-headers", "").lower()
@@ -111,15 +110,11 @@ def replicas(facts: Facts) -> Iterator[Claim]:
             continue
         since = exchange.at - facts.http.session_ids.get(session_id, float("-inf"))
         if facts.http.accepted.get(session_id, 0.0) > exchange.at:
-            level, title = Level.EXACT, (
-                f"the server refused the session with HTTP {status} in some requests and accepted it in others: several copies"
-                " of it serve this address and do not share sessions"
-            )  # fmt: skip
+            level = Level.EXACT
+            title = f"the server refused the session with HTTP {status} in some requests and accepted it in others: several copies of it serve this address and do not share sessions"
         elif since < 1.0 and facts.http.accepted_count[session_id] <= 2 and status == 404:
-            level, title = Level.SPECIFIC, (
-                f"the server assigned a session, and {duration(since)} later did not know it (HTTP {status}): another copy of"
-                " it answered, or it does not keep its sessions"
-            )  # fmt: skip
+            level = Level.SPECIFIC
+            title = f"the server assigned a session, and {duration(since)} later did not know it (HTTP {status}): another copy of it answered, or it does not keep its sessions"
         else:
             continue
         next_step = "route all requests with one Mcp-Session-Id to the same copy, share the sessions, or make the server stateless"
@@ -148,20 +143,16 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
             break
 
 
-def _has_none(facts: Facts, failure: Failure) -> bool:
+def _has_none(facts: Facts, exchange: RefusedExchange) -> bool:
     """Return whether a message was posted without the session id that the server had not assigned."""
-    if (exchange := failure.exchange) is None or facts.http.session_ids:
-        return False
-    return (
-        exchange.method == "POST" and _ID not in exchange.request and facts.answered[CLIENT, "initialize"] > 0
-    )
+    is_unassigned = not facts.http.session_ids and facts.answered[CLIENT, "initialize"] > 0
+    return is_unassigned and exchange.method == "POST" and _ID not in exchange.request
 
 
-def _is_one_too_many(facts: Facts, failure: Failure) -> bool:
+def _is_one_too_many(facts: Facts, exchange: RefusedExchange) -> bool:
     """Return whether the client began another session, and had not ended the earlier ones."""
-    is_begin = failure.exchange is not None and failure.exchange.asked == "initialize"
     has_ended = any(method == "DELETE" for method, _ in facts.http.statuses)
-    return is_begin and not has_ended and facts.answered[CLIENT, "initialize"] >= 4
+    return exchange.asked == "initialize" and not has_ended and facts.answered[CLIENT, "initialize"] >= 4
 
 
 _NO_ROOM = ex.session(ex.request("initialize", 14), ex.answered(503, "Too many sessions"))
@@ -191,9 +182,7 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
     requests = [symptom for symptom in lost if isinstance(symptom, FailedRequest)]
     words = next((symptom.words for symptom in requests if symptom.words), first.words)
     known = (
-        "that had worked before"
-        if facts.http.accepted_count[session_id]
-        else "that it had never accepted here"
+        "that had worked before" if facts.http.accepted_count[session_id] else "that it never accepted here"
     )
     began_again = facts.client.methods["initialize"] > 1
     count = sum(symptom.count for symptom in lost)
@@ -205,16 +194,11 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
     else:
         title += ": it restarted or lost its state, and does not answer 404"
         next_step = "let the server answer 404 for a session that it does not know, so that the client sends initialize again; keep sessions over restarts"
-    is_renewed = (
-        began_again and len(requests) == len(lost) and all(each.succeeded_at is not None for each in requests)
-    )
-    yield Claim(
-        title=title,
-        next_step="the client began a new session, as it should" if is_renewed else next_step,
-        symptoms=lost if is_renewed else [*lost, *facts.violations("HTTP205")],
-        side="" if is_renewed else CLIENT if status == 404 else SERVER,
-        is_observation=is_renewed,
-    )
+    is_renewed = began_again and len(requests) == len(lost) and is_overcome(lost)
+    next_step = "the client began a new session, as it should" if is_renewed else next_step
+    symptoms = lost if is_renewed else [*lost, *facts.violations("HTTP205")]
+    side = "" if is_renewed else CLIENT if status == 404 else SERVER
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_renewed)
 
 
 def one_session_only(facts: Facts) -> Iterator[Claim]:
@@ -229,31 +213,26 @@ def one_session_only(facts: Facts) -> Iterator[Claim]:
         says_so = _ALREADY.search(failed.words)
         if says_so or status == 500:
             how = f"HTTP {status}" if status else "an error"
-            yield Claim(
-                title=f"the server answered the first initialize, and each later one with {how}: {quote(failed.words) or 'it can serve one session only'}",
-                next_step="make a server object for each session (one transport and one server for each Mcp-Session-Id), and end sessions that are over",
-                symptoms=[failed],
-                side=SERVER,
-                level=Level.EXACT if says_so else Level.SPECIFIC,
-            )
+            title = f"the server answered the first initialize, and each later one with {how}: {quote(failed.words) or 'it can serve one session only'}"
+            next_step = "make a server object for each session (one transport and one server for each Mcp-Session-Id), and end sessions that are over"
+            level = Level.EXACT if says_so else Level.SPECIFIC
+            yield Claim(title=title, next_step=next_step, symptoms=[failed], side=SERVER, level=level)
 
 
 define(__name__,
     Definition(sse_transport, "sse-transport", "the client uses the old HTTP+SSE transport, and the server Streamable HTTP", Level.EXACT,
                ex.session("@ http bare", ex.http("GET", 404)), ex.session("@ http", ex.http("GET", 405))),
     Definition(sse_endpoint_lost, "sse-endpoint-lost", "the endpoint that the SSE stream names does not exist", Level.EXACT,
-               ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(404)),
-               ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(202))),
+               ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(404)), ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(202))),
     Row("session-not-assigned", "the server wants a session id, and none came with the result of initialize", Level.EXACT,
         "A gateway or proxy between mcpspy and the server drops Mcp-Session-Id from the response, or the server forgets it.",
         "the response to initialize had no Mcp-Session-Id, and {about} without one is refused with HTTP {status}: {words}",
         "let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; ask the server directly to compare",
         ex.session("@ http bare", ex.initialize(), ex.answered(200, {}, {_ID: None}), ex.welcome(), ex.request("tools/list"),
                    ex.answered(400, {_ID: None}), ex.error("Bad Request: Missing session ID", -32600, None)),
-        side="proxy", statuses=(400, 404), words="session", is_together=True, when=_has_none),
+        side="proxy", statuses=(400, 404), words="session", is_together=True, if_refused=_has_none),
     Definition(session_header_missing, "session-header-missing", "the client does not send the session id that it was given", Level.EXACT,
-               ex.list_answer(400, {_ID: None}, "Missing session id"),
-               ex.list_answer(400, "Missing session id")),
+               ex.list_answer(400, {_ID: None}, "Missing session id"), ex.list_answer(400, "Missing session id")),
     Definition(replicas, "replicas", "several copies of the server do not share their sessions", Level.EXACT,
                ex.session("@ http", ex.request("tools/list"), ex.answered(404), _ping(3)), ex.session("@ http", _ping(3, 4), _LOST)),
     Row("delete-refused", "the end of a session was refused", Level.EXACT,
@@ -262,7 +241,7 @@ define(__name__,
         "let the server answer 204, or 405 if clients may not end sessions",
         ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 404, head={_ID: "s-1"})),
         ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 405, head={_ID: "s-1"})), side="",
-        statuses=range(400, 1000), is_observation=True, when=lambda _, failure: bool(failure.exchange and failure.exchange.method == "DELETE")),
+        statuses=range(400, 1000), is_observation=True, if_refused=lambda _, exchange: exchange.method == "DELETE"),
     Definition(initialize_with_session, "initialize-with-session", "initialize was sent with the id of an old session", Level.EXACT,
                ex.session("@ http", ex.initialize(), ex.answered(404, {_ID: "s-1"})), ex.session("@ http", ex.initialize(), ex.answered(404))),
     Row("sessions-not-ended", "the client begins sessions and never ends them, until the server has no room", Level.EXACT,
@@ -271,9 +250,9 @@ define(__name__,
         "let the client use one session for its calls, or end each with DELETE; let the server end sessions that are idle",
         ex.session("@ http", *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)), _NO_ROOM),
         ex.session("@ http", _NO_ROOM), side=CLIENT, statuses=(429, 500, 503), words="too many|limit|max|session", is_together=True,
-        when=_is_one_too_many),
-    Definition(session_lost, "session-lost", "the server does not know the session any more", Level.SPECIFIC,
-               ex.session("@ http", _ping(3, 4), _LOST), ex.list_answer(404, {_ID: None})),
+        if_refused=_is_one_too_many),
+    Definition(session_lost, "session-lost", "the server does not know the session any more", Level.SPECIFIC, ex.session("@ http", _ping(3, 4), _LOST),
+               ex.list_answer(404, {_ID: None})),
     Definition(one_session_only, "one-session-only", "the server can serve one session only", Level.EXACT,
                ex.session("@ http", ex.request("initialize"), ex.answered(500)), ex.first_answer(500)),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Definition, Row, define
+from mcpspy.analysis.explain.causes.definition import Definition, Row, advised, define
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, said
 from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import EvidenceLine, clause, evidence, quote
@@ -26,9 +26,7 @@ _SCOPE = re.compile(r"(?i)insufficient[_ ]scope|\bscopes?\b")
 """The errors of RFC 6750, 3.1, and the words of libraries that check tokens (PyJWT, jose, Spring Security)."""
 
 
-_RULES = (
-    "AUTH101 AUTH102 AUTH103 AUTH104 AUTH105 AUTH201 AUTH202 AUTH203 AUTH204 HTTP502".split()
-)  # fmt: skip
+_RULES = "AUTH101 AUTH102 AUTH103 AUTH104 AUTH105 AUTH201 AUTH202 AUTH203 AUTH204 HTTP502"
 
 _Refused = tuple[RefusedExchange, Symptom]
 
@@ -66,22 +64,23 @@ def _line(step: OauthStep) -> EvidenceLine:
 def _symptoms(facts: Facts) -> list[Symptom]:
     """Return all that a failed sign-in brings about: the refused requests, and the refused steps."""
     refused = [symptom for _, symptom in _unauthorized(facts)]
-    steps = {step.place for step in facts.http.oauth}
-    numbers = {step.fields.get("http") for step in facts.http.oauth}
+    steps = {key for step in facts.http.oauth for key in (step.place, step.fields.get("http"))}
     rest = [
         each
         for each in facts.of(RefusedExchange)
-        if each.number in numbers or each.place in steps or ".well-known" in each.path
+        if each.number in steps or each.place in steps or ".well-known" in each.path
     ]
     early = [
-        failed
-        for failed in facts.failed()
-        if failed.method == "initialize"
-        and failed.refusal is not None
-        and failed.refusal.status in (400, 404, 405)
+        symptom
+        for exchange, symptom in exchanges(facts, 400, 404, 405)
+        if facts.http.oauth and exchange.asked == "initialize"
     ]
-    early = early if facts.http.oauth else []
-    return [*refused, *(each for each in rest if each not in refused), *early, *facts.violations(*_RULES)]
+    return [
+        *refused,
+        *(each for each in rest if each not in refused),
+        *early,
+        *facts.violations(*_RULES.split()),
+    ]
 
 
 def _claim(facts: Facts, title: str, next_step: str, *steps: OauthStep, side: str = "configuration") -> Claim:
@@ -91,22 +90,14 @@ def _claim(facts: Facts, title: str, next_step: str, *steps: OauthStep, side: st
 
 
 def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
-    """A 401 should name its metadata in WWW-Authenticate (RFC 9728, 5.1), and the metadata the authorization server. Without
-    them the client can only guess, and a token has to be configured.
-    """
+    """A 401 should name its metadata (RFC 9728, 5.1), and the metadata the authorization server; else clients can only guess."""
     refused = [exchange for exchange, _ in _unauthorized(facts) if exchange.status == 401]
     metadata = _steps(facts, "resource metadata", "server metadata")
     if refused and metadata and all(step.status != 200 for step in metadata):
         is_named = "resource_metadata" in refused[0].response.get("www-authenticate", "")
         challenge = "" if is_named else "its 401 has no WWW-Authenticate with resource_metadata, and "
-        title = (
-            f"the server wants a token and names no way to get one: {challenge}{len(metadata)} addresses of metadata were"
-            f" answered with HTTP {metadata[-1].status}"
-        )
-        next_step = (
-            "configure a token (header Authorization) in the host, if the server takes a fixed one; else let the server"
-            " serve /.well-known/oauth-protected-resource and name it in WWW-Authenticate"
-        )
+        title = f"the server wants a token and names no way to get one: {challenge}{len(metadata)} addresses of metadata were answered with HTTP {metadata[-1].status}"
+        next_step = "configure a token (header Authorization) in the host, if the server takes a fixed one; else let the server serve /.well-known/oauth-protected-resource and name it in WWW-Authenticate"
         yield _claim(facts, title, next_step, *metadata[:2], side=SERVER)
 
 
@@ -123,12 +114,8 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
         title = f"the server refuses the token {min(since):.1f} s after it was issued: {quote(words) or 'HTTP 401'}"
         next_step = "compare issuer, audience, keys and scopes of the token with what the server checks; signing in again brings the same"
         if not has_resource:
-            title += (
-                "; the client asked for it without the parameter resource, so it may be for another audience"
-            )
-            next_step = (
-                "let the client send resource = the URL of this server with authorize and token (RFC 8707)"
-            )
+            title += "; the client asked for it without resource, so it may be for another audience"
+            next_step = "let the client send resource = the URL of this server in both requests (RFC 8707)"
         yield _claim(facts, title, next_step, issued[-1], side=SERVER if has_resource else CLIENT)
         break
 
@@ -141,10 +128,7 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
         if step.status != 200 or later or not refused or any(each.at >= step.at for each in refused):
             continue
         secret = "" if "client_secret" in _names(step) else "; the request had no client_secret"
-        title = (
-            "the token request was answered with HTTP 200, and the client sent no request with a token after it: the"
-            f" answer has an error in place of a token, or the client refuses it{secret}"
-        )
+        title = f"the token request was answered with HTTP 200, and the client sent no request with a token after it: the answer has an error in place of a token, or the client refuses it{secret}"
         next_step = "look at the answer in the client's log (its body is not recorded): often the client_id or client_secret is wrong"
         yield _claim(facts, title, next_step, step)
 
@@ -157,25 +141,17 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
             continue
         is_named = re.search(r"[?&#]error=", facts.http.locations.get(step.fields.get("http"), ""))
         how = " that has an error and no code" if is_named else ""
-        has_scope = "scope" in _names(step)
-        scope = (
-            " The request had a scope: compare it with scopes_supported of the metadata." if has_scope else ""
-        )
-        claim = _claim(
-            facts,
-            f"the authorization server answered the request for authorization with a redirect (HTTP {step.status}){how}, and the client never asked for a token",
-            f"look at error and error_description in the address of the redirect (in the browser or the client's log).{scope}",
-            step,
-            side=CLIENT if is_named else "",
-        )
+        title = f"the authorization server answered the request for authorization with a redirect (HTTP {step.status}){how}, and the client never asked for a token"
+        next_step = "look at error and error_description in the address of the redirect (in the browser or the client's log)"
+        if "scope" in _names(step):
+            next_step += "; the request had a scope: compare it with scopes_supported of the metadata"
+        claim = _claim(facts, title, next_step, step, side=CLIENT if is_named else "")
         claim.level = Level.EXACT if is_named else Level.SPECIFIC
         yield claim
 
 
 def oauth_registration(facts: Facts) -> Iterator[Claim]:
-    """Dynamic registration is refused, or the authorization server does not offer it. Then the client needs an id that was
-    registered by hand, or a document of its metadata.
-    """
+    """Dynamic registration is refused or not offered: the client needs an id that was registered by hand."""
     found = [step for step in _steps(facts, "resource metadata", "server metadata") if step.status == 200]
     if not _unauthorized(facts) or not found:
         return
@@ -191,7 +167,9 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
     if metadata and not went_on and "registration_endpoint" not in _names(metadata[-1]):
         title = "the metadata of the authorization server names no registration_endpoint, and the client stopped there: it has no client id"
         next_step = "configure a client_id that was registered by hand, or put a server that offers registration in front of the authorization server"
-        yield _claim(facts, title, next_step, metadata[-1])
+        claim = _claim(facts, title, next_step)
+        claim.evidence = [evidence(metadata[-1].place, "server metadata without registration_endpoint")]
+        yield claim
 
 
 _METADATA_STEPS = {
@@ -208,9 +186,7 @@ def oauth_metadata(facts: Facts) -> Iterator[Claim]:
         return
     for step in [each for each in facts.http.oauth if each.fields.get("unreadable")][:1]:
         title = f"the address of the {step.step} is answered with HTTP {step.status} and no JSON object, such as a page of a web application"
-        next_step = (
-            "let the server answer /.well-known/oauth-* with metadata, or with 404 if it wants no token"
-        )
+        next_step = "let the server answer /.well-known/oauth-* with metadata, or 404 if it wants no token"
         claim = _claim(facts, title, next_step, step, side=SERVER)
         claim.symptoms += facts.of(RefusedExchange) if has_stopped else []
         yield claim
@@ -246,9 +222,7 @@ _TOKEN_ERRORS = (
 
 
 def oauth_token(facts: Facts) -> Iterator[Claim]:
-    """The code or refresh token is not valid any more, the client or its redirect URI is not the one that was registered, or
-    PKCE does not fit.
-    """
+    """The code or refresh token has expired, the client or redirect URI is another than registered, or PKCE does not fit."""
     step = _refused(facts, "token", "device authorization", "pushed authorization", "authorize")
     if step is None or not (_unauthorized(facts) or step.step != "token"):
         tokens = [each for each in _steps(facts, "token") if "refresh_token" in _names(each)]
@@ -256,19 +230,13 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     if step is None:
         return
     words, names, what = _words(step), _names(step), f"{step.step} request"
-    next_step = next(advice for pattern, advice in _TOKEN_ERRORS if re.search(pattern, words, re.IGNORECASE))
+    next_step = advised(_TOKEN_ERRORS, words)
     is_basic = "client_id" not in names and step.fields.get("http") in facts.http.with_token
     if "client" in words and is_basic:
-        next_step = (
-            "the client named itself by HTTP Basic (client_secret_basic), not in the body: let the token endpoint read the"
-            " Authorization header, or not offer this method in token_endpoint_auth_methods_supported"
-        )
+        next_step = "the client named itself by HTTP Basic (client_secret_basic), not in the body: let the token endpoint read the Authorization header, or not offer this method in token_endpoint_auth_methods_supported"
     is_of_client = not words or "client" in words
     if step.step == "authorize" and is_of_client and not _steps(facts, "registration"):
-        next_step = (
-            "the client used a client_id from an earlier registration, which the authorization server may no longer know: remove"
-            " the client's stored registration, so that it registers again"
-        )
+        next_step = "the client used a client_id from an earlier registration, which the authorization server may no longer know: remove the client's stored registration, so that it registers again"
     if "refresh_token" in names:
         what = "refresh of the token"
         if "invalid_grant" not in words and "scope" not in words:
@@ -277,8 +245,6 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
 
 
 _WITH_TOKEN = {"authorization": "Bearer x"}
-
-
 _EXPIRY = 'Bearer error="invalid_token", error_description="The token expired"'
 
 
@@ -289,15 +255,11 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
         if not has_token and exchange.status == 401:
             continue
         words = challenge_words(exchange.response.get("www-authenticate", "")) or said(exchange, symptom)
-        title, next_step = _refusal(facts, exchange, words)
-        is_open = not has_token and next_step == _NOT_ABOUT_TOKENS
-        yield Claim(
-            title=f"{title} (HTTP {exchange.status}){clause(words)}",
-            next_step=next_step,
-            symptoms=_symptoms(facts) if exchange.status == 401 else [symptom],
-            side="configuration",
-            level=Level.GENERAL if is_open else Level.SPECIFIC,
-        )
+        why, next_step = _refusal(facts, exchange, words)
+        claim = _claim(facts, f"{why} (HTTP {exchange.status}){clause(words)}", next_step)
+        claim.symptoms = claim.symptoms if exchange.status == 401 else [symptom]
+        claim.level = Level.GENERAL if next_step == _NOT_ABOUT_TOKENS else Level.SPECIFIC
+        yield claim
 
 
 _NOT_ABOUT_TOKENS = "a token would not help: look which check of the server or proxy refuses the request"
@@ -314,26 +276,20 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
         next_step = f"sign in again with {wanted}; the client should do so by itself (step-up)"
         return f"{lack} a scope for {about(exchange)}", next_step
     if _AUDIENCE.search(text):
-        return (
-            "the token is for another audience",
-            "request the token with resource = the URL of this server; mcpspy exec keeps the server's own URL, mcpspy http has another one (--keep-resource)",
-        )
+        next_step = "request the token with resource = the URL of this server; mcpspy exec keeps the server's own URL, mcpspy http has another one (--keep-resource)"
+        return "the token is for another audience", next_step
     is_expired = "expired" in text.lower() and not _UNSURE.search(text)
     if _EXPIRED.search(text) and (is_expired or facts.server.messages > 1):
-        if any("refresh_token" in _names(step) for step in _steps(facts, "token")):
-            return "the token has expired", "sign in again; look why the new token is refused too"
         next_step = "the client should ask for a new token with its refresh token after a 401, and did not; sign in again"
+        if any("refresh_token" in _names(step) for step in _steps(facts, "token")):
+            next_step = "sign in again; look why the new token is refused too"
         return "the token has expired", next_step
     if _EXPIRED.search(text):
-        return (
-            "the server refused the token with which the client began",
-            "check the value of the Authorization header in the host's configuration: a variable that the host does not replace (${TOKEN}), a missing 'Bearer', or an old token",
-        )
+        next_step = "check the value of the Authorization header in the host's configuration: a variable that the host does not replace (${TOKEN}), a missing 'Bearer', or an old token"
+        return "the server refused the token with which the client began", next_step
     if not has_token:
         return f"{about(exchange)} is forbidden", _NOT_ABOUT_TOKENS
-    next_step = (
-        "send a valid token: sign in again, or correct the Authorization header in the host's configuration"
-    )
+    next_step = "send a valid token: sign in again, or correct Authorization in the host's configuration"
     return "the server refused the token", next_step
 
 
@@ -353,9 +309,7 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     if steps:
         last = steps[-1]
         title += f"; the sign-in ended after the step {last.step!r} (HTTP {last.status})"
-        next_step = (
-            "complete the sign-in in the browser; look into the client's log why it stopped at this step"
-        )
+        next_step = "complete the sign-in in the browser; the client's log states why it stopped at this step"
         if (last.status or 0) >= 400:
             next_step = f"let the server answer the step {last.step!r}; clients stop here"
     elif challenge is None and first.status == 401:
@@ -369,13 +323,10 @@ def signed_in(facts: Facts) -> Iterator[Claim]:
     overcome = [each for each in refused if isinstance(each, FailedRequest) and each.succeeded_at is not None]
     began: list[Symptom] = [*overcome]
     if _steps(facts, "retry"):
-        began += [
-            symptom for exchange, symptom in _unauthorized(facts) if "authorization" not in exchange.request
-        ]
+        began += [each for exchange, each in _unauthorized(facts) if "authorization" not in exchange.request]
     if began:
         title = "the client signed in after HTTP 401, as it should"
-        next_step = "nothing"
-        yield Claim(title=title, next_step=next_step, symptoms=began, is_observation=True)
+        yield Claim(title=title, next_step="nothing", symptoms=began, is_observation=True)
 
 
 define(__name__,
@@ -403,10 +354,9 @@ define(__name__,
         ex.session("@ http", *(ex.call(), ex.answered(200, _WITH_TOKEN), ex.done()),
                    *(ex.call(3), ex.answered(500, _WITH_TOKEN), '<< {"error":"server_error"}')),
         statuses=(400, 403, 500), is_together=True, words=r"\b(?:server_error|invalid_token|token|jwt|unauthorized)\b",
-        when=lambda facts, failure: facts.http.accepted_with_token and bool(failure.exchange and "authorization" in failure.exchange.request)),
+        if_refused=lambda facts, exchange: facts.http.accepted_with_token and "authorization" in exchange.request),
     Definition(token_refused, "token-refused", "the server refused the token", Level.SPECIFIC,
-               ex.session("@ http", ex.call(), ex.answered(401, _WITH_TOKEN, {"www-authenticate": _EXPIRY})),
-               ex.session("@ http", ex.call(), ex.answered(401))),
+               ex.session("@ http", ex.call(), ex.answered(401, _WITH_TOKEN, {"www-authenticate": _EXPIRY})), ex.session("@ http", ex.call(), ex.answered(401))),
     Definition(token_missing, "token-missing", "the server wants a token, and the request has none", Level.GENERAL,
                ex.session("@ http", ex.call(), ex.answered(401)), ex.session("@ http", ex.call(), ex.answered(401, _WITH_TOKEN))),
     Definition(signed_in, "signed-in", "a request was refused until the client had signed in", Level.EXACT,

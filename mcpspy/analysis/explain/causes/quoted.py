@@ -58,8 +58,6 @@ def http_refused(facts: Facts) -> Iterator[Claim]:
 define(__name__,
     Definition(mcpspy_rule, "mcpspy-rule", "a rule or a viewer of mcpspy changed, held or dropped a message", Level.DELIBERATE,
                ex.session(ex.call(), _DROPPED, ex.cancelled()), ex.session(ex.call(), ex.cancelled())),
-    Definition(request_failed, "request-failed", "a request failed, for the reason that its error names", Level.QUOTE,
-               ex.session(ex.call(), ex.error("boom"))),
-    Definition(http_refused, "http-refused", "an HTTP request was refused", Level.QUOTE,
-               ex.session("@ http", ex.call(), ex.done(), ex.http("PUT", 304, head={}))),
+    Definition(request_failed, "request-failed", "a request failed, for the reason that its error names", Level.QUOTE, ex.session(ex.call(), ex.error("boom"))),
+    Definition(http_refused, "http-refused", "an HTTP request was refused", Level.QUOTE, ex.session("@ http", ex.call(), ex.done(), ex.http("PUT", 304, head={}))),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.connection import REFUSED_BY_MCPSPY
-from mcpspy.analysis.explain.causes.definition import Definition, Failure, Row, define
+from mcpspy.analysis.explain.causes.definition import Definition, Row, define
 from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, is_overcome, said, who_refused
 from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
@@ -47,9 +47,7 @@ _LOGIN = re.compile(r"(?i)\b(?:log ?in|sign ?in|sso|single sign|authenticate)\b"
 
 
 def host_refused(facts: Facts) -> Iterator[Claim]:
-    """SDKs, web frameworks and mcpspy itself accept only known names, against DNS rebinding. A proxy in front changes Host, or
-    the server is reached under a name that it does not know.
-    """
+    """SDKs, frameworks and mcpspy accept only known names, against DNS rebinding; a proxy in front may change Host."""
     for exchange, symptom in exchanges(facts):
         for text in (exchange.error, exchange.words):
             if found := REFUSED_BY_MCPSPY.search(text):
@@ -90,14 +88,11 @@ def preflight_refused(facts: Facts) -> Iterator[Claim]:
         headers = preflight.request
         asked = headers.get("access-control-request-headers", "")
         asked_for = quote(asked, 120) or headers.get("access-control-request-method", "")
-        yield Claim(
-            title=f"the preflight of the page at {quote(headers.get('origin', ''), 60)} (OPTIONS {preflight.path}) was answered {why}; it asked for {asked_for}",
-            next_step="let the server answer OPTIONS with 204 and Access-Control-Allow-Origin, -Allow-Methods and"
-            f" -Allow-Headers: {quote(asked, 120)}",
-            symptoms=[*symptoms] or [preflight],
-            evidence=[evidence(preflight.place, f"{preflight.line}, asked for {asked}")],
-            side=SERVER,
-        )
+        title = f"the preflight of the page at {quote(headers.get('origin', ''), 60)} (OPTIONS {preflight.path}) was answered {why}; it asked for {asked_for}"
+        next_step = f"let the server answer OPTIONS with 204 and Access-Control-Allow-Origin, -Allow-Methods and -Allow-Headers: {quote(asked, 120)}"
+        symptoms = [*symptoms] or [preflight]
+        lines = [evidence(preflight.place, f"{preflight.line}, asked for {asked}")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
         break
 
 
@@ -114,28 +109,22 @@ def _preflight_flaw(preflight: RefusedExchange) -> str | None:
 
 
 def version_header(facts: Facts) -> Iterator[Claim]:
-    """MCP-Protocol-Version names the revision that both sides agreed on. Some servers refuse revisions that they do not know,
-    in place of answering initialize with one that they do.
-    """
+    """Some servers refuse a revision that they do not know, in place of answering initialize with one that they do."""
     for exchange, symptom in exchanges(facts, 400, 403, 406, 426):
         words = said(exchange, symptom)
         if not _VERSION.search(words) or exchange.asked == "server/discover":
             continue
         version = exchange.request.get("mcp-protocol-version")
         where = f"in the header of {about(exchange)} ({quote(version)})" if version else "in initialize"
-        yield Claim(
-            title=f"the server refuses the revision {where}: {quote(words)}",
-            next_step="let the client send the revision that the server answered to initialize, or update the server's SDK",
-            symptoms=alike(facts, exchange),
-            side=SERVER if exchange.asked == "initialize" else "",
-        )
+        title = f"the server refuses the revision {where}: {quote(words)}"
+        next_step = "let the client send the revision that the server answered to initialize, or update the server's SDK"
+        side = SERVER if exchange.asked == "initialize" else ""
+        yield Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side=side)
         break
 
 
 def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
-    """Frameworks redirect to the URL with or without a slash, proxies to https, gateways to a page for signing in. Not every
-    client repeats a POST at the new URL, and none its token at another origin.
-    """
+    """Frameworks redirect for a slash, proxies to https, gateways to a sign-in; not every client repeats its POST there."""
     noted = {
         note.fields.get("http"): note.fields.get("location") for note, _ in facts.notes.get("redirect", [])
     }
@@ -160,21 +149,18 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
 
 
-def _is_bot_wall(facts: Facts, failure: Failure) -> bool:
+def _is_bot_wall(facts: Facts, exchange: RefusedExchange) -> bool:
     """Return whether a page for browsers answered, or a proxy with 403 and no word of signing in."""
-    if (exchange := failure.exchange) is None:
-        return False
     is_page = exchange.media_type.startswith("text/html") and _BOT.search(exchange.words)
     is_edge = exchange.status == 403 and who_refused(exchange) != "the server" and exchange.media_type != JSON
     is_edge = is_edge and "www-authenticate" not in exchange.response
     return bool(is_page or is_edge or "cf-mitigated" in exchange.response)
 
 
-def _is_of_mcp(facts: Facts, failure: Failure) -> bool:
+def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
     """Return False for a metadata address, and for a GET for a stream that a server refuses without a word."""
-    if (exchange := failure.exchange) is None or ".well-known" in exchange.path:
-        return False
-    return exchange.method != "GET" or not facts.server.messages or bool(exchange.words)
+    is_silent_get = exchange.method == "GET" and facts.server.messages and not exchange.words
+    return ".well-known" not in exchange.path and not is_silent_get
 
 
 class _Status(NamedTuple):
@@ -277,10 +263,8 @@ def page_in_place(facts: Facts) -> Iterator[Claim]:
         kind = exchange.media_type
         if kind in (JSON, EVENTS):
             continue
-        next_step, side = (
-            "check the URL: this is not the MCP endpoint, but another part of the web server",
-            "configuration",
-        )
+        side = "configuration"
+        next_step = "check the URL: this is not the MCP endpoint, but another part of the web server"
         if _LOGIN.search(exchange.words):
             next_step = "this is a page for signing in: give the client a token, or let the gateway answer programs with 401"
         elif "html" not in kind:
@@ -292,9 +276,7 @@ def page_in_place(facts: Facts) -> Iterator[Claim]:
 
 
 def notification_body(facts: Facts) -> Iterator[Claim]:
-    """The answer to a POST with notifications or responses is 202 without a body; clients that parse each 200 as a message
-    fail over it.
-    """
+    """Notifications and responses are answered with 202 and no body; clients that parse each 200 as a message fail."""
     left = facts.of(ClientLeft)
     for violation in facts.violations("HTTP301", "HTTP302"):
         if left or facts.failed() or not facts.answered[CLIENT, "tools/call"]:
@@ -313,14 +295,13 @@ define(__name__,
         "the server cannot read {about}, although it is valid JSON: HTTP {status}, {words}",
         "something before the MCP handler has read the body: pass the parsed body on to the transport (handleRequest(req, res, req.body)), or do not parse it there",
         ex.session("@ http bare", ex.initialize(), ex.answered(400), ex.error("Parse error", -32700, None)),
-        statuses=(400, 500), is_together=True, when=lambda _, failure: bool(failure.exchange and failure.exchange.asked),
+        statuses=(400, 500), is_together=True, if_refused=lambda _, exchange: bool(exchange.asked),
         words=r"parse error|stream is not readable|body (?:already|has been)|unexpected end of (?:json|input)|invalid json"),
     Definition(preflight_refused, "preflight-refused", "a browser's preflight request was refused (CORS)", Level.EXACT,
                ex.session("@ http bare", ex.http("OPTIONS", 405, head=_PAGE)),
                ex.session("@ http bare", ex.http("OPTIONS", 204, head=_PAGE, access_control_allow_origin="*", access_control_allow_headers="*"))),
     Definition(version_header, "version-header", "the server refuses the revision in a header or in initialize", Level.EXACT,
-               ex.notification_answer(400, "Unsupported protocol version"),
-               ex.notification_answer(400)),
+               ex.notification_answer(400, "Unsupported protocol version"), ex.notification_answer(400)),
     Definition(redirect_not_followed, "redirect-not-followed", "a redirect was not followed", Level.EXACT,
                ex.list_answer(307, {}, {"location": "http://127.0.0.1:3001/mcp/"})),
     Row("bot-wall", "a protection against bots answered in place of the server", Level.EXACT,
@@ -328,16 +309,13 @@ define(__name__,
         "{who} blocked {about} before it reached the server (HTTP {status}){said}",
         "allow this client (User-Agent) and the path of the endpoint in the rules of this protection against bots; it is not about signing in",
         ex.first_answer(403, {}, {"cf-mitigated": "challenge", "content-type": "text/html"}, "Just a moment..."),
-        ex.first_answer(403, "Forbidden"), side="proxy", is_together=True, when=_is_bot_wall),
+        ex.first_answer(403, "Forbidden"), side="proxy", is_together=True, if_refused=_is_bot_wall),
     Definition(http_status, "http-status", "an HTTP request was refused with a status that names the reason", Level.SPECIFIC,
-               ex.list_answer(429, {}, {"retry-after": "30"}),
-               ex.list_answer(500)),
-    Definition(wrong_endpoint, "wrong-endpoint", "the URL is not that of an MCP endpoint", Level.SPECIFIC,
-               ex.first_answer(404), ex.list_answer(404)),
+               ex.list_answer(429, {}, {"retry-after": "30"}), ex.list_answer(500)),
+    Definition(wrong_endpoint, "wrong-endpoint", "the URL is not that of an MCP endpoint", Level.SPECIFIC, ex.first_answer(404), ex.list_answer(404)),
     Definition(page_in_place, "page-in-place-of-message", "a page or another body came in place of a message", Level.SPECIFIC,
                ex.first_answer(200, {}, {"content-type": "text/html"}, "<title>Sign in</title>")),
-    Definition(notification_body, "notification-body", "a notification was not answered with 202", Level.SPECIFIC,
-               ex.notification_answer(200),
+    Definition(notification_body, "notification-body", "a notification was not answered with 202", Level.SPECIFIC, ex.notification_answer(200),
                ex.notification_answer(202)),
     Row("server-error", "the server failed at a request", Level.GENERAL,
         "An HTTP status of 500 and more without a message: an exception that nothing caught.",
@@ -350,6 +328,6 @@ define(__name__,
         "{about}: {who} refused it with HTTP {status}{said}",
         ((r"not (?:been )?initiali[sz]ed|initiali[sz]e first|before initiali", "the client must send initialize first, and then notifications/initialized with the session id"),
          ("", "correct what the refusal names; signing in would not help")),
-        ex.list_answer(400, "Bad Request: no such list"), ex.list_answer(500), side="", when=_is_of_mcp,
+        ex.list_answer(400, "Bad Request: no such list"), ex.list_answer(500), side="", if_refused=_is_of_mcp,
         statuses=tuple(status for status in range(400, 500) if status not in (401, 403, *_STATUSES))),
 )  # fmt: skip

@@ -68,9 +68,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
         message = violation.findings[0].message
         if not has_worked and not has_left_before and "revision None" not in message:
             title = quote(message)
-            next_step = (
-                "update the older side: the revisions are in the request and the response of initialize"
-            )
+            next_step = "update the older side: the revisions are in initialize and its response"
             yield Claim(title=title, next_step=next_step, symptoms=[violation, *facts.of(ClientLeft)])
 
 

@@ -57,9 +57,7 @@ def _is_runner_alone(facts: Facts) -> bool:
 
 
 def command_not_found(facts: Facts) -> Iterator[Claim]:
-    """A host that is started from the desktop has another PATH than a shell. Some configurations hold the command and its
-    arguments in one string.
-    """
+    """A desktop has another PATH than a shell, and some configurations hold the command and its arguments in one string."""
     desktop = "a host that is started from the desktop has another PATH than a shell"
     lines = [line for line in facts.stderr if _NOT_FOUND.search(line.text)]
     for end, symptoms in _before_answer(facts):
@@ -72,7 +70,7 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
         if arguments and is_missing:
             title = f"no command has the name {quote(command)!r}: it holds the arguments too"
             next_step = (
-                f'put only {quote(name)!r} into "command", and {quote(arguments)!r} into "args", one by one'
+                f'put {quote(name)!r} into "command", and {quote(arguments)!r} into "args", one by one'
             )
         elif lines and not is_missing:
             title = f"a command was not found: {quote(lines[-1].text)}"
@@ -96,18 +94,14 @@ def command_not_executable(facts: Facts) -> Iterator[Claim]:
 
 
 def command_incomplete(facts: Facts) -> Iterator[Claim]:
-    """uvx, npx, docker and others need the name of the package, image or file in their arguments; without it they print
-    their usage.
-    """
+    """uvx, npx, docker and others print their usage without the name of a package, image or file in their arguments."""
     for end, symptoms in _before_answer(facts):
         if not end.error and _is_runner_alone(facts):
-            yield Claim(
-                title=f"the command is {quote(' '.join(facts.header.command or ()))!r} alone: it names no server to start",
-                next_step='add the name of the package, image or file to "args" in the host\'s configuration',
-                symptoms=symptoms,
-                evidence=[line.evidence for line in facts.first_stderr[:2]],
-                side="configuration",
-            )
+            title = f"the command is {quote(' '.join(facts.header.command or ()))!r} alone: it names no server to start"
+            next_step = 'add the name of the package, image or file to "args" in the host\'s configuration'
+            lines = [line.evidence for line in facts.first_stderr[:2]]
+            side = "configuration"
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
 _BAD_KEY = ex.not_started("Error: Invalid API key provided")
@@ -126,8 +120,7 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
         said = f"; {quote(symptoms[0].lines[0].text)}" if symptoms and symptoms[0].lines else ""
         yield Claim(
             title=f"the server got a placeholder in place of a value: {shown}{said}",
-            next_step="write the value itself into the host's configuration, or set the variable where the host starts: this host"
-            " does not replace the placeholder",
+            next_step="write the value itself into the host's configuration, or set the variable where the host starts: this host does not replace the placeholder",
             symptoms=symptoms,
             evidence=[evidence(place, f"a placeholder: {shown}")],
             side="configuration",
@@ -144,19 +137,14 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
             next_step, lines = end.named.next_step, [end.named.evidence]
         elif odd := facts.server.odd:
             title = f"the server printed {quote(text_of(odd[-1]))!r} on stdout and ended ({end.words})"
-            next_step = (
-                "this is the server's own message: correct the command line or the setting that it names"
-            )
+            next_step = "this is the server's own message: correct the argument or the setting that it names"
             lines = [evidence(each.place, f"stdout: {text_of(each)}") for each in odd[:3]]
         elif end.error:
             title = f"the server could not be started: {quote(end.error)}"
             next_step = "correct the command in the host's configuration"
         elif end.code == 0:
             title = "the server ended by itself with exit code 0 before it answered: it does not wait for messages on stdin"
-            next_step = (
-                "check that this command starts the server on stdio, and not another transport or a command that ends;"
-                " in the code, wait for the transport to close"
-            )
+            next_step = "check that this command starts the server on stdio, and not another transport or a command that ends; in the code, wait for the transport to close"
         else:
             title = f"the server ended before it answered, with {end.words} and without a word"
             next_step = "run its command in a terminal: an MCP server waits for input, and does not end"
@@ -168,12 +156,8 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
     lines = [line for line in facts.first_stderr if _DOWNLOADS.search(line.text)]
     for failed in facts.failed():
         is_late = failed.answer_at is not None and failed.gave_up_at is not None
-        if (
-            not failed.is_handshake
-            or failed.side != CLIENT
-            or failed.refusal is not None
-            or not (lines or is_late)
-        ):
+        is_begin = failed.is_handshake and failed.side == CLIENT and failed.refusal is None
+        if not is_begin or not (lines or is_late):
             continue
         title = f"the client gave up {failed.method} after {failed.waited}, while the server was starting"
         if failed.answer_at is not None:
@@ -181,27 +165,21 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
             title = f"the server answered {failed.method} after {took:.1f} s, but the client had given up after {failed.waited}"
         elif lines:
             title += f": {quote(lines[-1].text)}"
-        yield Claim(
-            title=title,
-            next_step="start it once in a terminal so that everything is installed, do slow work after the answer to"
-            " initialize, or raise the host's timeout of the start",
-            symptoms=[failed, *(end for end, _ in _before_answer(facts))],
-            evidence=[line.evidence for line in lines[-2:]],
-            side=SERVER,
-        )
+        next_step = "start it once in a terminal so that everything is installed, do slow work after the answer to initialize, or raise the host's timeout of the start"
+        symptoms = [failed, *(end for end, _ in _before_answer(facts))]
+        said = [line.evidence for line in lines[-2:]]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side=SERVER)
 
 
 define(__name__,
     Definition(command_not_found, "command-not-found", "the server's command was not found", Level.EXACT, _NO_COMMAND, _NO_PERMISSION),
-    Definition(command_not_executable, "command-not-executable", "the server's command may not be executed", Level.EXACT,
-               _NO_PERMISSION, _NO_COMMAND),
+    Definition(command_not_executable, "command-not-executable", "the server's command may not be executed", Level.EXACT, _NO_PERMISSION, _NO_COMMAND),
     Definition(command_incomplete, "command-incomplete", "the command starts other programs, and its arguments name none", Level.EXACT,
                ex.not_started("Usage: uvx [OPTIONS] [COMMAND]", 2, '@ bare command=["uvx"]'),
                ex.not_started("Usage: uvx [OPTIONS] [COMMAND]", 2, '@ bare command=["uvx","mcp-weather"]')),
     Definition(placeholder_not_replaced, "placeholder-not-replaced", "a setting is a placeholder, and not a value", Level.EXACT,
                _BAD_KEY.replace("@ bare", ex.session("@ bare", ex.note("placeholders", variables=["WEATHER_API_KEY"]))), _BAD_KEY),
-    Definition(start_failed, "start-failed", "the server ended before it answered", Level.GENERAL,
-               ex.not_started("SyntaxError: invalid syntax")),
+    Definition(start_failed, "start-failed", "the server ended before it answered", Level.GENERAL, ex.not_started("SyntaxError: invalid syntax")),
     Definition(start_slow, "start-slow", "the server was not ready when the client gave up", Level.SPECIFIC,
                ex.session("@ bare", ex.initialize(), ex.stderr("Downloading numpy (16.1MiB)"), ex.cancelled(1)),
                ex.session("@ bare", ex.initialize(), ex.stderr("ready"), ex.cancelled(1))),

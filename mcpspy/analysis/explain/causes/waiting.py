@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import Definition, define
 from mcpspy.analysis.explain.claims import Claim, Level
-from mcpspy.analysis.explain.evidence import clause, evidence, named_error, of_finding, quote
+from mcpspy.analysis.explain.evidence import NamedError, clause, evidence, named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd
 from mcpspy.core.counted import duration
@@ -66,25 +66,15 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
 
 
 def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
-    """A server may ask the client for its roots, a sample of its model or input of the user. A host that does not answer
-    holds up the call in which the server asks.
-    """
+    """A host that does not answer roots, sampling or elicitation requests holds up the call in which the server asks."""
     for asking in without_response(facts, SERVER):
-        held = [
-            failed
-            for failed in without_response(facts, CLIENT)
-            if failed.asked_at <= asking.asked_at <= failed.asked_at + failed.took
-            and failed.about in asking.waiting
-        ]
+        held = [failed for failed in without_response(facts, CLIENT) if failed.about in asking.waiting]
+        held = [each for each in held if each.asked_at <= asking.asked_at <= each.asked_at + each.took]
         until = f" for {asking.waited}" if asking.took > 0 else ""
         calls = f", and held up {', '.join(dict.fromkeys(asking.waiting))}" if asking.waiting else ""
-        yield Claim(
-            title=f"the server's {asking.about} got no response from the client{until}{calls}",
-            next_step=f"the client must answer {asking.method}, or not declare the capability;"
-            " the server should ask only what the client declares, and continue without an answer",
-            symptoms=[asking, *held],
-            side=CLIENT,
-        )
+        title = f"the server's {asking.about} got no response from the client{until}{calls}"
+        next_step = f"the client must answer {asking.method}, or not declare the capability; the server should ask only what the client declares, and continue without an answer"
+        yield Claim(title=title, next_step=next_step, symptoms=[asking, *held], side=CLIENT)
 
 
 def get_blocks_server(facts: Facts) -> Iterator[Claim]:
@@ -104,9 +94,7 @@ def get_blocks_server(facts: Facts) -> Iterator[Claim]:
 
 
 def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
-    """In the old HTTP+SSE transport, all responses come on the one GET stream; a platform or proxy that limits its time ends
-    the session.
-    """
+    """In HTTP+SSE, all responses come on the one GET stream; a platform or proxy that limits its time ends the session."""
     if not has_endpoint(facts):
         return
     # Time of the request, of the end, and seconds between them.
@@ -131,7 +119,7 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
                 continue
             title += f"; the client posts on to the old session: {failed.about} got HTTP {status}"
             next_step = (
-                "the client must open a new stream and send initialize again when its stream has ended"
+                "the client must open a new stream and send initialize again after its stream has ended"
             )
             side = CLIENT
         else:
@@ -154,19 +142,13 @@ def server_stuck(facts: Facts) -> Iterator[Claim]:
         others = _names([each for each in failed[1:] if each.asked_at >= first.asked_at])
         unread = facts.notes.get("unread", []) if receiver == SERVER else []
         reads = f", and read nothing ({unread[-1][0].fields.get('size')} bytes are unread)," if unread else ""
-        yield Claim(
-            title=f"the {receiver} answered nothing any more{reads} after {first.about}: it is stuck in this call, also for {others or 'the calls after it'}",
-            next_step="look what this call waits for (py-spy dump, a debugger): a lock, a child process that shares stdin, a"
-            " blocking call in an event loop, or a stderr that the client does not read",
-            symptoms=[*failed],
-            side=receiver,
-        )
+        title = f"the {receiver} answered nothing any more{reads} after {first.about}: it is stuck in this call, also for {others or 'the calls after it'}"
+        next_step = "look what this call waits for (py-spy dump, a debugger): a lock, a child process that shares stdin, a blocking call in an event loop, or a stderr that the client does not read"
+        yield Claim(title=title, next_step=next_step, symptoms=[*failed], side=receiver)
 
 
 def output_only_at_end(facts: Facts) -> Iterator[Claim]:
-    """A program that writes to a pipe keeps its output in a buffer until the buffer is full or the program ends. Or it
-    reads all of stdin before it begins.
-    """
+    """Output to a pipe stays in a buffer until it is full or the program ends; or the server reads all of stdin first."""
     left_at, begun_at = facts.client.closed_at, facts.client.first_at
     times = [
         at for at in (facts.server.first_at, *(line.at for line in facts.server.odd[:1])) if at is not None
@@ -177,8 +159,7 @@ def output_only_at_end(facts: Facts) -> Iterator[Claim]:
         waited = [each for each in facts.failed() if each.side == CLIENT and each.asked_at < left_at]
         findings = facts.violations("LIFE114", "LIFE202", "LIFE405", "LIFE406")
         yield Claim(
-            title="the server's first message came only after the client had closed stdin: its output was not flushed, or it"
-            " reads stdin to the end before it answers",
+            title="the server's first message came only after the client had closed stdin: its output was not flushed, or it reads stdin to the end before it answers",
             next_step="flush stdout after each message (print(…, flush=True), python -u, stdbuf -oL), and read stdin line by line",
             symptoms=[*waited, *facts.of(ClientLeft), *findings],
             evidence=[
@@ -190,9 +171,7 @@ def output_only_at_end(facts: Facts) -> Iterator[Claim]:
 
 
 def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
-    """It hangs before it reads, waits for something else than lines, or is not a server on stdio at all: one that listens
-    on a port says so on stderr.
-    """
+    """It hangs before it reads, waits for something else than lines, or listens on a port, which its stderr then names."""
     if not facts.is_stdio or facts.server.messages or facts.server.odd_count:
         return
     failed = [each for each in without_response(facts, CLIENT) if each.is_handshake]
@@ -208,30 +187,20 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         next_step = "start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
         lines = [listens[0].evidence]
     elif unread:
-        title += (
-            f": no process reads the server's stdin ({unread[-1][0].fields.get('size')} bytes are unread)"
-        )
+        title += f": no process reads its stdin ({unread[-1][0].fields.get('size')} bytes are unread)"
         next_step = "the process that mcpspy started does not read stdin: start the server itself and not a wrapper that keeps its stdin (docker run -i, ssh without -n)"
         lines = [evidence(unread[-1][1], "bytes are unread in the server's stdin")]
     elif error := named_error(printed, certain=True):
         title += f"; on stderr: {quote(error.text)}"
         next_step, lines = error.next_step, [error.evidence]
     elif starting and asking.asked_at + asking.took - printed[-1].at < QUIET_SECONDS:
-        title = (
-            f"the {asking.side} gave up {asking.method} after {asking.waited}, while the server was still starting:"
-            f" {quote(starting[-1].text, 100)}"
-        )
-        next_step = (
-            "let the server answer initialize before slow work, or raise the host's timeout of the start"
-        )
+        title = f"the {asking.side} gave up {asking.method} after {asking.waited}, while the server was still starting: {quote(starting[-1].text, 100)}"
+        next_step = "let the server answer initialize before slow work, or raise the host's timeout"
         lines = [starting[-1].evidence]
     else:
         title += ": the server waits for something else than lines (framing), or hangs at its start"
         title += f"; its last words on stderr: {quote(printed[-1].text, 100)}" if printed else ""
-        next_step = (
-            "look where the server waits, with a debugger or py-spy dump: it hangs before it reads, or expects Content-Length"
-            " headers and not one message per line"
-        )
+        next_step = "look where the server waits, with a debugger or py-spy dump: it hangs before it reads, or expects Content-Length headers and not one message per line"
     symptoms = [*failed, *facts.of(ServerEnd)]
     yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
 
@@ -243,13 +212,20 @@ def response_ignored(facts: Facts) -> Iterator[Claim]:
         rejecting = [each for each in ignored.findings if each.side != ignored.side]
         why = f": {rejecting[0].message}" if rejecting else ""
         look = f"look into the {ignored.side}'s log at this time: it got the response"
-        yield Claim(
-            title=f"the {ignored.side} did not accept the response to {ignored.about}, and waited {duration(ignored.waited)} more{why}",
-            next_step="correct this form of the response" if rejecting else look,
-            symptoms=[ignored, *facts.violations(*{each.code for each in rejecting}, side=sender)],
-            evidence=[of_finding(each) for each in rejecting[:2]],
-            side=sender if rejecting else ignored.side,
-        )
+        title = f"the {ignored.side} did not accept the response to {ignored.about}, and waited {duration(ignored.waited)} more{why}"
+        next_step = "correct this form of the response" if rejecting else look
+        symptoms = [ignored, *facts.violations(*{each.code for each in rejecting}, side=sender)]
+        lines = [of_finding(each) for each in rejecting[:2]]
+        side = sender if rejecting else ignored.side
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+
+
+def _waited(failed: FailedRequest, title: str, next_step: str, error: NamedError | None) -> Claim:
+    """Return a claim of a request without a response; an error on stderr meanwhile is what to correct."""
+    if error is None:
+        return Claim(title=title, next_step=next_step, symptoms=[failed])
+    level, lines = Level.SPECIFIC, [error.evidence]
+    return Claim(title=title, next_step=error.next_step, symptoms=[failed], evidence=lines, level=level)
 
 
 def timeout(facts: Facts) -> Iterator[Claim]:
@@ -264,23 +240,13 @@ def timeout(facts: Facts) -> Iterator[Claim]:
         limit = f"the {failed.side}'s timeout"
         if error := named_error(failed.stderr, certain=True):
             title += f"; meanwhile the server printed {quote(error.text, 100)!r}"
-            next_step = error.next_step
-        elif not failed.has_token:
-            next_step = (
-                f"make the work faster, answer with a task, or raise {limit} of {failed.waited}: the request had no"
-                " progressToken, so progress cannot be reported"
-            )
+        if not failed.has_token:
+            next_step = f"make the work faster, answer with a task, or raise {limit} of {failed.waited}: the request had no progressToken, so progress cannot be reported"
         elif not failed.progress:
             next_step = f"the request asked for progress: let the {other(failed.side)} report it, make the work faster, or raise {limit}"
         else:
             next_step = f"it reported progress {failed.progress} times: raise {limit} of {failed.waited}"
-        yield Claim(
-            title=title,
-            next_step=next_step,
-            symptoms=[failed],
-            evidence=[error.evidence] if error else [],
-            level=Level.SPECIFIC if error else None,
-        )
+        yield _waited(failed, title, next_step, error)
 
 
 def no_response(facts: Facts) -> Iterator[Claim]:
@@ -290,31 +256,19 @@ def no_response(facts: Facts) -> Iterator[Claim]:
         if failed.state is not State.UNANSWERED or failed in ended:
             continue
         receiver = other(failed.side)
-        title = (
-            f"the {receiver} did not respond to {failed.about} for {failed.waited}, until the session ended"
-        )
-        next_step = (
-            f"look where the {receiver} waits at this request, for example with a debugger or py-spy dump"
-        )
+        title = f"the {receiver} did not respond to {failed.about} for {failed.waited}, until the end"
+        next_step = f"look where the {receiver} waits at this request, with a debugger or py-spy dump"
         next_step += "; mcpspy send repeats it alone" if failed.side == CLIENT else ""
         if error := named_error(failed.stderr, certain=True):
-            title, next_step = f"{title}; on stderr: {quote(error.text)}", error.next_step
-        yield Claim(
-            title=title,
-            next_step=next_step,
-            symptoms=[failed],
-            evidence=[error.evidence] if error else [],
-            level=Level.SPECIFIC if error else None,
-        )
+            title += f"; on stderr: {quote(error.text)}"
+        yield _waited(failed, title, next_step, error)
 
 
 define(__name__,
     Definition(handshake_incomplete, "handshake-incomplete", "the client never sent notifications/initialized", Level.EXACT,
-               ex.session("@ bare", ex.request("initialize", 1), ex.result(1), ex.request("tools/list"), ex.END),
-               ex.session(ex.request("ping"), ex.END)),
+               ex.session("@ bare", ex.request("initialize", 1), ex.result(1), ex.request("tools/list"), ex.END), ex.session(ex.request("ping"), ex.END)),
     Definition(client_did_not_respond, "client-did-not-respond", "the server waited for a response of the client", Level.EXACT,
-               ex.session(ex.call(), ex.asked("roots/list"), ex.END),
-               ex.session(ex.call(), ex.asked("roots/list"), '> {"id":7,"result":{"roots":[]}}', ex.done())),
+               ex.session(ex.call(), ex.asked("roots/list"), ex.END), ex.session(ex.call(), ex.asked("roots/list"), '> {"id":7,"result":{"roots":[]}}', ex.done())),
     Definition(get_blocks_server, "get-blocks-server", "the open GET stream keeps the server from answering other requests", Level.EXACT,
                ex.session("@ http", ex.note("http", http=50, method="GET", path="/mcp", status=200, request={}, response=ex.EVENT_STREAM, asked_at=7.0), ex.request("tools/list"), ex.note("http", http=3, stream="1", method="POST", path="/mcp", status=None, request={}, response={}), ex.note("http-end", http=3, stream="1", hung_up="client"), ex.note("http-end", http=50, hung_up="client"))),
     Definition(sse_stream_ended, "sse-stream-ended", "the stream on which a response was to come had ended", Level.EXACT,
@@ -330,6 +284,5 @@ define(__name__,
     Definition(response_ignored, "response-ignored", "the client did not accept a response that had arrived", Level.SPECIFIC,
                ex.session(ex.request("ping"), '< {"id":2,"result":[]}', ex.cancelled())),
     Definition(timeout, "timeout", "a request was given up before its response", Level.GENERAL, ex.session(ex.call(), ex.cancelled())),
-    Definition(no_response, "no-response", "a request got no response before the session ended", Level.GENERAL,
-               ex.session(ex.request("ping"), ex.END)),
+    Definition(no_response, "no-response", "a request got no response before the session ended", Level.GENERAL, ex.session(ex.request("ping"), ex.END)),
 )  # fmt: skip
