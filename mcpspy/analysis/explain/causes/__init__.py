@@ -8,19 +8,16 @@ from mcpspy.analysis.explain.causes import (
     environment,
     framing,
     http_sessions,
-    matching,
     oauth,
-    quoted,
     refusals,
-    revisions,
     start,
     waiting,
 )
 from mcpspy.analysis.explain.claims import CAUSES as CAUSES
 
 AREAS = (
-    *(start, environment, framing, matching, waiting, connection, http_sessions),
-    *(refusals, oauth, revisions, calls, definitions, ending, quoted),
+    *(start, environment, framing, waiting, connection, http_sessions),
+    *(refusals, oauth, calls, definitions, ending),
 )
 
 _ORDER = [area.__name__ for area in AREAS]

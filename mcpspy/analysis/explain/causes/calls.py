@@ -1,4 +1,4 @@
-"""Calls that were answered with an error: tools, arguments, methods, headers, tasks."""
+"""Requests that were answered with an error: tools, arguments, methods, revisions, headers, tasks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from difflib import get_close_matches
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import Definition, Row, define
 from mcpspy.analysis.explain.claims import Claim, Level
-from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.evidence import clause, evidence, named_error, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest
-from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, other
+from mcpspy.core.protocol.spec import CLIENT, METHODS, MODERN, SERVER, other
 from mcpspy.core.session.exchange import SUBSCRIBE, State
 
 ERRORS = (State.ERROR, State.TOOL_ERROR, State.LATE_ERROR, State.LATE_TOOL_ERROR)
@@ -165,7 +165,7 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_over)
 
 
-_REFUSED_KEY = ex.tool_error("401 Unauthorized: invalid access token")
+_REFUSED_KEY = ex.done(2, "401 Unauthorized: invalid access token", isError=True)
 _SAMPLE = ex.asked("sampling/createMessage", messages=[], maxTokens=9)
 _SAMPLING = ex.session(ex.call(), _SAMPLE, ex.error("no sampling here", -32603, 7, ">"), ex.done())
 
@@ -206,6 +206,116 @@ def task_not_finished(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
 
 
+_REVISION = re.compile(
+    r"(?i)(?:protocol|unsupported|revision|mcp)[ -]?version|version .{0,30}not supported|unsupported protocol"
+)
+"""The SDKs, which refuse the revision of a request."""
+
+
+def discover_refused(facts: Facts) -> Iterator[Claim]:
+    """A client of 2026-07-28 asks an older server first for its revisions; after any refusal it begins with initialize."""
+    went_on = facts.client.methods["initialize"] > 0
+    for failed in facts.failed():
+        # Some clients begin another process, and so another session, for initialize.
+        is_unknown = failed.code == -32601 and not failed.effects and failed.state in ERRORS
+        if failed.method == "server/discover" and failed.code != -32020 and (went_on or is_unknown):
+            how = (
+                "the client continued with initialize, as it should"
+                if went_on
+                else "the client has to begin with initialize"
+            )
+            yield Claim(
+                title=f"the server refused server/discover ({MODERN}), and {how}: {quote(failed.words or failed.why)}",
+                next_step=f"update the server's SDK for features of {MODERN}",
+                symptoms=[failed, *facts.violations("MOD106", "MOD108")],
+                is_observation=True,
+                level=Level.EXACT if went_on else Level.SPECIFIC,
+            )
+
+
+def version_mismatch(facts: Facts) -> Iterator[Claim]:
+    """A server should answer initialize with a revision that it knows, and a client that does not know it leaves."""
+    for failed in facts.failed():
+        is_about = failed.code == -32022 or (failed.code is not None and _REVISION.search(failed.words))
+        if failed.effects or failed.succeeded_at is not None or not is_about:
+            continue
+        if failed.method == "server/discover" and facts.client.methods["initialize"]:
+            continue
+        if failed.method == "server/discover":
+            title = f"the server does not know the revision of server/discover: {quote(failed.words)}, and the client did not fall back to initialize"
+            next_step = "the client must send initialize to an older server: update it, or set it to the older revisions"
+            symptoms = [failed, *facts.violations("MOD106", "MOD108")]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+            continue
+        asked = facts.listed.asked_revision if failed.method == "initialize" else None
+        left = facts.of(ClientLeft) if failed.is_handshake else []
+        title = f"the server refused the revision{f' {quote(asked, 20)}' if asked else ''} that the client asked for: {quote(failed.words)}"
+        next_step = "let the server answer with a revision that it knows, in place of an error; or update the older side"
+        symptoms = [failed, *left, *facts.violations("LIFE104", "MOD106", "HOST303")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
+    has_worked = facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]
+    closed_at = facts.client.closed_at
+    has_left_before = closed_at is not None and (facts.server.last_at or 0.0) >= closed_at
+    for violation in facts.violations("LIFE114", "HOST303"):
+        message = violation.findings[0].message
+        if not has_worked and not has_left_before and "revision None" not in message:
+            title = quote(message)
+            next_step = "update the older side: the revisions are in initialize and its response"
+            yield Claim(title=title, next_step=next_step, symptoms=[violation, *facts.of(ClientLeft)])
+
+
+def revision_not_supported(facts: Facts) -> Iterator[Claim]:
+    """Since 2026-07-28, a client asks server/discover for the revisions, and leaves if it knows none of them."""
+    went_on = facts.client.methods["tools/list"] + facts.client.methods["initialize"]
+    if facts.listed.unsupported is not None and not went_on:
+        asked, supported = facts.listed.unsupported
+        title = f"the client asked for {quote(asked, 20)}, and the server supports {quote(', '.join(supported), 100)}"
+        next_step = "update the older side: they have no revision in common"
+        yield Claim(title=title, next_step=next_step, symptoms=[*facts.of(ClientLeft)])
+
+
+def downgrade(facts: Facts) -> Iterator[Claim]:
+    """Both speak the older revision, so all is well; features of the newer one are not available."""
+    asked, agreed = facts.listed.asked_revision, facts.session.agreed_revision
+    if asked is not None and agreed is not None and agreed < asked:
+        title = f"the client asked for {quote(asked, 20)}, and the server chose {quote(agreed, 20)}"
+        next_step = "update the server's SDK for features of the newer revision"
+        yield Claim(title=title, next_step=next_step, symptoms=[], is_observation=True)
+
+
+def request_failed(facts: Facts) -> Iterator[Claim]:
+    """The error is the best explanation there is."""
+    for failed in facts.failed():
+        receiver, words = other(failed.side), failed.words or failed.why
+        title = f"{failed.about}: {failed.state}{clause(words)}"
+        next_step = f"look into the {receiver}'s own log at this time"
+        if failed.state in ERRORS:
+            kind = "tool error" if failed.state in (State.TOOL_ERROR, State.LATE_TOOL_ERROR) else "error"
+            code = f" {failed.code}" if failed.code is not None else ""
+            title = f"{failed.about} failed: {kind}{code}{clause(words)}"
+            next_step = f"these are the words of the {receiver}: correct what they name; mcpspy show -v prints the whole message"
+        on_stderr = named_error(failed.stderr, certain=True)
+        if on_stderr is not None and on_stderr.text[:60] not in words:
+            title += f"; on stderr: {quote(on_stderr.text)}"
+        lines = [] if on_stderr is None else [on_stderr.evidence]
+        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines)
+
+
+_DROPPED = ex.note(
+    "rule",
+    **{"action": "drop", "rule": "1", "from": CLIENT, "id": "2", "method": "tools/call", "subject": "a"},
+)
+
+
+def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
+    """--rule, --rules, --call-timeout, a script or a viewer acted on this very request."""
+    for failed in facts.failed():
+        if failed.effects:
+            title = f"mcpspy acted on {failed.about}: {quote('; '.join(dict.fromkeys(failed.effects)))}"
+            next_step = "remove --rule, --rules, --script and --call-timeout, and try again"
+            yield Claim(title=title, next_step=next_step, symptoms=[failed], side="mcpspy")
+
+
 define(__name__,
     Definition(unknown_tool, "unknown-tool", "a tool was called that the server does not offer", Level.EXACT,
                ex.session(ex.listed("forecast"), ex.call(3, "weather_forecast"), ex.error("Unknown tool: x", -32602, 3)),
@@ -218,9 +328,18 @@ define(__name__,
         ex.session(ex.call(), ex.error("Invalid arguments for tool a", -32602)), states=ERRORS,
         words=r"invalid \S{0,20} ?result|output validation|invalid structured content|result (?:is )?not valid"),
     Definition(invalid_arguments, "invalid-arguments", "arguments do not fit the tool's schema", Level.SPECIFIC,
-               ex.session(ex.call(), ex.tool_error("Input validation error: days is a required property")), ex.session(ex.call(), ex.tool_error("no data"))),
+               ex.session(ex.call(), ex.done(2, "Input validation error: days is a required property", isError=True)), ex.session(ex.call(), ex.done(2, "no data", isError=True))),
     Definition(method_not_found, "method-not-found", "the receiver does not know a method", Level.SPECIFIC,
                ex.session(ex.request("tools/list"), ex.error("Method not found", -32601)), ex.session(ex.request("tools/list"), ex.error("internal error"))),
+    Definition(discover_refused, "discover-refused", "the server refused server/discover, and the client continued with initialize", Level.EXACT,
+               ex.session("@ http bare", ex.request("server/discover", 9, _meta={"io.modelcontextprotocol/protocolVersion": MODERN}), ex.answered(400, {"mcp-session-id": None}, {"content-type": "text/plain"}), *(ex.initialize(), ex.welcome(), ex.INITIALIZED))),
+    Definition(version_mismatch, "version-mismatch", "client and server have no common revision of the protocol", Level.EXACT,
+               ex.session("@ bare", ex.initialize(), ex.error("Unsupported protocol version", -32602, 1))),
+    Definition(revision_not_supported, "revision-not-supported", "the server supports none of the revisions that the client asked for", Level.EXACT,
+               ex.session(f"@ {MODERN} http", ex.request("server/discover"), ex.result(supportedVersions=["2099-01-01"])),
+               ex.session(f"@ {MODERN} http", ex.request("server/discover"), ex.result(supportedVersions=[MODERN]))),
+    Definition(downgrade, "downgrade", "the server answered with an older revision than the client asked for", Level.GENERAL,
+               ex.session("@ bare", ex.initialize(), ex.welcome(1, "2025-06-18"), ex.INITIALIZED, ex.request("ping"), ex.result())),
     Row("ended-by-design", "an error that the specification has for something that is not a failure", Level.EXACT,
         "A subscription ends with an error when its connection does, and -32042 asks the client to open a URL first.",
         "{about} was answered with error {code}{said}",
@@ -266,4 +385,7 @@ define(__name__,
         "look into the client: it does not know this question, or the user has not answered it",
         ex.session("@ 2026-07-28", ex.call(), ex.result(resultType="input_required", inputRequests={}), ex.END),
         side=CLIENT, states=(State.NOT_CONTINUED,)),
+    Definition(mcpspy_rule, "mcpspy-rule", "a rule or a viewer of mcpspy changed, held or dropped a message", Level.DELIBERATE,
+               ex.session(ex.call(), _DROPPED, ex.cancelled()), ex.session(ex.call(), ex.cancelled())),
+    Definition(request_failed, "request-failed", "a request failed, for the reason that its error names", Level.QUOTE, ex.session(ex.call(), ex.error("boom"))),
 )  # fmt: skip

@@ -89,12 +89,8 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
         exchange = failed.refusal
         if exchange is None or exchange.status is None or exchange.status >= 300 or failed.side != CLIENT:
             continue
-        ended_at = exchange.ended_at
-        if (
-            ended_at is None
-            or exchange.hung_up in (CLIENT, "mcpspy")
-            or exchange.media_type not in (EVENTS, JSON)
-        ):
+        ended_at, is_message = exchange.ended_at, exchange.media_type in (EVENTS, JSON)
+        if ended_at is None or not is_message or exchange.hung_up in (CLIENT, "mcpspy"):
             continue
         last_at = facts.server.last_at or 0.0
         silent = ended_at - max(last_at if last_at < ended_at else 0.0, failed.asked_at)
@@ -117,13 +113,10 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
             next_step = "the server must end each event with a blank line"
         elif failed.refusal is not None and failed.refusal.hung_up == CLIENT:
             next_step = "the client waited for the end and gave up: the server must end the response (Content-Length, or the last chunk)"
-        yield Claim(
-            title=f"no response to {failed.about}: {failed.why}",
-            next_step=next_step,
-            symptoms=[failed, *facts.of(ClientLeft), *facts.violations("HTTP310", "ENV113", "ENV119")],
-            side=SERVER,
-            level=Level.EXACT if is_event else None,
-        )
+        title = f"no response to {failed.about}: {failed.why}"
+        symptoms = [failed, *facts.of(ClientLeft), *facts.violations("HTTP310", "ENV113", "ENV119")]
+        level = Level.EXACT if is_event else None
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER, level=level)
 
 
 _PROGRESS = ex.notified("<", "notifications/progress", progressToken=1, progress=1)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mcpspy.analysis.explain.causes.definition import Definition, define
+from mcpspy.analysis.explain.causes.definition import Advice, Definition, advised, define
 from mcpspy.analysis.explain.causes.examples import not_started
 from mcpspy.analysis.explain.claims import Claim, Explain, Level
 from mcpspy.analysis.explain.evidence import EvidenceLine, NamedError, named_error, quote, quote_error
@@ -25,7 +25,7 @@ class Trouble(NamedTuple):
     code: str
     what: str
     """The trouble, as a clause."""
-    next_step: str
+    next_step: str | Advice
     named_by: str
     """The programs that print these words, for docs/explain.md."""
     signs: str
@@ -138,21 +138,18 @@ TROUBLES = (
         r"ECONNREFUSED|connection refused|ConnectError|could not connect to|cannot connect to|failed to connect|Connection reset by peer|ECONNRESET"
         r"|EHOSTUNREACH|ENETUNREACH|network is unreachable|no route to host|actively refused|docker daemon|ETIMEDOUT|ConnectTimeout|connect timeout",
         ("Error: connect ECONNREFUSED 127.0.0.1:5432",)),
-    Trouble("not-executable", "a file may not be executed",
-        "make the file executable (chmod +x), or start it with its interpreter",
-        "Node.js (spawn … EACCES) and shells name a file that has no permission to execute or another format (ENOEXEC).",
-        r"spawn \S+ EACCES|: Permission denied$|exec format error|ENOEXEC|bad interpreter|not executable",
-        ("Error: spawn ./server EACCES",), "configuration", only_at_start=True),
     Trouble("path-not-allowed", "a path is outside of the folders that the server may use",
         "add the folder to those that the server may use: on its command line, or as a root of the client, whose roots take the place of the command line",
         "The filesystem server of modelcontextprotocol/servers and servers like it name the folders that they allow.",
         r"outside (?:of )?(?:the )?allowed (?:director|folder|path|root)|not (?:in|within|under) (?:the |an? )?(?:allowed|permitted|workspace)",
         ("Error: Access denied - path outside allowed directories: /a/b not in /srv",), "configuration"),
     Trouble("permission-denied", "the server may not use a file or another resource",
-        "give the user that starts the server access to it, or set another path",
+        ((r"spawn|exec|interpreter|: permission denied$", "make the file executable (chmod +x), or start it with its interpreter"),
+         ("", "give the user that starts the server access to it, or set another path")),
         "The system refuses access: EACCES, EPERM, EROFS, or `Access is denied` on Windows.",
-        r"\bEACCES\b|\bEPERM\b|PermissionError|permission denied|operation not permitted|access is denied|read-only file system|EROFS",
-        ("PermissionError: [Errno 13] Permission denied: '/data/a.db'",)),
+        r"\bEACCES\b|\bEPERM\b|PermissionError|permission denied|operation not permitted|access is denied|read-only file system|EROFS"
+        r"|exec format error|ENOEXEC|bad interpreter|not executable",
+        ("PermissionError: [Errno 13] Permission denied: '/data/a.db'", "Error: spawn ./server EACCES")),
     Trouble("file-missing", "a file or folder that the server needs does not exist",
         "use absolute paths: a host starts servers in its own working directory",
         "The system's ENOENT in the words of Python, Node.js, Java, Ruby, .NET and Windows.",
@@ -256,7 +253,8 @@ _RELATIVE_PATH = re.compile(r"['\"\s](?:\./|\.\./)?[\w-]+(?:/[\w.-]+)*\.\w{1,5}\
 
 def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
     """Return the next step; of a path, also where the server was started, and of a module whose package is there, its version."""
-    cwd = facts.header.cwd
+    cwd, advice = facts.header.cwd, trouble.next_step
+    next_step = advice if isinstance(advice, str) else advised(advice, words)
     if trouble.code == "module-missing":
         missing = _MISSING.search(words)
         names = {name for word in facts.header.command or () for name in re.split(r"[./\\]", word)}
@@ -273,8 +271,8 @@ def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
     is_of_root = trouble.code in ("permission-denied", "file-missing") and _ROOT_PATH.search(words)
     is_relative = trouble.code == "file-missing" and _RELATIVE_PATH.search(words)
     if cwd is not None and (is_of_root or is_relative):
-        return f"{trouble.next_step}; this server was started in {quote(cwd, 80)}"
-    return trouble.next_step
+        return f"{next_step}; this server was started in {quote(cwd, 80)}"
+    return next_step
 
 
 define(

@@ -24,17 +24,17 @@ def session(*lines: str) -> str:
 
 def request(method: str, number: int = 2, **params: object) -> str:
     """Return a request of the client."""
-    return _line(">", {"id": number, "method": method} | ({"params": params} if params else {}))
+    return _line(">", {"id": number, "method": method, **({"params": params} if params else {})})
 
 
 def asked(method: str, number: int = 7, **params: object) -> str:
     """Return a request of the server."""
-    return _line("<", {"id": number, "method": method} | ({"params": params} if params else {}))
+    return request(method, number, **params).replace(">", "<", 1)
 
 
 def notified(mark: str, method: str, **params: object) -> str:
     """Return a notification of the client (`>`) or of the server (`<`)."""
-    return _line(mark, {"method": method} | ({"params": params} if params else {}))
+    return _line(mark, {"method": method, **({"params": params} if params else {})})
 
 
 def call(number: int = 2, name: str = "a", **params: object) -> str:
@@ -51,39 +51,29 @@ def done(number: int = 2, *texts: str, **members: object) -> str:
     return result(number, content=[{"type": "text", "text": text} for text in texts], **members)
 
 
-def tool_error(text: str) -> str:
-    return done(2, text, isError=True)
-
-
 def error(message: str, code: int = -32603, number: int | None = 2, mark: str = "<") -> str:
     return _line(mark, {"id": number, "error": {"code": code, "message": message}})
 
 
 def listed(*tools: str | JsonObject, number: int = 2, **members: object) -> str:
     """Return tools/list with its result; a name is that of a tool without a flaw."""
-    whole = [
-        {"name": tool, "description": "b", "inputSchema": {"type": "object"}}
-        if isinstance(tool, str)
-        else tool
-        for tool in tools
-    ]
+    whole = [with_schema(name=tool) if isinstance(tool, str) else tool for tool in tools]
     return session(request("tools/list", number), result(number, tools=whole, **members))
 
 
-def with_schema(**members: object) -> JsonObject:
+def with_schema(name: str = "a", **members: object) -> JsonObject:
     """Return a tool whose input schema has these members."""
-    return {"name": "a", "inputSchema": {"type": "object", **members}}
+    return {"name": name, "description": "b", "inputSchema": {"type": "object", **members}}
 
 
 def task(number: int, *states: str) -> str:
     """Return a call that is answered with a task, and its states when the client asks for them."""
-    lines = [
-        call(number, task={"ttl": 60000}),
-        result(number, task=_A_TASK | {"taskId": "t", "status": "working"}),
+    begun = result(number, task=_A_TASK | {"taskId": "t", "status": "working"})
+    asked = [request("tasks/get", each, taskId="t") for each in range(number + 1, number + 1 + len(states))]
+    told = [
+        result(each, **_A_TASK, taskId="t", status=state) for each, state in enumerate(states, number + 1)
     ]
-    for each, state in enumerate(states, number + 1):
-        lines += [request("tasks/get", each, taskId="t"), result(each, **_A_TASK, taskId="t", status=state)]
-    return session(*lines)
+    return session(call(number, task={"ttl": 60000}), begun, *map(session, asked, told))
 
 
 def cancelled(number: int = 2) -> str:
@@ -91,14 +81,14 @@ def cancelled(number: int = 2) -> str:
 
 
 def initialize(number: int = 1, client: str = "a", revision: str = "2025-11-25") -> str:
-    about = {"clientInfo": {"name": client, "version": "1"}}
-    return request("initialize", number, protocolVersion=revision, capabilities={}, **about)
+    info = {"name": client, "version": "1"}
+    return request("initialize", number, protocolVersion=revision, capabilities={}, clientInfo=info)
 
 
-def welcome(number: int = 1, revision: str = "2025-11-25", capability: str = "tools") -> str:
+def welcome(number: int = 1, revision: str = "2025-11-25") -> str:
     """Return the result of initialize."""
-    about = {"serverInfo": {"name": "s", "version": "1"}}
-    return result(number, protocolVersion=revision, capabilities={capability: {"listChanged": True}}, **about)
+    info, capabilities = {"name": "s", "version": "1"}, {"tools": {"listChanged": True}}
+    return result(number, protocolVersion=revision, capabilities=capabilities, serverInfo=info)
 
 
 def host(name: str, *lines: str) -> str:
@@ -122,7 +112,6 @@ def list_answer(status: int, *parts: JsonObject | str) -> str:
 
 
 def notification_answer(status: int, *parts: JsonObject | str) -> str:
-    """Return a session over HTTP in which a notification is answered so."""
     return session("@ http", notified(">", "notifications/x"), answered(status, *parts))
 
 
@@ -136,9 +125,9 @@ def http(
     return session(note("http", **fields, response=given), note("http-end", http=number))
 
 
-def unauthorized(*lines: str, challenge: str = "Bearer") -> str:
+def unauthorized(*lines: str) -> str:
     """Return a session over HTTP whose first request gets 401, and what the client does then."""
-    return session("@ http bare", initialize(), answered(401, {}, {"www-authenticate": challenge}), *lines)
+    return session(first_answer(401, {}, {"www-authenticate": "Bearer"}), *lines)
 
 
 def oauth(step: str, status: int, number: int = 63, **fields: object) -> str:
@@ -172,17 +161,10 @@ def not_started(text: str, code: int = 1, head: str = "@ bare") -> str:
 INITIALIZED = notified(">", "notifications/initialized")
 _ISSUER = "http://127.0.0.1:3001"
 
+_SERVER = {"issuer": _ISSUER, "address": _ISSUER, "pkce": ["S256"], "names": ["registration_endpoint"]}
 METADATA = session(
     oauth("resource metadata", 200, 61, resource=f"{_ISSUER}/mcp", address=_ISSUER),
-    oauth(
-        "server metadata",
-        200,
-        62,
-        issuer=_ISSUER,
-        address=_ISSUER,
-        pkce=["S256"],
-        names=["registration_endpoint"],
-    ),
+    oauth("server metadata", 200, 62, **_SERVER),
 )
 """The steps of a sign-in before the registration, without a flaw."""
 

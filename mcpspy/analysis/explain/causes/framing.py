@@ -16,6 +16,7 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 
 _CONTENT_LENGTH = re.compile(rb"(?i)^\s*Content-Length:\s*\d+\s*$")
 _UTF_16 = re.compile(rb"^(?:\xff\xfe|\xfe\xff)|^\x00?[{\[\"]?\x00.\x00")
+_BEGUN = re.compile(rb'(?s)^\s*[{\[].*"(?:jsonrpc|id)"')
 _RESULT = re.compile(rb'"(?:protocolVersion|serverInfo|tools|content|resources|prompts|capabilities)"')
 _STREAMS = {CLIENT: "stdin", SERVER: "stdout"}
 _SIDES = (CLIENT, SERVER)
@@ -45,13 +46,8 @@ def _affected(facts: Facts, side: str, since: float) -> list[Symptom]:
 
 
 def _claim(facts: Facts, side: str, lines: list[OddLine], title: str, next_step: str) -> Claim:
-    return Claim(
-        title=title,
-        next_step=next_step,
-        symptoms=_affected(facts, side, lines[0].at),
-        evidence=_lines(side, lines),
-        side=side,
-    )
+    symptoms, shown = _affected(facts, side, lines[0].at), _lines(side, lines)
+    return Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=shown, side=side)
 
 
 def content_length(facts: Facts) -> Iterator[Claim]:
@@ -114,11 +110,8 @@ def message_broken(facts: Facts) -> Iterator[Claim]:
 
 
 def _is_broken(line: OddLine) -> bool:
-    is_message = line.data.lstrip()[:1] in (b"{", b"[") and (
-        b'"jsonrpc"' in line.data or b'"id"' in line.data
-    )
     is_json = line.why.startswith(("neither", "not an object"))
-    return is_message and not is_json and "never completed" not in line.why
+    return bool(_BEGUN.search(line.data)) and not is_json and "never completed" not in line.why
 
 
 def result_not_wrapped(facts: Facts) -> Iterator[Claim]:

@@ -21,8 +21,6 @@ from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
 
-# Words of refusals, and who writes them.
-
 _HOST = re.compile(
     r"(?i)\b(?:invalid|disallowed|forbidden|unknown|bad|unexpected|untrusted)\b.{0,20}\bhost\b|\bhost\b.{0,30}\b(?:not (?:allowed|trusted|permitted)|is not|invalid|mismatch|blocked)|misdirected|DNS rebinding|allowed[_ ]?hosts"
 )
@@ -31,12 +29,10 @@ _ORIGIN = re.compile(
 )
 """The checks against DNS rebinding of the SDKs, and of Starlette, Django, Rails and Vite."""
 
-"""raw-body and body-parser of Express, fetch (`body has already been read`), and the SDKs."""
-
 _VERSION = re.compile(
     r"(?i)(?:protocol|unsupported|mcp)[ -]?version|version .{0,30}(?:not supported|unsupported)|unsupported protocol"
 )
-"""The SDKs, which check MCP-Protocol-Version and the order of messages."""
+"""The SDKs, which check MCP-Protocol-Version."""
 
 _BOT = re.compile(
     r"(?i)just a moment|attention required|captcha|are you (?:a )?human|checking your browser|bot (?:detection|protection)|access denied.{0,40}(?:akamai|reference)|enable javascript and cookies|cloudflare"
@@ -125,9 +121,8 @@ def version_header(facts: Facts) -> Iterator[Claim]:
 
 def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
     """Frameworks redirect for a slash, proxies to https, gateways to a sign-in; not every client repeats its POST there."""
-    noted = {
-        note.fields.get("http"): note.fields.get("location") for note, _ in facts.notes.get("redirect", [])
-    }
+    redirects = [note.fields for note, _ in facts.notes.get("redirect", [])]
+    noted = {fields.get("http"): fields.get("location") for fields in redirects}
     old = urlsplit(facts.header.upstream or "")
     for failed in facts.failed(State.REDIRECTED):
         location, status, path = "", "3xx", old.path
@@ -203,54 +198,44 @@ def _detail(exchange: RefusedExchange, name: str) -> str:
     return f" ({name.lstrip(':')}: {quote(value, 60)})"
 
 
+def _overcome(claim: Claim) -> Claim:
+    """Return the claim; as an observation if the same requests succeeded later."""
+    claim.is_observation = is_overcome(claim.symptoms)
+    return claim
+
+
 def http_status(facts: Facts) -> Iterator[Claim]:
     """The status has a fixed meaning, and the refusal may say more."""
     told: set[tuple[int, str]] = set()
     for exchange, symptom in exchanges(facts, *_STATUSES):
         row, status = _STATUSES[exchange.status or 0], exchange.status or 0
         # A limit or a failure behind a proxy concerns all requests alike.
-        is_of_all = status in (429, 502, 503)
-        if (status, "" if is_of_all else about(exchange)) in told:
+        kind = "" if status in (429, 502, 503) else about(exchange)
+        if (status, kind) in told:
             continue
-        told.add((status, "" if is_of_all else about(exchange)))
-        same = [
-            each for other, each in exchanges(facts)
-            if other.status == status and (is_of_all or about(other) == about(exchange))
-        ]  # fmt: skip
+        told.add((status, kind))
+        same = [each for other, each in exchanges(facts, status) if kind in ("", about(other))]
         what = exchange.asked or f"{exchange.method} {exchange.path}"
-        words = said(exchange, symptom)
-        yield Claim(
-            title=f"{what}: {who_refused(exchange)} {row.what}{_detail(exchange, row.detail)}: HTTP {status}"
-            + (f", {quote(words)}" if words else ""),
-            next_step=row.next_step,
-            symptoms=[*same, *(facts.violations("HTTP304") if status == 406 else [])],
-            side=row.side,
-            is_observation=is_overcome(same),
-        )
+        title = f"{what}: {who_refused(exchange)} {row.what}{_detail(exchange, row.detail)}: HTTP {status}"
+        title += f", {quote(words)}" if (words := said(exchange, symptom)) else ""
+        symptoms = [*same, *(facts.violations("HTTP304") if status == 406 else [])]
+        yield _overcome(Claim(title=title, next_step=row.next_step, symptoms=symptoms, side=row.side))
 
 
 def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
     """The path, the port or the host is wrong: a page, a 404 or a 405 answers to the first POST."""
     for exchange, symptom in exchanges(facts, 404, 405, 410):
-        if (
-            exchange.method != "POST"
-            or "mcp-session-id" in exchange.request
-            or ".well-known" in exchange.path
-        ):
-            continue
-        if exchange.asked != "initialize" and facts.server.messages > (exchange.media_type == JSON):
+        is_other = exchange.method != "POST" or ".well-known" in exchange.path
+        has_worked = exchange.asked != "initialize" and facts.server.messages > (exchange.media_type == JSON)
+        if is_other or has_worked or "mcp-session-id" in exchange.request:
             continue
         hint, allow = "most servers use /mcp, those of 2024-11-05 use /sse", exchange.response.get("allow")
         if exchange.status == 405 and allow:
             hint = f"it allows {quote(allow, 40)}: with GET alone it may be an endpoint of the old HTTP+SSE transport"
-        same = alike(facts, exchange)
-        yield Claim(
-            title=f"no MCP endpoint at {quote(facts.header.upstream or exchange.path)}: {who_refused(exchange)} answers HTTP {exchange.status}{clause(said(exchange, symptom))}",
-            next_step=f"correct the path of the URL ({hint})",
-            symptoms=[*same, *facts.violations("HTTP307")],
-            side="configuration",
-            is_observation=is_overcome(same),
-        )
+        title = f"no MCP endpoint at {quote(facts.header.upstream or exchange.path)}: {who_refused(exchange)} answers HTTP {exchange.status}{clause(said(exchange, symptom))}"
+        next_step = f"correct the path of the URL ({hint})"
+        symptoms = [*alike(facts, exchange), *facts.violations("HTTP307")]
+        yield _overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration"))
         break
 
 
@@ -283,6 +268,14 @@ def notification_body(facts: Facts) -> Iterator[Claim]:
             title = violation.findings[0].message
             next_step = "let the server answer notifications with 202 Accepted and no body"
             yield Claim(title=title, next_step=next_step, symptoms=[violation, *left], side=SERVER)
+
+
+def http_refused(facts: Facts) -> Iterator[Claim]:
+    """The status and the text of the refusal are the best explanation there is."""
+    for refusal in facts.of(RefusedExchange):
+        title = f"{refusal.line}{clause(refusal.error or refusal.words)}"
+        next_step = "look into the log of the server, or of the proxy in front of it, at this time"
+        yield Claim(title=title, next_step=next_step, symptoms=[refusal])
 
 
 define(__name__,
@@ -330,4 +323,5 @@ define(__name__,
          ("", "correct what the refusal names; signing in would not help")),
         ex.list_answer(400, "Bad Request: no such list"), ex.list_answer(500), side="", if_refused=_is_of_mcp,
         statuses=tuple(status for status in range(400, 500) if status not in (401, 403, *_STATUSES))),
+    Definition(http_refused, "http-refused", "an HTTP request was refused", Level.QUOTE, ex.session("@ http", ex.call(), ex.done(), ex.http("PUT", 304, head={}))),
 )  # fmt: skip

@@ -34,11 +34,9 @@ _RUNNERS = re.compile(
 _SETTINGS = ("service-refused-key", "setting-missing", "name-not-resolved", "file-missing")
 """Troubles that a placeholder in place of a value brings about."""
 
-_NO_COMMAND = ex.session(
-    "@ bare", ex.note("error", text="cannot start uvxx: not found on PATH"), ex.exited(127)
-)
+_NO_COMMAND = ex.session("@ bare", ex.note("error", text="cannot start uvxx: not found"), ex.exited(127))
 _NO_PERMISSION = ex.session(
-    "@ bare", ex.note("error", text="cannot start ./x: permission denied"), ex.exited(126)
+    "@ bare", ex.note("error", text="cannot start x: permission denied"), ex.exited(126)
 )
 
 
@@ -69,9 +67,7 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
         name, _, arguments = command.partition(" ")
         if arguments and is_missing:
             title = f"no command has the name {quote(command)!r}: it holds the arguments too"
-            next_step = (
-                f'put {quote(name)!r} into "command", and {quote(arguments)!r} into "args", one by one'
-            )
+            next_step = f'put {quote(name)!r} into "command", and {quote(arguments)!r} into "args"'
         elif lines and not is_missing:
             title = f"a command was not found: {quote(lines[-1].text)}"
             next_step = f"give its absolute path, or add its folder to PATH by env in the host's configuration: {desktop}"
@@ -118,14 +114,12 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
             if trouble is not None and trouble.code in _SETTINGS:
                 symptoms.append(failed)
         said = f"; {quote(symptoms[0].lines[0].text)}" if symptoms and symptoms[0].lines else ""
-        yield Claim(
-            title=f"the server got a placeholder in place of a value: {shown}{said}",
-            next_step="write the value itself into the host's configuration, or set the variable where the host starts: this host does not replace the placeholder",
-            symptoms=symptoms,
-            evidence=[evidence(place, f"a placeholder: {shown}")],
-            side="configuration",
-            is_observation=not symptoms,
-        )
+        title = f"the server got a placeholder in place of a value: {shown}{said}"
+        next_step = "write the value itself into the host's configuration, or set the variable where the host starts: this host does not replace the placeholder"
+        lines, side = [evidence(place, f"a placeholder: {shown}")], "configuration"
+        claim = Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+        claim.is_observation = not symptoms
+        yield claim
 
 
 def start_failed(facts: Facts) -> Iterator[Claim]:
