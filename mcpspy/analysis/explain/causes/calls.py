@@ -119,25 +119,23 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
                 next_step = f"implement {failed.method}, or do not declare {needed}"
             elif needed:
                 title = f"the {side} asked for {failed.method}, and the {receiver} has not declared {needed}"
-                title += (
-                    ", and left after the error -32601, although that is the right answer" if left else ""
-                )
-                next_step = (
-                    f"let the {side} ask only for what is declared; or declare {needed} and implement it"
-                )
+                title += ", and left after this error, although it is the right answer" if left else ""
+                next_step = f"let the {side} ask only for what is declared; or declare and implement {needed}"
             else:
                 title = f"the {receiver} does not know {failed.method} (error -32601)"
                 next_step = f"check the method's name and revision: {failed.method} is not in this {receiver}"
             rules = ("DATA603", "LIFE106", "LIFE108", "LIFE109")
             findings = facts.violations(*rules, side=receiver if is_declared else side)
-            yield Claim(
-                title=title,
-                next_step=next_step,
-                symptoms=[failed, *left, *_held_up(facts, failed), *findings],
-                side=side if needed and not is_declared else receiver,
-                is_observation=bool(needed) and not is_declared and failed.method in _OPTIONAL and not left,
-                level=Level.EXACT if is_declared and failed.method != "tools/call" else None,
+            symptoms, is_early = (
+                [failed, *left, *_held_up(facts, failed), *findings],
+                needed and not is_declared,
             )
+            claim = Claim(
+                title=title, next_step=next_step, symptoms=symptoms, side=side if is_early else receiver
+            )
+            claim.is_observation = bool(is_early) and failed.method in _OPTIONAL and not left
+            claim.level = Level.EXACT if is_declared and failed.method != "tools/call" else None
+            yield claim
 
 
 def _wants_task(facts: Facts, failed: FailedRequest) -> bool:
@@ -212,6 +210,9 @@ _REVISION = re.compile(
 """The SDKs, which refuse the revision of a request."""
 
 
+_UPDATE = "update the server's SDK for features of the newer revision"
+
+
 def discover_refused(facts: Facts) -> Iterator[Claim]:
     """A client of 2026-07-28 asks an older server first for its revisions; after any refusal it begins with initialize."""
     went_on = facts.client.methods["initialize"] > 0
@@ -219,29 +220,23 @@ def discover_refused(facts: Facts) -> Iterator[Claim]:
         # Some clients begin another process, and so another session, for initialize.
         is_unknown = failed.code == -32601 and not failed.effects and failed.state in ERRORS
         if failed.method == "server/discover" and failed.code != -32020 and (went_on or is_unknown):
-            how = (
-                "the client continued with initialize, as it should"
-                if went_on
-                else "the client has to begin with initialize"
-            )
-            yield Claim(
-                title=f"the server refused server/discover ({MODERN}), and {how}: {quote(failed.words or failed.why)}",
-                next_step=f"update the server's SDK for features of {MODERN}",
-                symptoms=[failed, *facts.violations("MOD106", "MOD108")],
-                is_observation=True,
-                level=Level.EXACT if went_on else Level.SPECIFIC,
-            )
+            how = "continued with initialize, as it should" if went_on else "has to begin with initialize"
+            title = f"the server refused server/discover ({MODERN}), and the client {how}: {quote(failed.words or failed.why)}"
+            symptoms = [failed, *facts.violations("MOD106", "MOD108")]
+            claim = Claim(title=title, next_step=_UPDATE, symptoms=symptoms, is_observation=True)
+            claim.level = Level.EXACT if went_on else Level.SPECIFIC
+            yield claim
 
 
 def version_mismatch(facts: Facts) -> Iterator[Claim]:
     """A server should answer initialize with a revision that it knows, and a client that does not know it leaves."""
     for failed in facts.failed():
         is_about = failed.code == -32022 or (failed.code is not None and _REVISION.search(failed.words))
-        if failed.effects or failed.succeeded_at is not None or not is_about:
+        is_discover = failed.method == "server/discover"
+        has_gone_on = failed.succeeded_at is not None or (is_discover and facts.client.methods["initialize"])
+        if failed.effects or has_gone_on or not is_about:
             continue
-        if failed.method == "server/discover" and facts.client.methods["initialize"]:
-            continue
-        if failed.method == "server/discover":
+        if is_discover:
             title = f"the server does not know the revision of server/discover: {quote(failed.words)}, and the client did not fall back to initialize"
             next_step = "the client must send initialize to an older server: update it, or set it to the older revisions"
             symptoms = [failed, *facts.violations("MOD106", "MOD108")]
@@ -328,7 +323,8 @@ define(__name__,
         ex.session(ex.call(), ex.error("Invalid arguments for tool a", -32602)), states=ERRORS,
         words=r"invalid \S{0,20} ?result|output validation|invalid structured content|result (?:is )?not valid"),
     Definition(invalid_arguments, "invalid-arguments", "arguments do not fit the tool's schema", Level.SPECIFIC,
-               ex.session(ex.call(), ex.done(2, "Input validation error: days is a required property", isError=True)), ex.session(ex.call(), ex.done(2, "no data", isError=True))),
+               ex.session(ex.call(), ex.done(2, "Input validation error: days is a required property", isError=True)),
+               ex.session(ex.call(), ex.done(2, "no data", isError=True))),
     Definition(method_not_found, "method-not-found", "the receiver does not know a method", Level.SPECIFIC,
                ex.session(ex.request("tools/list"), ex.error("Method not found", -32601)), ex.session(ex.request("tools/list"), ex.error("internal error"))),
     Definition(discover_refused, "discover-refused", "the server refused server/discover, and the client continued with initialize", Level.EXACT,
@@ -342,11 +338,9 @@ define(__name__,
                ex.session("@ bare", ex.initialize(), ex.welcome(1, "2025-06-18"), ex.INITIALIZED, ex.request("ping"), ex.result())),
     Row("ended-by-design", "an error that the specification has for something that is not a failure", Level.EXACT,
         "A subscription ends with an error when its connection does, and -32042 asks the client to open a URL first.",
-        "{about} was answered with error {code}{said}",
-        "nothing; after -32042 the client opens the URL for its user, and sends the request again",
-        ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed", -32000)),
-        ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed")),
-        side="", states=ERRORS, is_observation=True, if_failed=lambda _, failed: failed.code == -32042 or (failed.method == SUBSCRIBE and failed.code == -32000)),
+        "{about} was answered with error {code}{said}", "nothing; after -32042 the client opens the URL for its user, and sends the request again",
+        ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed", -32000)), ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed")), side="",
+        states=ERRORS, is_observation=True, if_failed=lambda _, failed: failed.code == -32042 or (failed.method == SUBSCRIBE and failed.code == -32000)),
     Definition(header_dropped, "header-dropped", "a header that the client sent did not reach the server", Level.EXACT,
                ex.session("@ 2026-07-28 http", ex.call(), ex.answered(400, {"mcp-name": None}), ex.error("Header mismatch: Mcp-Name is missing", -32020)),
                ex.session("@ 2026-07-28 http", ex.call(), ex.answered(400), ex.error("Unknown tool: a", -32602))),
@@ -354,28 +348,23 @@ define(__name__,
         "A client sends initialize again after a 404; after an error of JSON-RPC it cannot know that it should.",
         "the server refuses the session that it had assigned, with HTTP 200 and an error{said}: it lost its sessions, and the client cannot know that it must begin again",
         "let the server answer 404 for a session that it does not know, and keep its sessions over restarts",
-        ex.session("@ http", ex.call(), ex.error("Session not found", -32000)),
-        ex.session("@ http", ex.call(), ex.error("no data", -32000)),
-        states=ERRORS, is_together=True, words=_SESSION, if_failed=lambda facts, failed: failed.refusal is None and bool(facts.http.session_ids)),
+        ex.session("@ http", ex.call(), ex.error("Session not found", -32000)), ex.session("@ http", ex.call(), ex.error("no data", -32000)), states=ERRORS,
+        is_together=True, words=_SESSION, if_failed=lambda facts, failed: failed.refusal is None and bool(facts.http.session_ids)),
     Row("token-refused-in-200", "a refused token is hidden in a result", Level.EXACT,
         "A client refreshes its token after a 401; an error in a result with HTTP 200 does not have that effect.",
         "the token of the client is not accepted, and the server answers with a result and HTTP 200{said}",
         "let the server answer 401, so that the client refreshes its token; until then sign in again",
-        ex.session("@ http", ex.call(), ex.answered(200, {"authorization": "Bearer x"}), _REFUSED_KEY),
-        ex.session("@ http", ex.call(), _REFUSED_KEY),
-        states=ERRORS, is_together=True, words=_UNAUTHORIZED, if_failed=lambda facts, failed: failed.refusal is None and facts.http.has_token),
+        ex.session("@ http", ex.call(), ex.answered(200, {"authorization": "Bearer x"}), _REFUSED_KEY), ex.session("@ http", ex.call(), _REFUSED_KEY), states=ERRORS,
+        is_together=True, words=_UNAUTHORIZED, if_failed=lambda facts, failed: failed.refusal is None and facts.http.has_token),
     Definition(capability_missing, "capability-missing", "a feature is used that the other side did not declare", Level.SPECIFIC,
                ex.session("@ client={}", _SAMPLING), _SAMPLING),
     Row("task-required", "a tool that wants a task was called without one", Level.EXACT,
-        'execution.taskSupport is "required" in tools/list, and the client does not know tasks.',
-        "{about} was called without a task, which the tool requires{said}",
+        'execution.taskSupport is "required" in tools/list, and the client does not know tasks.', "{about} was called without a task, which the tool requires{said}",
         'use a client that knows tasks, or let the server declare taskSupport "optional"',
-        ex.session(ex.call(), ex.error("Tool a requires task-augmented execution", -32601)),
-        ex.session(ex.call(), ex.error("internal error")), side=CLIENT, states=ERRORS, rules="DATA706", if_failed=_wants_task),
-    Row("task-failed", "a task failed", Level.SPECIFIC,
-        "The call was answered with a task, and the task ended as failed.",
-        "the task of {about} failed after {waited}{said}",
-        "read the server's log at this time; let it state the reason in statusMessage or as an error",
+        ex.session(ex.call(), ex.error("Tool a requires task-augmented execution", -32601)), ex.session(ex.call(), ex.error("internal error")), side=CLIENT,
+        states=ERRORS, rules="DATA706", if_failed=_wants_task),
+    Row("task-failed", "a task failed", Level.SPECIFIC, "The call was answered with a task, and the task ended as failed.",
+        "the task of {about} failed after {waited}{said}", "read the server's log at this time; let it state the reason in statusMessage or as an error",
         ex.task(2, "failed"), _COMPLETED, states=(State.TASK_FAILED,)),
     Definition(task_not_finished, "task-not-finished", "a task had not ended when the session did", Level.SPECIFIC, ex.session(ex.task(2, "working"), ex.END),
                ex.session(_COMPLETED, ex.END)),
@@ -383,8 +372,7 @@ define(__name__,
         "Since 2026-07-28, a server asks for input in its result, and the client sends the request again with the answers.",
         "{about} was answered with a question (input_required), and the client never sent it again with an answer",
         "look into the client: it does not know this question, or the user has not answered it",
-        ex.session("@ 2026-07-28", ex.call(), ex.result(resultType="input_required", inputRequests={}), ex.END),
-        side=CLIENT, states=(State.NOT_CONTINUED,)),
+        ex.session("@ 2026-07-28", ex.call(), ex.result(resultType="input_required", inputRequests={}), ex.END), side=CLIENT, states=(State.NOT_CONTINUED,)),
     Definition(mcpspy_rule, "mcpspy-rule", "a rule or a viewer of mcpspy changed, held or dropped a message", Level.DELIBERATE,
                ex.session(ex.call(), _DROPPED, ex.cancelled()), ex.session(ex.call(), ex.cancelled())),
     Definition(request_failed, "request-failed", "a request failed, for the reason that its error names", Level.QUOTE, ex.session(ex.call(), ex.error("boom"))),

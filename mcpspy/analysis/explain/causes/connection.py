@@ -129,14 +129,13 @@ def stream_held_back(facts: Facts) -> Iterator[Claim]:
     waiting = facts.failed(State.CANCELLED, State.UNANSWERED)
     failed = [each for each in waiting if each.side == CLIENT and not each.progress]
     got = f"; {failed[0].about} got no byte in {failed[0].waited}" if failed else ""
-    yield Claim(
-        title=f"progress came all at once, with the response: something in front of the server holds the stream back until it is complete{got}",
-        next_step="switch buffering off there (nginx: proxy_buffering off; the server: X-Accel-Buffering: no)",
-        symptoms=[*failed],
-        evidence=[facts.held_back],
-        side="proxy",
-        is_observation=not failed,
+    title = f"progress came all at once, with the response: something in front of the server holds the stream back until it is complete{got}"
+    next_step = "switch buffering off there (nginx: proxy_buffering off; the server: X-Accel-Buffering: no)"
+    claim = Claim(
+        title=title, next_step=next_step, symptoms=[*failed], evidence=[facts.held_back], side="proxy"
     )
+    claim.is_observation = not failed
+    yield claim
 
 
 def get_storm(facts: Facts) -> Iterator[Claim]:
@@ -161,16 +160,19 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
         often = f", and the client asked {repeats} times in {span}" if repeats > 1 else ""
         title = f"GET {refusal.path} is answered with {kind} in place of a stream or 405{often}"
         next_step = "let the server answer GET with 405 Method Not Allowed if it sends nothing on its own, else with text/event-stream"
-        is_rare = not is_page and repeats < 3
-        yield Claim(title=title, next_step=next_step, symptoms=[refusal], side=SERVER, is_observation=is_rare)
+        yield Claim(
+            title=title,
+            next_step=next_step,
+            symptoms=[refusal],
+            side=SERVER,
+            is_observation=repeats < 3 and not is_page,
+        )
 
 
 define(__name__,
     Row("upstream-tls", "the connection to the server failed in TLS", Level.EXACT,
-        "Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port.",
-        "the connection to the server failed in TLS: {error}",
-        "trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS",
-        _WRONG_TLS, _NO_SERVER, side="configuration",
+        "Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port.", "the connection to the server failed in TLS: {error}",
+        "trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS", _WRONG_TLS, _NO_SERVER, side="configuration",
         if_refused=lambda _, exchange: _TLS.search(exchange.error) is not None),
     Definition(upstream_unreachable, "upstream-unreachable", "the server cannot be reached", Level.EXACT, _NO_SERVER, ex.first_answer(502, {}, {"server": "nginx"})),
     Definition(optional_refusal_fatal, "optional-refusal-fatal", "the client left after a refusal that the specification allows", Level.EXACT,

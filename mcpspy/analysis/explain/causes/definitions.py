@@ -9,7 +9,7 @@ from typing import NamedTuple
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import Definition, define
 from mcpspy.analysis.explain.claims import Claim, Level
-from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft
 from mcpspy.core.counted import counted
@@ -41,51 +41,45 @@ def _image(kind: str) -> str:
 
 
 _TABLE = (
-    _Row("tool-dropped", "the host does not offer tools of this server to its model",
-        "HOST102 HOST101 HOST107 HOST106 DATA202 DATA201", "correct the definition that the evidence quotes; mcpspy lint --host all checks every host",
-        ex.host("claude-code", ex.listed(ex.with_schema(type="array"))), negative=ex.host("claude-code", ex.listed("a"))),
-    _Row("result-rejected", "a result has a form that clients reject",
-        "DATA303 DATA302 DATA304 ENV108 DATA102 DATA401 DATA402 DATA403 DATA406 ENV105 DATA103", "correct the form of this result: clients that check it raise an error, although the exchange looks fine",
-        ex.session(ex.call(), ex.result(content="done"))),
-    _Row("error-swallowed", "a tool failed, but its result reports a success",
-        "AGENT103 DATA306", "set isError: true in the result, or raise an error in the handler",
-        ex.session(ex.call(), ex.done(2, "Error: ENOENT: no such file or directory, open 'a'")),
+    _Row("tool-dropped", "the host does not offer tools of this server to its model", "HOST102 HOST101 HOST107 HOST106 DATA202 DATA201",
+        "correct the definition that the evidence quotes; mcpspy lint --host all checks every host", ex.host("claude-code", ex.listed(ex.with_schema(type="array"))),
+        negative=ex.host("claude-code", ex.listed("a"))),
+    _Row("result-rejected", "a result has a form that clients reject", "DATA303 DATA302 DATA304 ENV108 DATA102 DATA401 DATA402 DATA403 DATA406 ENV105 DATA103",
+        "correct the form of this result: clients that check it raise an error, although the exchange looks fine", ex.session(ex.call(), ex.result(content="done"))),
+    _Row("error-swallowed", "a tool failed, but its result reports a success", "AGENT103 DATA306",
+        "set isError: true in the result, or raise an error in the handler", ex.session(ex.call(), ex.done(2, "Error: ENOENT: no such file or directory, open 'a'")),
         negative=ex.session(ex.call(), ex.done(2, "no file is missing"))),
-    _Row("response-to-notification", "the server answered a notification",
-        "ENV206", "let the server answer only messages with an id: a notification gets no response, not even an error",
+    _Row("response-to-notification", "the server answered a notification", "ENV206",
+        "let the server answer only messages with an id: a notification gets no response, not even an error",
         ex.session(ex.notified(">", "notifications/x"), ex.error("Method not found", -32601, None))),
-    _Row("progress-unknown", "progress was reported for no open request",
-        "LIFE302 LIFE303", "let the server await its last progress notification before it responds: some clients raise an error for an unknown token",
+    _Row("progress-unknown", "progress was reported for no open request", "LIFE302 LIFE303",
+        "let the server await its last progress notification before it responds: some clients raise an error for an unknown token",
         ex.session(_WITH_TOKEN, ex.done(), _PROGRESS), negative=ex.session(_WITH_TOKEN, _PROGRESS, ex.done())),
-    _Row("pagination-endless", "a list never ends, or its cursors are wrong",
-        "DATA502 DATA503 DATA505", "let the last page have no nextCursor, and each other page its own cursor",
+    _Row("pagination-endless", "a list never ends, or its cursors are wrong", "DATA502 DATA503 DATA505",
+        "let the last page have no nextCursor, and each other page its own cursor",
         ex.session(ex.listed("a", nextCursor="p"),
                 *(ex.session(ex.request("tools/list", n, cursor="p"), ex.result(n, tools=[], nextCursor="p")) for n in (3, 4))),
         negative=ex.session(ex.listed("a", nextCursor="p"), ex.request("tools/list", 3, cursor="p"), ex.result(3, tools=[]))),
-    _Row("result-too-large", "a result is too large for the host",
-        "HOST201", "return less: pages, a summary, or a resource link",
+    _Row("result-too-large", "a result is too large for the host", "HOST201", "return less: pages, a summary, or a resource link",
         ex.host("codex-mcp-client", ex.call(), ex.done(2, "x" * 66_000)), negative=ex.host("codex-mcp-client", ex.call(), ex.done())),
-    _Row("late-for-host", "a response came after the host's timeout",
-        "HOST301", "make the call or the start faster, report progress, or raise the timeout of the host",
+    _Row("late-for-host", "a response came after the host's timeout", "HOST301",
+        "make the call or the start faster, report progress, or raise the timeout of the host",
         ex.host("codex-mcp-client", ex.call(), ex.done()).replace("@ bare", "@ bare\n+ 12")),
-    _Row("content-type-wrong", "the bytes of a content block are of another type than its mimeType",
-        "DATA411", "let the server name the type of the bytes that it sends; models refuse an image whose type is wrong",
-        ex.session(ex.call(), _image("image/jpeg")), negative=ex.session(ex.call(), _image("image/png"))),
-    _Row("not-strict-json", "a message has values that strict parsers of JSON refuse",
-        "ENV117", "let the sender write no NaN, Infinity or lone surrogates (Python: json.dumps(…, allow_nan=False))",
+    _Row("content-type-wrong", "the bytes of a content block are of another type than its mimeType", "DATA411",
+        "let the server name the type of the bytes that it sends; models refuse an image whose type is wrong", ex.session(ex.call(), _image("image/jpeg")),
+        negative=ex.session(ex.call(), _image("image/png"))),
+    _Row("not-strict-json", "a message has values that strict parsers of JSON refuse", "ENV117",
+        "let the sender write no NaN, Infinity or lone surrogates (Python: json.dumps(…, allow_nan=False))",
         ex.session(ex.call(), '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"x":NaN}}}'), side=""),
-    _Row("list-changed-ignored", "the client did not list the tools again after they changed",
-        "LIFE113", "restart the server in the host; not every host follows notifications/tools/list_changed",
-        ex.session(ex.listed("a"), _CHANGED, ex.call(3), ex.done(3)), side=CLIENT),
-    _Row("host-ignores", "the host ignores what the server sent",
-        "HOST302 HOST202", "do not rely on it with this host",
-        ex.host("cursor-vscode", ex.listed("a"), _CHANGED), side="", is_observation=True,
-        negative=ex.host("cursor-vscode", ex.listed("a"))),
-    _Row("records-lost", "a part of the session was not recorded",
-        "REC101", "make room on the disk, or raise --max-body: messages were forwarded, but some are missing here",
-        ex.note("lost", entries=3, why="No space left on device"), side="mcpspy", is_observation=True),
-    _Row("repeated-calls", "the same call was sent again and again",
-        "AGENT101 AGENT102 AGENT104", "say in the result what to do instead",
+    _Row("list-changed-ignored", "the client did not list the tools again after they changed", "LIFE113",
+        "restart the server in the host; not every host follows notifications/tools/list_changed", ex.session(ex.listed("a"), _CHANGED, ex.call(3), ex.done(3)),
+        side=CLIENT),
+    _Row("host-ignores", "the host ignores what the server sent", "HOST302 HOST202", "do not rely on it with this host",
+        ex.host("cursor-vscode", ex.listed("a"), _CHANGED), side="", is_observation=True, negative=ex.host("cursor-vscode", ex.listed("a"))),
+    _Row("records-lost", "a part of the session was not recorded", "REC101",
+        "make room on the disk, or raise --max-body: messages were forwarded, but some are missing here", ex.note("lost", entries=3, why="No space left on device"),
+        side="mcpspy", is_observation=True),
+    _Row("repeated-calls", "the same call was sent again and again", "AGENT101 AGENT102 AGENT104", "say in the result what to do instead",
         ex.session(*(ex.session(ex.call(n), ex.done(n, "3")) for n in range(3, 15))), side="", is_observation=True),
 )  # fmt: skip
 
@@ -102,15 +96,12 @@ def _definition(row: _Row) -> Definition:
             first, count = found[0].findings[0], sum(each.count for each in found)
             more = f" (and {counted(count - 1, 'more finding')})" if count > 1 else ""
             left = facts.of(ClientLeft) if row.code in _ENDS_SESSIONS else []
+            title, symptoms = f"{quote(first.message)}{more}", [*found, *left]
+            claim = Claim(title=title, next_step=row.next_step, symptoms=symptoms, side=row.side)
+            claim.is_observation = row.is_observation
             is_exact = first.code.startswith("HOST") and not row.is_observation
-            yield Claim(
-                title=f"{quote(first.message)}{more}",
-                next_step=row.next_step,
-                symptoms=[*found, *left],
-                side=row.side,
-                is_observation=row.is_observation,
-                level=Level.EXACT if is_exact else None,
-            )
+            claim.level = Level.EXACT if is_exact else None
+            yield claim
 
     claims.__doc__ = f"{row.summary[0].upper()}{row.summary[1:]}: findings of {', '.join(rules)}."
     return Definition(claims, row.code, row.summary, Level.GENERAL, row.positive, row.negative)
@@ -120,17 +111,21 @@ _MODEL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """The names of functions that the interfaces of Anthropic and OpenAI allow."""
 
 
+def _listed(title: str, next_step: str, line: EvidenceLine, side: str, *, is_observation: bool) -> Claim:
+    """Return a claim of no failure, only of a line."""
+    claim = Claim(title=title, next_step=next_step, symptoms=[], evidence=[line], side=side)
+    claim.is_observation = is_observation
+    return claim
+
+
 def schema_root_combined(facts: Facts) -> Iterator[Claim]:
     """MCP allows it. The interfaces of several models refuse it, and with it the whole list of tools, also of other servers."""
     for name, line in facts.listed.combined[:1]:
-        yield Claim(
-            title=f"the inputSchema of {quote(name)} has oneOf, anyOf or allOf at its root: interfaces of models refuse such a list of tools",
-            next_step="let the schema be one flat object: an enum for the action, and the other members optional",
-            symptoms=[],
-            evidence=[line],
-            side=SERVER,
-            is_observation=bool(facts.client.methods["tools/call"]),
+        title = f"the inputSchema of {quote(name)} has oneOf, anyOf or allOf at its root: interfaces of models refuse such a list of tools"
+        next_step = (
+            "let the schema be one flat object: an enum for the action, and the other members optional"
         )
+        yield _listed(title, next_step, line, SERVER, is_observation=bool(facts.client.methods["tools/call"]))
 
 
 def name_refused(facts: Facts) -> Iterator[Claim]:
@@ -147,14 +142,9 @@ def pages_not_requested(facts: Facts) -> Iterator[Claim]:
     """A list with nextCursor has more pages, and their items do not exist for a client that does not ask for them."""
     is_endless = bool(facts.violations("DATA502"))
     for method, (_, line) in () if is_endless else facts.listed.next_pages.items():
-        yield Claim(
-            title=f"the result of {method} has a nextCursor, and the client never asked for the next page",
-            next_step="the client must follow nextCursor; or let the server put everything on one page",
-            symptoms=[],
-            evidence=[line],
-            side=CLIENT,
-            is_observation=method != "tools/list",
-        )
+        title = f"the result of {method} has a nextCursor, and the client never asked for the next page"
+        next_step = "the client must follow nextCursor; or let the server put everything on one page"
+        yield _listed(title, next_step, line, CLIENT, is_observation=method != "tools/list")
 
 
 def one_at_a_time(facts: Facts) -> Iterator[Claim]:
@@ -168,31 +158,18 @@ def one_at_a_time(facts: Facts) -> Iterator[Claim]:
         ]  # fmt: skip
         if after:
             names = ", ".join(dict.fromkeys(each.about for each in after[:3]))
-            yield Claim(
-                title=f"{names} waited until {slow.about} had its response after {took:.1f} s: the server works on one request at a time",
-                next_step="let the server work on calls concurrently (async, threads); these calls are not slow themselves",
-                symptoms=[],
-                evidence=[
-                    evidence(each.place, f"{each.about}: {each.answer_at - each.asked_at:.1f} s")
-                    for each in (slow, *after[:2])
-                ],
-                side=SERVER,
-                is_observation=True,
-            )
+            title = f"{names} waited until {slow.about} had its response after {took:.1f} s: the server works on one request at a time"
+            next_step = "let the server work on calls concurrently (async, threads); these calls are not slow themselves"
+            line = evidence(slow.place, f"{slow.about}: {took:.1f} s")
+            yield _listed(title, next_step, line, SERVER, is_observation=True)
             break
 
 
 def schema_dialect(facts: Facts) -> Iterator[Claim]:
     """Some hosts of 2026 compile output schemas strictly as 2020-12, and refuse a tool that declares draft-07."""
     for name, dialect, line in facts.listed.dialects[:1]:
-        yield Claim(
-            title=f"the outputSchema of {quote(name)} declares {quote(dialect, 80)}: some hosts of 2026 refuse it, and never call the tool",
-            next_step="declare 2020-12 or no $schema",
-            symptoms=[],
-            evidence=[line],
-            side=SERVER,
-            is_observation=True,
-        )
+        title = f"the outputSchema of {quote(name)} declares {quote(dialect, 80)}: some hosts of 2026 refuse it, and never call the tool"
+        yield _listed(title, "declare 2020-12 or no $schema", line, SERVER, is_observation=True)
 
 
 define(__name__, *map(_definition, _TABLE),

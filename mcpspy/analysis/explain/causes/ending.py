@@ -127,11 +127,10 @@ def server_did_not_end(facts: Facts) -> Iterator[Claim]:
         # Hosts close stdin, wait about 2 s and send SIGTERM: a server that then ends at once has only been slow.
         waited = 0.0 if exit_ is None or left_at is None else exit_.at - left_at
         was_killed = exit_ is not None and exit_.fields.get("signal") == "SIGKILL"
-        is_minor = (waited < SLOW_SECONDS and not was_killed) or bool(facts.failed())
         title = violation.findings[0].message
-        yield Claim(
-            title=title, next_step=_END_AT_EOF, symptoms=[violation], side=SERVER, is_observation=is_minor
-        )
+        claim = Claim(title=title, next_step=_END_AT_EOF, symptoms=[violation], side=SERVER)
+        claim.is_observation = (waited < SLOW_SECONDS and not was_killed) or bool(facts.failed())
+        yield claim
 
 
 define(__name__,

@@ -63,10 +63,8 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
             if exchange.method == "POST" and is_new and is_endpoint:
                 title = f"the SSE stream {quote(upstream.path)} names the endpoint {quote(named, 100)}, and {who_refused(exchange)} answers HTTP {exchange.status} there"
                 next_step = "tell the server its public path (root_path, mount path, base URL), so that the endpoint has the prefix; or let the proxy serve this path too"
-                same = alike(facts, exchange)
-                yield Claim(
-                    title=title, next_step=next_step, symptoms=same, evidence=lines, side="configuration"
-                )
+                symptoms, side = alike(facts, exchange), "configuration"
+                yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
                 break
 
 
@@ -229,28 +227,26 @@ define(__name__,
         "the response to initialize had no Mcp-Session-Id, and {about} without one is refused with HTTP {status}: {words}",
         "let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; ask the server directly to compare",
         ex.session("@ http bare", ex.initialize(), ex.answered(200, {}, {_ID: None}), ex.welcome(), ex.request("tools/list"),
-                   ex.answered(400, {_ID: None}), ex.error("Bad Request: Missing session ID", -32600, None)),
-        side="proxy", statuses=(400, 404), words="session", is_together=True, if_refused=_has_none),
+                   ex.answered(400, {_ID: None}), ex.error("Bad Request: Missing session ID", -32600, None)), side="proxy", statuses=(400, 404), words="session",
+        is_together=True, if_refused=_has_none),
     Definition(session_header_missing, "session-header-missing", "the client does not send the session id that it was given", Level.EXACT,
                ex.list_answer(400, {_ID: None}, "Missing session id"), ex.list_answer(400, "Missing session id")),
     Definition(replicas, "replicas", "several copies of the server do not share their sessions", Level.EXACT,
                ex.session("@ http", ex.request("tools/list"), ex.answered(404), _ping(3)), ex.session("@ http", _ping(3, 4), _LOST)),
     Row("delete-refused", "the end of a session was refused", Level.EXACT,
         "A client may end its session with DELETE. A server that does not allow it answers 405; nothing depends on it.",
-        "DELETE at the end of the session was answered HTTP {status}; nothing depends on it",
-        "let the server answer 204, or 405 if clients may not end sessions",
+        "DELETE at the end of the session was answered HTTP {status}; nothing depends on it", "let the server answer 204, or 405 if clients may not end sessions",
         ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 404, head={_ID: "s-1"})),
-        ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 405, head={_ID: "s-1"})), side="",
-        statuses=range(400, 1000), is_observation=True, if_refused=lambda _, exchange: exchange.method == "DELETE"),
+        ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 405, head={_ID: "s-1"})), side="", statuses=range(400, 1000), is_observation=True,
+        if_refused=lambda _, exchange: exchange.method == "DELETE"),
     Definition(initialize_with_session, "initialize-with-session", "initialize was sent with the id of an old session", Level.EXACT,
                ex.session("@ http", ex.initialize(), ex.answered(404, {_ID: "s-1"})), ex.session("@ http", ex.initialize(), ex.answered(404))),
     Row("sessions-not-ended", "the client begins sessions and never ends them, until the server has no room", Level.EXACT,
         "A client that begins a session for each call has to end it with DELETE; a server has to end those that are idle.",
         "the server refused initialize with HTTP {status} after {sessions} sessions, none of which the client had ended: {words}",
         "let the client use one session for its calls, or end each with DELETE; let the server end sessions that are idle",
-        ex.session("@ http", *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)), _NO_ROOM),
-        ex.session("@ http", _NO_ROOM), side=CLIENT, statuses=(429, 500, 503), words="too many|limit|max|session", is_together=True,
-        if_refused=_is_one_too_many),
+        ex.session("@ http", *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)), _NO_ROOM), ex.session("@ http", _NO_ROOM), side=CLIENT,
+        statuses=(429, 500, 503), words="too many|limit|max|session", is_together=True, if_refused=_is_one_too_many),
     Definition(session_lost, "session-lost", "the server does not know the session any more", Level.SPECIFIC, ex.session("@ http", _ping(3, 4), _LOST),
                ex.list_answer(404, {_ID: None})),
     Definition(one_session_only, "one-session-only", "the server can serve one session only", Level.EXACT,

@@ -151,24 +151,20 @@ def server_stuck(facts: Facts) -> Iterator[Claim]:
 def output_only_at_end(facts: Facts) -> Iterator[Claim]:
     """Output to a pipe stays in a buffer until it is full or the program ends; or the server reads all of stdin first."""
     left_at, begun_at = facts.client.closed_at, facts.client.first_at
-    times = [
-        at for at in (facts.server.first_at, *(line.at for line in facts.server.odd[:1])) if at is not None
+    times = [at for at in (facts.server.first_at,) if at is not None] + [
+        each.at for each in facts.server.odd[:1]
     ]
     if not facts.is_stdio or left_at is None or begun_at is None or not times or min(times) < left_at:
         return
     if left_at - begun_at >= 0.5:
         waited = [each for each in facts.failed() if each.side == CLIENT and each.asked_at < left_at]
         findings = facts.violations("LIFE114", "LIFE202", "LIFE405", "LIFE406")
-        yield Claim(
-            title="the server's first message came only after the client had closed stdin: its output was not flushed, or it reads stdin to the end before it answers",
-            next_step="flush stdout after each message (print(…, flush=True), python -u, stdbuf -oL), and read stdin line by line",
-            symptoms=[*waited, *facts.of(ClientLeft), *findings],
-            evidence=[
-                evidence(facts.client.closed_place, "the client closed stdin"),
-                evidence(facts.server.last_place, "messages of the server after it"),
-            ],
-            side=SERVER,
-        )
+        title = "the server's first message came only after the client had closed stdin: its output was not flushed, or it reads stdin to the end before it answers"
+        next_step = "flush stdout after each message (print(…, flush=True), python -u, stdbuf -oL), and read stdin line by line"
+        symptoms = [*waited, *facts.of(ClientLeft), *findings]
+        lines = [evidence(facts.client.closed_place, "the client closed stdin")]
+        lines += [evidence(facts.server.last_place, "messages of the server after it")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
 
 
 def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
@@ -265,7 +261,9 @@ def no_response(facts: Facts) -> Iterator[Claim]:
             next_step = f"send each message on its own: only 2025-03-26 has batches, and the {receiver} may not know them"
         if error := named_error(failed.stderr, certain=True):
             title += f"; on stderr: {quote(error.text)}"
-        yield _waited(failed, title, next_step, error)
+        claim = _waited(failed, title, next_step, error)
+        claim.side = receiver if failed.batch is not None else ""
+        yield claim
 
 
 _BATCH = '>> [{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]'
@@ -320,9 +318,7 @@ def answer_not_matched(facts: Facts) -> Iterator[Claim]:
         held = [failed for failed in waiting if failed.about in asked.waiting or not asked.waiting]
         after = duration(answers[0].at - asked.asked_at)
         title = f"the client answered {asked.about} after {after}, and the server did not continue with it"
-        title += (
-            "" if facts.http.session_ids else ": it assigned no Mcp-Session-Id, so it works without sessions"
-        )
+        title += "" if facts.http.session_ids else ": without an Mcp-Session-Id, it works without sessions"
         next_step = "let the server keep sessions if it asks the client for something (sampling, elicitation, roots), or use input_required of 2026-07-28"
         symptoms = [asked, *held, *facts.violations("ENV204", side=CLIENT)]
         lines = [evidence(answers[0].place, f"the client's response: {answers[0].excerpt}")]
@@ -347,17 +343,16 @@ def stray_response(facts: Facts) -> Iterator[Claim]:
         for finding in errors[:1]:
             words = message[1] if (message := _MESSAGE.search(finding.excerpt)) else finding.excerpt
             is_unread = violation.code in ("ENV207", "ENV208") and _CANNOT_READ.search(words)
-            failed = [each for each in without_response(facts) if is_unread and _is_near(finding, each)]
+            waiting = without_response(facts) if is_unread else ()
+            failed = [each for each in waiting if any(_is_near(found, each) for found in errors)]
             side = violation.side
             title = f"the {side} sent an error that belongs to no request: {quote(finding.message)}"
             next_step = f"let the {side} answer each request once, with its id"
             if failed:
                 title = f"the {side} could not read the request {failed[0].about}: {quote(words)}"
                 next_step = f"let the {side} read its input as UTF-8 (Python: PYTHONUTF8=1), and compare the line with what it expects (mcpspy show -v)"
-            level = Level.EXACT if failed else None
-            yield Claim(
-                title=title, next_step=next_step, symptoms=[violation, *failed], side=side, level=level
-            )
+            symptoms, level = [violation, *failed], Level.EXACT if failed else None
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
 
 
 define(__name__,
@@ -366,7 +361,8 @@ define(__name__,
     Definition(answer_not_matched, "answer-not-matched", "the server does not match the client's response with its own request", Level.EXACT),
     Definition(duplicate_id, "duplicate-id", "two open requests have the same id", Level.EXACT,
                ex.session(ex.request("ping"), ex.request("ping"), ex.result(), ex.END)),
-    Definition(stray_response, "stray-response", "an error that belongs to no request", Level.QUOTE, (ex.session(ex.request("ping"), ex.result(), ex.error("boom")), ex.session(ex.request("ping"), ex.error("UnicodeDecodeError: cp950", -32700, None))),
+    Definition(stray_response, "stray-response", "an error that belongs to no request", Level.QUOTE,
+               (ex.session(ex.request("ping"), ex.result(), ex.error("boom")), ex.session(ex.request("ping"), ex.error("UnicodeDecodeError: cp950", -32700, None))),
                ex.session(ex.request("ping"), ex.error("Method not found", -32601))),
     Definition(handshake_incomplete, "handshake-incomplete", "the client never sent notifications/initialized", Level.EXACT,
                ex.session("@ bare", ex.request("initialize", 1), ex.result(1), ex.request("tools/list"), ex.END), ex.session(ex.request("ping"), ex.END)),
