@@ -15,10 +15,7 @@ from mcpspy.analysis.explain.causes import (
 )
 from mcpspy.analysis.explain.claims import CAUSES as CAUSES
 
-AREAS = (
-    *(start, environment, framing, waiting, connection, http_sessions),
-    *(refusals, oauth, calls, definitions, ending),
-)
+AREAS = (start, environment, framing, waiting, connection, http_sessions, refusals, oauth, calls, definitions, ending)  # fmt: skip
 
 _ORDER = [area.__name__ for area in AREAS]
 CAUSES.sort(key=lambda kind: _ORDER.index(kind.claims.__module__))

@@ -37,9 +37,7 @@ _SESSION = r"\bsession\b.{0,40}(?:not found|invalid|expired|unknown|missing|term
 _UNAUTHORIZED = r"(?:invalid|expired|revoked).{0,30}(?:access )?token|token.{0,30}(?:invalid|expired|revoked)|invalid[-_ ]authori[sz]ation|unauthori[sz]ed|\b401\b"
 """The service behind the server, in the words of its HTTP client."""
 
-_OPTIONAL = frozenset(
-    "resources/list resources/templates/list prompts/list logging/setLevel completion/complete ping tools/list".split()
-)
+_OPTIONAL = "resources/list resources/templates/list prompts/list logging/setLevel completion/complete ping tools/list".split()
 """Methods that clients ask for without need."""
 
 
@@ -86,10 +84,7 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
         is_said = failed.code == -32602 or _ARGUMENTS.search(failed.words[:400])
         if not broken and (failed.method != "tools/call" or not is_said):
             continue
-        side, next_step = (
-            "",
-            "compare the arguments with the tool's schema; let it state what the tool requires",
-        )
+        side, next_step = "", "compare the arguments with the schema, which should state what is required"
         if broken:
             side = CLIENT
             next_step = "correct the arguments that the client sends: they violate the tool's schema, as tools/list has it"
@@ -126,14 +121,11 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
                 next_step = f"check the method's name and revision: {failed.method} is not in this {receiver}"
             rules = ("DATA603", "LIFE106", "LIFE108", "LIFE109")
             findings = facts.violations(*rules, side=receiver if is_declared else side)
-            symptoms, is_early = (
-                [failed, *left, *_held_up(facts, failed), *findings],
-                needed and not is_declared,
-            )
-            claim = Claim(
-                title=title, next_step=next_step, symptoms=symptoms, side=side if is_early else receiver
-            )
-            claim.is_observation = bool(is_early) and failed.method in _OPTIONAL and not left
+            symptoms = [failed, *left, *_held_up(facts, failed), *findings]
+            is_early = bool(needed) and not is_declared
+            who = side if is_early else receiver
+            claim = Claim(title=title, next_step=next_step, symptoms=symptoms, side=who)
+            claim.is_observation = is_early and failed.method in _OPTIONAL and not left
             claim.level = Level.EXACT if is_declared and failed.method != "tools/call" else None
             yield claim
 
@@ -296,10 +288,7 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines)
 
 
-_DROPPED = ex.note(
-    "rule",
-    **{"action": "drop", "rule": "1", "from": CLIENT, "id": "2", "method": "tools/call", "subject": "a"},
-)
+_DROPPED = '* rule {"action":"drop","rule":"1","from":"client","id":"2","method":"tools/call","subject":"a"}'
 
 
 def mcpspy_rule(facts: Facts) -> Iterator[Claim]:

@@ -37,19 +37,14 @@ _NO_SERVER = _unreachable("http://127.0.0.1:3001/mcp: Connection refused")
 
 def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     """Nothing listens at the URL, its name does not resolve, a proxy is in between, or the server has ended."""
-    errors = [
-        (exchange.error, symptom)
-        for exchange, symptom in exchanges(facts)
-        if exchange.error and not _TLS.search(exchange.error) and not REFUSED_BY_MCPSPY.search(exchange.error)
-    ]
+    errors = [(exchange.error, symptom) for exchange, symptom in exchanges(facts) if exchange.error]
+    errors = [each for each in errors if not _TLS.search(each[0]) and not REFUSED_BY_MCPSPY.search(each[0])]
     if not errors:
         return
     upstream, error = facts.header.upstream or "its URL", errors[0][0]
     next_step = f"check that the server runs at {quote(upstream)}"
     if _NAME.search(error):
-        next_step = (
-            "correct the host name in the URL, or check DNS and the variables HTTPS_PROXY and NO_PROXY"
-        )
+        next_step = "correct the host name in the URL, or check DNS, HTTPS_PROXY and NO_PROXY"
     elif facts.server.messages:
         next_step = "it had answered before: look into its own log for why it ended or restarted"
     elif "localhost" in upstream or "127.0.0.1" in upstream:
@@ -131,9 +126,8 @@ def stream_held_back(facts: Facts) -> Iterator[Claim]:
     got = f"; {failed[0].about} got no byte in {failed[0].waited}" if failed else ""
     title = f"progress came all at once, with the response: something in front of the server holds the stream back until it is complete{got}"
     next_step = "switch buffering off there (nginx: proxy_buffering off; the server: X-Accel-Buffering: no)"
-    claim = Claim(
-        title=title, next_step=next_step, symptoms=[*failed], evidence=[facts.held_back], side="proxy"
-    )
+    lines = [facts.held_back]
+    claim = Claim(title=title, next_step=next_step, symptoms=[*failed], evidence=lines, side="proxy")
     claim.is_observation = not failed
     yield claim
 
@@ -160,13 +154,9 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
         often = f", and the client asked {repeats} times in {span}" if repeats > 1 else ""
         title = f"GET {refusal.path} is answered with {kind} in place of a stream or 405{often}"
         next_step = "let the server answer GET with 405 Method Not Allowed if it sends nothing on its own, else with text/event-stream"
-        yield Claim(
-            title=title,
-            next_step=next_step,
-            symptoms=[refusal],
-            side=SERVER,
-            is_observation=repeats < 3 and not is_page,
-        )
+        claim = Claim(title=title, next_step=next_step, symptoms=[refusal], side=SERVER)
+        claim.is_observation = not is_page and repeats < 3
+        yield claim
 
 
 define(__name__,

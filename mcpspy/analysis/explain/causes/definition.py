@@ -20,7 +20,10 @@ Advice = tuple[tuple[str, str], ...]
 """Pattern of words → next step; the first pattern that the words have counts, and the last one has to fit all."""
 
 
-def advised(advice: Advice, words: str) -> str:
+def advised(advice: str | Advice, words: str) -> str:
+    """Return the next step: the one for these words, if it depends on them."""
+    if isinstance(advice, str):
+        return advice
     return next(step for pattern, step in advice if re.search(pattern, words, re.IGNORECASE))
 
 
@@ -69,14 +72,12 @@ class Row(NamedTuple):
             symptoms = [symptom]
             if self.is_together:
                 symptoms = alike(facts, exchange) if exchange is not None else [each[0] for each in found]
-            advice = self.next_step
-            yield Claim(
-                title=self.title.format(**shown(facts, symptom, exchange, words)),
-                next_step=advice if isinstance(advice, str) else advised(advice, words),
-                symptoms=[*symptoms, *facts.violations(*self.rules.split())],
-                side=self.side,
-                is_observation=self.is_observation or (exchange is not None and is_overcome(symptoms)),
-            )
+            title = self.title.format(**shown(facts, symptom, exchange, words))
+            step = advised(self.next_step, words)
+            claim = Claim(title=title, next_step=step, symptoms=symptoms, side=self.side)
+            claim.is_observation = self.is_observation or (exchange is not None and is_overcome(symptoms))
+            claim.symptoms = [*symptoms, *facts.violations(*self.rules.split())]
+            yield claim
 
     def _found(self, facts: Facts) -> Iterator[tuple[Symptom, RefusedExchange | None, str]]:
         """Yield each failure with its HTTP exchange, if that is what failed, and its words."""

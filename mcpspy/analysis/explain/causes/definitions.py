@@ -122,9 +122,7 @@ def schema_root_combined(facts: Facts) -> Iterator[Claim]:
     """MCP allows it. The interfaces of several models refuse it, and with it the whole list of tools, also of other servers."""
     for name, line in facts.listed.combined[:1]:
         title = f"the inputSchema of {quote(name)} has oneOf, anyOf or allOf at its root: interfaces of models refuse such a list of tools"
-        next_step = (
-            "let the schema be one flat object: an enum for the action, and the other members optional"
-        )
+        next_step = "let the schema be a flat object: an enum for the action, and the other members optional"
         yield _listed(title, next_step, line, SERVER, is_observation=bool(facts.client.methods["tools/call"]))
 
 
@@ -151,11 +149,9 @@ def one_at_a_time(facts: Facts) -> Iterator[Claim]:
     """Calls that were sent while a slow one ran are answered right after it: they waited for it, and are not slow themselves."""
     for slow in facts.slow:
         took = slow.answer_at - slow.asked_at
-        after = [
-            each for each in facts.slow
-            if slow.asked_at < each.asked_at < slow.answer_at <= each.answer_at <= slow.answer_at + 0.25
-            and each.answer_at - each.asked_at < took
-        ]  # fmt: skip
+        during = [each for each in facts.slow if slow.asked_at < each.asked_at < slow.answer_at]
+        after = [each for each in during if 0 <= each.answer_at - slow.answer_at <= 0.25]
+        after = [each for each in after if each.answer_at - each.asked_at < took]
         if after:
             names = ", ".join(dict.fromkeys(each.about for each in after[:3]))
             title = f"{names} waited until {slow.about} had its response after {took:.1f} s: the server works on one request at a time"

@@ -49,9 +49,7 @@ def client_gone_first(facts: Facts) -> Iterator[Claim]:
         at, place = min(gone)
         calls = [f", {duration(at - each.asked_at)} after {each.about}" for each in end.during[:1]]
         title = f"the client went away first{''.join(calls)}: the server then failed to write its response ({quote(text) or end.words})"
-        next_step = (
-            "look into the client's log why it left; the server could handle a closed pipe more quietly"
-        )
+        next_step = "look into the client's log why it left; the server may handle a closed pipe quietly"
         symptoms = [end, *end.during]
         lines = [evidence(place, "the client closed its end")]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=CLIENT)

@@ -156,14 +156,8 @@ _SIGNS = {trouble.code: re.compile(f"(?i){trouble.signs}") for trouble in TROUBL
 
 def trouble_of(text: str, *, at_start: bool) -> Trouble | None:
     """Return the kind of the trouble that an error names."""
-    return next(
-        (
-            each
-            for each in TROUBLES
-            if (at_start or not each.only_at_start) and _SIGNS[each.code].search(text)
-        ),
-        None,
-    )
+    found = (each for each in TROUBLES if _SIGNS[each.code].search(text))
+    return next((each for each in found if at_start or not each.only_at_start), None)
 
 
 class _Named(NamedTuple):
@@ -213,19 +207,15 @@ def _explains(trouble: Trouble) -> Explain:
             if not same:
                 continue
             symptoms: list[Symptom] = [named.symptom for named in same]
-            for named in same:
-                if isinstance(named.symptom, ServerEnd):
-                    symptoms += named.symptom.during
+            symptoms += [each for end in symptoms if isinstance(end, ServerEnd) for each in end.during]
             others = {named.about for named in same[1:]} - {same[0].about}
-            also = f"; also {', '.join(sorted(others)[:3])}" if others else ""
-            yield Claim(
-                title=f"{same[0].about}: {quote_error(same[0].words)}{also}",
-                next_step=_next_step(facts, trouble, same[0].words),
-                symptoms=symptoms,
-                evidence=[named.line for named in same[:2] if named.line is not None],
-                side=trouble.side,
-                level=Level.EXACT if is_end else Level.SPECIFIC,
-            )
+            title = f"{same[0].about}: {quote_error(same[0].words)}"
+            title += f"; also {', '.join(sorted(others)[:3])}" if others else ""
+            lines = [each.line for each in same[:2] if each.line is not None]
+            step = _next_step(facts, trouble, same[0].words)
+            claim = Claim(title=title, next_step=step, symptoms=symptoms, evidence=lines, side=trouble.side)
+            claim.level = Level.EXACT if is_end else Level.SPECIFIC
+            yield claim
 
     claims.__doc__ = trouble.named_by
     return claims
@@ -244,21 +234,14 @@ _RELATIVE_PATH = re.compile(r"['\"\s](?:\./|\.\./)?[\w-]+(?:/[\w.-]+)*\.\w{1,5}\
 
 def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
     """Return the next step; of a path, also where the server was started, and of a module whose package is there, its version."""
-    cwd, advice = facts.header.cwd, trouble.next_step
-    next_step = advice if isinstance(advice, str) else advised(advice, words)
+    cwd, next_step = facts.header.cwd, advised(trouble.next_step, words)
     if trouble.code == "module-missing":
         missing = _MISSING.search(words)
         names = {name for word in facts.header.command or () for name in re.split(r"[./\\]", word)}
         if missing and missing[1] in names:
-            return (
-                f"{quote(missing[1], 40)!r} is the program's own package, and is not found from {quote(cwd or 'the working directory', 80)}:"
-                " give the absolute path of the file, set PYTHONPATH by env, or install the project"
-            )
+            return f"{quote(missing[1], 40)!r} is the program's own package, and is not found from {quote(cwd or 'the working directory', 80)}: give the absolute path of the file, set PYTHONPATH by env, or install the project"
         if _OTHER_VERSION.search(words):
-            return (
-                "the package is installed in a version that has no such module: start the server with the version that it was"
-                " written for (uvx --with 'package<2'), or update the server"
-            )
+            return "the package is installed in a version that has no such module: start the server with the version that it was written for (uvx --with 'package<2'), or update the server"
     is_of_root = trouble.code in ("permission-denied", "file-missing") and _ROOT_PATH.search(words)
     is_relative = trouble.code == "file-missing" and _RELATIVE_PATH.search(words)
     if cwd is not None and (is_of_root or is_relative):
@@ -266,12 +249,8 @@ def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
     return next_step
 
 
-define(
-    __name__,
-    *(
-        Definition(
-            _explains(each), each.code, each.what, Level.SPECIFIC, tuple(map(not_started, each.errors))
-        )
-        for each in TROUBLES
-    ),
-)
+def _definition(row: Trouble) -> Definition:
+    return Definition(_explains(row), row.code, row.what, Level.SPECIFIC, tuple(map(not_started, row.errors)))
+
+
+define(__name__, *map(_definition, TROUBLES))

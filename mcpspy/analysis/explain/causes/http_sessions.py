@@ -160,9 +160,8 @@ def _is_lost(exchange: RefusedExchange, symptom: Symptom) -> bool:
     """Return whether a server refused a request for its session id."""
     if exchange.method == "DELETE" or _ID not in exchange.request:
         return False
-    if exchange.status == 404:
-        return not exchange.error
-    return exchange.status in (400, 401, 403) and _STALE.search(said(exchange, symptom)) is not None
+    is_stale = exchange.status in (400, 401, 403) and _STALE.search(said(exchange, symptom)) is not None
+    return is_stale or (exchange.status == 404 and not exchange.error)
 
 
 def session_lost(facts: Facts) -> Iterator[Claim]:
@@ -172,16 +171,11 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
         return
     first, lost = refused[0][0], [symptom for _, symptom in refused]
     session_id, status = first.request[_ID], first.status
-    lost += [
-        each
-        for each in facts.of(RefusedExchange)
-        if each not in lost and each.status == status and each.request.get(_ID) == session_id
-    ]
+    alike_refused = [each for each in facts.of(RefusedExchange) if each.request.get(_ID) == session_id]
+    lost += [each for each in alike_refused if each not in lost and each.status == status]
     requests = [symptom for symptom in lost if isinstance(symptom, FailedRequest)]
     words = next((symptom.words for symptom in requests if symptom.words), first.words)
-    known = (
-        "that had worked before" if facts.http.accepted_count[session_id] else "that it never accepted here"
-    )
+    known = "that had worked before" if facts.http.accepted_count[session_id] else "that never worked here"
     began_again = facts.client.methods["initialize"] > 1
     count = sum(symptom.count for symptom in lost)
     title = f"the server no longer knows the session {known} (HTTP {status}{clause(words)})"

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import Definition, Row, advised, define
-from mcpspy.analysis.explain.causes.exchanges import about, exchanges, said
+from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said
 from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import EvidenceLine, clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -320,8 +320,9 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
 def signed_in(facts: Facts) -> Iterator[Claim]:
     """The 401 with which a sign-in begins is not a failure."""
     refused = [symptom for exchange, symptom in exchanges(facts) if exchange.status in (401, 403)]
-    overcome = [each for each in refused if isinstance(each, FailedRequest) and each.succeeded_at is not None]
-    began: list[Symptom] = [*overcome]
+    began: list[Symptom] = [
+        each for each in refused if isinstance(each, FailedRequest) and is_overcome([each])
+    ]
     if _steps(facts, "retry"):
         began += [each for exchange, each in _unauthorized(facts) if "authorization" not in exchange.request]
     if began:

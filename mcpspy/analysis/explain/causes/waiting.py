@@ -119,9 +119,7 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
             if ended_at > failed.asked_at:
                 continue
             title += f"; the client posts on to the old session: {failed.about} got HTTP {status}"
-            next_step = (
-                "the client must open a new stream and send initialize again after its stream has ended"
-            )
+            next_step = "the client must open a new stream and send initialize again when its stream ends"
             side = CLIENT
         else:
             title += f", before the response to {failed.about} came"
