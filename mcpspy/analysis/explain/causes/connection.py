@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Definition, Row, define
+from mcpspy.analysis.explain.causes.definition import Definition, FailureRow, define
 from mcpspy.analysis.explain.causes.exchanges import exchanges, is_stream
 from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import evidence, quote
@@ -160,7 +160,7 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
 
 
 define(__name__,
-    Row("upstream-tls", "the connection to the server failed in TLS", Level.EXACT,
+    FailureRow("upstream-tls", "the connection to the server failed in TLS", Level.EXACT,
         "Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port.", "the connection to the server failed in TLS: {error}",
         "trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS", _WRONG_TLS, _NO_SERVER, side="configuration",
         if_refused=lambda _, exchange: _TLS.search(exchange.error) is not None),

@@ -38,7 +38,7 @@ class Definition(NamedTuple):
     negative: Examples = ()
 
 
-class Row(NamedTuple):
+class FailureRow(NamedTuple):
     """A cause by what its failures have in common: requests of the client in a state, or refused HTTP exchanges."""
 
     code: str
@@ -93,8 +93,8 @@ class Row(NamedTuple):
 
 
 def shown(facts: Facts, symptom: Symptom, exchange: RefusedExchange | None, words: str) -> dict[str, object]:
-    """Return the parts of a title; `said` is the words after a colon, or nothing."""
-    parts = {"words": quote(words), "said": clause(words), "sessions": facts.answered[CLIENT, "initialize"]}
+    """Return the parts of a title; `quoted` is the words after a colon, or nothing."""
+    parts = {"words": quote(words), "quoted": clause(words), "sessions": facts.answered[CLIENT, "initialize"]}
     if exchange is not None:
         status, error = exchange.status, quote(exchange.error)
         parts |= {"about": about(exchange), "status": status, "who": who_refused(exchange), "error": error}
@@ -103,16 +103,16 @@ def shown(facts: Facts, symptom: Symptom, exchange: RefusedExchange | None, word
     return parts
 
 
-def define(area: str, *definitions: Definition | Row) -> None:
+def define(area: str, *definitions: Definition | FailureRow) -> None:
     """Add the causes of a module, in this order, which decides between claims that are equally specific."""
     for each in definitions:
-        claims = _of_row(each, area) if isinstance(each, Row) else each.claims
+        claims = _of_row(each, area) if isinstance(each, FailureRow) else each.claims
         cause(each.code, each.summary, level=each.level, positive=each.positive, negative=each.negative)(
             claims
         )
 
 
-def _of_row(row: Row, area: str) -> Explain:
+def _of_row(row: FailureRow, area: str) -> Explain:
     def claims(facts: Facts) -> Iterator[Claim]:
         return row.claims(facts)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Definition, Row, define
+from mcpspy.analysis.explain.causes.definition import Definition, FailureRow, define
 from mcpspy.analysis.explain.causes.exchanges import (
     about,
     alike,
@@ -216,7 +216,7 @@ define(__name__,
                ex.session("@ http bare", ex.http("GET", 404)), ex.session("@ http", ex.http("GET", 405))),
     Definition(sse_endpoint_lost, "sse-endpoint-lost", "the endpoint that the SSE stream names does not exist", Level.EXACT,
                ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(404)), ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(202))),
-    Row("session-not-assigned", "the server wants a session id, and none came with the result of initialize", Level.EXACT,
+    FailureRow("session-not-assigned", "the server wants a session id, and none came with the result of initialize", Level.EXACT,
         "A gateway or proxy between mcpspy and the server drops Mcp-Session-Id from the response, or the server forgets it.",
         "the response to initialize had no Mcp-Session-Id, and {about} without one is refused with HTTP {status}: {words}",
         "let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; ask the server directly to compare",
@@ -227,7 +227,7 @@ define(__name__,
                ex.list_answer(400, {_ID: None}, "Missing session id"), ex.list_answer(400, "Missing session id")),
     Definition(replicas, "replicas", "several copies of the server do not share their sessions", Level.EXACT,
                ex.session("@ http", ex.request("tools/list"), ex.answered(404), _ping(3)), ex.session("@ http", _ping(3, 4), _LOST)),
-    Row("delete-refused", "the end of a session was refused", Level.EXACT,
+    FailureRow("delete-refused", "the end of a session was refused", Level.EXACT,
         "A client may end its session with DELETE. A server that does not allow it answers 405; nothing depends on it.",
         "DELETE at the end of the session was answered HTTP {status}; nothing depends on it", "let the server answer 204, or 405 if clients may not end sessions",
         ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 404, head={_ID: "s-1"})),
@@ -235,7 +235,7 @@ define(__name__,
         if_refused=lambda _, exchange: exchange.method == "DELETE"),
     Definition(initialize_with_session, "initialize-with-session", "initialize was sent with the id of an old session", Level.EXACT,
                ex.session("@ http", ex.initialize(), ex.answered(404, {_ID: "s-1"})), ex.session("@ http", ex.initialize(), ex.answered(404))),
-    Row("sessions-not-ended", "the client begins sessions and never ends them, until the server has no room", Level.EXACT,
+    FailureRow("sessions-not-ended", "the client begins sessions and never ends them, until the server has no room", Level.EXACT,
         "A client that begins a session for each call has to end it with DELETE; a server has to end those that are idle.",
         "the server refused initialize with HTTP {status} after {sessions} sessions, none of which the client had ended: {words}",
         "let the client use one session for its calls, or end each with DELETE; let the server end sessions that are idle",

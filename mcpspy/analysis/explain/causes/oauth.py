@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Definition, Row, advised, define
+from mcpspy.analysis.explain.causes.definition import Definition, FailureRow, advised, define
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said
 from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import EvidenceLine, clause, evidence, quote
@@ -348,7 +348,7 @@ define(__name__,
     Definition(oauth_token, "oauth-token", "the token request was refused", Level.EXACT,
                ex.unauthorized(ex.METADATA, ex.oauth("token", 400, error="invalid_grant", names=["grant_type", "code"])),
                ex.unauthorized(ex.METADATA, ex.oauth("registration", 403))),
-    Row("token-check-failed", "the check of the token fails with an error of the server", Level.SPECIFIC,
+    FailureRow("token-check-failed", "the check of the token fails with an error of the server", Level.SPECIFIC,
         "A server that answers an expired token with 500 in place of 401 gives the client no reason to refresh it.",
         "requests with the same token had been accepted, and now each gets HTTP {status}: {words}: the token has probably expired",
         'let the server answer 401 with error="invalid_token", so that the client refreshes the token; until then sign in again',

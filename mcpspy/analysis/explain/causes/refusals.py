@@ -9,15 +9,15 @@ from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.connection import REFUSED_BY_MCPSPY
-from mcpspy.analysis.explain.causes.definition import Definition, Row, define
+from mcpspy.analysis.explain.causes.definition import Definition, FailureRow, define
 from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, is_overcome, said, who_refused
 from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.http_facts import ACCEPTED
 from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import EVENTS, JSON
+from mcpspy.core.protocol.refusal import ACCEPTED
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
 
@@ -282,7 +282,7 @@ define(__name__,
     Definition(host_refused, "host-refused", "the server refuses the Host or Origin that it receives", Level.EXACT,
                (ex.first_answer(421, "Invalid Host header"), ex.first_answer(403, "mcpspy: Host mcp.example.com is not this machine")),
                ex.first_answer(421, {":error": "cannot reach it"})),
-    Row("valid-message-unreadable", "the server calls a valid message unreadable", Level.EXACT,
+    FailureRow("valid-message-unreadable", "the server calls a valid message unreadable", Level.EXACT,
         "Something before the MCP handler (a body parser, an adapter of a platform) has read the body of the request, so nothing is"
         " left for the transport: mcpspy could read the same message.", "the server cannot read {about}, although it is valid JSON: HTTP {status}, {words}",
         "something before the MCP handler has read the body: pass the parsed body on to the transport (handleRequest(req, res, req.body)), or do not parse it there",
@@ -296,8 +296,8 @@ define(__name__,
                ex.notification_answer(400, "Unsupported protocol version"), ex.notification_answer(400)),
     Definition(redirect_not_followed, "redirect-not-followed", "a redirect was not followed", Level.EXACT,
                ex.list_answer(307, {}, {"location": "http://127.0.0.1:3001/mcp/"})),
-    Row("bot-wall", "a protection against bots answered in place of the server", Level.EXACT,
-        "Cloudflare, Akamai and others answer programs with a page for browsers.", "{who} blocked {about} before it reached the server (HTTP {status}){said}",
+    FailureRow("bot-wall", "a protection against bots answered in place of the server", Level.EXACT,
+        "Cloudflare, Akamai and others answer programs with a page for browsers.", "{who} blocked {about} before it reached the server (HTTP {status}){quoted}",
         "allow this client (User-Agent) and the path of the endpoint in the rules of this protection against bots; it is not about signing in",
         ex.first_answer(403, {}, {"cf-mitigated": "challenge", "content-type": "text/html"}, "Just a moment..."), ex.first_answer(403, "Forbidden"), side="proxy",
         is_together=True, if_refused=_is_bot_wall),
@@ -308,11 +308,11 @@ define(__name__,
                ex.first_answer(200, {}, {"content-type": "text/html"}, "<title>Sign in</title>")),
     Definition(notification_body, "notification-body", "a notification was not answered with 202", Level.SPECIFIC, ex.notification_answer(200),
                ex.notification_answer(202)),
-    Row("server-error", "the server failed at a request", Level.GENERAL, "An HTTP status of 500 and more without a message: an exception that nothing caught.",
-        "{about}: {who} failed with HTTP {status}{said}", "look into the server's own log at this time: an exception is there",
+    FailureRow("server-error", "the server failed at a request", Level.GENERAL, "An HTTP status of 500 and more without a message: an exception that nothing caught.",
+        "{about}: {who} failed with HTTP {status}{quoted}", "look into the server's own log at this time: an exception is there",
         ex.list_answer(500, "Internal Server Error"), ex.list_answer(429), statuses=tuple(status for status in range(500, 1000) if status not in _STATUSES)),
-    Row("request-refused", "the server refused an HTTP request", Level.GENERAL, "A status of 400 to 499, with the text of the refusal.",
-        "{about}: {who} refused it with HTTP {status}{said}",
+    FailureRow("request-refused", "the server refused an HTTP request", Level.GENERAL, "A status of 400 to 499, with the text of the refusal.",
+        "{about}: {who} refused it with HTTP {status}{quoted}",
         ((r"not (?:been )?initiali[sz]ed|initiali[sz]e first|before initiali", "the client must send initialize first, and then notifications/initialized with the session id"),
          ("", "correct what the refusal names; signing in would not help")), ex.list_answer(400, "Bad Request: no such list"), ex.list_answer(500), side="",
         if_refused=_is_of_mcp, statuses=tuple(status for status in range(400, 500) if status not in (401, 403, *_STATUSES))),

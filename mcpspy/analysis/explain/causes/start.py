@@ -113,8 +113,8 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
             trouble = trouble_of(failed.words[:600], at_start=False) if failed.side == CLIENT else None
             if trouble is not None and trouble.code in _SETTINGS:
                 symptoms.append(failed)
-        said = f"; {quote(symptoms[0].lines[0].text)}" if symptoms and symptoms[0].lines else ""
-        title = f"the server got a placeholder in place of a value: {shown}{said}"
+        quoted = f"; {quote(symptoms[0].lines[0].text)}" if symptoms and symptoms[0].lines else ""
+        title = f"the server got a placeholder in place of a value: {shown}{quoted}"
         next_step = "write the value itself into the host's configuration, or set the variable where the host starts: this host does not replace the placeholder"
         lines, side = [evidence(place, f"a placeholder: {shown}")], "configuration"
         claim = Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
