@@ -147,7 +147,8 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
         named = re.search(r"(?i)\bmcp-[\w-]+", failed.words)
         is_sent = failed.refusal is None or named is None or named[0].lower() in failed.refusal.request
         title = f"the server misses a header of {failed.about} that the client sent ({quote(failed.words)}): something between mcpspy and the server dropped it"
-        next_step, side = "let the proxy or gateway behind mcpspy pass on all headers with Mcp-", "proxy"
+        next_step = "let the proxy or gateway behind mcpspy pass on all headers that begin with Mcp-"
+        side = "proxy"
         if missing or not is_sent:
             title = f"{failed.about} came without a header that the server wants: {quote(failed.words)}"
             next_step, side = "let the client send it; or look what drops it before mcpspy", CLIENT
