@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from mcpspy.analysis.lint.finding import EntryPosition
+from mcpspy.analysis.lint.finding import EntryPosition, Finding
 from mcpspy.core.sanitize import sanitize
 
 MAX_QUOTE = 200
@@ -47,10 +47,24 @@ def quote_error(text: str) -> str:
     return line if len(line) <= MAX_QUOTE else f"{line[:80].rstrip()} … {line[-(MAX_QUOTE - 83) :].lstrip()}"
 
 
+def clause(text: str, most: int = MAX_QUOTE) -> str:
+    """Return a peer's text after a colon; empty if there is none."""
+    return f": {quote(text, most)}" if text else ""
+
+
+def of_finding(finding: Finding) -> EvidenceLine:
+    """Return a finding of lint, with the line that it is about."""
+    return evidence(finding.place, f"{finding.code} {finding.message} | {finding.excerpt}")
+
+
 class PrintedLine(NamedTuple):
     at: float
     place: EntryPosition
     text: str
+
+    @property
+    def evidence(self) -> EvidenceLine:
+        return evidence(self.place, f"stderr: {self.text}")
 
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -110,6 +124,19 @@ class NamedError(NamedTuple):
     """The error, without the mark of a log record before it, not sanitized."""
     frame: str
     """`server.py line 42`; empty if no frame is in a file of the user."""
+
+    @property
+    def evidence(self) -> EvidenceLine:
+        return evidence(self.line.place, f"stderr: {self.text}")
+
+    @property
+    def framed(self) -> str:
+        """The error, with the frame after it."""
+        return f"{self.text} ({self.frame})" if self.frame else self.text
+
+    @property
+    def next_step(self) -> str:
+        return "correct what this error names" + (f" at {self.frame}" if self.frame else "")
 
 
 def named_error(lines: Sequence[PrintedLine], *, certain: bool = False) -> NamedError | None:

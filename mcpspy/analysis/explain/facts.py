@@ -36,11 +36,12 @@ from mcpspy.core.protocol.message import (
     Request,
     Result,
 )
+from mcpspy.core.protocol.refusal import ACCEPTED
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.recording.decode import Header, Note
 from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange, State
-from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, words
+from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, NOTICED, words
 from mcpspy.core.session.session import Change, is_injected
 from mcpspy.core.session.streaming import FinalOutcomes, StreamingSession
 
@@ -50,17 +51,11 @@ MAX_SYMPTOMS = 500
 MAX_STDERR = 300
 """Lines on stderr that are kept: the last ones, and as many of the first seconds."""
 
-ANSWERED_ELSEWHERE = 202
-"""The status of a POST whose responses come on another stream (HTTP+SSE)."""
-
 MAX_SLOW = 200
 """Calls that waited and that are kept."""
 
 MAX_ANSWERED = 64
 """Answered requests that are kept, to recognise a cancellation after the response."""
-
-ACTIONS = ("drop", "error", "respond", "replace", "corrupt", "disconnect", "hold", "timeout")
-"""Actions of rules and viewers that a peer notices."""
 
 PATIENCE = 1.0
 """Seconds before which no client gives up a request."""
@@ -379,7 +374,7 @@ class Facts:
             known.cancel_at is None
             and known.answer_at is None
             and refusal is not None
-            and refusal.status != ANSWERED_ELSEWHERE
+            and refusal.status not in ACCEPTED  # In HTTP+SSE, responses come on another stream.
         ):
             settled = refusal.ended_at or refusal.at
         words = known.words or (refusal.words if refusal is not None else "")
@@ -470,7 +465,7 @@ class Facts:
             ):
                 known.carrier = ended
             return
-        if kind in ABOUT_MESSAGES and fields.get("action") in ACTIONS:
+        if kind in ABOUT_MESSAGES and fields.get("action") in NOTICED:
             self._add_effect(fields)
         noted = self.notes.setdefault(kind, [])
         if len(noted) < MAX_ODD_LINES:

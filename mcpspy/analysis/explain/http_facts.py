@@ -11,12 +11,10 @@ from mcpspy.analysis.explain.evidence import evidence
 from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.analysis.lint.finding import EntryPosition
 from mcpspy.core.protocol.http_headers import EVENTS, JSON, REDIRECTS
+from mcpspy.core.protocol.refusal import ACCEPTED
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.http_exchanges import NOT_OFFERED, RecordedHttpExchange
-
-ACCEPTED = (202, 204)
-"""Statuses by which notifications and responses are accepted, without a body."""
 
 MAX_EXCHANGES = 200
 """Kinds of refusals, and steps of OAuth, that are kept."""

@@ -25,7 +25,7 @@ MAX_WORDS = 200
 MAX_OAUTH_ERROR = 500
 """Maximum characters of each member of an error of OAuth."""
 
-_WITHOUT_BODY = frozenset((202, 204))
+ACCEPTED = frozenset((202, 204))
 """Statuses by which a server accepts what needs no response (Streamable HTTP, Sending Messages to the Server)."""
 
 _CHALLENGE = re.compile(r'\b(error|error_description)="([^"]*)"')
@@ -47,7 +47,7 @@ def is_refusal(method: str, status: int, content_type: str) -> bool:
     """
     if status >= 300:
         return True
-    return method in ("GET", "POST") and status not in _WITHOUT_BODY and content_type not in (JSON, EVENTS)
+    return method in ("GET", "POST") and status not in ACCEPTED and content_type not in (JSON, EVENTS)
 
 
 class RefusalBody:

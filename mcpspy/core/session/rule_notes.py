@@ -12,6 +12,9 @@ from mcpspy.core.session.exchange import Event
 
 RULE, TRUST = ABOUT_MESSAGES = ("rule", "trust")
 
+NOTICED = frozenset(("drop", "error", "respond", "replace", "corrupt", "disconnect", "hold", "timeout"))
+"""Actions that the peers of a message notice."""
+
 _DONE = {
     "drop": "dropped",
     "error": "answered with an error",

@@ -8,19 +8,14 @@ from mcpspy.analysis.explain.causes import (
     environment,
     framing,
     http_sessions,
-    matching,
     oauth,
-    quoted,
     refusals,
     start,
     waiting,
 )
 from mcpspy.analysis.explain.claims import CAUSES as CAUSES
 
-AREAS = (
-    *(start, environment, framing, matching, waiting, connection, http_sessions),
-    *(refusals, oauth, calls, definitions, ending, quoted),
-)
+AREAS = (start, environment, framing, waiting, connection, http_sessions, refusals, oauth, calls, definitions, ending)  # fmt: skip
 
 _ORDER = [area.__name__ for area in AREAS]
 CAUSES.sort(key=lambda kind: _ORDER.index(kind.claims.__module__))

@@ -6,532 +6,178 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.definition import Definition, define
+from mcpspy.analysis.explain.claims import Claim, Level
+from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, Symptom, Violation
+from mcpspy.analysis.explain.symptoms import ClientLeft
 from mcpspy.core.counted import counted
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 
 class _Row(NamedTuple):
+    """A cause that is findings of lint which peers are known to react to."""
+
     code: str
     summary: str
-    rules: tuple[str, ...]
+    rules: str
     """The most specific first."""
     next_step: str
-    side: str
-    is_observation: bool
+    positive: str
+    side: str = SERVER
+    is_observation: bool = False
+    negative: str | tuple[str, ...] = ()
+
+
+_CHANGED = ex.notified("<", "notifications/tools/list_changed")
+_PROGRESS = ex.notified("<", "notifications/progress", progressToken="t", progress=1)
+_WITH_TOKEN = ex.call(_meta={"progressToken": "t"})
+
+
+def _image(kind: str) -> str:
+    """Return the result of a call with the bytes of a PNG under a media type."""
+    return ex.result(content=[{"type": "image", "data": "iVBORw0KGgo=", "mimeType": kind}])
 
 
 _TABLE = (
-    _Row(
-        "tool-dropped", "the host does not offer tools of this server to its model",
-        ("HOST102", "HOST101", "HOST107", "HOST106", "DATA202", "DATA201"),
-        "correct the definition that the evidence quotes; mcpspy lint --host all checks every host", SERVER, False,
-    ),
-    _Row(
-        "result-rejected", "a result has a form that clients reject",
-        ("DATA303", "DATA302", "DATA304", "ENV108", "DATA102", "DATA401", "DATA402", "DATA403", "DATA406", "ENV105", "DATA103"),
-        "correct the form of this result: clients that check it raise an error, although the exchange looks fine", SERVER, False,
-    ),
-    _Row(
-        "error-swallowed", "a tool failed, but its result reports a success",
-        ("AGENT103", "DATA306"),
-        "set isError: true in the result, or raise an error in the handler", SERVER, False,
-    ),
-    _Row(
-        "response-to-notification", "the server answered a notification",
-        ("ENV206",),
-        "let the server answer only messages with an id: a notification gets no response, not even an error", SERVER, False,
-    ),
-    _Row(
-        "progress-unknown", "progress was reported for no open request",
-        ("LIFE302", "LIFE303"),
-        "let the server send progress only with the progressToken of an open request, and before its response: some clients raise"
-        " an error for an unknown token",
-        SERVER, False,
-    ),
-    _Row(
-        "pagination-endless", "a list never ends, or its cursors are wrong",
-        ("DATA502", "DATA503", "DATA505"),
-        "let the last page have no nextCursor, and each other page its own cursor", SERVER, False,
-    ),
-    _Row(
-        "result-too-large", "a result is too large for the host",
-        ("HOST201",),
-        "return less: pages, a summary, or a resource link", SERVER, False,
-    ),
-    _Row(
-        "late-for-host", "a response came after the host's timeout",
-        ("HOST301",),
-        "make the call or the start faster, report progress, or raise the timeout of the host", SERVER, False,
-    ),
-    _Row(
-        "content-type-wrong", "the bytes of a content block are of another type than its mimeType",
-        ("DATA411",),
-        "let the server name the type of the bytes that it sends; models refuse an image whose type is wrong", SERVER, False,
-    ),
-    _Row(
-        "not-strict-json", "a message has values that strict parsers of JSON refuse",
-        ("ENV117",),
-        "let the sender write no NaN, Infinity or lone surrogates (Python: json.dumps(…, allow_nan=False))", "", False,
-    ),
-    _Row(
-        "list-changed-ignored", "the client did not list the tools again after they changed",
-        ("LIFE113",),
-        "restart the server in the host; not every host follows notifications/tools/list_changed", CLIENT, False,
-    ),
-    _Row(
-        "host-ignores", "the host ignores what the server sent",
-        ("HOST302", "HOST202"),
-        "do not rely on it with this host", "", True,
-    ),
-    _Row(
-        "records-lost", "a part of the session was not recorded",
-        ("REC101",),
-        "make room on the disk, or raise --max-body: messages were forwarded, but some are missing here", "mcpspy", True,
-    ),
-    _Row(
-        "repeated-calls", "the same call was sent again and again",
-        ("AGENT101", "AGENT102", "AGENT104"),
-        "say in the result what to do instead", "", True,
-    ),
+    _Row("tool-dropped", "the host does not offer tools of this server to its model", "HOST102 HOST101 HOST107 HOST106 DATA202 DATA201",
+        "correct the definition that the evidence quotes; mcpspy lint --host all checks every host", ex.host("claude-code", ex.listed(ex.with_schema(type="array"))),
+        negative=ex.host("claude-code", ex.listed("a"))),
+    _Row("result-rejected", "a result has a form that clients reject", "DATA303 DATA302 DATA304 ENV108 DATA102 DATA401 DATA402 DATA403 DATA406 ENV105 DATA103",
+        "correct the form of this result: clients that check it raise an error, although the exchange looks fine", ex.session(ex.call(), ex.result(content="done"))),
+    _Row("error-swallowed", "a tool failed, but its result reports a success", "AGENT103 DATA306",
+        "set isError: true in the result, or raise an error in the handler", ex.session(ex.call(), ex.done(2, "Error: ENOENT: no such file or directory, open 'a'")),
+        negative=ex.session(ex.call(), ex.done(2, "no file is missing"))),
+    _Row("response-to-notification", "the server answered a notification", "ENV206",
+        "let the server answer only messages with an id: a notification gets no response, not even an error",
+        ex.session(ex.notified(">", "notifications/x"), ex.error("Method not found", -32601, None))),
+    _Row("progress-unknown", "progress was reported for no open request", "LIFE302 LIFE303",
+        "let the server send progress only with the progressToken of an open request, and before its response: some clients raise an error for an unknown token",
+        ex.session(_WITH_TOKEN, ex.done(), _PROGRESS), negative=ex.session(_WITH_TOKEN, _PROGRESS, ex.done())),
+    _Row("pagination-endless", "a list never ends, or its cursors are wrong", "DATA502 DATA503 DATA505",
+        "let the last page have no nextCursor, and each other page its own cursor",
+        ex.session(ex.listed("a", nextCursor="p"),
+                *(ex.session(ex.request("tools/list", n, cursor="p"), ex.result(n, tools=[], nextCursor="p")) for n in (3, 4))),
+        negative=ex.session(ex.listed("a", nextCursor="p"), ex.request("tools/list", 3, cursor="p"), ex.result(3, tools=[]))),
+    _Row("result-too-large", "a result is too large for the host", "HOST201", "return less: pages, a summary, or a resource link",
+        ex.host("codex-mcp-client", ex.call(), ex.done(2, "x" * 66_000)), negative=ex.host("codex-mcp-client", ex.call(), ex.done())),
+    _Row("late-for-host", "a response came after the host's timeout", "HOST301",
+        "make the call or the start faster, report progress, or raise the timeout of the host",
+        ex.host("codex-mcp-client", ex.call(), ex.done()).replace("@ bare", "@ bare\n+ 12")),
+    _Row("content-type-wrong", "the bytes of a content block are of another type than its mimeType", "DATA411",
+        "let the server name the type of the bytes that it sends; models refuse an image whose type is wrong", ex.session(ex.call(), _image("image/jpeg")),
+        negative=ex.session(ex.call(), _image("image/png"))),
+    _Row("not-strict-json", "a message has values that strict parsers of JSON refuse", "ENV117",
+        "let the sender write no NaN, Infinity or lone surrogates (Python: json.dumps(…, allow_nan=False))",
+        ex.session(ex.call(), '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"x":NaN}}}'), side=""),
+    _Row("list-changed-ignored", "the client did not list the tools again after they changed", "LIFE113",
+        "restart the server in the host; not every host follows notifications/tools/list_changed", ex.session(ex.listed("a"), _CHANGED, ex.call(3), ex.done(3)),
+        side=CLIENT),
+    _Row("host-ignores", "the host ignores what the server sent", "HOST302 HOST202", "do not rely on it with this host",
+        ex.host("cursor-vscode", ex.listed("a"), _CHANGED), side="", is_observation=True, negative=ex.host("cursor-vscode", ex.listed("a"))),
+    _Row("records-lost", "a part of the session was not recorded", "REC101",
+        "make room on the disk, or raise --max-body: messages were forwarded, but some are missing here", ex.note("lost", entries=3, why="No space left on device"),
+        side="mcpspy", is_observation=True),
+    _Row("repeated-calls", "the same call was sent again and again", "AGENT101 AGENT102 AGENT104", "say in the result what to do instead",
+        ex.session(*(ex.session(ex.call(n), ex.done(n, "3")) for n in range(3, 15))), side="", is_observation=True),
 )  # fmt: skip
-"""Causes that are findings of lint which peers are known to react to."""
+
+_ENDS_SESSIONS = ("tool-dropped", "result-rejected", "response-to-notification")
+"""Causes for which clients leave."""
 
 
-def _add(row: _Row) -> None:
+def _definition(row: _Row) -> Definition:
+    rules = row.rules.split()
+
     def claims(facts: Facts) -> Iterator[Claim]:
-        found: list[Violation] = [each for rule in row.rules for each in facts.violations(rule)]
-        if not found:
-            return
-        first = found[0].findings[0]
-        count = sum(each.count for each in found)
-        more = f" (and {counted(count - 1, 'more finding')})" if count > 1 else ""
-        symptoms: list[Symptom] = [*found]
-        # A host continues without a tool that it drops; a client that cannot parse a message ends.
-        if (
-            row.code in ("tool-dropped", "result-rejected", "response-to-notification")
-            and first.code[:4] != "HOST"
-        ):
-            symptoms += facts.of(ClientLeft)
-        yield Claim(
-            title=f"{quote(first.message)}{more}",
-            next_step=row.next_step,
-            symptoms=symptoms,
-            side=row.side,
-            is_observation=row.is_observation,
-            level=Level.EXACT if first.code.startswith("HOST") and not row.is_observation else None,
-        )
+        found = [each for rule in rules for each in facts.violations(rule)]
+        if found:
+            first, count = found[0].findings[0], sum(each.count for each in found)
+            more = f" (and {counted(count - 1, 'more finding')})" if count > 1 else ""
+            # A host continues without a tool that it drops; a client that cannot parse a message ends.
+            is_fatal = row.code in _ENDS_SESSIONS and not first.code.startswith("HOST")
+            left = facts.of(ClientLeft) if is_fatal else []
+            title, symptoms = f"{quote(first.message)}{more}", [*found, *left]
+            claim = Claim(title=title, next_step=row.next_step, symptoms=symptoms, side=row.side)
+            claim.is_observation = row.is_observation
+            is_exact = first.code.startswith("HOST") and not row.is_observation
+            claim.level = Level.EXACT if is_exact else None
+            yield claim
 
-    claims.__doc__ = f"{row.summary[0].upper()}{row.summary[1:]}: findings of {', '.join(row.rules)}."
-    positive, negative = _EXAMPLES[row.code]
-    cause(row.code, row.summary, level=Level.GENERAL, positive=positive, negative=negative)(claims)
-
-
-_EXAMPLES: dict[str, tuple[str, str]] = {
-    "tool-dropped": (
-        """
-            @ bare
-            > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"claude-code","version":"1"}}}
-            < {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
-            > {"method":"notifications/initialized"}
-            > {"id":2,"method":"tools/list"}
-            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"array"}}]}}
-        """,
-        """
-            @ bare
-            > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"claude-code","version":"1"}}}
-            < {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
-            > {"method":"notifications/initialized"}
-            > {"id":2,"method":"tools/list"}
-            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
-        """,
-    ),
-    "result-rejected": (
-        """
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":2,"result":{"content":"done"}}
-        """,
-        """
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":2,"result":{"content":[]}}
-        """,
-    ),
-    "error-swallowed": (
-        """
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":2,"result":{"content":[{"type":"text","text":"Error: ENOENT: no such file or directory, open 'a'"}]}}
-        """,
-        """
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":2,"result":{"content":[{"type":"text","text":"no file is missing"}]}}
-        """,
-    ),
-    "response-to-notification": (
-        """
-            > {"method":"notifications/x"}
-            < {"id":null,"error":{"code":-32601,"message":"Method not found"}}
-        """,
-        """
-            > {"id":2,"method":"ping"}
-            < {"id":2,"result":{}}
-        """,
-    ),
-    "progress-unknown": (
-        """
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{},"_meta":{"progressToken":"t"}}}
-            < {"id":2,"result":{"content":[]}}
-            < {"method":"notifications/progress","params":{"progressToken":"t","progress":1}}
-        """,
-        """
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{},"_meta":{"progressToken":"t"}}}
-            < {"method":"notifications/progress","params":{"progressToken":"t","progress":1}}
-            < {"id":2,"result":{"content":[]}}
-        """,
-    ),
-    "pagination-endless": (
-        """
-            > {"id":2,"method":"tools/list"}
-            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}],"nextCursor":"p"}}
-            > {"id":3,"method":"tools/list","params":{"cursor":"p"}}
-            < {"id":3,"result":{"tools":[],"nextCursor":"p"}}
-            > {"id":4,"method":"tools/list","params":{"cursor":"p"}}
-            < {"id":4,"result":{"tools":[],"nextCursor":"p"}}
-        """,
-        """
-            > {"id":2,"method":"tools/list"}
-            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}],"nextCursor":"p"}}
-            > {"id":3,"method":"tools/list","params":{"cursor":"p"}}
-            < {"id":3,"result":{"tools":[]}}
-        """,
-    ),
-    "result-too-large": (
-        """
-            @ bare
-            > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"codex-mcp-client","version":"1"}}}
-            < {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
-            > {"method":"notifications/initialized"}
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-        """
-        + '< {"id":2,"result":{"content":[{"type":"text","text":"%s"}]}}' % ("x" * 66_000),
-        """
-            @ bare
-            > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"codex-mcp-client","version":"1"}}}
-            < {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
-            > {"method":"notifications/initialized"}
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":2,"result":{"content":[]}}
-        """,
-    ),
-    "late-for-host": (
-        """
-            @ bare
-            + 12
-            > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"codex-mcp-client","version":"1"}}}
-            < {"id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}
-            + 1
-            > {"method":"notifications/initialized"}
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":2,"result":{"content":[]}}
-        """,
-        """
-            @ bare
-            > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"codex-mcp-client","version":"1"}}}
-            < {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
-            > {"method":"notifications/initialized"}
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":2,"result":{"content":[]}}
-        """,
-    ),
-    "content-type-wrong": (
-        """
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":2,"result":{"content":[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/jpeg"}]}}
-        """,
-        """
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":2,"result":{"content":[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}]}}
-        """,
-    ),
-    "not-strict-json": (
-        """
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            << {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"x":NaN}}}
-        """,
-        """
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":2,"result":{"content":[]}}
-        """,
-    ),
-    "list-changed-ignored": (
-        """
-            > {"id":2,"method":"tools/list"}
-            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
-            < {"method":"notifications/tools/list_changed"}
-            > {"id":3,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":3,"result":{"content":[]}}
-        """,
-        """
-            > {"id":2,"method":"tools/list"}
-            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
-            > {"id":3,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":3,"result":{"content":[]}}
-        """,
-    ),
-    "host-ignores": (
-        """
-            @ bare
-            > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"cursor-vscode","version":"1"}}}
-            < {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
-            > {"method":"notifications/initialized"}
-            > {"id":2,"method":"tools/list"}
-            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
-            < {"method":"notifications/tools/list_changed"}
-        """,
-        """
-            @ bare
-            > {"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"cursor-vscode","version":"1"}}}
-            < {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
-            > {"method":"notifications/initialized"}
-            > {"id":2,"method":"tools/list"}
-            < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
-        """,
-    ),
-    "records-lost": (
-        """
-            * lost {"entries":3,"why":"No space left on device"}
-        """,
-        """
-            * stderr {"text":"lost"}
-        """,
-    ),
-    "repeated-calls": (
-        """
-            > {"id":3,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":3,"result":{"content":[{"type":"text","text":"3"}]}}
-            > {"id":4,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":4,"result":{"content":[{"type":"text","text":"3"}]}}
-            > {"id":5,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":5,"result":{"content":[{"type":"text","text":"3"}]}}
-            > {"id":6,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":6,"result":{"content":[{"type":"text","text":"3"}]}}
-            > {"id":7,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":7,"result":{"content":[{"type":"text","text":"3"}]}}
-            > {"id":8,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":8,"result":{"content":[{"type":"text","text":"3"}]}}
-            > {"id":9,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":9,"result":{"content":[{"type":"text","text":"3"}]}}
-            > {"id":10,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":10,"result":{"content":[{"type":"text","text":"3"}]}}
-            > {"id":11,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":11,"result":{"content":[{"type":"text","text":"3"}]}}
-            > {"id":12,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":12,"result":{"content":[{"type":"text","text":"3"}]}}
-            > {"id":13,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":13,"result":{"content":[{"type":"text","text":"3"}]}}
-            > {"id":14,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":14,"result":{"content":[{"type":"text","text":"3"}]}}
-        """,
-        """
-            > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-            < {"id":2,"result":{"content":[]}}
-        """,
-    ),
-}
-"""Code of a row → an example with it, and one without it."""
-
-
-for _row in _TABLE:
-    _add(_row)
-
-
-@cause(
-    "downgrade",
-    "the server answered with an older revision than the client asked for",
-    level=Level.GENERAL,
-    positive="""
-        @ bare
-        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
-        < {"id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}
-        > {"method":"notifications/initialized"}
-        > {"id":2,"method":"ping"}
-        < {"id":2,"result":{}}
-    """,
-    negative="""
-        > {"id":2,"method":"ping"}
-        < {"id":2,"result":{}}
-    """,
-)
-def downgrade(facts: Facts) -> Iterator[Claim]:
-    """Both speak the older revision, so all is well; features of the newer one are not available."""
-    asked, agreed = facts.listed.asked_revision, facts.session.agreed_revision
-    if asked is not None and agreed is not None and agreed < asked:
-        yield Claim(
-            title=f"the client asked for {quote(asked, 20)}, and the server chose {quote(agreed, 20)}",
-            next_step="update the server's SDK for features of the newer revision",
-            symptoms=[],
-            is_observation=True,
-        )
+    claims.__doc__ = f"{row.summary[0].upper()}{row.summary[1:]}: findings of {', '.join(rules)}."
+    return Definition(claims, row.code, row.summary, Level.GENERAL, row.positive, row.negative)
 
 
 _MODEL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""The names of functions that the interfaces of Anthropic and OpenAI allow."""
 
 
-@cause(
-    "schema-root-combined",
-    "an input schema has oneOf, anyOf or allOf at its root",
-    level=Level.GENERAL,
-    positive="""
-        > {"id":2,"method":"tools/list"}
-        < {"id":2,"result":{"tools":[{"name":"a","inputSchema":{"type":"object","oneOf":[{}]}}]}}
-    """,
-    negative="""
-        > {"id":2,"method":"tools/list"}
-        < {"id":2,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}}
-    """,
-)
+def _listed(title: str, next_step: str, line: EvidenceLine, side: str, *, is_observation: bool) -> Claim:
+    """Return a claim of no failure, only of a line."""
+    claim = Claim(title=title, next_step=next_step, symptoms=[], evidence=[line], side=side)
+    claim.is_observation = is_observation
+    return claim
+
+
 def schema_root_combined(facts: Facts) -> Iterator[Claim]:
     """MCP allows it. The interfaces of several models refuse it, and with it the whole list of tools, also of other servers."""
-    if facts.listed.combined:
-        name, line = facts.listed.combined[0]
-        yield Claim(
-            title=f"the inputSchema of {quote(name)} has oneOf, anyOf or allOf at its root: interfaces of models refuse such a list of tools",
-            next_step="let the schema be one flat object: an enum for the action, and the other members optional",
-            symptoms=[],
-            evidence=[line],
-            side=SERVER,
-            is_observation=bool(facts.client.methods["tools/call"]),
-        )
+    for name, line in facts.listed.combined[:1]:
+        title = f"the inputSchema of {quote(name)} has oneOf, anyOf or allOf at its root: interfaces of models refuse such a list of tools"
+        next_step = "let the schema be a flat object: an enum for the action, and the other members optional"
+        yield _listed(title, next_step, line, SERVER, is_observation=bool(facts.client.methods["tools/call"]))
 
 
-@cause(
-    "name-refused-by-models",
-    "tool names have characters that the interfaces of models refuse",
-    level=Level.GENERAL,
-    positive="""
-        > {"id":2,"method":"tools/list"}
-        < {"id":2,"result":{"tools":[{"name":"files.read","description":"b","inputSchema":{"type":"object"}}]}}
-    """,
-    negative="""
-        > {"id":2,"method":"tools/list"}
-        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
-    """,
-)
 def name_refused(facts: Facts) -> Iterator[Claim]:
-    """MCP allows dots and 128 characters; several interfaces of models allow only letters, digits, _ and -, and hosts that do
-    not replace the others fail at the first request to the model.
-    """
+    """MCP allows dots and 128 characters, interfaces of models do not; hosts that do not replace them fail at the model."""
     names = sorted(name for name in facts.listed.tools if not _MODEL_NAME.fullmatch(name))
     if names and not facts.client.methods["tools/call"]:
-        yield Claim(
-            title=f"{counted(len(names), 'tool')} ({', '.join(quote(name, 40) for name in names[:3])}) have names that MCP allows and"
-            " interfaces of models refuse (other characters than letters, digits, _ and -), and no tool was called",
-            next_step="the host should replace these characters; in the server, use _ in place of the dot",
-            symptoms=[],
-            side=CLIENT,
-            is_observation=True,
-        )
+        shown = ", ".join(quote(name, 40) for name in names[:3])
+        title = f"{counted(len(names), 'tool')} ({shown}) have names that MCP allows and interfaces of models refuse (other characters than letters, digits, _ and -), and no tool was called"
+        next_step = "the host should replace these characters; in the server, use _ in place of the dot"
+        yield Claim(title=title, next_step=next_step, symptoms=[], side=CLIENT, is_observation=True)
 
 
-@cause(
-    "pages-not-requested",
-    "the client did not ask for the next page of a list",
-    level=Level.SPECIFIC,
-    positive="""
-        > {"id":2,"method":"tools/list"}
-        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}],"nextCursor":"p"}}
-        * eof {"from":"client"}
-        * exit {"code":0,"signal":null}
-    """,
-    negative="""
-        > {"id":2,"method":"tools/list"}
-        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
-        * eof {"from":"client"}
-        * exit {"code":0,"signal":null}
-    """,
-)
 def pages_not_requested(facts: Facts) -> Iterator[Claim]:
     """A list with nextCursor has more pages, and their items do not exist for a client that does not ask for them."""
-    for method, (_, line) in facts.listed.next_pages.items():
-        if facts.violations("DATA502"):
-            continue
-        yield Claim(
-            title=f"the result of {method} has a nextCursor, and the client never asked for the next page",
-            next_step="the client must follow nextCursor; or let the server put everything on one page",
-            symptoms=[],
-            evidence=[line],
-            side=CLIENT,
-            is_observation=method != "tools/list",
-        )
+    is_endless = bool(facts.violations("DATA502"))
+    for method, (_, line) in () if is_endless else facts.listed.next_pages.items():
+        title = f"the result of {method} has a nextCursor, and the client never asked for the next page"
+        next_step = "the client must follow nextCursor; or let the server put everything on one page"
+        yield _listed(title, next_step, line, CLIENT, is_observation=method != "tools/list")
 
 
-@cause(
-    "one-at-a-time",
-    "the server works on one request at a time",
-    level=Level.GENERAL,
-    positive="""
-        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-        > {"id":3,"method":"tools/call","params":{"name":"a","arguments":{}}}
-        + 0.1
-        < {"id":2,"result":{"content":[]}}
-        < {"id":3,"result":{"content":[]}}
-    """,
-    negative="""
-        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-        > {"id":3,"method":"tools/call","params":{"name":"a","arguments":{}}}
-        + 0.1
-        < {"id":3,"result":{"content":[]}}
-        < {"id":2,"result":{"content":[]}}
-    """,
-)
 def one_at_a_time(facts: Facts) -> Iterator[Claim]:
     """Calls that were sent while a slow one ran are answered right after it: they waited for it, and are not slow themselves."""
     for slow in facts.slow:
-        after = [
-            each for each in facts.slow
-            if slow.asked_at < each.asked_at < slow.answer_at <= each.answer_at <= slow.answer_at + 0.25
-            and each.answer_at - each.asked_at < slow.answer_at - slow.asked_at
-        ]  # fmt: skip
+        took = slow.answer_at - slow.asked_at
+        during = [each for each in facts.slow if slow.asked_at < each.asked_at < slow.answer_at]
+        after = [each for each in during if 0 <= each.answer_at - slow.answer_at <= 0.25]
+        after = [each for each in after if each.answer_at - each.asked_at < took]
         if after:
             names = ", ".join(dict.fromkeys(each.about for each in after[:3]))
-            yield Claim(
-                title=f"{names} waited until {slow.about} had its response after {slow.answer_at - slow.asked_at:.1f} s: the server works on one request at a time",
-                next_step="let the server work on calls concurrently (async, threads); these calls are not slow themselves",
-                symptoms=[],
-                evidence=[
-                    evidence(each.place, f"{each.about}: {each.answer_at - each.asked_at:.1f} s")
-                    for each in (slow, *after[:2])
-                ],
-                side=SERVER,
-                is_observation=True,
-            )
+            title = f"{names} waited until {slow.about} had its response after {took:.1f} s: the server works on one request at a time"
+            next_step = "let the server work on calls concurrently (async, threads); these calls are not slow themselves"
+            line = evidence(slow.place, f"{slow.about}: {took:.1f} s")
+            yield _listed(title, next_step, line, SERVER, is_observation=True)
             break
 
 
-@cause(
-    "schema-dialect",
-    "an output schema is in another dialect than 2020-12",
-    level=Level.GENERAL,
-    positive="""
-        > {"id":2,"method":"tools/list"}
-        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"},"outputSchema":{"type":"object","$schema":"http://json-schema.org/draft-07/schema#"}}]}}
-    """,
-    negative="""
-        > {"id":2,"method":"tools/list"}
-        < {"id":2,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}]}}
-    """,
-)
 def schema_dialect(facts: Facts) -> Iterator[Claim]:
     """Some hosts of 2026 compile output schemas strictly as 2020-12, and refuse a tool that declares draft-07."""
-    if facts.listed.dialects:
-        name, dialect, place = facts.listed.dialects[0]
-        yield Claim(
-            title=f"the outputSchema of {quote(name)} declares {quote(dialect, 80)}: some hosts of 2026 refuse it, and never call the tool",
-            next_step="declare 2020-12 or no $schema",
-            symptoms=[],
-            evidence=[place],
-            side=SERVER,
-            is_observation=True,
-        )
+    for name, dialect, line in facts.listed.dialects[:1]:
+        title = f"the outputSchema of {quote(name)} declares {quote(dialect, 80)}: some hosts of 2026 refuse it, and never call the tool"
+        yield _listed(title, "declare 2020-12 or no $schema", line, SERVER, is_observation=True)
+
+
+define(__name__, *map(_definition, _TABLE),
+    Definition(schema_root_combined, "schema-root-combined", "an input schema has oneOf, anyOf or allOf at its root", Level.GENERAL,
+               ex.listed(ex.with_schema(oneOf=[{}]))),
+    Definition(name_refused, "name-refused-by-models", "tool names have characters that the interfaces of models refuse", Level.GENERAL, ex.listed("files.read")),
+    Definition(pages_not_requested, "pages-not-requested", "the client did not ask for the next page of a list", Level.SPECIFIC,
+               ex.session(ex.listed("a", nextCursor="p"), ex.END)),
+    Definition(one_at_a_time, "one-at-a-time", "the server works on one request at a time", Level.GENERAL,
+               ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(), ex.done(3)), ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(3), ex.done())),
+    Definition(schema_dialect, "schema-dialect", "an output schema is in another dialect than 2020-12", Level.GENERAL,
+               ex.listed({**ex.with_schema(), "outputSchema": {"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"},})),
+)  # fmt: skip

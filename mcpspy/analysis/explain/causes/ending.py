@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.definition import Definition, define
+from mcpspy.analysis.explain.claims import Claim, Level
+from mcpspy.analysis.explain.evidence import clause, evidence, of_finding, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd
 from mcpspy.core.counted import counted, duration
-from mcpspy.core.protocol.spec import SERVER
+from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 REJECTED = frozenset(
     """ENV101 ENV102 ENV104 ENV105 ENV106 ENV108 ENV110 ENV111 ENV117 ENV118 ENV201 ENV204 ENV205 ENV206 ENV207 DATA101 DATA102 DATA103
@@ -19,276 +21,165 @@ REJECTED = frozenset(
 )
 """Rules whose findings make clients reject a message: their parsers check its form."""
 
+SLOW_SECONDS = 4.0
+"""Seconds after the end of stdin within which a busy server may still be ending itself."""
+
+_BROKEN_PIPE = re.compile(
+    r"(?i)\bEPIPE\b|broken ?pipe|write after end|ERR_STREAM_(?:WRITE_AFTER_END|DESTROYED)"
+)
+"""A closed pipe in the words of the system, of Python, Ruby and Rust, and of Node.js."""
+
+_NOTIFICATION = re.compile(r"notifications/[\w/]+")
 
 LINE_LIMIT = 65_536
-"""Bytes of a line that some readers do not exceed."""
+"""Bytes of a line that some readers do not exceed (asyncio, Go's bufio.Scanner)."""
 
 REACTION = 0.1
 """Seconds within which a client that fails at a line ends the session."""
 
-SLOW_SECONDS = 4.0
-"""Seconds after the end of stdin within which a busy server may still be ending itself."""
-
-_NOTIFICATION = re.compile(r"notifications/[\w/]+")
-_BROKEN_PIPE = re.compile(
-    r"(?i)\bEPIPE\b|broken ?pipe|write after end|ERR_STREAM_(?:WRITE_AFTER_END|DESTROYED)"
-)
+_PIPE_ERROR = ex.stderr("BrokenPipeError: [Errno 32] Broken pipe")
 
 
-@cause(
-    "client-gone-first",
-    "the client went away first, and the server's error follows from that",
-    level=Level.EXACT,
-    positive="""
-        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-        * eof {"from":"client"}
-        + 0.1
-        * stderr {"text":"BrokenPipeError: [Errno 32] Broken pipe"}
-        * exit {"code":1,"signal":null}
-    """,
-    negative="""
-        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-        * stderr {"text":"BrokenPipeError: [Errno 32] Broken pipe"}
-        * exit {"code":1,"signal":null}
-    """,
-)
 def client_gone_first(facts: Facts) -> Iterator[Claim]:
     """A server that writes to a pipe that no one reads any more ends with EPIPE: it is not to blame."""
+    gone = [
+        (closed.at, place)
+        for closed, place in facts.notes.get("closed", [])
+        if closed.fields.get("by") == CLIENT and closed.fields.get("pipe") == "stdout"
+    ]
+    if facts.client.closed_at is not None:
+        gone.append((facts.client.closed_at, facts.client.closed_place))
     for end in facts.of(ServerEnd):
-        gone = [
-            (note.at, place)
-            for note, place in facts.notes.get("closed", [])
-            if note.fields.get("by") == "client" and note.fields.get("pipe") == "stdout"
-        ]
-        if facts.client.closed_at is not None:
-            gone.append((facts.client.closed_at, facts.client.closed_place))
         text = "" if end.named is None else end.named.text
-        first = min(gone, default=None)
-        if (
-            first is None
-            or first[0] > end.at + 0.5
-            or not (_BROKEN_PIPE.search(text) or end.signal == "SIGPIPE")
-        ):
+        is_pipe = _BROKEN_PIPE.search(text) or end.signal == "SIGPIPE"
+        if not gone or min(gone)[0] > end.at + 0.5 or not is_pipe:
             continue
-        after = (
-            f", {duration(first[0] - end.during[0].asked_at)} after {end.during[0].about}"
-            if end.during
-            else ""
-        )
-        yield Claim(
-            title=f"the client went away first{after}: the server then failed to write its response ({quote(text) or end.words})",
-            next_step="look into the client's log why it left; the server could handle the closed pipe more quietly",
-            symptoms=[end, *end.during],
-            evidence=[evidence(first[1], "the client closed its end")],
-            side="client",
-        )
+        at, place = min(gone)
+        calls = [f", {duration(at - each.asked_at)} after {each.about}" for each in end.during[:1]]
+        title = f"the client went away first{''.join(calls)}: the server then failed to write its response ({quote(text) or end.words})"
+        next_step = "look into the client's log why it left; the server may handle a closed pipe quietly"
+        symptoms = [end, *end.during]
+        lines = [evidence(place, "the client closed its end")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=CLIENT)
 
 
-@cause(
-    "crash",
-    "the server ended in the middle of the session",
-    level=Level.SPECIFIC,
-    positive='> {"id":2,"method":"ping"}\n* stderr {"text":"TypeError: x is not a function"}\n* exit {"code":1,"signal":null}',
-    negative='> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
-)
 def crash(facts: Facts) -> Iterator[Claim]:
     """An error that nothing caught, a kill, or a limit of memory."""
     for end in facts.of(ServerEnd):
         if not end.has_answered:
             continue
         calls = f" while {counted(len(end.during), 'request')} had no response" if end.during else ""
-        if len(end.during) == 1:
-            calls = f" during {end.during[0].about}"
-        named = end.named
-        frame = f" ({named.frame})" if named is not None and named.frame else ""
-        title = f"the server ended{calls}, {end.words if end.signal else f'with {end.words}'}"
-        next_step = (
-            "mcpspy replay repeats the session against the server; its last lines on stderr say where it was"
-        )
-        lines = []
-        if named is not None:
-            title += f": {quote(named.text)}{frame}"
-            next_step = "correct what this error names" + (f" at {named.frame}" if named.frame else "")
-            lines = [evidence(named.line.place, f"stderr: {named.text}")]
+        calls = f" during {end.during[0].about}" if len(end.during) == 1 else calls
+        how = end.words if end.signal else f"with {end.words}"
+        title = f"the server ended{calls}, {how}{clause(end.named.framed if end.named else '')}"
+        if end.named is not None:
+            next_step = end.named.next_step
         elif end.code == 0:
             title = f"the server ended by itself with exit code 0{calls}, although the client had not closed its stdin"
             next_step = "let the server wait until its transport closes: its main function returns too early"
         elif end.signal == "SIGKILL":
             next_step = "something killed it: a limit of memory (dmesg, docker inspect), or a supervisor"
-        yield Claim(
-            title=title, next_step=next_step, symptoms=[end, *end.during, *facts.violations("LIFE401", "LIFE403", "LIFE404")],
-            evidence=lines, side=SERVER,
-        )  # fmt: skip
+        else:
+            next_step = "mcpspy replay repeats the session against the server; its last lines on stderr say where it was"
+        symptoms = [end, *end.during, *facts.violations("LIFE401", "LIFE403", "LIFE404")]
+        lines = [] if end.named is None else [end.named.evidence]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
 
 
-@cause(
-    "client-left",
-    "the client left right after a message that it does not accept",
-    level=Level.EXACT,
-    positive='> {"id":2,"method":"tools/list"}\n+ 0.01\n< {"id":2,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":null}}]}}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
-    negative='> {"id":2,"method":"tools/list"}\n+ 0.01\n< {"id":2,"result":{"tools":[]}}\n* eof {"from":"client"}\n* exit {"code":0,"signal":null}',
-)
 def client_left(facts: Facts) -> Iterator[Claim]:
-    """A parser that rejects a message often ends the session without a word. What lint finds in the last message, or in a
-    message before the handshake was complete, is then the suspect.
-    """
+    """A parser that rejects a message often ends the session without a word: what lint finds in it is the suspect."""
+    refused = [each.at for each in facts.symptoms if isinstance(each, RefusedExchange | FailedRequest)]
+    findings = [each for violation in facts.findings.values() for each in violation.findings]
     for left in facts.of(ClientLeft):
-        if any(
-            isinstance(each, RefusedExchange | FailedRequest) and each.at > left.at for each in facts.symptoms
-        ):
+        if any(at > left.at for at in refused):
             continue  # What was refused after the message is why it left.
-        recent = [
-            finding
-            for violation in facts.findings.values()
-            for finding in violation.findings
-            if finding.code in REJECTED and finding.side == SERVER and left.at - 2.0 <= finding.at <= left.at
-        ]
-        suspects = sorted(recent, key=lambda finding: -finding.at)
+        recent = [each for each in findings if each.side == SERVER and left.at - 2.0 <= each.at <= left.at]
+        suspects = sorted((each for each in recent if each.code in REJECTED), key=lambda each: -each.at)
+        is_silent = not left.is_initialized and not facts.session.is_modern
+        after = f"{duration(left.after)} after {left.message}"
         if suspects:
             first = suspects[0]
-            codes = {each.code for each in suspects}
-            is_last = first.place == left.place
-            after = (
-                f"{duration(left.after)} after {left.message}"
-                if is_last
-                else f"soon after {first.about or left.message}"
-            )
+            after = after if first.place == left.place else f"soon after {first.about or left.message}"
             title = f"the client left {after}: {quote(first.message)}"
             next_step = f"correct the form of this message: {first.code} (mcpspy lint explains it)"
             named = _NOTIFICATION.search(first.excerpt) if '"error"' in first.excerpt else None
             if named is not None and facts.client.methods[named[0]]:
-                title = (
-                    f"the client left after the server had answered {named[0]} with an error, under an id that is not its own:"
-                    f" {quote(first.message)}"
-                )
+                title = f"the client left after the server had answered {named[0]} with an error, under an id that is not its own: {quote(first.message)}"
                 next_step = "let the server answer only messages with an id: a notification gets no response, not even an error"
-            yield Claim(
-                title=title,
-                next_step=next_step,
-                symptoms=[left, *facts.violations(*codes, side=SERVER)],
-                evidence=[
-                    evidence(each.place, f"{each.code} {each.message} | {each.excerpt}")
-                    for each in suspects[:3]
-                ],
-                side=SERVER,
-            )
-        elif not left.is_initialized and facts.server.methods and not facts.session.is_modern:
-            methods = ", ".join(sorted(facts.server.methods))
-            yield Claim(
-                title=f"the client left {duration(left.after)} after {left.message}, without notifications/initialized:"
-                f" the server had sent {methods} before the response to initialize",
-                next_step="let the server send nothing but the response, pings and log messages before notifications/initialized;"
-                " some clients take the first message for the response",
-                symptoms=[left],
-                side=SERVER,
-            )
-        elif not left.is_initialized and not facts.session.is_modern and facts.client.methods["initialize"]:
+            symptoms = [left, *facts.violations(*{each.code for each in suspects}, side=SERVER)]
+            lines = [of_finding(each) for each in suspects[:3]]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        elif is_silent and facts.server.methods:
+            title = f"the client left {after}, without notifications/initialized: the server had sent {', '.join(sorted(facts.server.methods))} before the response to initialize"
+            next_step = "let the server send nothing but the response, pings and log messages before notifications/initialized; some clients take the first message for the response"
+            yield Claim(title=title, next_step=next_step, symptoms=[left], side=SERVER)
+        elif is_silent and facts.client.methods["initialize"]:
             how = " (its lines end with CR LF)" if facts.server.carriage_returns else ""
-            yield Claim(
-                title=f"the client did not continue after {left.message}: no notifications/initialized, no request{how}",
-                next_step="the client did not understand or accept this response: look into its log at this time; compare the"
-                " revision, capabilities and line ends of the response with what the client expects",
-                symptoms=[left],
-                side="",
-                level=Level.GENERAL,
-            )
+            title = f"the client did not continue after {left.message}: no notifications/initialized, no request{how}"
+            next_step = "the client did not understand or accept this response: look into its log at this time; compare the revision, capabilities and line ends of the response with what the client expects"
+            yield Claim(title=title, next_step=next_step, symptoms=[left], level=Level.GENERAL)
 
 
-@cause(
-    "ended-after-long-line",
-    "the client ended the server right after a long line",
-    level=Level.GENERAL,
-    positive="""
-        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-        + 0.05
-        < {"id":2,"result":{"content":[{"type":"text","text":"%s"}]}}
-        * signal {"signal":"SIGTERM"}
-        * exit {"code":null,"signal":"SIGTERM"}
-    """
-    % ("x" * 70_000),
-    negative="""
-        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-        + 0.05
-        < {"id":2,"result":{"content":[{"type":"text","text":"x"}]}}
-        * signal {"signal":"SIGTERM"}
-        * exit {"code":null,"signal":"SIGTERM"}
-    """,
-)
 def ended_after_long_line(facts: Facts) -> Iterator[Claim]:
-    """Readers with a limit for a line (asyncio: 64 KiB, Go's bufio.Scanner: 64 KiB) fail at a longer one, and the client ends."""
-    server = facts.server
+    """Readers with a limit for a line (64 KiB in asyncio and in Go's bufio.Scanner, 10 MiB in some hosts) fail at a longer one,
+    and the client ends.
+    """
+    server, closed_at = facts.server, facts.client.closed_at
     for note, place in facts.notes.get("oversized", []):
-        closed_at = facts.client.closed_at
+        size = f"{note.fields.get('size'):,} bytes"
         if note.fields.get("from") == SERVER and closed_at is not None and closed_at <= note.at + REACTION:
-            yield Claim(
-                title=f"the client closed the session while a line of {note.fields.get('size'):,} bytes came from the server",
-                next_step="let the server send less in one result (an image of lower resolution, pages, a link to a resource): this"
-                " client reads no line as long as that",
-                symptoms=facts.of(ServerEnd),
-                evidence=[evidence(place, f"a line of {note.fields.get('size'):,} bytes")],
-                side=SERVER,
-                level=Level.EXACT,
-            )
+            title = f"the client closed the session while a line of {size} came from the server"
+            next_step = "let the server send less in one result (an image of lower resolution, pages, a link to a resource): this client reads no line as long as that"
+            symptoms, lines = facts.of(ServerEnd), [evidence(place, f"a line of {size}")]
+            yield Claim(title=title, next_step=next_step, symptoms=[*symptoms], evidence=lines, side=SERVER)
             return
-    signals = facts.notes.get("signal", [])
-    if server.last_at is None or server.last_size <= LINE_LIMIT or not signals or not facts.is_stdio:
-        return
-    note, place = signals[0]
-    if 0 <= note.at - server.last_at <= REACTION:
-        yield Claim(
-            title=f"the client ended the server {duration(note.at - server.last_at)} after a line of {server.last_size:,} bytes,"
-            " without a further request",
-            next_step="if the host failed there: its reader may have a limit for a line (asyncio and Go's Scanner: 64 KiB); raise it",
-            symptoms=[],
-            evidence=[
-                evidence(server.last_place, f"{server.last_message}: {server.last_size:,} bytes"),
-                evidence(place, f"signal {note.fields.get('signal')}"),
-            ],
-            side="client",
-            is_observation=True,
-        )
+    for sent, place in facts.notes.get("signal", [])[:1]:
+        after = sent.at - (server.last_at or sent.at)
+        if facts.is_stdio and server.last_size > LINE_LIMIT and 0 <= after <= REACTION:
+            size = f"{server.last_size:,} bytes"
+            title = f"the client ended the server {duration(after)} after a line of {size}, without a further request"
+            next_step = "if the host failed there: its reader may have a limit for a line; raise it"
+            lines = [evidence(server.last_place, f"{server.last_message}: {size}")]
+            lines += [evidence(place, f"signal {sent.fields.get('signal')}")]
+            claim = Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=CLIENT)
+            claim.is_observation = True
+            yield claim
 
 
-@cause(
-    "server-did-not-end",
-    "the server did not end when the client closed its stdin",
-    level=Level.GENERAL,
-    positive="""
-        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-        < {"id":2,"result":{"content":[]}}
-        * eof {"from":"client"}
-        * signal {"signal":"SIGTERM"}
-    """,
-    negative="""
-        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-        < {"id":2,"result":{"content":[]}}
-        * eof {"from":"client"}
-        * exit {"code":0,"signal":null}
-    """,
-)
+_END_AT_EOF = "end the server at the end of stdin, also its threads, timers and child processes"
+
+
 def server_did_not_end(facts: Facts) -> Iterator[Claim]:
     """Threads, timers, child processes or an HTTP listener keep it running; hosts then kill it, or leave it behind."""
-    left_at = facts.client.closed_at
-    if left_at is not None and not facts.violations("LIFE402") and facts.exit is None:
-        for note, place in facts.notes.get("signal", []):
-            if note.at - left_at > PATIENCE:
-                yield Claim(
-                    title=f"the server still ran {duration(note.at - left_at)} after the client had closed its stdin; then came {note.fields.get('signal')}",
-                    next_step="end the server at the end of stdin, also its threads, timers and child processes",
-                    symptoms=[],
-                    evidence=[evidence(place, f"signal: {note.fields.get('signal')}")],
-                    side=SERVER,
-                )
-                break
-    for violation in facts.violations("LIFE402"):
+    left_at, exit_, violations = facts.client.closed_at, facts.exit, facts.violations("LIFE402")
+    if left_at is not None and not violations and exit_ is None:
+        signals = [each for each in facts.notes.get("signal", []) if each[0].at - left_at > PATIENCE]
+        for sent, place in signals[:1]:
+            name, after = sent.fields.get("signal"), duration(sent.at - left_at)
+            title = f"the server still ran {after} after the client had closed its stdin; then came {name}"
+            lines = [evidence(place, f"signal: {name}")]
+            yield Claim(title=title, next_step=_END_AT_EOF, symptoms=[], evidence=lines, side=SERVER)
+    for violation in violations:
         # Hosts close stdin, wait about 2 s and send SIGTERM: a server that then ends at once has only been slow.
-        waited = 0.0 if facts.exit is None or left_at is None else facts.exit.at - left_at
-        was_killed = facts.exit is not None and facts.exit.fields.get("signal") == "SIGKILL"
-        is_slow = waited < SLOW_SECONDS and not was_killed
-        yield Claim(
-            title=violation.findings[0].message,
-            next_step="end the server at the end of stdin, also its threads, timers and child processes",
-            symptoms=[violation],
-            side=SERVER,
-            is_observation=is_slow or bool(facts.failed()),
-        )
+        waited = 0.0 if exit_ is None or left_at is None else exit_.at - left_at
+        was_killed = exit_ is not None and exit_.fields.get("signal") == "SIGKILL"
+        title = violation.findings[0].message
+        claim = Claim(title=title, next_step=_END_AT_EOF, symptoms=[violation], side=SERVER)
+        claim.is_observation = (waited < SLOW_SECONDS and not was_killed) or bool(facts.failed())
+        yield claim
+
+
+define(__name__,
+    Definition(client_gone_first, "client-gone-first", "the client went away first, and the server's error follows from that", Level.EXACT,
+               ex.session(ex.call(), ex.CLIENT_CLOSED, "+ 0.1", _PIPE_ERROR, ex.exited(1)), ex.session(ex.call(), _PIPE_ERROR, ex.exited(1))),
+    Definition(crash, "crash", "the server ended in the middle of the session", Level.SPECIFIC,
+               ex.session(ex.request("ping"), ex.stderr("TypeError: x is not a function"), ex.exited(1))),
+    Definition(client_left, "client-left", "the client left right after a message that it does not accept", Level.EXACT,
+               ex.session("+ 0.01", ex.listed({"name": "a", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": None}}), ex.END),
+               ex.session("+ 0.01", ex.request("tools/list"), ex.result(tools=[]), ex.END)),
+    Definition(ended_after_long_line, "ended-after-long-line", "the client ended the session at a long line", Level.EXACT,
+               ex.session(ex.call(), "+ 0.05", ex.done(2, "x" * 70_000), ex.note("signal", signal="SIGTERM"), ex.note("exit", code=None, signal="SIGTERM")),
+               ex.session(ex.call(), "+ 0.05", ex.done(2, "x"), ex.note("signal", signal="SIGTERM"), ex.note("exit", code=None, signal="SIGTERM"))),
+    Definition(server_did_not_end, "server-did-not-end", "the server did not end when the client closed its stdin", Level.GENERAL,
+               ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.note("signal", signal="SIGTERM"))),
+)  # fmt: skip

@@ -6,488 +6,247 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from mcpspy.analysis.explain.causes.connection import exchanges
-from mcpspy.analysis.explain.causes.refusals import SESSION, refused_with, said_by, same_status, who_refused
-from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.definition import Definition, FailureRow, define
+from mcpspy.analysis.explain.causes.exchanges import (
+    about,
+    alike,
+    exchanges,
+    is_overcome,
+    is_stream,
+    said,
+    who_refused,
+)
+from mcpspy.analysis.explain.claims import Claim, Level
+from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.counted import counted, duration
-from mcpspy.core.protocol.http_headers import EVENTS, LOOPBACK
+from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
+_SESSION = re.compile(r"(?i)session")
+_STALE = re.compile(r"(?i)session|initiali[sz]ed")
+_AGAIN = re.compile(r"(?i)already initiali[sz]ed")
+_ALREADY = re.compile(r"(?i)already (?:connected|initiali[sz]ed|started)")
+"""The SDKs: no session with this id, a second initialize, and a server object that has a transport."""
 
-@cause(
-    "sse-transport",
-    "the client uses the old HTTP+SSE transport, and the server Streamable HTTP",
-    level=Level.EXACT,
-    positive="""
-        @ http bare
-        * http {"http":50,"method":"GET","path":"/mcp","status":404,"request":{"accept":"text/event-stream"},"response":{}}
-        * http-end {"http":50}
-    """,
-    negative="""
-        @ http
-        * http {"http":50,"method":"GET","path":"/mcp","status":405,"request":{"accept":"text/event-stream"},"response":{}}
-        * http-end {"http":50}
-    """,
-)
+_ID = "mcp-session-id"
+
+
 def sse_transport(facts: Facts) -> Iterator[Claim]:
     """A client of the transport of 2024-11-05 begins with GET; a server of Streamable HTTP wants a POST first."""
-    if facts.client.methods["initialize"] or facts.client.methods["server/discover"]:
-        return
     for refusal in (*facts.of(RefusedExchange), *facts.http.not_offered):
-        is_stream = refusal.method == "GET" and EVENTS in refusal.request.get("accept", "")
-        if not is_stream or ".well-known" in refusal.path or facts.client.messages:
-            continue
-        if refusal.status in (400, 404, 405, 406):
-            said = f": {quote(refusal.words)}" if refusal.words else ""
-            yield Claim(
-                title=f"the client opened a stream with GET before any POST (the old HTTP+SSE transport), and the server"
-                f" answered HTTP {refusal.status}{said}",
-                next_step="set the client's transport to Streamable HTTP (type: http), or give it the server's URL for SSE",
-                symptoms=[refusal, *facts.violations("ENV204", "ENV208", side=SERVER)],
-                side="configuration",
-            )
+        is_first = is_stream(refusal) and not facts.client.messages and ".well-known" not in refusal.path
+        if is_first and refusal.status in (400, 404, 405, 406):
+            title = f"the client opened a stream with GET before any POST (the old HTTP+SSE transport), and the server answered HTTP {refusal.status}{clause(refusal.words)}"
+            next_step = "set the client's transport to Streamable HTTP (type: http), or give it the server's URL for SSE"
+            symptoms = [refusal, *facts.violations("ENV204", "ENV208", side=SERVER)]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
             break
 
 
-@cause(
-    "sse-endpoint-lost",
-    "the endpoint that the SSE stream names does not exist",
-    level=Level.EXACT,
-    positive="""
-        @ sse bare 2024-11-05
-        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
-        = 404
-    """,
-    negative="""
-        @ sse bare 2024-11-05
-        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
-        = 202
-    """,
-)
 def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
     """The `endpoint` event has a path that lacks the prefix under which a proxy or a mount serves the server."""
-    events = [
-        (note, place) for note, place in facts.notes.get("sse", []) if note.fields.get("event") == "endpoint"
-    ]
+    events = [each for each in facts.notes.get("sse", []) if each[0].fields.get("event") == "endpoint"]
+    upstream = urlsplit(facts.header.upstream or "")
+    is_new = not any(method == "POST" and (status or 300) < 300 for method, status in facts.http.statuses)
     for note, place in events[:1]:
         named = str(note.fields.get("data", ""))
-        host = urlsplit(named).hostname
-        if (
-            host is not None
-            and host not in (urlsplit(facts.header.upstream or "").hostname, *LOOPBACK)
-            and not facts.client.messages
-        ):
-            yield Claim(
-                title=f"the SSE stream names an endpoint at another host, {quote(named, 100)}, and no message was ever posted here:"
-                " the client cannot reach that host, or posts past this URL",
-                next_step="let the server name its endpoint by path, or with the host that clients use (base URL, X-Forwarded-Host)",
-                symptoms=[],
-                evidence=[evidence(place, f"endpoint: {named}")],
-                side="configuration",
-            )
-        for exchange, symptom in refused_with(404, 405, 400, 307, 308, facts=facts):
-            is_new = not any(
-                status is not None and status < 300
-                for method, status in facts.http.statuses
-                if method == "POST"
-            )
-            if (
-                exchange.method == "POST"
-                and is_new
-                and (exchange.status != 400 or not said_by(exchange, symptom))
-                and urlsplit(named).path.rstrip("/") == exchange.path.rstrip("/")
-            ):
-                stream = urlsplit(facts.header.upstream or "").path
-                yield Claim(
-                    title=f"the SSE stream {quote(stream)} names the endpoint {quote(named, 100)}, and {who_refused(exchange)} answers HTTP {exchange.status} there",
-                    next_step="tell the server its public path (root_path, mount path, base URL), so that the endpoint has the prefix;"
-                    " or let the proxy serve this path too",
-                    symptoms=same_status(facts, exchange),
-                    evidence=[evidence(place, f"endpoint: {named}")],
-                    side="configuration",
-                )
+        endpoint, lines = urlsplit(named), [evidence(place, f"endpoint: {named}")]
+        if endpoint.hostname not in (None, upstream.hostname, *LOOPBACK) and not facts.client.messages:
+            title = f"the SSE stream names an endpoint at another host, {quote(named, 100)}, and no message was ever posted here: the client cannot reach that host, or posts past this URL"
+            next_step = "let the server name its endpoint by path, or with the host that clients use (base URL, X-Forwarded-Host)"
+            yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side="configuration")
+        for exchange, symptom in exchanges(facts, 404, 405, 400, 307, 308):
+            if exchange.status == 400 and said(exchange, symptom):
+                continue  # It found the endpoint, and names another reason.
+            is_endpoint = endpoint.path.rstrip("/") == exchange.path.rstrip("/")
+            if exchange.method == "POST" and is_new and is_endpoint:
+                title = f"the SSE stream {quote(upstream.path)} names the endpoint {quote(named, 100)}, and {who_refused(exchange)} answers HTTP {exchange.status} there"
+                next_step = "tell the server its public path (root_path, mount path, base URL), so that the endpoint has the prefix; or let the proxy serve this path too"
+                symptoms, side = alike(facts, exchange), "configuration"
+                yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
                 break
 
 
-@cause(
-    "session-not-assigned",
-    "the server wants a session id, and none came with the result of initialize",
-    level=Level.EXACT,
-    positive="""
-        @ http bare
-        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
-        = 200 {} {"mcp-session-id":null}
-        < {"id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"b","version":"1"}}}
-        > {"id":2,"method":"tools/list"}
-        = 400 {"mcp-session-id":null}
-        << {"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: Missing session ID"}}
-    """,
-    negative="""
-        @ http
-        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-        < {"id":2,"result":{"content":[]}}
-    """,
-)
-def session_not_assigned(facts: Facts) -> Iterator[Claim]:
-    """A gateway or proxy between mcpspy and the server drops Mcp-Session-Id from the response, or the server forgets it."""
-    if facts.http.session_ids or not facts.answered[CLIENT, "initialize"]:
-        return
-    for exchange, symptom in refused_with(400, 404, facts=facts):
-        if (
-            exchange.method == "POST"
-            and "mcp-session-id" not in exchange.request
-            and SESSION.search(said_by(exchange, symptom))
-        ):
-            yield Claim(
-                title=f"the response to initialize had no Mcp-Session-Id, and {exchange.asked} without one is refused with HTTP {exchange.status}: {quote(said_by(exchange, symptom))}",
-                next_step="let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; ask the server directly to compare",
-                symptoms=same_status(facts, exchange),
-                side="proxy",
-            )
-            break
-
-
-@cause(
-    "session-header-missing",
-    "the client does not send the session id that it was given",
-    level=Level.EXACT,
-    positive="""
-        @ http
-        > {"id":2,"method":"tools/list"}
-        = 400 {"mcp-session-id":null} {} "Missing session id"
-    """,
-    negative="""
-        @ http
-        > {"id":2,"method":"tools/list"}
-        = 400 {} {} "Missing session id"
-    """,
-)
 def session_header_missing(facts: Facts) -> Iterator[Claim]:
-    """In a browser, a header is only readable if Access-Control-Expose-Headers names it. Proxies drop headers that they do not
-    know. Some clients do not support sessions.
-    """
-    if not facts.http.session_ids:
-        return
-    first_at = min(facts.http.session_ids.values())
-    for exchange, symptom in refused_with(400, 401, 403, 404, facts=facts):
-        if exchange.at < first_at or "mcp-session-id" in exchange.request or exchange.asked == "initialize":
+    """A proxy drops the header, a page cannot read it (Access-Control-Expose-Headers), or the client knows no sessions."""
+    assigned_at = min(facts.http.session_ids.values(), default=None)
+    begin = facts.http.heads.get("initialize")
+    exposed = "" if begin is None else begin.response.get("access-control-expose-headers", "").lower()
+    for exchange, symptom in exchanges(facts, 400, 401, 403, 404):
+        if assigned_at is None or exchange.at < assigned_at or _ID in exchange.request:
             continue
-        if exchange.method not in ("POST", "GET", "DELETE") or ".well-known" in exchange.path:
+        is_other = exchange.asked in ("initialize", "server/discover") or ".well-known" in exchange.path
+        if is_other or exchange.method not in ("POST", "GET", "DELETE"):
             continue
-        if exchange.asked == "server/discover":
-            continue
-        begin = facts.http.heads.get("initialize")
         origin = exchange.request.get("origin")
-        is_hidden = (
-            origin
-            and begin is not None
-            and "mcp-session-id" not in begin.response.get("access-control-expose-headers", "").lower()
-        )
-        if not is_hidden and not SESSION.search(said_by(exchange, symptom)):
+        is_hidden = bool(origin) and begin is not None and _ID not in exposed
+        if not is_hidden and not _SESSION.search(said(exchange, symptom)):
             continue
-        title = f"{exchange.asked or exchange.method} came without the session id that the server had assigned, and got HTTP {exchange.status}"
+        title = f"{about(exchange)} came without the session id that the server had assigned, and got HTTP {exchange.status}"
         next_step = "let the client send Mcp-Session-Id with each request after initialize; look whether a proxy between client and mcpspy drops it"
         if is_hidden:
             title += f": the page at {quote(origin or '', 60)} cannot read it, since Access-Control-Expose-Headers does not name Mcp-Session-Id"
             next_step = "let the server answer with Access-Control-Expose-Headers: Mcp-Session-Id (CORS)"
-        yield Claim(
-            title=title,
-            next_step=next_step,
-            symptoms=[
-                *(
-                    each
-                    for other, each in exchanges(facts)
-                    if other.status == exchange.status and "mcp-session-id" not in other.request
-                ),
-                *facts.violations("HTTP202"),
-            ],
-            side="server" if is_hidden else "client",
-        )
+        same = [each for other, each in exchanges(facts, exchange.status or 0) if _ID not in other.request]
+        symptoms, side = [*same, *facts.violations("HTTP202")], SERVER if is_hidden else CLIENT
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
         break
 
 
-@cause(
-    "replicas",
-    "several copies of the server do not share their sessions",
-    level=Level.EXACT,
-    positive="""
-        @ http
-        > {"id":2,"method":"tools/list"}
-        = 404
-        > {"id":3,"method":"ping"}
-        < {"id":3,"result":{}}
-    """,
-    negative="""
-        @ http
-        > {"id":3,"method":"ping"}
-        < {"id":3,"result":{}}
-        > {"id":4,"method":"ping"}
-        < {"id":4,"result":{}}
-        > {"id":2,"method":"tools/list"}
-        = 404
-    """,
-)
+def _ping(*numbers: int) -> str:
+    return ex.session(*(ex.session(ex.request("ping", number), ex.result(number)) for number in numbers))
+
+
+_LOST = ex.session(ex.request("tools/list"), ex.answered(404, "Session not found"))
+
+
 def replicas(facts: Facts) -> Iterator[Claim]:
     """A load balancer sends requests of one session to different copies; one that did not create the session refuses it."""
-    for exchange, _ in refused_with(400, 404, facts=facts):
-        session_id = exchange.request.get("mcp-session-id")
+    for exchange, _ in exchanges(facts, 400, 404):
+        session_id, status = exchange.request.get(_ID), exchange.status
         if session_id is None or exchange.asked in ("initialize", ""):
             continue
-        accepted_after = facts.http.accepted.get(session_id, 0.0) > exchange.at
-        assigned = facts.http.session_ids.get(session_id)
-        is_new = (
-            assigned is not None
-            and exchange.at - assigned < 1.0
-            and facts.http.accepted_count[session_id] <= 2
-        )
-        if accepted_after or (is_new and exchange.status == 404):
-            yield Claim(
-                title=f"the server refused the session with HTTP {exchange.status} in some requests and accepted it in others:"
-                " several copies of it serve this address and do not share sessions"
-                if accepted_after
-                else f"the server assigned a session, and {duration(exchange.at - (assigned or 0.0))} later did not know it"
-                f" (HTTP {exchange.status}): another copy of it answered, or it does not keep its sessions",
-                next_step="route all requests with one Mcp-Session-Id to the same copy, share the sessions, or make the server stateless",
-                symptoms=[each for other, each in exchanges(facts) if other.status == exchange.status],
-                side="proxy",
-                level=Level.EXACT if accepted_after else Level.SPECIFIC,
-            )
-            break
+        since = exchange.at - facts.http.session_ids.get(session_id, float("-inf"))
+        if facts.http.accepted.get(session_id, 0.0) > exchange.at:
+            level = Level.EXACT
+            title = f"the server refused the session with HTTP {status} in some requests and accepted it in others: several copies of it serve this address and do not share sessions"
+        elif since < 1.0 and facts.http.accepted_count[session_id] <= 2 and status == 404:
+            level = Level.SPECIFIC
+            title = f"the server assigned a session, and {duration(since)} later did not know it (HTTP {status}): another copy of it answered, or it does not keep its sessions"
+        else:
+            continue
+        next_step = "route all requests with one Mcp-Session-Id to the same copy, share the sessions, or make the server stateless"
+        symptoms = [each for other, each in exchanges(facts) if other.status == status]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="proxy", level=level)
+        break
 
 
-@cause(
-    "delete-refused",
-    "the end of a session was refused",
-    level=Level.EXACT,
-    positive="""
-        @ http
-        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-        < {"id":2,"result":{"content":[]}}
-        * http {"http":50,"method":"DELETE","path":"/mcp","status":404,"request":{"mcp-session-id":"s-1"},"response":{}}
-        * http-end {"http":50}
-    """,
-    negative="""
-        @ http
-        > {"id":2,"method":"tools/call","params":{"name":"a","arguments":{}}}
-        < {"id":2,"result":{"content":[]}}
-        * http {"http":50,"method":"DELETE","path":"/mcp","status":405,"request":{"mcp-session-id":"s-1"},"response":{}}
-        * http-end {"http":50}
-    """,
-)
-def delete_refused(facts: Facts) -> Iterator[Claim]:
-    """A client may end its session with DELETE. A server that does not allow it answers 405; nothing depends on it."""
-    for refusal in facts.of(RefusedExchange):
-        if refusal.method == "DELETE" and refusal.status is not None and refusal.status >= 400:
-            yield Claim(
-                title=f"DELETE at the end of the session was answered HTTP {refusal.status}; nothing depends on it",
-                next_step="let the server answer 204, or 405 if clients may not end sessions",
-                symptoms=[refusal],
-                is_observation=True,
-            )
-
-
-@cause(
-    "initialize-with-session",
-    "initialize was sent with the id of an old session",
-    level=Level.EXACT,
-    positive="""
-        @ http
-        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
-        = 404 {"mcp-session-id":"s-1"}
-    """,
-    negative="""
-        @ http
-        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
-        = 404
-    """,
-)
 def initialize_with_session(facts: Facts) -> Iterator[Claim]:
     """Initialize begins a session, so it carries no session id; a server looks the id up and refuses it."""
-    for exchange, symptom in refused_with(400, 404, facts=facts):
-        if exchange.asked == "initialize" and re.search(
-            r"(?i)already initiali[sz]ed", said_by(exchange, symptom)
-        ):
-            yield Claim(
-                title=f"the client sent initialize again in a session that was initialized: {quote(said_by(exchange, symptom))}",
-                next_step="the client must send initialize once, and then notifications/initialized",
-                symptoms=[symptom, *facts.violations("LIFE105", "LIFE114")],
-                side=CLIENT,
-            )
+    for exchange, symptom in exchanges(facts, 400, 404):
+        if exchange.asked != "initialize":
+            continue
+        if _AGAIN.search(said(exchange, symptom)):
+            title = f"the client sent initialize again in a session that was initialized: {quote(said(exchange, symptom))}"
+            next_step = "the client must send initialize once, and then notifications/initialized"
+            symptoms = [symptom, *facts.violations("LIFE105", "LIFE114")]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
             break
-        if exchange.asked == "initialize" and "mcp-session-id" in exchange.request:
-            lost = [
-                each
-                for other, each in exchanges(facts)
-                if other.status == exchange.status and "mcp-session-id" in other.request
-            ]
-            yield Claim(
-                title=f"the client sent initialize with the id of the session that had ended, and the server refused it with HTTP {exchange.status}",
-                next_step="the client must send initialize without Mcp-Session-Id; the server could ignore the header there",
-                symptoms=lost,
-                side=CLIENT,
-            )
+        if _ID in exchange.request:
+            same = [each for each in exchanges(facts) if each[0].status == exchange.status]
+            title = f"the client sent initialize with the id of the session that had ended, and the server refused it with HTTP {exchange.status}"
+            next_step = "the client must send initialize without Mcp-Session-Id; the server could ignore the header there"
+            symptoms = [each for other, each in same if _ID in other.request]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
             break
 
 
-@cause(
-    "sessions-not-ended",
-    "the client begins sessions and never ends them, until the server has no room",
-    level=Level.EXACT,
-    positive="""
-        @ http
-        > {"id":11,"method":"initialize","params":{}}
-        < {"id":11,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}
-        > {"id":12,"method":"initialize","params":{}}
-        < {"id":12,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}
-        > {"id":13,"method":"initialize","params":{}}
-        < {"id":13,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}
-        > {"id":14,"method":"initialize","params":{}}
-        = 503 {} {} "Too many sessions"
-    """,
-    negative="""
-        @ http
-        > {"id":14,"method":"initialize","params":{}}
-        = 503 {} {} "Too many sessions"
-    """,
-)
-def sessions_not_ended(facts: Facts) -> Iterator[Claim]:
-    """A client that begins a session for each call has to end it with DELETE; a server has to end those that are idle."""
-    begun = facts.answered[CLIENT, "initialize"]
-    for exchange, symptom in refused_with(429, 500, 503, facts=facts):
-        is_full = re.search(r"(?i)too many|limit|max\w*|session", said_by(exchange, symptom))
-        if (
-            exchange.asked == "initialize"
-            and begun >= 4
-            and is_full
-            and not any(method == "DELETE" for method, _ in facts.http.statuses)
-        ):
-            yield Claim(
-                title=f"the server refused initialize with HTTP {exchange.status} after {begun} sessions, none of which the client had ended: {quote(said_by(exchange, symptom))}",
-                next_step="let the client use one session for its calls, or end each with DELETE; let the server end sessions that are idle",
-                symptoms=same_status(facts, exchange),
-                side=CLIENT,
-            )
-            break
+def _has_none(facts: Facts, exchange: RefusedExchange) -> bool:
+    """Return whether a message was posted without the session id that the server had not assigned."""
+    is_unassigned = not facts.http.session_ids and facts.answered[CLIENT, "initialize"] > 0
+    return is_unassigned and exchange.method == "POST" and _ID not in exchange.request
 
 
-@cause(
-    "session-lost",
-    "the server does not know the session any more",
-    level=Level.SPECIFIC,
-    positive="""
-        @ http
-        > {"id":3,"method":"ping"}
-        < {"id":3,"result":{}}
-        > {"id":4,"method":"ping"}
-        < {"id":4,"result":{}}
-        > {"id":2,"method":"tools/list"}
-        = 404 {} {} "Session not found"
-    """,
-    negative="""
-        @ http
-        > {"id":2,"method":"tools/list"}
-        = 404 {"mcp-session-id":null}
-    """,
-)
+def _is_one_too_many(facts: Facts, exchange: RefusedExchange) -> bool:
+    """Return whether the client began another session, and had not ended the earlier ones."""
+    has_ended = any(method == "DELETE" for method, _ in facts.http.statuses)
+    return exchange.asked == "initialize" and not has_ended and facts.answered[CLIENT, "initialize"] >= 4
+
+
+_NO_ROOM = ex.session(ex.request("initialize", 14), ex.answered(503, "Too many sessions"))
+
+
+def _is_lost(exchange: RefusedExchange, symptom: Symptom) -> bool:
+    """Return whether a server refused a request for its session id."""
+    if exchange.method == "DELETE" or _ID not in exchange.request:
+        return False
+    is_refused = exchange.status in (400, 401, 403, 409, 410, 422, 500, 503) and not exchange.error
+    is_stale = is_refused and _STALE.search(said(exchange, symptom)) is not None
+    return is_stale or (exchange.status == 404 and not exchange.error)
+
+
 def session_lost(facts: Facts) -> Iterator[Claim]:
     """The server restarted, or the session expired. It answers 404, and the client must send initialize again."""
-    lost: list[Symptom] = []
-    first: RefusedExchange | None = None
-    for exchange, symptom in exchanges(facts):
-        if exchange.method == "DELETE":
-            continue
-        is_lost = exchange.status == 404 and "mcp-session-id" in exchange.request and not exchange.error
-        is_stale = (
-            exchange.status in (400, 401, 403, 409, 410, 422, 500, 503)
-            and "mcp-session-id" in exchange.request
-            and not exchange.error
-            and re.search(r"(?i)session|initiali[sz]ed", said_by(exchange, symptom)) is not None
-        )
-        if is_lost or is_stale:
-            first = first or exchange
-            lost.append(symptom)
-    if first is None:
+    refused = [each for each in exchanges(facts) if _is_lost(*each)]
+    if not refused:
         return
-    lost += [
-        each
-        for each in facts.of(RefusedExchange)
-        if each not in lost
-        and each.status == first.status
-        and each.request.get("mcp-session-id") == first.request["mcp-session-id"]
-    ]
-    has_worked = facts.http.accepted_count[first.request["mcp-session-id"]] > 0
+    first, lost = refused[0][0], [symptom for _, symptom in refused]
+    session_id, status = first.request[_ID], first.status
+    alike_refused = [each for each in facts.of(RefusedExchange) if each.request.get(_ID) == session_id]
+    lost += [each for each in alike_refused if each not in lost and each.status == status]
+    requests = [symptom for symptom in lost if isinstance(symptom, FailedRequest)]
+    words = next((symptom.words for symptom in requests if symptom.words), first.words)
+    known = "that had worked before" if facts.http.accepted_count[session_id] else "that never worked here"
     began_again = facts.client.methods["initialize"] > 1
     count = sum(symptom.count for symptom in lost)
-    known = "that had worked before" if has_worked else "that it had never accepted here"
-    said = next(
-        (quote(symptom.words) for symptom in lost if isinstance(symptom, FailedRequest) and symptom.words),
-        quote(first.words),
-    )
-    title = (
-        f"the server no longer knows the session {known} (HTTP {first.status}{f': {said}' if said else ''})"
-    )
-    if first.status == 404:
-        title += (
-            f", and the client still used it in {counted(count, 'request')}"
-            if count > 1 and not began_again
-            else ""
-        )
+    title = f"the server no longer knows the session {known} (HTTP {status}{clause(words)})"
+    if status == 404:
+        is_used = count > 1 and not began_again
+        title += f", and the client still used it in {counted(count, 'request')}" if is_used else ""
         next_step = "the client must send initialize again after a 404; keep the server's sessions over restarts, or make it stateless"
-        side = CLIENT
     else:
         title += ": it restarted or lost its state, and does not answer 404"
         next_step = "let the server answer 404 for a session that it does not know, so that the client sends initialize again; keep sessions over restarts"
-        side = SERVER
-    if began_again and all(
-        isinstance(each, FailedRequest) and each.succeeded_at is not None for each in lost
-    ):
-        yield Claim(
-            title=title,
-            next_step="the client began a new session, as it should",
-            symptoms=lost,
-            is_observation=True,
-        )
-        return
-    yield Claim(title=title, next_step=next_step, symptoms=[*lost, *facts.violations("HTTP205")], side=side)
+    is_renewed = began_again and len(requests) == len(lost) and is_overcome(lost)
+    next_step = "the client began a new session, as it should" if is_renewed else next_step
+    symptoms = lost if is_renewed else [*lost, *facts.violations("HTTP205")]
+    side = "" if is_renewed else CLIENT if status == 404 else SERVER
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_renewed)
 
 
-@cause(
-    "one-session-only",
-    "the server can serve one session only",
-    level=Level.EXACT,
-    positive="""
-        @ http
-        > {"id":2,"method":"initialize","params":{}}
-        = 500
-    """,
-    negative="""
-        @ http bare
-        > {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}
-        = 500
-    """,
-)
 def one_session_only(facts: Facts) -> Iterator[Claim]:
     """One server object is shared by all sessions, and the SDK connects it to one transport only."""
     for failed in facts.failed():
         if failed.method != "initialize" or failed.is_first or not facts.answered[CLIENT, "initialize"]:
             continue
         status = None if failed.refusal is None else failed.refusal.status
-        others = [
-            each
-            for each, _ in exchanges(facts)
-            if each.status == status and each.asked not in ("initialize", "")
-        ]
-        if others:  # Whatever it is, it does not concern new sessions alone.
-            continue
-        says_so = re.search(r"(?i)already (?:connected|initiali[sz]ed|started)", failed.words)
+        others = [each for each, _ in exchanges(facts) if each.status == status]
+        if any(each.asked not in ("initialize", "") for each in others):
+            continue  # Whatever it is, it does not concern new sessions alone.
+        says_so = _ALREADY.search(failed.words)
         if says_so or status == 500:
-            yield Claim(
-                title=f"the server answered the first initialize, and each later one with {f'HTTP {status}' if status else 'an error'}: {quote(failed.words) or 'it can serve one session only'}",
-                next_step="make a server object for each session (one transport and one server for each Mcp-Session-Id), and end sessions that are over",
-                symptoms=[failed],
-                side=SERVER,
-                level=Level.EXACT if says_so else Level.SPECIFIC,
-            )
+            how = f"HTTP {status}" if status else "an error"
+            title = f"the server answered the first initialize, and each later one with {how}: {quote(failed.words) or 'it can serve one session only'}"
+            next_step = "make a server object for each session (one transport and one server for each Mcp-Session-Id), and end sessions that are over"
+            level = Level.EXACT if says_so else Level.SPECIFIC
+            yield Claim(title=title, next_step=next_step, symptoms=[failed], side=SERVER, level=level)
+
+
+define(__name__,
+    Definition(sse_transport, "sse-transport", "the client uses the old HTTP+SSE transport, and the server Streamable HTTP", Level.EXACT,
+               ex.session("@ http bare", ex.http("GET", 404)), ex.session("@ http", ex.http("GET", 405))),
+    Definition(sse_endpoint_lost, "sse-endpoint-lost", "the endpoint that the SSE stream names does not exist", Level.EXACT,
+               ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(404)), ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(202))),
+    FailureRow("session-not-assigned", "the server wants a session id, and none came with the result of initialize", Level.EXACT,
+        "A gateway or proxy between mcpspy and the server drops Mcp-Session-Id from the response, or the server forgets it.",
+        "the response to initialize had no Mcp-Session-Id, and {about} without one is refused with HTTP {status}: {words}",
+        "let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; ask the server directly to compare",
+        ex.session("@ http bare", ex.initialize(), ex.answered(200, {}, {_ID: None}), ex.welcome(), ex.request("tools/list"),
+                   ex.answered(400, {_ID: None}), ex.error("Bad Request: Missing session ID", -32600, None)), side="proxy", statuses=(400, 404), words="session",
+        is_together=True, if_refused=_has_none),
+    Definition(session_header_missing, "session-header-missing", "the client does not send the session id that it was given", Level.EXACT,
+               ex.list_answer(400, {_ID: None}, "Missing session id"), ex.list_answer(400, "Missing session id")),
+    Definition(replicas, "replicas", "several copies of the server do not share their sessions", Level.EXACT,
+               ex.session("@ http", ex.request("tools/list"), ex.answered(404), _ping(3)), ex.session("@ http", _ping(3, 4), _LOST)),
+    FailureRow("delete-refused", "the end of a session was refused", Level.EXACT,
+        "A client may end its session with DELETE. A server that does not allow it answers 405; nothing depends on it.",
+        "DELETE at the end of the session was answered HTTP {status}; nothing depends on it", "let the server answer 204, or 405 if clients may not end sessions",
+        ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 404, head={_ID: "s-1"})),
+        ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 405, head={_ID: "s-1"})), side="", statuses=range(400, 1000), is_observation=True,
+        if_refused=lambda _, exchange: exchange.method == "DELETE"),
+    Definition(initialize_with_session, "initialize-with-session", "initialize was sent with the id of an old session", Level.EXACT,
+               ex.session("@ http", ex.initialize(), ex.answered(404, {_ID: "s-1"})), ex.session("@ http", ex.initialize(), ex.answered(404))),
+    FailureRow("sessions-not-ended", "the client begins sessions and never ends them, until the server has no room", Level.EXACT,
+        "A client that begins a session for each call has to end it with DELETE; a server has to end those that are idle.",
+        "the server refused initialize with HTTP {status} after {sessions} sessions, none of which the client had ended: {words}",
+        "let the client use one session for its calls, or end each with DELETE; let the server end sessions that are idle",
+        ex.session("@ http", *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)), _NO_ROOM), ex.session("@ http", _NO_ROOM), side=CLIENT,
+        statuses=(429, 500, 503), words="too many|limit|max|session", is_together=True, if_refused=_is_one_too_many),
+    Definition(session_lost, "session-lost", "the server does not know the session any more", Level.SPECIFIC, ex.session("@ http", _ping(3, 4), _LOST),
+               ex.list_answer(404, {_ID: None})),
+    Definition(one_session_only, "one-session-only", "the server can serve one session only", Level.EXACT,
+               ex.session("@ http", ex.request("initialize"), ex.answered(500)), ex.first_answer(500)),
+)  # fmt: skip

@@ -1,0 +1,120 @@
+"""Definition of causes: by a function, or by a row of what failures have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
+
+from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, is_overcome, said, who_refused
+from mcpspy.analysis.explain.claims import Claim, Explain, Level, cause
+from mcpspy.analysis.explain.evidence import clause, quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.session.exchange import State
+
+Examples = str | tuple[str, ...]
+
+Advice = tuple[tuple[str, str], ...]
+"""Pattern of words → next step; the first pattern that the words have counts, and the last one has to fit all."""
+
+
+def advised(advice: str | Advice, words: str) -> str:
+    """Return the next step: the one for these words, if it depends on them."""
+    if isinstance(advice, str):
+        return advice
+    return next(step for pattern, step in advice if re.search(pattern, words, re.IGNORECASE))
+
+
+class Definition(NamedTuple):
+    """A cause by its function, whose docstring has the reasons."""
+
+    claims: Explain
+    code: str
+    summary: str
+    level: Level
+    positive: Examples = ()
+    negative: Examples = ()
+
+
+class FailureRow(NamedTuple):
+    """A cause by what its failures have in common: requests of the client in a state, or refused HTTP exchanges."""
+
+    code: str
+    summary: str
+    level: Level
+    why: str
+    """The reasons, for docs/explain.md."""
+    title: str
+    """With the parts that `shown` returns."""
+    next_step: str | Advice
+    positive: Examples
+    negative: Examples = ()
+    side: str = SERVER
+    words: str = ""
+    """A pattern of their words, without regard to case."""
+    states: Collection[State] = ()
+    """The states of requests; if there are none, the failures are HTTP exchanges."""
+    statuses: Collection[int] = ()
+    if_failed: Callable[[Facts, FailedRequest], bool] = lambda facts, failed: True
+    if_refused: Callable[[Facts, RefusedExchange], bool] = lambda facts, exchange: True
+    is_together: bool = False
+    """True if one claim explains all alike: with the same HTTP status, or with these words."""
+    rules: str = ""
+    """Rules of lint whose findings accompany them."""
+    is_observation: bool = False
+
+    def claims(self, facts: Facts) -> Iterator[Claim]:
+        """Yield a claim for each failure, or for all alike; those that were overcome later are observations."""
+        found = [*self._found(facts)]
+        for symptom, exchange, words in found[:1] if self.is_together else found:
+            symptoms = [symptom]
+            if self.is_together:
+                symptoms = alike(facts, exchange) if exchange is not None else [each[0] for each in found]
+            title = self.title.format(**shown(facts, symptom, exchange, words))
+            step = advised(self.next_step, words)
+            claim = Claim(title=title, next_step=step, symptoms=symptoms, side=self.side)
+            claim.is_observation = self.is_observation or (exchange is not None and is_overcome(symptoms))
+            claim.symptoms = [*symptoms, *facts.violations(*self.rules.split())]
+            yield claim
+
+    def _found(self, facts: Facts) -> Iterator[tuple[Symptom, RefusedExchange | None, str]]:
+        """Yield each failure with its HTTP exchange, if that is what failed, and its words."""
+        pattern = re.compile(self.words, re.IGNORECASE)
+        for failed in facts.failed(*self.states) if self.states else ():
+            is_own = failed.side == CLIENT and not failed.effects
+            if is_own and pattern.search(failed.words[:400]) and self.if_failed(facts, failed):
+                yield failed, None, failed.words or failed.why
+        for exchange, symptom in () if self.states else exchanges(facts, *self.statuses):
+            words = said(exchange, symptom)
+            if pattern.search(words[:400]) and self.if_refused(facts, exchange):
+                yield symptom, exchange, words
+
+
+def shown(facts: Facts, symptom: Symptom, exchange: RefusedExchange | None, words: str) -> dict[str, object]:
+    """Return the parts of a title; `quoted` is the words after a colon, or nothing."""
+    parts = {"words": quote(words), "quoted": clause(words), "sessions": facts.answered[CLIENT, "initialize"]}
+    if exchange is not None:
+        status, error = exchange.status, quote(exchange.error)
+        parts |= {"about": about(exchange), "status": status, "who": who_refused(exchange), "error": error}
+    if isinstance(symptom, FailedRequest):
+        parts |= {"about": symptom.about, "code": symptom.code, "waited": symptom.waited}
+    return parts
+
+
+def define(area: str, *definitions: Definition | FailureRow) -> None:
+    """Add the causes of a module, in this order, which decides between claims that are equally specific."""
+    for each in definitions:
+        claims = _of_row(each, area) if isinstance(each, FailureRow) else each.claims
+        cause(each.code, each.summary, level=each.level, positive=each.positive, negative=each.negative)(
+            claims
+        )
+
+
+def _of_row(row: FailureRow, area: str) -> Explain:
+    def claims(facts: Facts) -> Iterator[Claim]:
+        return row.claims(facts)
+
+    claims.__doc__, claims.__module__ = row.why, area
+    return claims

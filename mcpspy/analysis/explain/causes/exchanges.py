@@ -1,0 +1,65 @@
+"""HTTP exchanges that were not ordinary: which they are, who refused them, and in which words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mcpspy.analysis.explain.evidence import quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
+from mcpspy.core.protocol.http_headers import EVENTS
+
+_PROXIES = re.compile(
+    r"(?i)nginx|cloudflare|haproxy|envoy|traefik|caddy|awselb|akamai|varnish|apache|gws|vercel|istio|openresty"
+)
+"""Proxies by the beginning of the header Server."""
+
+
+def exchanges(facts: Facts, *statuses: int) -> Iterator[tuple[RefusedExchange, Symptom]]:
+    """Yield each HTTP exchange that was not ordinary, with its symptom: itself, or the request that it carried.
+
+    With statuses, only those that the server or a proxy answered so, and not mcpspy itself.
+    """
+    for symptom in facts.symptoms:
+        exchange = symptom if isinstance(symptom, RefusedExchange) else None
+        if isinstance(symptom, FailedRequest) and not symptom.effects:
+            exchange = symptom.refusal
+        if exchange is not None and (not statuses or (exchange.status in statuses and not exchange.error)):
+            yield exchange, symptom
+
+
+def alike(facts: Facts, first: RefusedExchange) -> list[Symptom]:
+    """Return all symptoms of refusals with the same status."""
+    return [
+        symptom
+        for exchange, symptom in exchanges(facts)
+        if exchange.status == first.status and not exchange.error
+    ]
+
+
+def is_overcome(symptoms: list[Symptom]) -> bool:
+    """Return whether the same requests succeeded later, so that nothing is wrong any more."""
+    later = [symptom for symptom in symptoms if isinstance(symptom, FailedRequest | RefusedExchange)]
+    return bool(later) and all(symptom.succeeded_at is not None for symptom in later)
+
+
+def said(exchange: RefusedExchange, symptom: Symptom) -> str:
+    """Return the words of a refusal: of the JSON-RPC error in it, else of its body or challenge."""
+    return (symptom.words if isinstance(symptom, FailedRequest) else "") or exchange.words
+
+
+def who_refused(exchange: RefusedExchange) -> str:
+    """Return who refused: a proxy that names itself, or the server."""
+    server = exchange.response.get("server", "")
+    return f"the proxy {quote(server, 40)}" if _PROXIES.match(server) else "the server"
+
+
+def about(exchange: RefusedExchange) -> str:
+    """Return the posted message in words, or the method of HTTP."""
+    return exchange.asked or exchange.method
+
+
+def is_stream(exchange: RefusedExchange) -> bool:
+    """Return whether a client asked for events by it."""
+    return exchange.method == "GET" and EVENTS in exchange.request.get("accept", "")
