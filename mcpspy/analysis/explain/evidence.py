@@ -70,7 +70,7 @@ class PrintedLine(NamedTuple):
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 _EXCEPTION = re.compile(
-    r"""(?x)^\W{0,6}(?:\[cause\]:\ |Caused\ by:\ |Uncaught\ |Unhandled\ exception\.\ |Exception\ in\ thread\ "[^"]{0,80}"\ |PHP\ Fatal\ error:\ +|error:\ Uncaught\ (?:\(in\ promise\)\ )?)*
+    r"""(?x)^\W{0,14}(?:\[cause\]:\ |Caused\ by:\ |Uncaught\ |Unhandled\ exception\.\ |Exception\ in\ thread\ "[^"]{0,80}"\ |PHP\ Fatal\ error:\ +|error:\ Uncaught\ (?:\(in\ promise\)\ )?)*
     (?:[A-Za-z_$][\w$]*[.:]{1,2})*[A-Z][A-Za-z0-9_]{0,60}(?:Error|Exception|Interrupt|Exit|Failure|Fault|Errno|Group)(?:\ \[\w{1,60}\])?(?::|\s*\(|$)"""
 )
 """The line of an exception: Python, JavaScript, Java, .NET, PHP."""

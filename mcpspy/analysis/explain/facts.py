@@ -12,12 +12,12 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from msgspec import Struct, field
+from msgspec import DecodeError, Struct, field, json
 
 from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, evidence, named_error
 from mcpspy.analysis.explain.http_facts import HttpFacts
 from mcpspy.analysis.explain.listed_facts import ListedFacts
-from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, SideFacts, about_request
+from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, SentText, SideFacts, about_request
 from mcpspy.analysis.explain.symptoms import (
     ClientLeft,
     FailedRequest,
@@ -135,6 +135,7 @@ class Facts:
         self.findings: dict[str, Violation] = {}
         """Code of a rule and side → its findings."""
         self.listed = ListedFacts()
+        self.sent_text = SentText()
         self.held_back: EvidenceLine | None = None
         """A call whose progress came all at once, with its response."""
         self.slow: list[SlowCall] = []
@@ -240,6 +241,10 @@ class Facts:
             self.http.post(what.frame.http, side.last_message, number)
         if exchange is None:
             return
+        if isinstance(what, Request) and what.method == "tools/call":
+            self.sent_text.add_sent(what.data)
+        elif isinstance(what, Result) and what.side == SERVER:
+            self.sent_text.add_received(what.data, place)
         if change.opened is not None and exchange.poll_of is None:
             self._open_request(exchange, place)
         call = exchange.poll_of or exchange
@@ -301,6 +306,8 @@ class Facts:
         refusal = known.carrier
         if refusal is None and request.frame.http is not None:
             refusal = self.http.of(request.frame.http)
+            if refusal is None and state in (State.CANCELLED, State.UNANSWERED):
+                refusal = self.http.begun.get(request.frame.http)
         self._add_failed(self._failed_request(exchange, known, refusal), exchange, known)
 
     def _add_failed(self, failed: FailedRequest, exchange: Exchange, known: _Open) -> None:
@@ -374,6 +381,7 @@ class Facts:
         cancelled_by = known.cancelled_by
         if not cancelled_by and exchange.state is State.CANCELLED:
             cancelled_by = CLIENT if " client " in f" {exchange.why} " else SERVER
+        arguments = _arguments(request)
         return FailedRequest(
             at=request.at,
             place=known.place,
@@ -392,6 +400,8 @@ class Facts:
             gave_up_at=known.cancel_at,
             answer_at=known.answer_at,
             has_token=known.has_token,
+            arguments=frozenset(arguments),
+            json_arguments=tuple(name for name, value in arguments.items() if _is_json_text(value)),
             progress=known.progress,
             batch=request.index,
             effects=known.effects,
@@ -447,7 +457,12 @@ class Facts:
         if kind == "http-end":
             ended = self.http.end(note, change.http)
             number = None if ended is None else ended.request_number
-            if number is not None and (known := self._open.get(number)) is not None:
+            known = None if number is None else self._open.get(number)
+            if (
+                known is not None
+                and ended is not None
+                and not (ended.is_plain and known.answer_at is not None)
+            ):
                 known.carrier = ended
             return
         if kind in ABOUT_MESSAGES and fields.get("action") in NOTICED:
@@ -553,3 +568,18 @@ class Facts:
         )
         left.add_line(evidence(server.last_place, f"the last message: {server.last_message}"))
         self.symptoms.append(left)
+
+
+def _arguments(request: Request) -> dict[str, Any]:
+    arguments = request.params.get("arguments") if isinstance(request.params, dict) else None
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _is_json_text(value: object) -> bool:
+    if not isinstance(value, str) or value[:1] + value[-1:] not in ("[]", "{}"):
+        return False
+    try:
+        json.decode(value)
+    except DecodeError:
+        return False
+    return True

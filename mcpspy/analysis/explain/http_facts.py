@@ -44,11 +44,15 @@ class _Posted(Struct):
 class HttpFacts(Struct):
     open: dict[int, RefusedExchange] = field(default_factory=dict)
     """Exchanges whose response has begun, and that are not ordinary."""
+    begun: dict[int, RefusedExchange] = field(default_factory=dict)
+    """Exchanges whose response has begun with a head for a JSON body."""
     posted: dict[int, _Posted] = field(default_factory=dict)
     kinds: dict[tuple[object, ...], RefusedExchange] = field(default_factory=dict)
     """The refusals that ended, by what they have in common."""
     heads: dict[str, RefusedExchange] = field(default_factory=dict)
     """`initialize` and `OPTIONS` → the first such exchange, whatever its status."""
+    encoded: RefusedExchange | None = None
+    """The first response with a Content-Encoding, which mcpspy asks for none."""
     preflights: list[RefusedExchange] = field(default_factory=list)
     """All exchanges of OPTIONS, whatever their status; the first ones."""
     statuses: Counter[tuple[str, int | None]] = field(default_factory=Counter)
@@ -126,8 +130,16 @@ class HttpFacts(Struct):
         if method == "POST" and used is not None and status is not None and status < 300:
             self.accepted[used] = note.at
             self.accepted_count[used] += 1
-        if (session_id := response.get("mcp-session-id")) and len(self.session_ids) < MAX_EXCHANGES:
+        # An SDK also sends an id with the refusal of a request that had none.
+        is_accepted = status is not None and status < 300
+        if (
+            is_accepted
+            and (session_id := response.get("mcp-session-id"))
+            and len(self.session_ids) < MAX_EXCHANGES
+        ):
             self.session_ids.setdefault(session_id, note.at)
+        if self.encoded is None and response.get("content-encoding", "identity").lower() != "identity":
+            self.encoded = exchange
         if method == "OPTIONS" and len(self.preflights) < MAX_EXCHANGES:
             self.preflights.append(exchange)
         for name in (exchange.asked, method):
@@ -137,19 +149,25 @@ class HttpFacts(Struct):
         if method == "POST" and status is not None and status < 300 and (is_message or status in ACCEPTED):
             self._succeed(exchange)
             if exchange.media_type == JSON:
+                exchange.is_plain = True
+                self.begun[number] = exchange
                 return
         self.open[number] = exchange
 
     def end(self, note: Note, recorded: RecordedHttpExchange | None) -> RefusedExchange | None:
-        """Take the end of an exchange, the note `http-end`; return the exchange if it is not an ordinary one."""
+        """Take the end of an exchange, the note `http-end`; return the exchange if it is not an ordinary one.
+
+        One whose response has a JSON body is returned, too: it is not ordinary if the body never came.
+        """
         number = note.fields.get("http")
         self.last_at = note.at
         if not isinstance(number, int):
             return None
         self.posted.pop(number, None)
+        begun = self.begun.pop(number, None)
         exchange = self.open.pop(number, None)
         if exchange is None:
-            return None
+            return begun
         exchange.ended_at = note.at
         hung_up = note.fields.get("hung_up")
         exchange.hung_up = hung_up if isinstance(hung_up, str) else None
@@ -204,6 +222,8 @@ class HttpFacts(Struct):
         if status is None:
             return exchange.hung_up != CLIENT  # A client that does not wait was not refused.
         if method in ("GET", "DELETE") and status == NOT_OFFERED:
+            return False
+        if status < 300 and ".well-known" in exchange.path:
             return False
         if status in REDIRECTS:
             return False

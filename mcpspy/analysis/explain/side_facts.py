@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -32,6 +34,57 @@ class OddLine(Struct, frozen=True):
     """True for the body of a refused HTTP request, or of the response to a notification."""
 
 
+CODE_PAGES = ("cp1252", "cp1250", "cp1251", "cp437", "cp850", "gbk", "cp932", "latin-1")
+"""Encodings that systems use in place of UTF-8."""
+
+MAX_SENT = 100
+"""Words outside ASCII that are kept of what the client sent, each in all encodings."""
+
+_WORD = re.compile(r"[^\W\d_]{3,40}")
+_ESCAPE = re.compile(r"\\+u([0-9a-fA-F]{4})")
+
+
+class ChangedText(NamedTuple):
+    """A word that came back as its bytes look in another encoding."""
+
+    sent: str
+    received: str
+    encoding: str
+
+
+class SentText(Struct):
+    """Words that the client sent, as a server that reads them in another encoding than UTF-8 would have them."""
+
+    misread: dict[str, ChangedText] = field(default_factory=dict)
+    changed: tuple[ChangedText, EntryPosition] | None = None
+    """The first such word in a result."""
+
+    def add_sent(self, data: bytes) -> None:
+        for word in set(_WORD.findall(_unescaped(data))):
+            if word.isascii() or len(self.misread) >= MAX_SENT * len(CODE_PAGES):
+                continue
+            for encoding in CODE_PAGES:
+                try:
+                    received = word.encode().decode(encoding)
+                except UnicodeDecodeError:
+                    continue
+                self.misread.setdefault(received, ChangedText(word, received, encoding))
+
+    def add_received(self, data: bytes, place: EntryPosition) -> None:
+        if self.changed is None and self.misread:
+            text = _unescaped(data)
+            found = next((each for each in self.misread.values() if each.received in text), None)
+            if found is not None:
+                self.changed = found, place
+
+
+def _unescaped(data: bytes) -> str:
+    """Return the text of a message; empty if it is all ASCII."""
+    if data.isascii() and b"\\u" not in data:
+        return ""
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), data.decode("utf-8", "replace"))
+
+
 class SideFacts(Struct):
     """The messages and other lines of one side."""
 
@@ -41,6 +94,8 @@ class SideFacts(Struct):
     last_request_at: float = 0.0
     last_place: EntryPosition = EntryPosition()
     _last: tuple[Message, Exchange | None] | None = None
+    last_size: int = 0
+    """Bytes of its last message."""
     last_findings: list[Finding] = field(default_factory=list)
     odd: list[OddLine] = field(default_factory=list)
     odd_count: int = 0
@@ -72,6 +127,7 @@ class SideFacts(Struct):
         self.messages += not is_refusal
         self.first_at = what.at if self.first_at is None else self.first_at
         self.last_at, self.last_place, self.last_findings = what.at, place, findings
+        self.last_size = len(what.data)
         self.ends_refused = is_refusal
         self.carriage_returns += what.frame.eol == "\r\n"
         if isinstance(what, Request | Notification):

@@ -54,6 +54,8 @@ class RefusedExchange(Symptom, eq=False, kw_only=True):
     took: float = 0.0
     succeeded_at: float | None = None
     """Time at which the same request succeeded later."""
+    is_plain: bool = False
+    """True if its response was to have a JSON body: it is only of interest if the body never came."""
     hung_up: str | None = None
     ended_at: float | None = None
     """Time at which the response ended."""
@@ -98,6 +100,10 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
     answer_at: float | None = None
     has_token: bool = False
     """True if it asked for progress."""
+    arguments: frozenset[str] = frozenset()
+    """Names of the arguments of a call."""
+    json_arguments: tuple[str, ...] = ()
+    """Those whose value is a string with a JSON array or object."""
     progress: int = 0
     batch: int | None = None
     """Its place in a batch."""

@@ -11,7 +11,7 @@ from mcpspy.analysis.explain.causes.definition import Definition, FailureRow, de
 from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import clause, evidence, named_error, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd, Symptom
 from mcpspy.core.protocol.spec import CLIENT, METHODS, MODERN, SERVER, other
 from mcpspy.core.session.exchange import SUBSCRIBE, State
 
@@ -22,6 +22,17 @@ ERRORS = (State.ERROR, State.TOOL_ERROR, State.LATE_ERROR, State.LATE_TOOL_ERROR
 _UNKNOWN = re.compile(
     r"(?i)\b(?:unknown|no such|not found|does not exist|unrecognized|not registered|no tool)\b"
 )
+_RAN = re.compile(r"(?i)^error (?:executing|running|calling|in) (?:the )?tool \S+?:? ")
+"""The words that SDKs put before the error of a tool that they know and have run."""
+
+_TYPED = re.compile(
+    r"(?i)\b(?:arrays?|lists?|objects?|dict(?:ionary)?|mapping|expected|type|pars(?:e|ing)|must be)\b"
+)
+_ABSENT = re.compile(
+    r"(?i)\b(?:is|are|was|of|got|be) (?:null|none|undefined|nil|empty|missing|required)\b|\bmissing\b|\bnot (?:provided|set|given|specified)\b|NoneType|\brequired\b"
+)
+"""Validators, and what programs print that use a value without a look."""
+
 _ARGUMENTS = re.compile(
     r"(?i)validation error|invalid arguments?|invalid params|input validation|failed to (?:parse|deserialize) (?:parameters|arguments)|missing (?:required )?(?:argument|parameter|field|property)|required (?:argument|parameter|property)|unexpected keyword|invalid_type|invalid input|must (?:be|have) (?:a |an |required )?(?:string|number|integer|object|array|boolean|property)"
 )
@@ -57,8 +68,8 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
     tools = facts.listed.tools
     for failed in _errors(facts):
         name = failed.subject
-        is_named = "tool" in failed.words.lower() or f"{name!r}" in failed.words
-        says_so = is_named and _UNKNOWN.search(failed.words[:300])
+        words = _RAN.sub("", failed.words[:300])
+        says_so = ("tool" in words.lower() or f"{name!r}" in words) and _UNKNOWN.search(words)
         if failed.method != "tools/call" or name in tools or not (says_so or tools):
             continue
         if not says_so and failed.code not in (-32601, -32602):
@@ -98,6 +109,36 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
+def argument_as_text(facts: Facts) -> Iterator[Claim]:
+    """Hosts flatten an array or object to its text if the schema of the argument also allows a string, or has no type."""
+    for failed in _errors(facts):
+        if failed.json_arguments and _TYPED.search(failed.words[:400]):
+            names = ", ".join(quote(name, 40) for name in failed.json_arguments[:3])
+            title = f"{failed.about}: the client sent {names} as a string that holds JSON, and not as a value: {quote(failed.words)}"
+            next_step = "let the client send the array or object itself; a schema that allows nothing else for this argument (no string beside it) keeps hosts from this"
+            symptoms = [failed, *facts.violations("DATA301")]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+
+
+def argument_not_read(facts: Facts) -> Iterator[Claim]:
+    """The server has the argument under another name (arg0, if Java was compiled without -parameters), or reads it from another
+    place than params.arguments.
+    """
+    for failed in _errors(facts):
+        words = failed.words[:400]
+        absent = _ABSENT.search(words)
+        if failed.method != "tools/call" or absent is None or "header" in words:
+            continue
+        around = words[max(absent.start() - 40, 0) : absent.end() + 40]
+        missed = [name for name in sorted(failed.arguments) if re.search(rf"\b{re.escape(name)}\b", around)]
+        if missed:
+            name = quote(missed[0], 40)
+            title = f"{failed.about}: the call has the argument {name!r}, and the server does not find it: {quote(words)}"
+            next_step = f"compare {name!r} with the names in the tool's inputSchema (tools/list): the server reads it under another name or from another place"
+            symptoms = [failed, *facts.violations("DATA301")]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
+
+
 def method_not_found(facts: Facts) -> Iterator[Claim]:
     """The method is of a capability that was not declared, or of another revision. Asking for an optional one is harmless."""
     for side in (CLIENT, SERVER):
@@ -108,7 +149,10 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             known, receiver = METHODS.get(failed.method), other(side)
             needed = (known.needs or "").partition(".")[0] if known is not None else ""
             is_declared = bool(needed) and needed in declared
-            left = [each for each in facts.of(ClientLeft) if each.at <= (failed.answer_at or 0.0)]
+            left: list[Symptom] = [
+                each for each in facts.of(ClientLeft) if each.at <= (failed.answer_at or 0.0)
+            ]
+            is_ping = failed.method == "ping"
             if is_declared:
                 title = f"the {receiver} declared {needed}, and does not know {failed.method} (error -32601)"
                 next_step = f"implement {failed.method}, or do not declare {needed}"
@@ -116,6 +160,12 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
                 title = f"the {side} asked for {failed.method}, and the {receiver} has not declared {needed}"
                 title += ", and left after this error, although it is the right answer" if left else ""
                 next_step = f"let the {side} ask only for what is declared; or declare and implement {needed}"
+            elif is_ping:
+                title = f"the {receiver} answers ping with the error -32601; every side must answer it with an empty result"
+                next_step = f"let the {receiver} answer ping with {{}}"
+                ends = [each for each in facts.of(ServerEnd) if side == SERVER and not each.code]
+                left += [each for each in ends if (failed.answer_at or 0.0) <= each.at]
+                title += ": the server took the client for dead, and ended" if left else ""
             else:
                 title = f"the {receiver} does not know {failed.method} (error -32601)"
                 next_step = f"check the method's name and revision: {failed.method} is not in this {receiver}"
@@ -126,7 +176,8 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             who = side if is_early else receiver
             claim = Claim(title=title, next_step=next_step, symptoms=symptoms, side=who)
             claim.is_observation = is_early and failed.method in _OPTIONAL and not left
-            claim.level = Level.EXACT if is_declared and failed.method != "tools/call" else None
+            is_exact = is_ping or (is_declared and failed.method != "tools/call")
+            claim.level = Level.EXACT if is_exact else None
             yield claim
 
 
@@ -203,6 +254,7 @@ _REVISION = re.compile(
 """The SDKs, which refuse the revision of a request."""
 
 
+_DISCOVER = ex.request("server/discover", 9, _meta={"io.modelcontextprotocol/protocolVersion": MODERN})
 _UPDATE = "update the server's SDK for features of the newer revision"
 
 
@@ -219,6 +271,25 @@ def discover_refused(facts: Facts) -> Iterator[Claim]:
             claim = Claim(title=title, next_step=_UPDATE, symptoms=symptoms, is_observation=True)
             claim.level = Level.EXACT if went_on else Level.SPECIFIC
             yield claim
+
+
+def initialize_not_tried(facts: Facts) -> Iterator[Claim]:
+    """Any refusal of server/discover but one for the revision means a server of an older revision, to which clients send
+    initialize (2026-07-28, versioning: compatibility with earlier revisions).
+    """
+    if facts.client.methods["initialize"] or facts.is_stdio:
+        return  # On stdio, some clients begin another process, and so another session, for initialize.
+    for failed in facts.failed(State.REFUSED, State.ERROR):
+        status = None if failed.refusal is None else failed.refusal.status
+        is_of_server = status in (None, 200, 400, 404, 405) and not _REVISION.search(failed.words)
+        if failed.method != "server/discover" or not is_of_server:
+            continue
+        how = f" (HTTP {status})" if status else ""
+        title = f"the client stopped after server/discover was refused{how}, and never sent initialize, which a server of an earlier revision needs: {quote(failed.words or failed.why)}"
+        next_step = "update the client: it must send initialize after this refusal"
+        gets = [each for each in facts.of(RefusedExchange) if each.method == "GET"]
+        symptoms = [failed, *facts.of(ClientLeft), *gets, *facts.violations("MOD106", "MOD108")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
 
 
 def version_mismatch(facts: Facts) -> Iterator[Claim]:
@@ -315,10 +386,19 @@ define(__name__,
     Definition(invalid_arguments, "invalid-arguments", "arguments do not fit the tool's schema", Level.SPECIFIC,
                ex.session(ex.call(), ex.done(2, "Input validation error: days is a required property", isError=True)),
                ex.session(ex.call(), ex.done(2, "no data", isError=True))),
+    Definition(argument_as_text, "argument-as-text", "an argument is the JSON text of a value, and not the value", Level.EXACT,
+               ex.session(ex.request("tools/call", name="a", arguments={"path": '["b"]'}), ex.done(2, "path must be an array", isError=True)),
+               ex.session(ex.request("tools/call", name="a", arguments={"path": '["b"]'}), ex.done(2, "the disk is full", isError=True))),
+    Definition(argument_not_read, "argument-not-read", "the server misses an argument that was sent", Level.EXACT,
+               ex.session(ex.request("tools/call", name="a", arguments={"city": "Rome"}), ex.done(2, 'Cannot read "city" because it is null', isError=True)),
+               ex.session(ex.call(), ex.done(2, "city is required", isError=True))),
     Definition(method_not_found, "method-not-found", "the receiver does not know a method", Level.SPECIFIC,
                ex.session(ex.request("tools/list"), ex.error("Method not found", -32601)), ex.session(ex.request("tools/list"), ex.error("internal error"))),
+    Definition(initialize_not_tried, "initialize-not-tried", "the client stopped after server/discover, without initialize", Level.EXACT,
+               ex.session("@ http bare", _DISCOVER, ex.answered(400, {"mcp-session-id": None}, {"content-type": "text/plain"})),
+               ex.session("@ http bare", _DISCOVER, ex.answered(503, {"mcp-session-id": None}, {"content-type": "text/plain"}))),
     Definition(discover_refused, "discover-refused", "the server refused server/discover, and the client continued with initialize", Level.EXACT,
-               ex.session("@ http bare", ex.request("server/discover", 9, _meta={"io.modelcontextprotocol/protocolVersion": MODERN}), ex.answered(400, {"mcp-session-id": None}, {"content-type": "text/plain"}), *(ex.initialize(), ex.welcome(), ex.INITIALIZED))),
+               ex.session("@ http bare", _DISCOVER, ex.answered(400, {"mcp-session-id": None}, {"content-type": "text/plain"}), *(ex.initialize(), ex.welcome(), ex.INITIALIZED))),
     Definition(version_mismatch, "version-mismatch", "client and server have no common revision of the protocol", Level.EXACT,
                ex.session("@ bare", ex.initialize(), ex.error("Unsupported protocol version", -32602, 1))),
     Definition(revision_not_supported, "revision-not-supported", "the server supports none of the revisions that the client asked for", Level.EXACT,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import Definition, FailureRow, define
-from mcpspy.analysis.explain.causes.exchanges import exchanges, is_stream
+from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_stream
 from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -18,11 +18,18 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.http_exchanges import NOT_OFFERED
 
+IDLE_SECONDS = 1.0
+"""Seconds within which no proxy ends a connection for its silence."""
+
 _TLS = re.compile(
     r"(?i)certificate|\bssl\b|\btls\b|hostname mismatch|handshake failure|self[- ]signed|wrong version number"
 )
 _NAME = re.compile(r"(?i)name or service|resolve|getaddrinfo|no address|DNS")
 """The errors of mcpspy's own connection: OpenSSL's, and those of the resolver."""
+
+_CLOSED = re.compile(r"(?i)closed the connection|connection reset|disconnected")
+_ENDED = re.compile(r"(?i)connection refused|connect call failed")
+"""A server that ended during a request, and one that does not listen."""
 
 REFUSED_BY_MCPSPY = re.compile(r"\b(Host|Origin) (\S+) is not this machine")
 
@@ -37,11 +44,12 @@ _NO_SERVER = _unreachable("http://127.0.0.1:3001/mcp: Connection refused")
 
 def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     """Nothing listens at the URL, its name does not resolve, a proxy is in between, or the server has ended."""
-    errors = [(exchange.error, symptom) for exchange, symptom in exchanges(facts) if exchange.error]
-    errors = [each for each in errors if not _TLS.search(each[0]) and not REFUSED_BY_MCPSPY.search(each[0])]
-    if not errors:
+    found = [each for each in exchanges(facts) if each[0].error and not _TLS.search(each[0].error)]
+    found = [each for each in found if not REFUSED_BY_MCPSPY.search(each[0].error)]
+    if not found:
         return
-    upstream, error = facts.header.upstream or "its URL", errors[0][0]
+    first, side = found[0][0], "environment"
+    upstream, error = facts.header.upstream or "its URL", first.error
     next_step = f"check that the server runs at {quote(upstream)}"
     if _NAME.search(error):
         next_step = "correct the host name in the URL, or check DNS, HTTPS_PROXY and NO_PROXY"
@@ -50,8 +58,15 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     elif "localhost" in upstream or "127.0.0.1" in upstream:
         next_step += "; in a container, localhost is the container itself"
     title = f"the server cannot be reached: {quote(error)}"
-    symptoms = [symptom for _, symptom in errors]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="environment")
+    is_gone = any(_ENDED.search(each.error) and each.at >= first.at for each, _ in found)
+    if first.asked and is_gone and _CLOSED.search(error):
+        title = f"the server ended while it worked on {first.asked}: it closed the connection without a response, and nothing listens at its address since"
+        next_step, side = "look into the server's own log for the error that ended it at this request", SERVER
+        if first.asked == "initialize" and facts.answered[CLIENT, "initialize"]:
+            title += "; it had answered an earlier initialize"
+            next_step = "make a server object for each session (one transport and one server for each Mcp-Session-Id); its log has the error"
+    symptoms = [symptom for _, symptom in found]
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
 
 
 def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
@@ -75,6 +90,46 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=[left, *others], evidence=lines, side=side)
 
 
+def encoding_not_asked_for(facts: Facts) -> Iterator[Claim]:
+    """Mcpspy asks for no coding (Accept-Encoding: identity). A server or cache that compresses anyway may also send what a client
+    cannot decode (RFC 9110, 12.5.3).
+    """
+    if (encoded := facts.http.encoded) is None:
+        return
+    coding, left = quote(encoded.response["content-encoding"], 20), facts.of(ClientLeft)
+    title = (
+        f"the response to {about(encoded)} has Content-Encoding {coding}, although no coding was asked for"
+    )
+    title += ", and the client did not continue after it" if left else ""
+    next_step = f"let the server, or what caches in front of it, send {coding} only to clients whose Accept-Encoding has it (Vary: Accept-Encoding)"
+    lines = [evidence(encoded.place, f"{encoded.line}, Content-Encoding: {coding}")]
+    claim = Claim(title=title, next_step=next_step, symptoms=[*left], evidence=lines, side=SERVER)
+    claim.is_observation = not left
+    yield claim
+
+
+def body_not_sent(facts: Facts) -> Iterator[Claim]:
+    """A gateway that changes a body and keeps the old Content-Length sends less than it announced: its own HTTP library then
+    sends nothing, and the client waits for the rest.
+    """
+    for failed in facts.failed(State.CANCELLED, State.UNANSWERED):
+        exchange = failed.refusal
+        if (
+            exchange is None
+            or not exchange.is_plain
+            or (exchange.hung_up == CLIENT and not failed.gave_up_at)
+        ):
+            continue
+        if exchange.ended_at is not None and exchange.ended_at < failed.asked_at + failed.took:
+            continue
+        size = exchange.response.get("content-length", "")
+        announced = f", Content-Length {quote(size, 20)}" if size else ""
+        title = f"the response to {failed.about} began (HTTP {exchange.status}{announced}), and its body had not come {failed.waited} after the request"
+        next_step = "look into what sends this response: a gateway that changed the body must compute Content-Length again (or send chunks); a server must end what it began"
+        lines = [evidence(exchange.place, f"{exchange.line}{announced}")]
+        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side="proxy")
+
+
 _AS_EVENTS = ex.session("@ http", ex.call(), ex.answered(200, {}, ex.EVENT_STREAM))
 
 
@@ -94,8 +149,11 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
         title += f": no byte had come for {duration(silent)}" if silent >= 1 else ""
         via = exchange.response.get("server") or exchange.response.get("via")
         named = f" (answered by {quote(via, 40)})" if via else ""
+        is_short = ended_at - failed.asked_at < IDLE_SECONDS
         next_step = f"if a proxy is in between, raise its idle timeout (nginx: proxy_read_timeout), or let the server send SSE comments or progress while it works{named}; otherwise look into the server's log at this time"
-        side = "proxy" if silent >= 1 else SERVER
+        if is_short:
+            next_step = "let the server send the response on the stream of its request, before it ends this stream; look into its log at this time"
+        side = "proxy" if silent >= 1 and not is_short else SERVER
         yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
 
 
@@ -167,6 +225,11 @@ define(__name__,
     Definition(upstream_unreachable, "upstream-unreachable", "the server cannot be reached", Level.EXACT, _NO_SERVER, ex.first_answer(502, {}, {"server": "nginx"})),
     Definition(optional_refusal_fatal, "optional-refusal-fatal", "the client left after a refusal that the specification allows", Level.EXACT,
                ex.session("@ http", ex.http("GET", 405), ex.http("GET", 405, 51)), ex.session("@ http", ex.http("GET", 405))),
+    Definition(encoding_not_asked_for, "encoding-not-asked-for", "a response is compressed, although no one asked for that", Level.SPECIFIC,
+               ex.session("@ http", ex.request("tools/list"), ex.answered(200, {}, {"content-type": JSON, "content-encoding": "br"}), ex.result(tools=[ex.with_schema()]))),
+    Definition(body_not_sent, "body-not-sent", "the head of a response came, and its body did not", Level.EXACT,
+               ex.session("@ http", ex.request("tools/list"), ex.answered(200, {}, {"content-type": JSON, "content-length": "427"}), "+ 8", ex.cancelled()),
+               ex.session("@ http", ex.request("tools/list"), ex.answered(200, {}, ex.EVENT_STREAM), "+ 8", ex.cancelled())),
     Definition(stream_cut, "stream-cut", "the stream with a response was cut", Level.SPECIFIC,
                ex.session(_AS_EVENTS, ex.note("http-end", http=3, stream="1", hung_up="server")),
                ex.session(_AS_EVENTS, ex.done(), ex.note("http-end", http=3, stream="1", hung_up="server"))),

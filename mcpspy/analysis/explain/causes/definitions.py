@@ -53,7 +53,7 @@ _TABLE = (
         "let the server answer only messages with an id: a notification gets no response, not even an error",
         ex.session(ex.notified(">", "notifications/x"), ex.error("Method not found", -32601, None))),
     _Row("progress-unknown", "progress was reported for no open request", "LIFE302 LIFE303",
-        "let the server await its last progress notification before it responds: some clients raise an error for an unknown token",
+        "let the server send progress only with the progressToken of an open request, and before its response: some clients raise an error for an unknown token",
         ex.session(_WITH_TOKEN, ex.done(), _PROGRESS), negative=ex.session(_WITH_TOKEN, _PROGRESS, ex.done())),
     _Row("pagination-endless", "a list never ends, or its cursors are wrong", "DATA502 DATA503 DATA505",
         "let the last page have no nextCursor, and each other page its own cursor",
@@ -95,7 +95,9 @@ def _definition(row: _Row) -> Definition:
         if found:
             first, count = found[0].findings[0], sum(each.count for each in found)
             more = f" (and {counted(count - 1, 'more finding')})" if count > 1 else ""
-            left = facts.of(ClientLeft) if row.code in _ENDS_SESSIONS else []
+            # A host continues without a tool that it drops; a client that cannot parse a message ends.
+            is_fatal = row.code in _ENDS_SESSIONS and not first.code.startswith("HOST")
+            left = facts.of(ClientLeft) if is_fatal else []
             title, symptoms = f"{quote(first.message)}{more}", [*found, *left]
             claim = Claim(title=title, next_step=row.next_step, symptoms=symptoms, side=row.side)
             claim.is_observation = row.is_observation

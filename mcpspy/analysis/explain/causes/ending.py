@@ -29,6 +29,14 @@ _BROKEN_PIPE = re.compile(
 )
 """A closed pipe in the words of the system, of Python, Ruby and Rust, and of Node.js."""
 
+_NOTIFICATION = re.compile(r"notifications/[\w/]+")
+
+LINE_LIMIT = 65_536
+"""Bytes of a line that some readers do not exceed (asyncio, Go's bufio.Scanner)."""
+
+REACTION = 0.1
+"""Seconds within which a client that fails at a line ends the session."""
+
 _PIPE_ERROR = ex.stderr("BrokenPipeError: [Errno 32] Broken pipe")
 
 
@@ -94,6 +102,10 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             after = after if first.place == left.place else f"soon after {first.about or left.message}"
             title = f"the client left {after}: {quote(first.message)}"
             next_step = f"correct the form of this message: {first.code} (mcpspy lint explains it)"
+            named = _NOTIFICATION.search(first.excerpt) if '"error"' in first.excerpt else None
+            if named is not None and facts.client.methods[named[0]]:
+                title = f"the client left after the server had answered {named[0]} with an error, under an id that is not its own: {quote(first.message)}"
+                next_step = "let the server answer only messages with an id: a notification gets no response, not even an error"
             symptoms = [left, *facts.violations(*{each.code for each in suspects}, side=SERVER)]
             lines = [of_finding(each) for each in suspects[:3]]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
@@ -106,6 +118,32 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             title = f"the client did not continue after {left.message}: no notifications/initialized, no request{how}"
             next_step = "the client did not understand or accept this response: look into its log at this time; compare the revision, capabilities and line ends of the response with what the client expects"
             yield Claim(title=title, next_step=next_step, symptoms=[left], level=Level.GENERAL)
+
+
+def ended_after_long_line(facts: Facts) -> Iterator[Claim]:
+    """Readers with a limit for a line (64 KiB in asyncio and in Go's bufio.Scanner, 10 MiB in some hosts) fail at a longer one,
+    and the client ends.
+    """
+    server, closed_at = facts.server, facts.client.closed_at
+    for note, place in facts.notes.get("oversized", []):
+        size = f"{note.fields.get('size'):,} bytes"
+        if note.fields.get("from") == SERVER and closed_at is not None and closed_at <= note.at + REACTION:
+            title = f"the client closed the session while a line of {size} came from the server"
+            next_step = "let the server send less in one result (an image of lower resolution, pages, a link to a resource): this client reads no line as long as that"
+            symptoms, lines = facts.of(ServerEnd), [evidence(place, f"a line of {size}")]
+            yield Claim(title=title, next_step=next_step, symptoms=[*symptoms], evidence=lines, side=SERVER)
+            return
+    for sent, place in facts.notes.get("signal", [])[:1]:
+        after = sent.at - (server.last_at or sent.at)
+        if facts.is_stdio and server.last_size > LINE_LIMIT and 0 <= after <= REACTION:
+            size = f"{server.last_size:,} bytes"
+            title = f"the client ended the server {duration(after)} after a line of {size}, without a further request"
+            next_step = "if the host failed there: its reader may have a limit for a line; raise it"
+            lines = [evidence(server.last_place, f"{server.last_message}: {size}")]
+            lines += [evidence(place, f"signal {sent.fields.get('signal')}")]
+            claim = Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=CLIENT)
+            claim.is_observation = True
+            yield claim
 
 
 _END_AT_EOF = "end the server at the end of stdin, also its threads, timers and child processes"
@@ -139,6 +177,9 @@ define(__name__,
     Definition(client_left, "client-left", "the client left right after a message that it does not accept", Level.EXACT,
                ex.session("+ 0.01", ex.listed({"name": "a", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": None}}), ex.END),
                ex.session("+ 0.01", ex.request("tools/list"), ex.result(tools=[]), ex.END)),
+    Definition(ended_after_long_line, "ended-after-long-line", "the client ended the session at a long line", Level.EXACT,
+               ex.session(ex.call(), "+ 0.05", ex.done(2, "x" * 70_000), ex.note("signal", signal="SIGTERM"), ex.note("exit", code=None, signal="SIGTERM")),
+               ex.session(ex.call(), "+ 0.05", ex.done(2, "x"), ex.note("signal", signal="SIGTERM"), ex.note("exit", code=None, signal="SIGTERM"))),
     Definition(server_did_not_end, "server-did-not-end", "the server did not end when the client closed its stdin", Level.GENERAL,
                ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.note("signal", signal="SIGTERM"))),
 )  # fmt: skip

@@ -87,6 +87,16 @@ def _encoding(line: OddLine) -> str:
     return "bytes that are not UTF-8" if "UTF-8" in line.why else ""
 
 
+def text_misread(facts: Facts) -> Iterator[Claim]:
+    """Nothing fails: the text is stored wrong, and is seen when it comes back. Each character outside ASCII is two or more."""
+    if (changed := facts.sent_text.changed) is not None:
+        text, place = changed
+        title = f"the client sent {quote(text.sent)!r}, and the server has {quote(text.received)!r}: it reads UTF-8 as {text.encoding}"
+        next_step = "let the server read stdin as UTF-8 (Python: PYTHONUTF8=1 by env in the host's configuration), and repair what it has stored"
+        lines = [evidence(place, f"{text.received} in place of {text.sent}")]
+        yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=SERVER)
+
+
 def message_broken(facts: Facts) -> Iterator[Claim]:
     """The line begins like a message, but its end is missing, or a line break or the text of another thread is inside."""
     for side in _SIDES:
@@ -166,6 +176,9 @@ define(__name__,
                ex.session("@ bare", ex.request("initialize", 1), "<< Content: 36")),
     Definition(wrong_encoding, "wrong-encoding", "one side does not write UTF-8", Level.EXACT,
                ex.session("@ bare", '<< \\xff\\xfe{\\x00"\\x00j\\x00', ex.request("ping", 1))),
+    Definition(text_misread, "text-misread", "the server reads what it is sent in another encoding than UTF-8", Level.EXACT,
+               ex.session(ex.request("tools/call", name="a", arguments={"text": "Žižkov"}), ex.done(2, "Ĺ˝iĹľkov")),
+               ex.session(ex.request("tools/call", name="a", arguments={"text": "Žižkov"}), ex.done(2, "Žižkov"))),
     Definition(message_broken, "message-broken", "a message is cut or broken, so its receiver cannot read it", Level.EXACT,
                ex.session(ex.request("ping"), '<< {"jsonrpc":"2.0","id":2,"result":{"x":\\x04'), ex.session(ex.request("ping"), "<< DEBUG: start", ex.result())),
     Definition(result_not_wrapped, "result-not-wrapped", "the server writes a result without its JSON-RPC envelope", Level.EXACT,

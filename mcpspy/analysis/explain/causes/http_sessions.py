@@ -58,7 +58,9 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
             title = f"the SSE stream names an endpoint at another host, {quote(named, 100)}, and no message was ever posted here: the client cannot reach that host, or posts past this URL"
             next_step = "let the server name its endpoint by path, or with the host that clients use (base URL, X-Forwarded-Host)"
             yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side="configuration")
-        for exchange, _ in exchanges(facts, 404, 405, 400, 307, 308):
+        for exchange, symptom in exchanges(facts, 404, 405, 400, 307, 308):
+            if exchange.status == 400 and said(exchange, symptom):
+                continue  # It found the endpoint, and names another reason.
             is_endpoint = endpoint.path.rstrip("/") == exchange.path.rstrip("/")
             if exchange.method == "POST" and is_new and is_endpoint:
                 title = f"the SSE stream {quote(upstream.path)} names the endpoint {quote(named, 100)}, and {who_refused(exchange)} answers HTTP {exchange.status} there"
@@ -88,8 +90,9 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
         if is_hidden:
             title += f": the page at {quote(origin or '', 60)} cannot read it, since Access-Control-Expose-Headers does not name Mcp-Session-Id"
             next_step = "let the server answer with Access-Control-Expose-Headers: Mcp-Session-Id (CORS)"
-        symptoms = [*alike(facts, exchange), *facts.violations("HTTP202")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER if is_hidden else CLIENT)
+        same = [each for other, each in exchanges(facts, exchange.status or 0) if _ID not in other.request]
+        symptoms, side = [*same, *facts.violations("HTTP202")], SERVER if is_hidden else CLIENT
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
         break
 
 
@@ -160,7 +163,8 @@ def _is_lost(exchange: RefusedExchange, symptom: Symptom) -> bool:
     """Return whether a server refused a request for its session id."""
     if exchange.method == "DELETE" or _ID not in exchange.request:
         return False
-    is_stale = exchange.status in (400, 401, 403) and _STALE.search(said(exchange, symptom)) is not None
+    is_refused = exchange.status in (400, 401, 403, 409, 410, 422, 500, 503) and not exchange.error
+    is_stale = is_refused and _STALE.search(said(exchange, symptom)) is not None
     return is_stale or (exchange.status == 404 and not exchange.error)
 
 

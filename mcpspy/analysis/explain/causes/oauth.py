@@ -46,6 +46,13 @@ def _refused(facts: Facts, *names: str) -> OauthStep | None:
     return steps[-1] if steps and (steps[-1].status or 0) >= 400 else None
 
 
+def _other_resource(step: OauthStep, endpoint: str) -> str:
+    """Return the resource that metadata name, if it is not the endpoint with this path; else nothing."""
+    resource = str(step.fields.get("resource") or "")
+    is_endpoint = f"{endpoint}/".startswith(f"{urlsplit(resource).path.rstrip('/')}/")
+    return resource if step.status == 200 and not is_endpoint else ""
+
+
 def _names(step: OauthStep) -> list[str]:
     """Return the names of what a step had: parameters of its request, members of the metadata."""
     return list(step.fields.get("names", ()))
@@ -153,8 +160,9 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
 def oauth_registration(facts: Facts) -> Iterator[Claim]:
     """Dynamic registration is refused or not offered: the client needs an id that was registered by hand."""
     found = [step for step in _steps(facts, "resource metadata", "server metadata") if step.status == 200]
-    if not _unauthorized(facts) or not found:
-        return
+    endpoint = urlsplit(facts.header.upstream or "").path
+    if not _unauthorized(facts) or not found or any(_other_resource(step, endpoint) for step in found):
+        return  # The metadata of another resource led the client away (RFC 9728, 3.3).
     if (refused := _refused(facts, "registration")) is not None:
         next_step = "register the client by hand and configure its client_id, or allow dynamic registration at the authorization server"
         if "redirect" in _words(refused):
@@ -198,15 +206,16 @@ def oauth_metadata(facts: Facts) -> Iterator[Claim]:
         yield claim
     endpoint = urlsplit(facts.header.upstream or "").path
     for step in _steps(facts, "resource metadata"):
-        resource = str(step.fields.get("resource") or "")
-        root = f"{urlsplit(resource).path.rstrip('/')}/"
-        if step.status == 200 and resource and not f"{endpoint}/".startswith(root):
+        if resource := _other_resource(step, endpoint):
             title = f"the metadata is that of the resource {quote(resource, 80)}, which is not the URL of the endpoint ({quote(endpoint, 60)})"
             claim = _claim(facts, title, f"{_METADATA_STEPS['AUTH101']} (RFC 9728, 3.3)", side=SERVER)
             claim.evidence = [evidence(step.place, f"resource: {resource}")]
             yield claim
             break
 
+
+_NOT_PERMITTED = re.compile(r"(?i)redirect.{0,200}(?:not (?:permitted|allowed)|allow-?list|whitelist)")
+"""An authorization server that has a list of redirect URIs beside the registered ones."""
 
 _TOKEN_ERRORS = (
     ("redirect", "register exactly the redirect URI that the client uses, with its port and path"),
@@ -237,11 +246,17 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     is_of_client = not words or "client" in words
     if step.step == "authorize" and is_of_client and not _steps(facts, "registration"):
         next_step = "the client used a client_id from an earlier registration, which the authorization server may no longer know: remove the client's stored registration, so that it registers again"
+    side = "configuration"
+    is_registered = any((each.status or 400) < 300 for each in _steps(facts, "registration"))
+    if step.step == "authorize" and is_registered and _NOT_PERMITTED.search(words):
+        next_step = "the authorization server has just accepted this redirect URI in the registration: let it check both by one list, or refuse the registration (invalid_redirect_uri)"
+        side = SERVER
     if "refresh_token" in names:
         what = "refresh of the token"
         if "invalid_grant" not in words and "scope" not in words:
             next_step = "sign in again (remove the stored tokens): a client does so by itself only if the server answers invalid_grant for a dead refresh token"
-    yield _claim(facts, f"the {what} was refused (HTTP {step.status}){clause(words)}", next_step, step)
+    title = f"the {what} was refused (HTTP {step.status}){clause(words)}"
+    yield _claim(facts, title, next_step, step, side=side)
 
 
 _WITH_TOKEN = {"authorization": "Bearer x"}
@@ -325,7 +340,9 @@ def signed_in(facts: Facts) -> Iterator[Claim]:
     ]
     if _steps(facts, "retry"):
         began += [each for exchange, each in _unauthorized(facts) if "authorization" not in exchange.request]
-    if began:
+    if began:  # Clients ask for metadata at several places; that some have none is foreseen (RFC 9728, 3.1).
+        absent = [each for each in facts.of(RefusedExchange) if each.status == 404]
+        began += [each for each in absent if ".well-known" in each.path]
         title = "the client signed in after HTTP 401, as it should"
         yield Claim(title=title, next_step="nothing", symptoms=began, is_observation=True)
 

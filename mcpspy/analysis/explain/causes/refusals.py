@@ -34,6 +34,14 @@ _VERSION = re.compile(
 )
 """The SDKs, which check MCP-Protocol-Version."""
 
+_TYPE = re.compile(
+    r"(?i)(?:unsupported|invalid|unexpected|wrong|bad)\b.{0,20}\b(?:content|media)[- ]?type|content[- ]type .{0,40}(?:not supported|unsupported|must be|expected)"
+)
+"""A body of another type, which some servers refuse with another status than 415."""
+
+STREAM_SILENCE = 2.0
+"""Seconds after which a status of a gateway means that it waited for bytes, and not that the server is down."""
+
 _BOT = re.compile(
     r"(?i)just a moment|attention required|captcha|are you (?:a )?human|checking your browser|bot (?:detection|protection)|access denied.{0,40}(?:akamai|reference)|enable javascript and cookies|cloudflare"
 )
@@ -110,12 +118,17 @@ def version_header(facts: Facts) -> Iterator[Claim]:
         words = said(exchange, symptom)
         if not _VERSION.search(words) or exchange.asked == "server/discover":
             continue
-        version = exchange.request.get("mcp-protocol-version")
+        version, agreed = exchange.request.get("mcp-protocol-version"), facts.session.agreed_revision
         where = f"in the header of {about(exchange)} ({quote(version)})" if version else "in initialize"
         title = f"the server refuses the revision {where}: {quote(words)}"
         next_step = "let the client send the revision that the server answered to initialize, or update the server's SDK"
         side = SERVER if exchange.asked == "initialize" else ""
-        yield Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side=side)
+        if version and agreed is not None and version != agreed:
+            title = f"the client sends the revision {quote(version)} in the header of {about(exchange)}, although the server had answered initialize with {quote(agreed)}: {quote(words)}"
+            side = CLIENT
+        same = exchanges(facts, exchange.status or 0)
+        symptoms = [each for other, each in same if other.request.get("mcp-protocol-version") == version]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
         break
 
 
@@ -189,7 +202,7 @@ _STATUSES = {
 
 
 def _detail(exchange: RefusedExchange, name: str) -> str:
-    if name == "took" or (exchange.status == 503 and exchange.took >= 0.5):
+    if name == "took" or (name and exchange.status == 503 and exchange.took >= 0.5):
         return f" after {duration(exchange.took)}" if exchange.took >= 0.5 else ""
     of_response = name.startswith(":")
     value = (exchange.response if of_response else exchange.request).get(name.lstrip(":").lower())
@@ -204,11 +217,33 @@ def _overcome(claim: Claim) -> Claim:
     return claim
 
 
+def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
+    """Return what a refusal means; None if neither its status nor its words have a fixed meaning."""
+    row = _STATUSES[415] if _TYPE.search(words) else _STATUSES.get(exchange.status or 0)
+    if row is _STATUSES[415]:
+        sent = exchange.request.get("content-type", "")
+        if (
+            sent.partition(";")[0].strip().lower() == JSON
+        ):  # RFC 9110, 8.3.1: parameters do not belong to the type.
+            next_step = (
+                "the type is right: let the server compare the media type without its parameters (charset)"
+            )
+            return row._replace(next_step=next_step, side=SERVER)
+    is_gateway = exchange.method == "GET" and exchange.status in (502, 503, 504)
+    if row is not None and is_gateway and exchange.took >= STREAM_SILENCE and facts.answered:
+        what = f"gave up the stream after {duration(exchange.took)}: no byte had come, and a server need not send one"
+        next_step = "let the proxy pass the response on at once, without buffering (nginx: proxy_buffering off), and with a long read timeout for this path; or let the server answer GET with 405"
+        return _Status(what, next_step, "proxy")
+    return row
+
+
 def http_status(facts: Facts) -> Iterator[Claim]:
     """The status has a fixed meaning, and the refusal may say more."""
     told: set[tuple[int, str]] = set()
-    for exchange, symptom in exchanges(facts, *_STATUSES):
-        row, status = _STATUSES[exchange.status or 0], exchange.status or 0
+    for exchange, symptom in exchanges(facts, *range(400, 600)):
+        words, status = said(exchange, symptom), exchange.status or 0
+        if (row := _row(facts, exchange, words)) is None:
+            continue
         # A limit or a failure behind a proxy concerns all requests alike.
         kind = "" if status in (429, 502, 503) else about(exchange)
         if (status, kind) in told:
@@ -217,7 +252,7 @@ def http_status(facts: Facts) -> Iterator[Claim]:
         same = [each for other, each in exchanges(facts, status) if kind in ("", about(other))]
         what = exchange.asked or f"{exchange.method} {exchange.path}"
         title = f"{what}: {who_refused(exchange)} {row.what}{_detail(exchange, row.detail)}: HTTP {status}"
-        title += f", {quote(words)}" if (words := said(exchange, symptom)) else ""
+        title += f", {quote(words)}" if words else ""
         symptoms = [*same, *(facts.violations("HTTP304") if status == 406 else [])]
         yield _overcome(Claim(title=title, next_step=row.next_step, symptoms=symptoms, side=row.side))
 

@@ -19,6 +19,9 @@ from mcpspy.core.session.exchange import State
 _LATE = (State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR)
 _SILENT = (State.UNANSWERED, State.CANCELLED)
 
+_INSTALLS = re.compile(r"(?:^|[/\\])(npx|bunx|pnpx|uvx|uv|pipx|docker|podman)(?:\.exe|\.cmd)?$")
+"""Commands that fetch a package or an image before they start it."""
+
 QUIET_SECONDS = 3.0
 """Seconds without a line on stderr after which a server is not just starting any more."""
 
@@ -176,7 +179,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     listens = [line for line in printed if _LISTENS.search(line.text)]
     starting = [line for line in printed if _STARTS.search(line.text)]
     title = f"no answer to {asking.method} in {asking.waited}, and not one byte on stdout"
-    lines = [line.evidence for line in [*printed][-1:]]
+    lines, side = [line.evidence for line in [*printed][-1:]], SERVER
     if listens:
         title += f": it listens on a port instead: {quote(listens[0].text, 100)}"
         next_step = "start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
@@ -185,6 +188,13 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         title += f": no process reads its stdin ({unread[-1][0].fields.get('size')} bytes are unread)"
         next_step = "the process that mcpspy started does not read stdin: start the server itself and not a wrapper that keeps its stdin (docker run -i, ssh without -n)"
         lines = [evidence(unread[-1][1], "bytes are unread in the server's stdin")]
+        if runner := _INSTALLS.search((facts.header.command or [""])[0]):
+            title = f"no answer to {asking.method} in {asking.waited}, and not one byte on stdout: {runner[1]} had not started the server yet ({unread[-1][0].fields.get('size')} bytes of its stdin are unread)"
+            next_step = f"run the command once in a terminal: {runner[1]} installs the package at its first start (and asks for the newest version at each start with @latest); pin a version, install it, or raise the host's timeout of the start"
+            side = "environment"
+    elif asking.method == "server/discover" and printed:
+        title += f": it does not know this method, and says so only on stderr: {quote(printed[-1].text, 100)}"
+        next_step = "let the server answer unknown methods with the error -32601; then the client continues with initialize"
     elif error := named_error(printed, certain=True):
         title += f"; on stderr: {quote(error.text)}"
         next_step, lines = error.next_step, [error.evidence]
@@ -197,7 +207,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         title += f"; its last words on stderr: {quote(printed[-1].text, 100)}" if printed else ""
         next_step = "look where the server waits, with a debugger or py-spy dump: it hangs before it reads, or expects Content-Length headers and not one message per line"
     symptoms = [*failed, *facts.of(ServerEnd)]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
 def response_ignored(facts: Facts) -> Iterator[Claim]:
@@ -232,6 +242,9 @@ def timeout(facts: Facts) -> Iterator[Claim]:
         if failed.answer_at is not None:
             after = duration(failed.answer_at - failed.asked_at)
             title += f"; the response came {after} after the request{clause(failed.words)}"
+        closed_at, gave_up_at = facts.client.closed_at, failed.gave_up_at
+        if closed_at is not None and gave_up_at is not None and 0 <= closed_at - gave_up_at < 0.5:
+            title += f", and closed the session {duration(closed_at - gave_up_at)} later"
         limit = f"the {failed.side}'s timeout"
         if error := named_error(failed.stderr, certain=True):
             title += f"; meanwhile the server printed {quote(error.text, 100)!r}"
@@ -256,6 +269,9 @@ def no_response(facts: Facts) -> Iterator[Claim]:
         )
         next_step = f"look where the {receiver} waits at this request, with a debugger or py-spy dump"
         next_step += "; mcpspy send repeats it alone" if failed.side == CLIENT else ""
+        can_be_asked = facts.session.client_capabilities and not facts.session.is_modern
+        if failed.side == CLIENT and can_be_asked and not facts.is_stdio and not facts.http.session_ids:
+            next_step += "; the server assigned no session id: so it cannot ask the client for roots, sampling or input meanwhile"
         if failed.batch is not None:
             title += ": it was sent in a batch"
             next_step = f"send each message on its own: only 2025-03-26 has batches, and the {receiver} may not know them"
@@ -330,7 +346,8 @@ def duplicate_id(facts: Facts) -> Iterator[Claim]:
     for violation in facts.violations("ENV202"):
         ids = {each for finding in violation.findings if (each := _id(finding)) is not None}
         failed = [each for each in without_response(facts, violation.side) if each.id in ids or not ids]
-        title = f"the {violation.side} sent {violation.findings[0].message}: two open requests have one id, and their responses are mixed up"
+        shared = f"two open requests the id {min(ids)}" if ids else "a request an id that is in use"
+        title = f"the {violation.side} gave {shared}: their responses are mixed up"
         next_step = f"the {violation.side} must give each request its own id within the session"
         symptoms = [*failed, *facts.violations("ENV202", "ENV204", "ENV205")]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=violation.side)
