@@ -98,7 +98,7 @@ def outside_references(schema: Any) -> list[str]:
         value = todo.pop()
         if isinstance(value, dict):
             reference = value.get("$ref")
-            if isinstance(reference, str) and reference.startswith(_SCHEMES) and not _is_dialect(reference):
+            if isinstance(reference, str) and reference.startswith(_SCHEMES) and not is_dialect(reference):
                 found.append(reference)
             todo += value.values()
         elif isinstance(value, list):
@@ -106,7 +106,8 @@ def outside_references(schema: Any) -> list[str]:
     return found
 
 
-def _is_dialect(reference: str) -> bool:
+def is_dialect(reference: str) -> bool:
+    """Return whether a URI is that of a draft of JSON Schema that is known here."""
     return "json-schema.org/" in reference and reference.rstrip("#").endswith(_DIALECTS)
 
 
@@ -116,7 +117,7 @@ def _check(schema: Any, written: bytes, *, formats: bool) -> CheckedSchema:
     if len(written) > LARGE:
         return CheckedSchema(None, None)
     dialect = schema.get("$schema") if isinstance(schema, dict) else None
-    if dialect is not None and not (isinstance(dialect, str) and _is_dialect(dialect)):
+    if dialect is not None and not (isinstance(dialect, str) and is_dialect(dialect)):
         return CheckedSchema(None, None if isinstance(dialect, str) else "$schema is not a string")
     try:
         validator = validator_for(schema, retriever=_outside, validate_formats=formats)

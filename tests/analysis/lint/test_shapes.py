@@ -58,7 +58,7 @@ HELLO = (
         (HELLO, "DATA102 initialize: result.serverInfo has no version"),
         (
             ASKED
-            % '{"maxTokens":1,"messages":[{"role":"user","content":[{"type":"tool_use","name":"a","input":{}}]}]}',
+            % '{"maxTokens":1,"messages":[{"role":"assistant","content":[{"type":"tool_use","name":"a","input":{}}]}]}',
             "DATA402 sampling/createMessage: params.messages[0].content[0] has no id",
         ),
         (
