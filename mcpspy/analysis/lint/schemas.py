@@ -8,6 +8,7 @@ an error for the input of a peer.
 from __future__ import annotations
 
 from collections import OrderedDict
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
@@ -61,6 +62,8 @@ class CheckedSchema(NamedTuple):
         try:
             found = []
             for error in self.validator.iter_errors(value):
+                if _is_not_json(error.instance):
+                    continue  # ENV117 reports NaN and Infinity, which the validator takes for null.
                 pointer = "".join(f"/{step}" for step in error.instance_path)
                 found.append(f"{pointer}: {error.message}" if pointer else error.message)
                 if len(found) == MOST:
@@ -68,6 +71,11 @@ class CheckedSchema(NamedTuple):
             return found
         except (ValueError, RecursionError):  # Lone surrogates; nested too deep.
             return []
+
+
+def _is_not_json(value: Any) -> bool:
+    """Return whether a value is one that only Python reads: NaN or an infinity, which the validator shows as null."""
+    return isinstance(value, float) and not isfinite(value)
 
 
 class SchemaCache:

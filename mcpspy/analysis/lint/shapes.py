@@ -48,6 +48,8 @@ DEFAULT = "DATA101", "DATA102"
 KINDS = {EventKind.REQUEST: "request", EventKind.NOTIFICATION: "notification", EventKind.RESULT: "result"}
 SHAPED = tuple(KINDS)
 
+_LACKS = " has no "
+
 _WORDS = {"string": "a string", "object": "an object", "array": "a list", "number": "a number", "integer": "an integer", "boolean": "a boolean", "null": "null"}  # fmt: skip
 _HEADING = re.compile(r"(\S+(?: \S+)??)(?: by (\S+)(?: = (\S+))?)?  (\S+)(?:  (\w+))?")
 
@@ -233,10 +235,21 @@ class Shape(NamedTuple):
     def violations(self, value: dict[str, Any], method: str) -> dict[str, list[Report]]:
         """Return the violations of a value by their codes, those found until it cannot be checked any further."""
         found: dict[str, list[Report]] = {}
+        missing: dict[tuple[str, str], int] = {}
         with suppress(ValueError, RecursionError):  # As above.
             for _, error in zip(range(MOST), self.validator.iter_errors(value), strict=False):
                 code, message, excerpt = _described(error, self, value)
-                found.setdefault(code, []).append(Report(f"{method}: {message}", excerpt))
+                reports = found.setdefault(code, [])
+                place, _, member = message.partition(_LACKS)
+                if member and (number := missing.get((code, place))) is not None:
+                    # A response to another request than its own lacks several members: that is one mistake.
+                    if member not in reports[number].message.split(_LACKS)[1].split(", "):
+                        longer = f"{reports[number].message}, {member}"
+                        reports[number] = reports[number]._replace(message=longer)
+                    continue
+                if member:
+                    missing[code, place] = len(reports)
+                reports.append(Report(f"{method}: {message}", excerpt))
         return found
 
 
@@ -292,7 +305,7 @@ def _described(error: ValidationError, shape: Shape, value: Any) -> tuple[str, s
 
 def _problem(error: ValidationError, keyword: Any, node: dict[str, Any], value: Any, revision: str) -> str:
     if keyword == "required":
-        return f"has no {error.kind.as_dict()['property']}"
+        return f"{_LACKS.lstrip()}{error.kind.as_dict()['property']}"
     if keyword == "anyOf":
         return f"has neither {' nor '.join(each['required'][0] for each in node['anyOf'])}"
     if keyword == "type":

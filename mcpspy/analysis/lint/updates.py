@@ -146,6 +146,7 @@ def _add_response(what: Result | Failure, event: LintEvent, request: Request) ->
     elif method == "tools/list":
         event.state.learn_tools(event.result, event.place, what.data)
         event.state.is_listed = event.listing.listing.is_whole
+        event.state.tools_changed_at = None  # The notification and the request for the list may cross.
         event.state.last_page = event.place, event.number, event.at
 
 

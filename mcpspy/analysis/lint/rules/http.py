@@ -353,6 +353,40 @@ def content_type(event: LintEvent) -> Iterator[Report]:
         yield Report(f"response of type {post.content_type[:60] or '(none)'}", post.response)
 
 
+@response.error(
+    "HTTP311",
+    "message that is not posted as JSON",
+    about=POSTED,
+    valid=(PING % "", PING % '{"content-type":"application/json; charset=utf-8"}'),
+    invalid=(PING % '{"content-type":"text/plain"}', PING % '{":method":"PUT"}'),
+)
+def not_posted(event: LintEvent) -> Iterator[Report]:
+    """A client sends every message in the body of a POST, of type `application/json`. Servers may refuse others: a page
+    of another site can send them without the permission that CORS requires.
+    """
+    post = event.post
+    if post.verb != "POST":
+        yield Report(f"message in the body of a {post.verb[:20]}", post.head)
+        return
+    given = str(post.request.get("content-type", "")).partition(";")[0].strip().lower()
+    if post.request and given != "application/json":
+        yield Report(f"Content-Type of a message is {given[:60] or 'missing'}", post.request)
+
+
+@response.error(
+    "HTTP312",
+    "result with the HTTP status of an error",
+    about=ANSWERED,
+    valid=(PING % "", _FAIL % ("x/y", "", 404, -32601)),
+    invalid=(PING % "").replace("= 200", "= 500"),
+)
+def failed_result(event: LintEvent) -> Iterator[Report]:
+    """The response with a result has status 200. Clients take another status for a failure, and do not read the body."""
+    post = event.post
+    if post.status >= 400 and None in post.answers:
+        yield Report(f"result with status {post.status}", post.status)
+
+
 @post.warning(
     "HTTP307",
     "request that does not reach an MCP endpoint",

@@ -40,6 +40,13 @@ def _requires_handshake(_: EventKind, method: str, __: str) -> bool:
     return method not in ("initialize", "ping", "server/discover")
 
 
+def _is_of_the_session(kind: EventKind, method: str, side: str) -> bool:
+    """Return whether a message must wait for the handshake; of notifications, only the end of the handshake itself."""
+    if kind is EventKind.NOTIFICATION:
+        return method == "notifications/initialized" and side == CLIENT
+    return _requires_handshake(kind, method, side)
+
+
 handshake = RuleGroup(RULES, page=LIFECYCLE + "#initialization", on=EventKind.REQUEST, valid=PING)
 request = handshake.group(only=_requires_handshake, unusual=True)
 initialize = handshake.group(about="initialize")
@@ -81,6 +88,8 @@ def before_initialize(event: LintEvent) -> Iterator[Report]:
     "LIFE102",
     "request during the handshake",
     until=LEGACY,
+    on=(EventKind.REQUEST, EventKind.NOTIFICATION),
+    only=_is_of_the_session,
     valid=(
         PING,
         _INITIALIZING
@@ -97,7 +106,7 @@ def before_initialize(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def during_handshake(event: LintEvent) -> Iterator[Report]:
-    """Until `initialize` has its response, a client should send only pings. Until it receives
+    """Until `initialize` has its response, a client should send only pings, and no `notifications/initialized`. Until it receives
     `notifications/initialized`, a server should send only pings and log messages.
     """
     conversation = event.conversation
@@ -174,15 +183,24 @@ def second_initialize(event: LintEvent) -> Iterator[Report]:
     "LIFE114",
     "client that does not accept the server's revision",
     page=LIFECYCLE + "#version-negotiation",
-    valid=(_HANDSHAKE + _END, _HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + _ACCEPTED + _END),
+    valid=(
+        _HANDSHAKE + _END,
+        _HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + _ACCEPTED + _END,
+        _HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + '\n* exit {"code":null,"signal":"SIGKILL"}',
+    ),
     invalid=_HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + _END,
 )
 def refused_revision(event: LintEvent) -> Iterator[Report]:
-    """The server offered another revision than the client requested, and the client left. One of them must support more
+    """The server offered another revision than the client requested, and the client closed the server's stdin. One of them must support more
     revisions: the server should answer with the requested one if it can.
     """
     for conversation in event.state.conversations.values():
-        if conversation.is_negotiated and not (conversation.is_initialized or conversation.is_agreed):
+        has_left = conversation.closed_at is not None and not conversation.signal
+        if (
+            has_left
+            and conversation.is_negotiated
+            and not (conversation.is_initialized or conversation.is_agreed)
+        ):
             yield Report(
                 f"the server answered with revision {conversation.revision}, and the client left", ""
             )

@@ -42,10 +42,13 @@ modern = RuleGroup(RULES, page=SUBSCRIPTIONS, on=EventKind.NOTIFICATION, since=M
 @modern.error(
     "MOD402",
     "notification without its subscription",
-    about=_SUBSCRIBED,
+    about=(*_SUBSCRIBED, _ACKNOWLEDGED),
     by=SERVER,
     valid=_GOOD,
-    invalid=_LISTEN + _ACCEPT + _CHANGED % ("tools", ""),
+    invalid=(
+        _LISTEN + _ACCEPT + _CHANGED % ("tools", ""),
+        _LISTEN + _ACCEPT.replace("," + _NAMED % 2, ""),
+    ),
 )
 def anonymous_notification(event: LintEvent) -> Iterator[Report]:
     """List changes and updates require a subscription, and its `subscriptionId` in `_meta`."""
@@ -63,6 +66,7 @@ def anonymous_notification(event: LintEvent) -> Iterator[Report]:
         _LISTEN + _CHANGED % ("tools", _NAMED % 2),
         _LISTEN + _ACCEPT + _CHANGED % ("prompts", _NAMED % 2),
         _LISTEN + _ACCEPT + _CHANGED % ("tools", _NAMED % 9),
+        _LISTEN + _ACCEPT.replace("true", 'true,"promptsListChanged":true'),
         _LISTEN + _ACCEPT.replace("true", "false") + _CHANGED % ("tools", _NAMED % 2),
     ),
 )
@@ -88,6 +92,9 @@ def not_asked_for(event: LintEvent) -> Iterator[Report]:
     elif event.method == _ACKNOWLEDGED:
         accepted = event.params.get("notifications")
         subscription.accepted = accepted if isinstance(accepted, dict) else {}
+        for name in subscription.accepted:
+            if subscription.accepted[name] and not subscription.wanted.get(name):
+                yield Report(f"{event.method} names {name[:60]}, which the subscription does not ask for")
     elif subscription.accepted is None:
         yield Report(f"{event.method} before notifications/subscriptions/acknowledged")
     elif not _names(subscription.wanted, event):

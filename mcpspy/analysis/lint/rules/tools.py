@@ -208,7 +208,7 @@ def changed(event: LintEvent) -> Iterator[Report]:
         given = tool.get("name")
         before = event.state.tools.get(given) if isinstance(given, str) else None
         if before is not None:
-            for key in ("description", "inputSchema", "annotations"):
+            for key in ("description", "inputSchema", "outputSchema", "annotations"):
                 if before.definition.get(key) != tool.get(key):
                     yield Report(
                         f"{key} of {_name(tool)} changed since line {before.place.line}",
