@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from mcpspy.core.protocol.extensions import EXTENSION_METHODS, EXTENSIONS, declared
+from mcpspy.core.protocol.extensions.extension import FINAL
 
 
 class NegotiatedExtension(NamedTuple):
@@ -42,7 +43,8 @@ def negotiated(
 ) -> list[NegotiatedExtension]:
     """Return the extensions of a session, those of the server first, from the capabilities and the methods in it.
 
-    A method that the core has in another revision, such as `tasks/get`, does not count as a use of its extension.
+    A method that the core has in another revision, such as `tasks/get`, or one of a draft, does not show by itself that
+    its extension is used.
     """
     by_client, by_server = declared(client), declared(server)
     used: dict[str, list[str]] = {}
@@ -52,7 +54,7 @@ def negotiated(
     distinctive = [
         name
         for name, found in used.items()
-        if any(not EXTENSION_METHODS[method][1].since for method in found)
+        if EXTENSIONS[name].state == FINAL and any(not EXTENSION_METHODS[one][1].since for one in found)
     ]
     found = []
     for name in dict.fromkeys([*by_server, *by_client, *distinctive]):

@@ -8,6 +8,7 @@ an error for the input of a peer.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
@@ -62,8 +63,8 @@ class CheckedSchema(NamedTuple):
         try:
             found = []
             for error in self.validator.iter_errors(value):
-                if _is_not_json(error.instance):
-                    continue  # ENV117 reports NaN and Infinity, which the validator takes for null.
+                if _is_not_json(value, error.instance_path):
+                    continue  # ENV117 reports it.
                 pointer = "".join(f"/{step}" for step in error.instance_path)
                 found.append(f"{pointer}: {error.message}" if pointer else error.message)
                 if len(found) == MOST:
@@ -73,8 +74,10 @@ class CheckedSchema(NamedTuple):
             return []
 
 
-def _is_not_json(value: Any) -> bool:
-    """Return whether a value is one that only Python reads: NaN or an infinity, which the validator shows as null."""
+def _is_not_json(value: Any, path: Iterable[str | int]) -> bool:
+    """Return whether a part is one that only Python reads: NaN or an infinity, which the validator takes for null."""
+    for step in path:
+        value = value[step]
     return isinstance(value, float) and not isfinite(value)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mcpspy.core.protocol.extensions import EXTENSION_METHODS
+from mcpspy.core.protocol.extensions.extension import FINAL
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 """All revisions, the oldest first; they sort as text."""
@@ -108,6 +109,7 @@ METHODS |= {
     )
     for name, (extension, method) in EXTENSION_METHODS.items()
     if name not in METHODS
+    and extension.state == FINAL  # Servers have their own methods with the names of drafts.
 }
 
 ERRORS = {

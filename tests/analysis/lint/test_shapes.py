@@ -71,6 +71,17 @@ def test_a_violation_names_its_place_and_value(example: str, expected: str) -> N
     assert [f"{finding.code} {finding.message}" for finding in findings(example)] == [expected]
 
 
+def test_several_missing_members_of_one_object_are_one_finding() -> None:
+    example = (
+        '@ bare\n> {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
+        '"clientInfo":{"name":"a","version":"1"}}}\n< {"id":1,"result":{"tools":[]}}'
+    )
+
+    assert [finding.message for finding in findings(example)] == [
+        "initialize: result has no protocolVersion, capabilities, serverInfo"
+    ]
+
+
 def test_members_of_later_revisions_are_not_checked_in_earlier_ones() -> None:
     example = RESULT % ("tools/list", '{"tools":[%s]}' % (TOOL % '"title":7'))
 

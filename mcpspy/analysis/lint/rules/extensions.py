@@ -9,6 +9,7 @@ from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
 from mcpspy.core.protocol.extensions import EXTENSION_METHODS, EXTENSIONS, declared
+from mcpspy.core.protocol.extensions.extension import FINAL
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 OVERVIEW = "https://modelcontextprotocol.io/extensions/overview"
@@ -31,6 +32,9 @@ _STANDARD = (-32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022)
 _UNKNOWN_TARGET = re.compile(
     r"(?i)not found|unknown|no such|does(?: not|n't) exist|not exist|expired|invalid|not a directory|^no "
 )
+
+_METHODS = tuple(name for name, (extension, _) in EXTENSION_METHODS.items() if extension.state == FINAL)
+"""Methods of drafts may be others of the same name."""
 
 rule = RuleGroup(RULES, page=OVERVIEW)
 
@@ -56,7 +60,7 @@ def _applies(event: LintEvent) -> bool:
     "method of an extension that the server did not declare",
     on=EventKind.REQUEST,
     by=CLIENT,
-    about=tuple(EXTENSION_METHODS),
+    about=_METHODS,
     valid=HAS_SKILLS + _LIST + _DIRECTORY,
     invalid=(
         _DISCOVER % '"resources":{}' + _LIST,
@@ -79,7 +83,7 @@ def undeclared(event: LintEvent) -> Iterable[Report]:
     "declared extension without its method",
     on=EventKind.FAILURE,
     by=SERVER,
-    about=tuple(EXTENSION_METHODS),
+    about=_METHODS,
     valid=HAS_SKILLS + _LIST,
     invalid=HAS_SKILLS
     + '> {"id":2,"method":"skills/list"}\n< {"id":2,"error":{"code":-32601,"message":"no"}}',

@@ -33,6 +33,9 @@ _BEGUN = (
 )
 _GET = '> {"id":%d,"method":"tasks/get","params":{"taskId":"t"}}\n< {"id":%d,"result":{%s}}\n'
 _GOOD = _BEGUN % (_TASK % "working") + _GET % (3, 3, _TASK % "completed")
+JITTER = 0.05
+"""Seconds that a poll may be early, whatever the interval."""
+
 _RESULT = '> {"id":4,"method":"tasks/result","params":{"taskId":"t"}}\n< {"id":4,"result":{"content":[]%s}}'
 _RELATED = ',"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}'
 _NOW = '@ 2026-07-28 client={"extensions":{"io.modelcontextprotocol/tasks":{}}}\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"resultType":"task",%s}}'
@@ -344,7 +347,7 @@ def impatient(event: LintEvent) -> Iterator[Report]:
     number = event.subject or ""
     if event.method == "tasks/get" and number in polls:
         waited, interval = event.at - polls[number][0], polls[number][1]
-        if waited < interval * 0.9:
+        if waited < interval * 0.9 and interval - waited > JITTER:
             yield Report(
                 f"task {number[:60]} polled after {waited:.1f} s; its pollInterval is {interval:g} s"
             )

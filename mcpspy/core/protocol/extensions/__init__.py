@@ -28,7 +28,7 @@ EXTENSIONS: dict[str, McpExtension] = {
 EXTENSION_METHODS: dict[str, tuple[McpExtension, ExtensionMethod]] = {
     method.name: (extension, method) for extension in EXTENSIONS.values() for method in extension.methods
 }
-"""Method → its extension."""
+"""Method → its extension, also a draft: its names may be those of other methods, so only those of final ones are sure."""
 
 RESULT_TYPES = frozenset(kind for extension in EXTENSIONS.values() for kind in extension.result_types)
 """Values of `resultType` that extensions add."""
