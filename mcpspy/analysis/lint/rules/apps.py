@@ -143,6 +143,8 @@ rule.shape_warning(
         _LINKED + _READ % ("ui://a/b", "text/html", _HTML, ""),
         _LINKED + _READ % ("ui://a/c", MEDIA_TYPE, _HTML, ""),
         _LISTED % ("app://a/b", MEDIA_TYPE),
+        _LINKED
+        + '> {"id":3,"method":"resources/read","params":{"uri":"ui://a/b"}}\n< {"id":3,"result":{"contents":[]}}',
     ),
 )
 def other_type(event: LintEvent) -> Iterator[Report]:
@@ -150,6 +152,9 @@ def other_type(event: LintEvent) -> Iterator[Report]:
     `text/html;profile=mcp-app`. Hosts do not show others.
     """
     member = "contents" if event.method == "resources/read" else "resources"
+    asked = event.subject or ""
+    if asked.startswith(SCHEME) and event.result.get("contents") == [] and _has_tool(event, asked):
+        yield Report(f"no contents of the app {asked[:80]}")
     for item in event.listed(member):
         uri, media = item.get("uri"), _media_type(item)
         if not isinstance(uri, str):

@@ -191,11 +191,12 @@ def second_initialize(event: LintEvent) -> Iterator[Report]:
     invalid=_HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + _END,
 )
 def refused_revision(event: LintEvent) -> Iterator[Report]:
-    """The server offered another revision than the client requested, and the client closed the server's stdin. One of them must support more
+    """The server offered another revision than the client requested, and the client left by itself. One of them must support more
     revisions: the server should answer with the requested one if it can.
     """
     for conversation in event.state.conversations.values():
-        has_left = conversation.closed_at is not None and not conversation.signal
+        is_closed = conversation.closed_at is not None and not conversation.signal
+        has_left = is_closed or event.state.upstream is not None
         if (
             has_left
             and conversation.is_negotiated

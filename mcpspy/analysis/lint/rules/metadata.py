@@ -146,10 +146,10 @@ def _extensions(capabilities: Any) -> Iterator[Report]:
     valid=(
         _CALL % '"com.example.mcp/a":1,"io.modelcontextprotocol/related-task":{"taskId":"t"}',
         _CALL % '"io.modelcontextprotocol.skills/version":"1"',
-        '@ 2025-11-25 client={"extensions":{"io.modelcontextprotocol/events":{}}}\n'
-        + _CALL % '"io.modelcontextprotocol/events":1',
+        '@ 2025-11-25 client={"extensions":{"io.modelcontextprotocol/streams":{}}}\n'
+        + _CALL % '"io.modelcontextprotocol/streams":1',
     ),
-    invalid=(_CALL % '"com.mcp.tools/a":1', _CALL % '"io.modelcontextprotocol/events":1'),
+    invalid=(_CALL % '"com.mcp.tools/a":1', _CALL % '"io.modelcontextprotocol/streams":1'),
 )
 def reserved_keys(event: LintEvent) -> Iterable[Report]:
     """Prefixes whose second label is `modelcontextprotocol` or `mcp` are reserved for the specification and official

@@ -28,6 +28,7 @@ MOST_KEPT = 4096
 """Maximum number of skills and files that are remembered."""
 
 _FILE = "/SKILL.md"
+_FOLDER = "inode/directory"
 _LISTS = ("skills/list", "skills/get")
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _FRONTMATTER = re.compile(r"(?s)\ufeff?---[ \t]*\r?\n(.*?)(?:^|\n)---[ \t]*(?:\r?\n|$)")
@@ -43,10 +44,8 @@ _LIST = HAS_SKILLS + '> {"id":2,"method":"skills/list"}\n< {"id":2,"result":{"sk
 _GET = '> {"id":3,"method":"skills/get","params":{"uri":"%s"}}\n< {"id":3,%s}\n'
 _READ = '> {"id":%d,"method":"resources/read","params":{"uri":"%s"}}\n< {"id":%d,"result":{"contents":[{"uri":"%s","mimeType":"text/markdown","text":"%s"}]}}\n'
 _LOADED = _LIST % _GOOD_SKILL + _READ % (4, _URI, 4, _URI, _TEXT)
-_DIRECTORY = (
-    HAS_SKILLS
-    + '> {"id":2,"method":"resources/directory/read","params":{"uri":"%s"}}\n< {"id":2,"result":{"resources":[{"uri":"%s","name":"b"}]}}'
-)
+_CHILDREN = '> {"id":4,"method":"resources/directory/read","params":{"uri":"%s"}}\n< {"id":4,"result":{"resources":[{"uri":"%s","name":"b"}]}}'
+_DIRECTORY = HAS_SKILLS + _CHILDREN
 _RESOURCES = (
     _LIST % _GOOD_SKILL
     + '> {"id":3,"method":"resources/list"}\n< {"id":3,"result":{"resources":[{"uri":"skill://a/SKILL.md","name":"%s","description":"b","mimeType":"%s"}]}}'
@@ -337,17 +336,32 @@ def wrong_uri(event: LintEvent) -> Iterator[Report]:
 
 @entries.error(
     "EXT309",
-    "listed skill that skills/get does not have",
+    "listed skill, file or directory that the server does not have",
     page=SOURCE + "#getting-a-skill",
     on=(EventKind.RESULT, EventKind.FAILURE),
-    invalid=_LIST % _GOOD_SKILL + _GET % (_URI, '"error":{"code":-32602,"message":"no"}'),
+    about=(*_LISTS, "resources/read", "resources/directory/read"),
+    invalid=(
+        _LIST % _GOOD_SKILL + _GET % (_URI, '"error":{"code":-32602,"message":"no"}'),
+        _LIST % _GOOD_SKILL
+        + (_GET % (_URI, '"error":{"code":-32602,"message":"no"}')).replace("skills/get", "resources/read"),
+        _LIST % _GOOD_SKILL
+        + (_GET % ("skill://a", '"error":{"code":-32602,"message":"no"}')).replace(
+            "skills/get", "resources/directory/read"
+        ),
+    ),
 )
 def not_served(event: LintEvent) -> Iterable[Report]:
-    """A server answers `skills/get` for every skill that it lists, and reads its files."""
+    """A server answers `skills/get` for every skill that it lists, and reads its files, and its directories if it has
+    declared `directoryRead`.
+    """
     book, uri = _book(event), event.subject or ""
-    if isinstance(event.what, Result) or event.failure.code != -32602 or uri not in book.skills:
+    if isinstance(event.what, Result) or event.failure.code != -32602:
         return ()
-    return [Report(f"skill is listed, and unknown to skills/get: {uri[:80]}")]
+    if event.method == "resources/directory/read":
+        is_listed = any(file.startswith(uri.rstrip("/") + "/") for file in book.files)
+    else:
+        is_listed = uri in (book.skills if event.method == "skills/get" else book.files)
+    return [Report(f"listed, and unknown to {event.method}: {uri[:80]}")] if is_listed else ()
 
 
 @rule.error(
@@ -355,9 +369,11 @@ def not_served(event: LintEvent) -> Iterable[Report]:
     "wrong children of a directory",
     page=SOURCE + "#reading-directories",
     on=(EventKind.REQUEST, EventKind.RESULT),
-    about="resources/directory/read",
+    about=(*_LISTS, "resources/directory/read"),
     valid=_DIRECTORY % ("skill://a", "skill://a/b.md"),
     invalid=(
+        _LIST % _GOOD_SKILL.replace("]}", f",{_ENTRY % 'skill://a/c/d.md'}]}}")
+        + _CHILDREN % ("skill://a", "skill://a/c"),
         _DIRECTORY % ("skill://a", "skill://a/c/b.md"),
         _DIRECTORY % ("skill://a", "skill://b/b.md"),
         _DIRECTORY % ("skill://a/", "skill://a/b.md"),
@@ -365,9 +381,11 @@ def not_served(event: LintEvent) -> Iterable[Report]:
 )
 def children(event: LintEvent) -> Iterator[Report]:
     """The result has the direct children of the directory, and neither deeper ones nor others. The URI of a directory has
-    no slash at its end.
+    no slash at its end, and its type is `inode/directory`.
     """
-    uri = event.subject or ""
+    book, uri = _book(event), event.subject or ""
+    if event.method in _LISTS:
+        return
     if not isinstance(event.what, Result):
         if uri.endswith("/"):
             yield Report(f"URI of a directory with a slash at its end: {uri[:80]}")
@@ -382,6 +400,8 @@ def children(event: LintEvent) -> Iterator[Report]:
             yield Report(f"not a direct child of {uri[:80]}: {child[:80]}", child)
         elif child.endswith("/"):
             yield Report(f"URI of a directory with a slash at its end: {child[:80]}", child)
+        elif item.get("mimeType") != _FOLDER and any(file.startswith(child + "/") for file in book.files):
+            yield Report(f"directory that is not of type {_FOLDER}: {child[:80]}", item)
 
 
 @read.warning(
@@ -390,11 +410,15 @@ def children(event: LintEvent) -> Iterator[Report]:
     page=SOURCE + "#resource-metadata",
     about=(*_LISTS, "resources/list", "resources/read"),
     valid=(_LOADED, _RESOURCES % ("a", "text/markdown")),
-    invalid=(_RESOURCES % ("A", "text/markdown"), _RESOURCES % ("a", "text/plain")),
+    invalid=(
+        _RESOURCES % ("A", "text/markdown"),
+        _RESOURCES % ("a", "text/plain"),
+        _RESOURCES % ("a", 'text/markdown","_meta":{"description":"b"},"title":"a'),
+    ),
 )
 def metadata(event: LintEvent) -> Iterator[Report]:
     """A `SKILL.md` has the type `text/markdown`; in `resources/list`, also the name and the description of its
-    frontmatter.
+    frontmatter. Other fields of it have the prefix `io.modelcontextprotocol.skills/` in `_meta`.
     """
     book = _book(event)
     is_list = event.method == "resources/list"
@@ -410,6 +434,10 @@ def metadata(event: LintEvent) -> Iterator[Report]:
         for member in ("name", "description") if is_list else ():
             if item.get(member) != front.get(member):
                 yield Report(f"{member} of the resource is not that of the skill {item['uri']}"[:160], item)
+        meta = item.get("_meta")
+        for key in meta if isinstance(meta, dict) else ():
+            if key in front:
+                yield Report(f"field of the frontmatter in _meta without its prefix: {key[:60]}", meta)
 
 
 @entries.warning(
