@@ -40,13 +40,6 @@ def _requires_handshake(_: EventKind, method: str, __: str) -> bool:
     return method not in ("initialize", "ping", "server/discover")
 
 
-def _is_of_the_session(kind: EventKind, method: str, side: str) -> bool:
-    """Return whether a message must wait for the handshake; of notifications, only the end of the handshake itself."""
-    if kind is EventKind.NOTIFICATION:
-        return method == "notifications/initialized" and side == CLIENT
-    return _requires_handshake(kind, method, side)
-
-
 handshake = RuleGroup(RULES, page=LIFECYCLE + "#initialization", on=EventKind.REQUEST, valid=PING)
 request = handshake.group(only=_requires_handshake, unusual=True)
 initialize = handshake.group(about="initialize")
@@ -88,8 +81,6 @@ def before_initialize(event: LintEvent) -> Iterator[Report]:
     "LIFE102",
     "request during the handshake",
     until=LEGACY,
-    on=(EventKind.REQUEST, EventKind.NOTIFICATION),
-    only=_is_of_the_session,
     valid=(
         PING,
         _INITIALIZING
@@ -106,7 +97,7 @@ def before_initialize(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def during_handshake(event: LintEvent) -> Iterator[Report]:
-    """Until `initialize` has its response, a client should send only pings, and no `notifications/initialized`. Until it receives
+    """Until `initialize` has its response, a client should send only pings. Until it receives
     `notifications/initialized`, a server should send only pings and log messages.
     """
     conversation = event.conversation
