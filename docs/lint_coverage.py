@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterator
 from mcpspy.analysis.lint.rule import SPECIFICATION
 from mcpspy.core.protocol.spec import REVISIONS
 from tests.analysis.lint.corpus import TRANSPORTS, Requirement, Violation, requirements, violations
+from tests.analysis.lint.extension_corpus import pairs
+from tests.analysis.lint.extension_corpus import requirements as extension_requirements
 
 ABOUT = """# Coverage of the specification
 
@@ -19,6 +21,24 @@ The rows are `tests/analysis/lint/requirements.toml`. `tests/analysis/lint/viola
 decidable requirement, written from the specification, which are played in every revision that has it and over every
 transport; a test runs the rules on them. `docs/make.py` generates this page from both.
 """
+
+
+EXTENSIONS = """
+## Extensions
+
+The pages of the final extensions, and requirements of the core whose violations were missed until then.
+`tests/analysis/lint/extension_violations.toml` has violations of each decidable requirement, written from the
+specifications before the rules, each with a twin: the same recording without the violation, in which no rule may find
+anything. `before` is the number that the rules found on 2026-11-28, before those for extensions were written.
+
+| | violations | before | found | recall | clean twins |
+|---|---|---|---|---|---|
+"""
+
+BEFORE = {"tasks": 8, "ui": 0, "skills": 0, "core": 11}
+"""Violations that the rules found on 2026-11-28 before those for extensions were written."""
+
+AREAS = {"tasks": "Tasks", "ui": "MCP Apps", "skills": "Skills", "core": "core"}
 
 
 def page() -> str:
@@ -53,6 +73,22 @@ def _lines() -> Iterator[str]:
     yield "\n## Requirements\n\n| requirement | | page | revisions | rules, or why not decidable |\n|---|---|---|---|---|\n"
     for row in rows:
         yield _row(row)
+    yield from _extensions()
+
+
+def _extensions() -> Iterator[str]:
+    yield EXTENSIONS
+    for area, title in AREAS.items():
+        of_area = [pair for pair in pairs() if pair.requirement.area == area]
+        found = sum(pair.is_found for pair in of_area)
+        clean = sum(pair.is_clean for pair in of_area)
+        yield (
+            f"| {title} | {len(of_area)} | {BEFORE[area]} | {found} | {found / len(of_area):.1%} | {clean} |\n"
+        )
+    yield "\n| requirement | | page | rules, or why not decidable |\n|---|---|---|---|\n"
+    for row in extension_requirements().values():
+        codes = ", ".join(f"[{code}](lint.md#{code.lower()})" for code in row.rules)
+        yield f"| {row.text} | {row.level} | [{row.where}]({row.url}) | {codes or row.undecidable} |\n"
 
 
 def _is_shape(case: Violation) -> bool:

@@ -11,7 +11,7 @@ tests/analysis/tokens.csv; docs/stats.md has the errors.
 The context cost is what definitions and results take of a model's window. A host sends the model each tool's name,
 description and input schema, and the server's instructions, before the first call, then the text of each result. How a
 host frames them is not in a recording, nor whether it cut a result. Prompts and resources are counted separately: most
-hosts list them for the user, not for the model.
+hosts list them for the user, not for the model. Tools and pages that an extension hides from the model do not count.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from msgspec import Struct, field
 
 from mcpspy.analysis import rows
 from mcpspy.core.jsontools import canonical
+from mcpspy.core.protocol.extensions import is_for_model
 from mcpspy.core.protocol.listing import LISTINGS, ListingPages, joined
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
@@ -205,7 +206,9 @@ class ContextReport(Struct):
     start: Size
     """Instructions and tool definitions: sent before the first call."""
     lists: dict[str, ListCost]
-    """`instructions`, and the items of the latest lists of all servers, by the member of the result."""
+    """`instructions`, and the items of the latest lists of all servers, by the member of the result; `apps`, if there are
+    any, for the tools and pages of apps (MCP Apps), which a host does not show its model.
+    """
     tools: list[ToolCost]
     """The tools that were listed or called; the largest definition first."""
     others: dict[str, ResultCost]
@@ -234,6 +237,8 @@ class ContextCollector:
         self._lists: dict[tuple[str, str], list[Any]] = {}
         self._calls: Counter[tuple[str, str]] = Counter()
         self._repeated: Counter[tuple[str, str, str]] = Counter()
+        self._pages: dict[tuple[str, str], str] = {}
+        """Server and URI → the HTML of an app, which only the user sees."""
         self._results: dict[tuple[str, str], _Sizes] = {}
         """By server and tool, or by "" and method."""
 
@@ -281,6 +286,16 @@ class ContextCollector:
             if listed.begins or listed.before or (server, method) not in self._lists:
                 self._lists[server, method] = joined(listed)
         elif method in RESULTS and not exchange.is_task and exchange.state not in ASKED:
+            contents = result.get("contents")
+            if method == "resources/read" and isinstance(contents, list):
+                for item in contents:
+                    if isinstance(item, dict) and not is_for_model(item):
+                        page = item.get("text", item.get("blob"))
+                        self._pages[server, str(item.get("uri"))] = page if isinstance(page, str) else ""
+                seen = [item for item in contents if not isinstance(item, dict) or is_for_model(item)]
+                if contents and not seen:
+                    return
+                result = {**result, "contents": seen}
             text, media = result_text(result)
             found = self._results.setdefault(("", method) if tool is None else (server, tool), _Sizes())
             found.sizes.append(size_of(text))
@@ -288,6 +303,8 @@ class ContextCollector:
 
     def report(self) -> ContextReport:
         definitions: dict[tuple[str, str], Size] = {}
+        hidden: list[Size] = []
+        of_apps: set[tuple[str, str]] = set()
         lists = {"instructions": _cost(self._instructions.values())}
         for method, listing in LISTINGS.items():
             found = [
@@ -297,21 +314,30 @@ class ContextCollector:
                 for item in items
             ]
             if method == "tools/list":
-                definitions = {
-                    (server, item["name"]): size_of(definition(item))
+                named = {
+                    (server, item["name"]): item
                     for server, item in found
                     if isinstance(item, dict) and isinstance(item.get("name"), str)
                 }
+                sizes = {key: size_of(definition(item)) for key, item in named.items()}
+                definitions = {key: size for key, size in sizes.items() if is_for_model(named[key])}
+                hidden = [size for key, size in sizes.items() if key not in definitions]
+                of_apps = sizes.keys() - definitions.keys()
                 lists[listing.member] = ListCost(len(definitions), total(definitions.values()))
             else:
                 lists[listing.member] = _cost(compact(item) for _, item in found)
-        results = {key: found.cost() for key, found in self._results.items()}
+        hidden += map(size_of, self._pages.values())
+        if hidden:
+            lists["apps"] = ListCost(len(hidden), total(hidden))
+        results = {key: found.cost() for key, found in self._results.items() if key not in of_apps}
         tools = [
             ToolCost(*key, definitions.get(key), self._calls[key], results.get(key))
             for key in dict.fromkeys([*definitions, *self._calls, *results])
-            if key[0] or key[1] not in RESULTS
+            if key not in of_apps and (key[0] or key[1] not in RESULTS)
         ]
-        repeated = [RepeatedCall(*key, count) for key, count in self._repeated.items()]
+        repeated = [
+            RepeatedCall(*key, count) for key, count in self._repeated.items() if key[:2] not in of_apps
+        ]
         return ContextReport(
             tokenizer(),
             self._sessions,

@@ -180,3 +180,25 @@ def test_the_summary_has_the_tokens_the_share_unused_tools_and_repeated_calls() 
         "2 calls with the same arguments"
     )
     assert summary(report(session())) == ""
+
+
+def test_pages_and_tools_of_apps_do_not_count() -> None:
+    hidden = ADD.replace('"add"', '"redraw"').replace(
+        '"title"', '"_meta":{"ui":{"visibility":["app"]}},"title"'
+    )
+    page = "<!DOCTYPE html>" + "x" * 1000
+    contents = f'[{{"uri":"ui://a","mimeType":"text/html;profile=mcp-app","text":"{page}"}}]'
+    found = report(
+        session(
+            *listed(1, f"{ADD},{hidden}"),
+            *called(2, "redraw"),
+            '> "id":3,"method":"resources/read","params":{"uri":"ui://a"}',
+            f'< "id":3,"result":{{"contents":{contents}}}',
+        )
+    )
+
+    assert found.lists["tools"].count == 1
+    assert [tool.name for tool in found.tools] == ["add"]
+    assert found.others == {}
+    assert found.lists["apps"].count == 2
+    assert found.lists["apps"].size.bytes > len(page)

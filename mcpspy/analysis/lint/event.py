@@ -40,6 +40,8 @@ _READ_FAILS = object()
 LINE_LIMIT = 4096
 """The smallest usual limit of a line in bytes; the others, such as 64 KiB, are powers of two, too."""
 
+TASK_NOTIFICATIONS = ("notifications/tasks/status", "notifications/tasks")
+
 _EXACT_INTEGERS = orjson.OPT_STRICT_INTEGER
 
 
@@ -185,6 +187,20 @@ class LintEvent(Struct, gc=False, eq=False):
         """The list that the message is about."""
         stream = self.conversation.stream if (self.revision or "") < MODERN else None
         return self.state.listing(stream, self.method.removeprefix("notifications/").removesuffix("_changed"))
+
+    @property
+    def tasks(self) -> list[dict[str, Any]]:
+        """The tasks whose status the message reports."""
+        is_modern = (self.revision or "") >= MODERN
+        if self.method in TASK_NOTIFICATIONS:
+            return [self.params]
+        if not isinstance(self.what, Result):
+            return []
+        if self.method == "tasks/get" or (self.method == "tasks/cancel" and not is_modern):
+            return [self.result]
+        if not self.what.is_task:
+            return []
+        return objects([self.result if is_modern else self.result.get("task")])
 
     def has_object(self, name: str) -> bool:
         """Return whether this member of the message exists and is an object."""

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mcpspy.core.framing import BLANK_LINE
+from mcpspy.core.protocol.mcp_headers import NAMED
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
 from mcpspy.core.recording.decode import Entry, Frame, Header, Note
 
@@ -41,7 +42,7 @@ SERVER_CAPABILITIES: dict[str, Any] = {
 }
 
 _ESCAPED = re.compile(rb"\\x([0-9a-f]{2})")
-_CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read")  # fmt: skip
+_CACHED = ("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read", "skills/list", "skills/get")  # fmt: skip
 
 
 def header_of(text: str) -> Header:
@@ -234,8 +235,8 @@ class _EntryBuilder:
             return {"content-type": "application/json"}, {}
         if self._revision >= MODERN:
             request |= {"mcp-protocol-version": self._revision, "mcp-method": method}
-            if isinstance(params, dict) and method in ("tools/call", "prompts/get", "resources/read"):
-                request["mcp-name"] = params.get("name", params.get("uri"))
+            if isinstance(params, dict) and method in NAMED:
+                request["mcp-name"] = params.get("name", params.get("uri", params.get("taskId")))
         elif method == "initialize":
             response["mcp-session-id"] = SESSION_ID
         else:

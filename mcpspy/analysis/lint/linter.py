@@ -40,8 +40,8 @@ from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
 
-EXPLAINS_MISSING_RESPONSES = ("LIFE403", "LIFE407")
-"""Errors about the end of a server; their findings count the requests without a response."""
+EXPLAINS_MISSING_RESPONSES = ("LIFE401", "LIFE403", "LIFE407")
+"""Rules about the end of a server; their findings count the requests without a response."""
 
 # Reading a member of an Enum runs Python code; reading a name does not.
 _RESULT, _MALFORMED = EventKind.RESULT, EventKind.MALFORMED

@@ -8,6 +8,8 @@ an error for the input of a peer.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
@@ -61,6 +63,8 @@ class CheckedSchema(NamedTuple):
         try:
             found = []
             for error in self.validator.iter_errors(value):
+                if _is_not_json(value, error.instance_path):
+                    continue  # ENV117 reports it.
                 pointer = "".join(f"/{step}" for step in error.instance_path)
                 found.append(f"{pointer}: {error.message}" if pointer else error.message)
                 if len(found) == MOST:
@@ -68,6 +72,13 @@ class CheckedSchema(NamedTuple):
             return found
         except (ValueError, RecursionError):  # Lone surrogates; nested too deep.
             return []
+
+
+def _is_not_json(value: Any, path: Iterable[str | int]) -> bool:
+    """Return whether a part is one that only Python reads: NaN or an infinity, which the validator takes for null."""
+    for step in path:
+        value = value[step]
+    return isinstance(value, float) and not isfinite(value)
 
 
 class SchemaCache:
@@ -98,7 +109,7 @@ def outside_references(schema: Any) -> list[str]:
         value = todo.pop()
         if isinstance(value, dict):
             reference = value.get("$ref")
-            if isinstance(reference, str) and reference.startswith(_SCHEMES) and not _is_dialect(reference):
+            if isinstance(reference, str) and reference.startswith(_SCHEMES) and not is_dialect(reference):
                 found.append(reference)
             todo += value.values()
         elif isinstance(value, list):
@@ -106,7 +117,8 @@ def outside_references(schema: Any) -> list[str]:
     return found
 
 
-def _is_dialect(reference: str) -> bool:
+def is_dialect(reference: str) -> bool:
+    """Return whether a URI is that of a draft of JSON Schema that is known here."""
     return "json-schema.org/" in reference and reference.rstrip("#").endswith(_DIALECTS)
 
 
@@ -116,7 +128,7 @@ def _check(schema: Any, written: bytes, *, formats: bool) -> CheckedSchema:
     if len(written) > LARGE:
         return CheckedSchema(None, None)
     dialect = schema.get("$schema") if isinstance(schema, dict) else None
-    if dialect is not None and not (isinstance(dialect, str) and _is_dialect(dialect)):
+    if dialect is not None and not (isinstance(dialect, str) and is_dialect(dialect)):
         return CheckedSchema(None, None if isinstance(dialect, str) else "$schema is not a string")
     try:
         validator = validator_for(schema, retriever=_outside, validate_formats=formats)

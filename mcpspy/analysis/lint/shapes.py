@@ -1,6 +1,7 @@
 """Shapes of params and results: members, types, enums and formats, from one table per revision.
 
-Owns the notation of `tables/REVISION.txt`, where each table extends the one of the revision before:
+Owns the notation of `tables/REVISION.txt`, where each table extends the one of the revision before, and of the `shapes`
+of extensions (`core.protocol.extensions`), which extend those of the revisions that have them:
 
     Name = TYPE                      an alias; TYPE is a name, `string`, `integer 0..`, `number 0..1`, `"a"|"b"`, `A|B`,
                                      `[T]` (list), `{T}` (object with values T), `object`, `any`
@@ -9,6 +10,7 @@ Owns the notation of `tables/REVISION.txt`, where each table extends the one of 
     Name by MEMBER = DEFAULT  PAGE   an object whose shape depends on the value of a member: `value  Name` for each
     Name by *  PAGE                  an object whose shape depends on which member it has: `member  Name` for each
     request METHOD, notification METHOD, result METHOD    params and results; without a method, of all
+    *  TYPE                          all other members of the object
     + Name, - name, - *              includes the members of another object; removes a member, or all
     any of NAMES  CODE               at least one of these members is there
 
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -27,6 +30,7 @@ from pkgutil import get_data
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpspy.analysis.lint.finding import EventKind, Report
+from mcpspy.core.protocol.extensions import EXTENSIONS, RESULT_TYPES
 from mcpspy.core.protocol.spec import REVISIONS, is_known
 
 if TYPE_CHECKING:
@@ -43,6 +47,8 @@ DEFAULT = "DATA101", "DATA102"
 
 KINDS = {EventKind.REQUEST: "request", EventKind.NOTIFICATION: "notification", EventKind.RESULT: "result"}
 SHAPED = tuple(KINDS)
+
+_LACKS = " has no "
 
 _WORDS = {"string": "a string", "object": "an object", "array": "a list", "number": "a number", "integer": "an integer", "boolean": "a boolean", "null": "null"}  # fmt: skip
 _HEADING = re.compile(r"(\S+(?: \S+)??)(?: by (\S+)(?: = (\S+))?)?  (\S+)(?:  (\w+))?")
@@ -85,7 +91,7 @@ class Table:
         self.aliases: dict[str, str] = {}
         self.objects: dict[str, _Object] = {}
         latest = _Object()
-        for line in (line for each in REVISIONS if each <= revision for line in _lines(each)):
+        for line in _lines_until(revision):
             if line.startswith("  "):
                 latest.add(line.strip())
             elif (heading := _HEADING.fullmatch(line)) is not None:
@@ -104,6 +110,7 @@ class Table:
             return self._variants(name, given)
         properties: dict[str, Any] = {}
         required: dict[str, bool] = {}
+        others: dict[str, Any] = {}
         conditions: list[dict[str, Any]] = []
         for part in map(self.schema, given.included):
             if "x-by" in part:
@@ -114,6 +121,9 @@ class Table:
             required |= dict.fromkeys(part["required"], True)
             conditions += part["allOf"]
         for member, (kind, is_required, code) in given.members.items():
+            if member == "*":
+                others["additionalProperties"] = self._type(kind)
+                continue
             properties[member] = {**self._type(kind), **({"x-member": code} if code else {})}
             required[member] = is_required
         for member in given.removed:
@@ -127,6 +137,7 @@ class Table:
             "required": [member for member, is_required in required.items() if is_required],
             "allOf": conditions or [{}],
             "x-code": given.code,
+            **others,
         }
 
     def _variants(self, name: str, given: _Object) -> dict[str, Any]:
@@ -190,6 +201,16 @@ def _lines(revision: str) -> list[str]:
     return (get_data(__package__, f"tables/{revision}.txt") or b"").decode().splitlines()
 
 
+def _lines_until(revision: str) -> Iterator[str]:
+    """Yield the lines of all tables up to a revision, and then those of the extensions that it may have."""
+    for each in REVISIONS:
+        if each <= revision:
+            yield from _lines(each)
+    for extension in EXTENSIONS.values():
+        if extension.since <= revision:
+            yield from extension.shapes.splitlines()
+
+
 @cache
 def table(revision: str) -> Table:
     return Table(revision)
@@ -214,14 +235,25 @@ class Shape(NamedTuple):
     def violations(self, value: dict[str, Any], method: str) -> dict[str, list[Report]]:
         """Return the violations of a value by their codes, those found until it cannot be checked any further."""
         found: dict[str, list[Report]] = {}
+        missing: dict[tuple[str, str], int] = {}
         with suppress(ValueError, RecursionError):  # As above.
             for _, error in zip(range(MOST), self.validator.iter_errors(value), strict=False):
                 code, message, excerpt = _described(error, self, value)
-                found.setdefault(code, []).append(Report(f"{method}: {message}", excerpt))
+                reports = found.setdefault(code, [])
+                place, _, member = message.partition(_LACKS)
+                if member and (number := missing.get((code, place))) is not None:
+                    # A response to another request than its own lacks several members: that is one mistake.
+                    if member not in reports[number].message.split(_LACKS)[1].split(", "):
+                        longer = f"{reports[number].message}, {member}"
+                        reports[number] = reports[number]._replace(message=longer)
+                    continue
+                if member:
+                    missing[code, place] = len(reports)
+                reports.append(Report(f"{method}: {message}", excerpt))
         return found
 
 
-_RESULT_TYPES = ("task", "input_required")
+_RESULT_TYPES = ("input_required", *sorted(RESULT_TYPES))
 """Types of results that have the same shape for all methods."""
 
 
@@ -273,7 +305,7 @@ def _described(error: ValidationError, shape: Shape, value: Any) -> tuple[str, s
 
 def _problem(error: ValidationError, keyword: Any, node: dict[str, Any], value: Any, revision: str) -> str:
     if keyword == "required":
-        return f"has no {error.kind.as_dict()['property']}"
+        return f"{_LACKS.lstrip()}{error.kind.as_dict()['property']}"
     if keyword == "anyOf":
         return f"has neither {' nor '.join(each['required'][0] for each in node['anyOf'])}"
     if keyword == "type":

@@ -28,6 +28,12 @@ T = TypeVar("T")
 
 MESSAGE_TYPES = ("application/json", "text/event-stream")
 
+STATUSES = ("working", "input_required", "completed", "failed", "cancelled")
+"""Of tasks."""
+
+ENDED = (*STATUSES[2:], "answered")
+"""Statuses of tasks that are final; `answered` is that of a task whose result was read."""
+
 NO_MESSAGE = ""
 """No message: a GET or a DELETE."""
 
@@ -78,8 +84,8 @@ class HttpPost(Struct, gc=False):
     """The `http` note's fields."""
     answered_at: float = 0.0
     """Time of the `http` note."""
-    param_headers: dict[str, str] | None = None
-    """Headers that repeat arguments of the call in its body, with their values."""
+    param_headers: dict[str, str | None] | None = None
+    """Headers that repeat arguments of the call in its body, with their values; None for an absent one."""
     deferred: list[Any] = field(default_factory=list)
     """Events of malformed messages of the response, to be checked when it is known whether it was cut."""
 
@@ -273,7 +279,35 @@ class Subscription(Struct):
 
     wanted: dict[str, Any]
     """Its filter."""
-    is_acknowledged: bool = False
+    accepted: dict[str, Any] | None = None
+    """The part of it that the server acknowledged; None until then."""
+
+
+class TaskHistory(Struct):
+    """The status of a task, and its input requests, from the messages about it."""
+
+    status: str | None = None
+    """The latest; `answered` if only its result was read."""
+    begun_at: float | None = None
+    """Time of the result that began it; None if it is older than the recording."""
+    ttl: float | None = None
+    """Seconds that the server keeps it; None for ever."""
+    is_cancelled: bool = False
+    """Its cancellation was requested."""
+    requests: dict[str, Any] = field(default_factory=dict)
+    """Key → the latest input request."""
+    opened: set[str] = field(default_factory=set)
+    """Keys of the input requests of the latest status."""
+    answered: set[str] = field(default_factory=set)
+    """Keys of those whose responses the server has acknowledged."""
+
+    @property
+    def is_ended(self) -> bool:
+        return self.status in ENDED
+
+    @property
+    def shown(self) -> str:
+        return self.status or "unknown"
 
 
 class NonJsonRun:
@@ -307,8 +341,8 @@ class LintState:
         self.posts: OrderedDict[int, HttpPost] = OrderedDict()
         self.schemas = SchemaCache()
         self.tools: OrderedDict[str, ListedTool] = OrderedDict()
-        self.tasks: OrderedDict[str, str] = OrderedDict()
-        """Task → its status."""
+        self.tasks: OrderedDict[str, TaskHistory] = OrderedDict()
+        """By id, as of the message before."""
         self.known_tasks: OrderedDict[str, None] = OrderedDict()
         """Ids of the tasks that requests have begun."""
         self.is_listed = False

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.event import TASK_NOTIFICATIONS, LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.state import KEPT, PendingRequest, forget
+from mcpspy.analysis.lint.state import KEPT, STATUSES, PendingRequest, TaskHistory, forget
 from mcpspy.core.protocol.listing import EVERY_LISTING
 from mcpspy.core.protocol.mcp_headers import argument_headers
 from mcpspy.core.protocol.message import (
@@ -24,6 +24,12 @@ from mcpspy.core.protocol.spec import META, MODERN, SERVER, other
 
 def update_state(what: AnyMessage, event: LintEvent) -> None:
     """Update the state of the conversation from a message that the rules have checked."""
+    if isinstance(what, Request | Result | Notification) and (
+        event.method.startswith("tasks/")
+        or event.method in TASK_NOTIFICATIONS
+        or (isinstance(what, Result) and what.is_task)
+    ):
+        _add_tasks(what, event)
     conversation, side = event.conversation, event.side
     if isinstance(what, Request):
         _add_request(what, event)
@@ -80,6 +86,38 @@ def _add_request(what: Request, event: LintEvent) -> None:
         conversation.initialize_sent, event.state.refused = True, 0
 
 
+def _add_tasks(what: Request | Result | Notification, event: LintEvent) -> None:
+    """Add the tasks in a message."""
+    known = event.state.tasks
+    subject = known.get(event.subject or "")
+    if isinstance(what, Request):
+        if event.method == "tasks/cancel" and subject is not None:
+            subject.is_cancelled = True
+        return
+    if event.method == "tasks/result" and event.subject is not None:
+        history = known.setdefault(event.subject, TaskHistory())
+        history.status = history.status if history.is_ended else "answered"
+    elif event.method == "tasks/update" and subject is not None:
+        params = event.request.params
+        responses = params.get("inputResponses") if isinstance(params, dict) else None
+        subject.answered |= responses.keys() if isinstance(responses, dict) else set()
+    for task in event.tasks:
+        if not isinstance(number := task.get("taskId"), str):
+            continue
+        history = known.setdefault(number, TaskHistory())
+        forget(known)
+        status, ttl = task.get("status"), task.get("ttlMs", task.get("ttl"))
+        if status in STATUSES and not history.is_ended:
+            history.status = status
+        history.ttl = ttl / 1000 if is_number(ttl) else None
+        if isinstance(what, Result) and what.is_task and history.begun_at is None:
+            history.begun_at = what.at
+        requests = task.get("inputRequests")
+        if isinstance(what, Notification) or not what.is_task:
+            history.opened = set(requests) if isinstance(requests, dict) else set()
+            history.requests |= requests if isinstance(requests, dict) else {}
+
+
 def add_page(event: LintEvent) -> None:
     """Add a page of a list; the rules that check it compare it with the pages before."""
     method = EVERY_LISTING[event.method]
@@ -108,6 +146,7 @@ def _add_response(what: Result | Failure, event: LintEvent, request: Request) ->
     elif method == "tools/list":
         event.state.learn_tools(event.result, event.place, what.data)
         event.state.is_listed = event.listing.listing.is_whole
+        event.state.tools_changed_at = None  # The notification and the request for the list may cross.
         event.state.last_page = event.place, event.number, event.at
 
 
@@ -124,4 +163,5 @@ def add_to_post(what: AnyMessage, kind: EventKind, event: LintEvent, number: int
     if kind is EventKind.REQUEST and event.method == "tools/call" and (tool := event.tool) is not None:
         declared = tool.param_headers
         if declared.headers and not declared.wrong:
-            post.param_headers = argument_headers(declared.headers, event.params.get("arguments"))
+            given = argument_headers(declared.headers, event.params.get("arguments"))
+            post.param_headers = {header: given.get(header) for header in declared.headers}

@@ -39,7 +39,7 @@ _SCHEMAS = frozenset(
 )
 """Keywords whose value is a schema, or an array of them."""
 
-_NAMED = frozenset("tools/call prompts/get resources/read tasks/get tasks/update tasks/cancel".split())
+NAMED = frozenset("tools/call prompts/get resources/read tasks/get tasks/update tasks/cancel".split())
 """Methods whose requests have an `Mcp-Name` header."""
 
 _PLAIN = re.compile(r"[!-~](?:[ -~]*[!-~])?")
@@ -49,7 +49,7 @@ _SENTINEL = re.compile(r"=\?base64\?([A-Za-z0-9+/=]*)\?=")
 def headers(request: Request) -> dict[str, str]:
     """Return the headers of a request, with encoded values."""
     headers = {METHOD: encoded(request.method)}
-    if request.method in _NAMED and request.subject is not None:
+    if request.method in NAMED and request.subject is not None:
         headers[NAME] = encoded(request.subject)
     if (version := request.revision) is not None:
         headers[VERSION] = version
@@ -69,9 +69,14 @@ def mismatch(given: Mapping[str, str], request: Request) -> str | None:
 
 def encoded(value: str) -> str:
     """Return the header form of a value: plain ASCII unchanged, other text as Base64 of its UTF-8."""
-    if _PLAIN.fullmatch(value) and not _SENTINEL.fullmatch(value):
+    if _PLAIN.fullmatch(value) and not is_sentinel(value):
         return value
     return f"=?base64?{base64.b64encode(value.encode('utf-8', 'replace')).decode()}?="
+
+
+def is_sentinel(value: str) -> bool:
+    """Return whether a value looks encoded, so that it must be encoded if it is not."""
+    return value.startswith("=?base64?") and value.endswith("?=") and len(value) >= len("=?base64??=")
 
 
 def decoded(value: str) -> str:

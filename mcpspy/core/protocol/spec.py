@@ -1,13 +1,17 @@
 """Tables of the protocol: revisions, methods, error codes.
 
 The tables cover the five revisions of the Model Context Protocol, from their schemas
-(modelcontextprotocol.io/specification/REVISION/schema), and the error codes of JSON-RPC 2.0. Unknown methods are
-allowed (extensions, experiments), so look-ups of unknown names return None.
+(modelcontextprotocol.io/specification/REVISION/schema), the known extensions (`core.protocol.extensions`), and the
+error codes of JSON-RPC 2.0. Unknown methods are allowed (other extensions, experiments), so look-ups of unknown names
+return None.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from mcpspy.core.protocol.extensions import EXTENSION_METHODS
+from mcpspy.core.protocol.extensions.extension import FINAL
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 """All revisions, the oldest first; they sort as text."""
@@ -33,6 +37,8 @@ class Method(NamedTuple):
     """Required capability of the receiver, as a dotted path; None if none is required."""
     subject: str | None = None
     """Parameter that identifies the target: the name of a tool, the URI of a resource."""
+    extension: str | None = None
+    """Id of the extension that has it; None if the core has it, also in another revision."""
 
     @property
     def kind(self) -> str:
@@ -64,7 +70,6 @@ METHODS = {
         Method("tasks/get", EITHER, since=_LEGACY, needs="tasks", subject="taskId"),
         Method("tasks/result", EITHER, since=_LEGACY, until=_LEGACY, needs="tasks", subject="taskId"),
         Method("tasks/list", EITHER, since=_LEGACY, until=_LEGACY, needs="tasks.list", subject="cursor"),
-        Method("tasks/update", CLIENT, since=MODERN, subject="taskId"),
         Method("tasks/cancel", EITHER, since=_LEGACY, needs="tasks.cancel", subject="taskId"),
         # From 2026-07-28 on, these three methods occur inside `input_required` results.
         Method("sampling/createMessage", SERVER, until=_LEGACY, needs="sampling"),
@@ -95,8 +100,16 @@ METHODS = {
             subject="elicitationId",
         ),
         Method("notifications/subscriptions/acknowledged", SERVER, since=MODERN),
-        Method("notifications/tasks", SERVER, since=MODERN, subject="taskId"),
     )
+}
+
+METHODS |= {
+    name: Method(
+        name, method.sender, method.since or REVISIONS[0], subject=method.subject, extension=extension.id
+    )
+    for name, (extension, method) in EXTENSION_METHODS.items()
+    if name not in METHODS
+    and extension.state == FINAL  # Servers have their own methods with the names of drafts.
 }
 
 ERRORS = {
@@ -135,6 +148,6 @@ def other(side: str) -> str:
 
 
 def is_known(method: str, revision: str) -> bool:
-    """Return True if this revision has the method; methods of extensions are unknown."""
+    """Return True if this revision has the method, or a known extension that may be used with it."""
     entry = METHODS.get(method)
     return entry is not None and entry.since <= revision and (entry.until is None or revision <= entry.until)

@@ -18,6 +18,7 @@ from mcpspy.analysis.context import DEFAULT_WINDOW, ContextCollector, definition
 from mcpspy.analysis.diff import DiffOptions, SessionDiff, compare, compare_exchanges
 from mcpspy.analysis.explain import Cause
 from mcpspy.analysis.lint import EntryPosition, Finding
+from mcpspy.analysis.negotiation import negotiated
 from mcpspy.analysis.stats import StatsCollector
 from mcpspy.analysis.trust import interface_of
 from mcpspy.core.query.parser import parse
@@ -132,6 +133,14 @@ def capabilities(summaries: Sequence[Summary], _: Query) -> Any:
         "revision": found.revision or session.revision,
         "instructions": found.instructions,
         "capabilities": {"server": found.capabilities, "client": session.client_capabilities},
+        "extensions": [
+            {**each._asdict(), "status": each.status}
+            for each in negotiated(
+                session.client_capabilities,
+                found.capabilities,
+                {exchange.request.method for exchange in session.exchanges},
+            )
+        ],
         "listings": {
             member: [
                 {

@@ -171,3 +171,10 @@ def test_a_value_that_is_too_slow_is_not_checked() -> None:
     for _ in range(40):
         grown = {"children": [grown]}
     assert tree.breaches(grown)
+
+
+def test_a_value_that_is_not_json_breaches_nothing() -> None:
+    checked = SchemaCache().check({"type": "object", "properties": {"mean": {"type": ["number", "null"]}}})
+
+    assert checked.breaches({"mean": float("nan")}) == []
+    assert checked.breaches({"mean": "a"}) != []

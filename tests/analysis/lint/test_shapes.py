@@ -58,7 +58,7 @@ HELLO = (
         (HELLO, "DATA102 initialize: result.serverInfo has no version"),
         (
             ASKED
-            % '{"maxTokens":1,"messages":[{"role":"user","content":[{"type":"tool_use","name":"a","input":{}}]}]}',
+            % '{"maxTokens":1,"messages":[{"role":"assistant","content":[{"type":"tool_use","name":"a","input":{}}]}]}',
             "DATA402 sampling/createMessage: params.messages[0].content[0] has no id",
         ),
         (
@@ -69,6 +69,17 @@ HELLO = (
 )
 def test_a_violation_names_its_place_and_value(example: str, expected: str) -> None:
     assert [f"{finding.code} {finding.message}" for finding in findings(example)] == [expected]
+
+
+def test_several_missing_members_of_one_object_are_one_finding() -> None:
+    example = (
+        '@ bare\n> {"id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
+        '"clientInfo":{"name":"a","version":"1"}}}\n< {"id":1,"result":{"tools":[]}}'
+    )
+
+    assert [finding.message for finding in findings(example)] == [
+        "initialize: result has no protocolVersion, capabilities, serverInfo"
+    ]
 
 
 def test_members_of_later_revisions_are_not_checked_in_earlier_ones() -> None:

@@ -87,7 +87,10 @@ EXPLAINED = {
     r"^typescript 1 accepts .*\$schema type": "Members of schemas are not checked.",
     r"^typescript 1 accepts .*\.(ttl|pollInterval|size) type \d": "schema.ts has numbers, schema.json integers.",
     r"^(python|typescript) \d accepts 202[45]-.*sampling/createMessage: .*content type \[": "Lists are of 2025-11-25.",
-    r"^typescript 1 rejects .*capabilities\.extensions": "Extensions are members of 2026-07-28.",
+    r"accepts 202[45]-.*capabilities\.extensions": "Extensions are members of 2026-07-28, which peers declare before, too.",
+    r"accepts .*(_meta\.ui|extensions\.io\.modelcontextprotocol/)": "The SDKs do not check the members of extensions.",
+    r"^typescript 2 accepts 2026-.*(tasks/get|notifications/tasks): \.result": "The SDK reads the result of the task later.",
+    r"^typescript 2 rejects 2026-.*server/discover: capabilities\.tasks": "DATA723 reports this capability of 2025-11-25.",
     r"^typescript 2 accepts .*(inputRequests|inputResponses|requestState)": "The schemas have no input requests; the SDK checks them before.",
     r"^(python|typescript) 2 accepts .*notifications\.taskIds": "The filter for tasks is of the extension.",
     r"^typescript \d accepts .*(ref|arguments\[\])\.title type": "The schemas have no title of references and arguments.",
@@ -215,7 +218,7 @@ def instance(schema: dict[str, Any], rng: random.Random) -> Any:
         if "additionalProperties" in schema:
             return {"k": instance(schema["additionalProperties"], rng)} if rng.random() < 0.7 else {}
         return _object(schema, rng)
-    texts = {"a URI": "a:b", "standard Base64": "aGk=", "a media type": "text/plain", "an https or data URI": "https://a/b", "a URL": "https://a", "a size such as 48x48, or any": "any", "an ISO 8601 time": "2025-01-01T00:00:00Z"}  # fmt: skip
+    texts = {"a URI": "a:b", "standard Base64": "aGk=", "a media type": "text/plain", "an https or data URI": "https://a/b", "a URL": "https://a", "a size such as 48x48, or any": "any", "an ISO 8601 time": "2025-01-01T00:00:00Z", "a URI that begins with ui://": "ui://a", "an origin": "https://a"}  # fmt: skip
     plain = {"integer": 1, "number": 0.5, "boolean": True, "null": None}
     return plain[kind] if kind in plain else texts.get(schema.get("x-words", ""), "a")
 

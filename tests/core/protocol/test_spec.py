@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mcpspy.core.protocol.extensions import EXTENSION_METHODS
 from mcpspy.core.protocol.spec import ERRORS, METHODS, MODERN, REVISIONS, error_name, is_known, other
 
 C, S, BOTH = "client", "server", "either"
@@ -128,7 +129,12 @@ def test_a_method_is_known_in_exactly_its_revisions(
 
 
 def test_the_table_holds_every_method_once_and_no_other() -> None:
-    assert sorted(METHODS) == sorted(row[0] for row in ALL)
+    of_extensions = {name for name, method in METHODS.items() if method.extension is not None}
+
+    assert sorted(METHODS.keys() - of_extensions | {"tasks/update", "notifications/tasks"}) == sorted(
+        row[0] for row in ALL
+    )
+    assert of_extensions <= EXTENSION_METHODS.keys()
 
 
 def test_requests_need_the_capability_that_the_specification_names() -> None:
@@ -136,7 +142,15 @@ def test_requests_need_the_capability_that_the_specification_names() -> None:
 
 
 def test_methods_have_the_parameter_that_identifies_their_target() -> None:
-    assert {name: method.subject for name, method in METHODS.items() if method.subject} == SUBJECTS
+    of_extensions = {
+        name: method.subject
+        for name, (_, method) in EXTENSION_METHODS.items()
+        if method.subject and name in METHODS
+    }
+
+    assert {
+        name: method.subject for name, method in METHODS.items() if method.subject
+    } == SUBJECTS | of_extensions
 
 
 @pytest.mark.parametrize("name", ["acme/frobnicate", "", "tools", "notifications/", "tools/call "])

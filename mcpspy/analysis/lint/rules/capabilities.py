@@ -115,7 +115,7 @@ def undeclared_part(event: LintEvent) -> Iterator[Report]:
     on=EventKind.RESULT,
     since=MODERN,
     valid=QUESTION,
-    about=MAY_REQUIRE_INPUT,
+    about=(*MAY_REQUIRE_INPUT, "tasks/get"),
     invalid=(
         QUESTION.replace(
             '{"name":"a"}', '{"name":"a","_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}', 1
@@ -128,7 +128,7 @@ def undeclared(event: LintEvent) -> Iterator[Report]:
     and the parts of it that they use, in the same request.
     """
     yield from event.violations("MOD305")
-    requests = input_requests(event) if is_question(event) else {}
+    requests = input_requests(event) if is_question(event) or event.method == "tasks/get" else {}
     declared = loads(meta_raw(event.request.body.meta, META + "clientCapabilities")) if requests else None
     for key, question in requests.items():
         method = question.get("method") if isinstance(question, dict) else None
@@ -154,15 +154,24 @@ def undeclared(event: LintEvent) -> Iterator[Report]:
     + _SAMPLE % (_USE + '{"role":"user","content":' + _RESULT % "u" + "}", ""),
     invalid=(
         _SAMPLE % (_USE + _USER, ""),
+        _SAMPLE % (_USE + '{"role":"assistant","content":' + _RESULT % "u" + "}", ""),
         _SAMPLE % (_USE + '{"role":"user","content":[' + _RESULT % "u" + ',{"type":"text","text":"a"}]}', ""),
     ),
 )
 def tool_results(event: LintEvent) -> Iterator[Report]:
-    """After an assistant's message with tool uses comes a user's message with exactly their results, and nothing else.
+    """Tool uses are the assistant's, their results the user's. After an assistant's message with tool uses comes a user's message with exactly their results, and nothing else.
     Model providers reject other conversations.
     """
     for params in requested(event, "sampling/createMessage"):
         used: set[str] = set()
+        for message, block in _blocks(params):
+            owner = {"tool_use": "assistant", "tool_result": "user"}.get(str(block.get("type")))
+            if (
+                owner is not None
+                and message.get("role") in ("user", "assistant")
+                and message["role"] != owner
+            ):
+                yield Report(f"{block['type']} in a message of the {message['role']}", message)
         for message in [*objects(params.get("messages")), {}]:
             content = message.get("content")
             blocks = objects(content if isinstance(content, list) else [content])
@@ -174,6 +183,14 @@ def tool_results(event: LintEvent) -> Iterator[Report]:
                     f"tool use without its result, or the reverse: {min(results ^ used)[:60]}", message
                 )
             used = _ids(blocks, "tool_use", "id")
+
+
+def _blocks(params: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield each block of the messages of a sampling request, after its message."""
+    for message in objects(params.get("messages")):
+        content = message.get("content")
+        for block in objects(content if isinstance(content, list) else [content]):
+            yield message, block
 
 
 def _ids(blocks: list[dict[str, Any]], kind: str, member: str) -> set[str]:

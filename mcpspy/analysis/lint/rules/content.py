@@ -69,6 +69,9 @@ _SIGNATURES = {
     "/9j/": "image/jpeg",
     "R0lGOD": "image/gif",
     "UklGR": "image/webp",
+    "SUQz": "audio/mpeg",
+    "T2dnU": "audio/ogg",
+    "ZkxhQ": "audio/flac",
     "JVBERi0": "application/pdf",
     "PHN2Zy": "image/svg+xml",
 }
@@ -82,11 +85,13 @@ _REFUSED_TYPES = frozenset(
 
 @result.warning(
     "DATA411",
-    "image of another type than its mimeType, or of one that models refuse",
+    "image or audio of another type than its mimeType, or of one that models refuse",
     valid=(_CALL % _IMAGE, _CALL % _IMAGE.replace("aGk=", _PNG)),
     invalid=(
         _CALL % _IMAGE.replace("aGk=", _PNG).replace("image/png", "image/jpeg"),
         _CALL % _IMAGE.replace("image/png", "image/svg+xml"),
+        _CALL % _IMAGE.replace("image/png", "text/plain"),
+        _CALL % _IMAGE.replace('"image"', '"audio"').replace("image/png", "audio/wav").replace("aGk=", _PNG),
     ),
     on=EventKind.RESULT,
     about="tools/call",
@@ -96,11 +101,20 @@ def image_type(event: LintEvent) -> Iterator[Report]:
     takes only PNG, JPEG, GIF and WebP. Name the type of the bytes, and convert other images.
     """
     for image in event.listed("content"):
-        data, stated = image.get("data"), image.get("mimeType")
-        if image.get("type") != "image" or not isinstance(data, str) or not isinstance(stated, str):
+        data, stated, kind = image.get("data"), image.get("mimeType"), image.get("type")
+        if kind not in ("image", "audio") or not isinstance(data, str) or not isinstance(stated, str):
             continue
-        actual = next((kind for sign, kind in _SIGNATURES.items() if data.startswith(sign)), None)
-        if actual is not None and actual != stated.lower().replace("image/jpg", "image/jpeg"):
+        if not stated.lower().startswith(f"{kind}/"):
+            if "/" in stated:  # DATA404 reports it otherwise.
+                yield Report(
+                    f"the mimeType of {'an image' if kind == 'image' else 'audio'} is {stated[:60]}", stated
+                )
+            continue
+        actual = next((each for sign, each in _SIGNATURES.items() if data.startswith(sign)), None)
+        if kind == "audio":
+            if actual is not None and not actual.startswith("audio/"):
+                yield Report(f"the bytes of audio are {actual}, and its mimeType is {stated}", stated)
+        elif actual is not None and actual != stated.lower().replace("image/jpg", "image/jpeg"):
             yield Report(f"the bytes of an image are {actual}, and its mimeType is {stated}", stated)
         elif stated.lower() in _REFUSED_TYPES:
             yield Report(f"an image is {stated}, which interfaces of models refuse", stated)

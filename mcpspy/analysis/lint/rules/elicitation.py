@@ -16,7 +16,7 @@ PAGE = "2025-11-25/client/elicitation"
 FORMS = "2025-06-18"
 """The revision that introduced forms."""
 
-_ELICITS = ("elicitation/create", "tools/call", "prompts/get", "resources/read")
+_ELICITS = ("elicitation/create", "tools/call", "prompts/get", "resources/read", "tasks/get")
 _SECRET = re.compile(
     r"pass(?:word|phrase|wd|code)|secret|(?:api|access|private)[ _-]?key|(?:access|auth|bearer)[ _-]?token|\bpin\b|\bcvv\b",
     re.IGNORECASE,

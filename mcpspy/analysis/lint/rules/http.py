@@ -18,10 +18,11 @@ from mcpspy.analysis.lint.state import (
     NOTIFIES,
     POSTED,
     REQUESTS,
+    HttpPost,
 )
 from mcpspy.core.framing import BLANK_LINE
 from mcpspy.core.protocol.http_headers import LOOPBACK
-from mcpspy.core.protocol.mcp_headers import ANNOTATION, is_mismatch, param_headers
+from mcpspy.core.protocol.mcp_headers import ANNOTATION, NAMED, is_mismatch, is_sentinel, param_headers
 from mcpspy.core.protocol.message import Failure, Result
 from mcpspy.core.protocol.spec import MODERN, SERVER, error_name
 
@@ -30,8 +31,6 @@ SSE = "https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stre
 NOW = "2026-07-28/basic/transports/streamable-http#"
 
 VERSION, METHOD, NAME, SESSION = "mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id"
-
-_NAMED = ("tools/call", "prompts/get", "resources/read")
 
 PING = '@ http\n> {"id":2,"method":"ping"}\n= 200 %s\n< {"id":2,"result":{}}'
 CALL = '@ 2026-07-28 http\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n= 200 %s\n< {"id":2,"result":{"content":[]}}'
@@ -63,14 +62,18 @@ parameters = modern.group(page=NOW + "custom-headers-from-tool-parameters")
     "no MCP-Protocol-Version header",
     about=(REQUESTS, NOTIFIES),
     valid=(PING % "", '@ 2025-03-26 http\n> {"id":2,"method":"ping"}\n< {"id":2,"result":{}}'),
-    invalid=(PING % '{"mcp-protocol-version":null}', CALL % '{"mcp-protocol-version":null}'),
+    invalid=(
+        PING % '{"mcp-protocol-version":null}',
+        CALL % '{"mcp-protocol-version":null}',
+        CALL % "" + '\n> {"method":"notifications/x"}\n= 202 {"mcp-protocol-version":null}',
+    ),
 )
 def version(event: LintEvent) -> Iterator[Report]:
     """After the handshake, the client sends the negotiated revision with every HTTP request. A server that receives no
     such header assumes 2025-03-26.
     """
     sent = event.post.request
-    if VERSION not in sent and (event.method == REQUESTS or (event.revision or "") < MODERN):
+    if VERSION not in sent:
         yield Report("no MCP-Protocol-Version header", sent)
 
 
@@ -86,7 +89,7 @@ def other_version(event: LintEvent) -> Iterator[Report]:
     """
     post = event.post
     given, stated = post.request.get(VERSION), post.revision or event.conversation.revision
-    if given is not None and stated is not None and given != stated and post.status < 400:
+    if given is not None and stated is not None and given != stated and _is_checked(post):
         yield Report(f"MCP-Protocol-Version is {str(given)[:40]}; the revision is {stated}", post.request)
 
 
@@ -101,7 +104,7 @@ def method(event: LintEvent) -> Iterator[Report]:
     """
     post = event.post
     given, stated = post.request.get(METHOD), post.posted[0].method
-    if given != stated and post.status < 400:
+    if given != stated and _is_checked(post):
         why = (
             "no Mcp-Method header"
             if given is None
@@ -121,20 +124,27 @@ def method(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def name(event: LintEvent) -> Iterator[Report]:
-    """The header repeats `name` for tools/call and prompts/get, and `uri` for resources/read, in Base64
-    (`=?base64?…?=`) if the value is not plain ASCII.
+    """The header repeats `name` for tools/call and prompts/get, `uri` for resources/read, and `taskId` for requests about a
+    task, in Base64 (`=?base64?…?=`) if the value is not plain ASCII or looks like Base64.
     """
     post = event.post
     first = post.posted[0]
-    if first.method not in _NAMED or post.status >= 400:
+    if first.method not in NAMED or not _is_checked(post):
         return
     given = post.request.get(NAME)
     if given is None:
         yield Report("no Mcp-Name header", post.request)
     elif not _is_plain(str(given)):
         yield Report(f"Mcp-Name is neither plain ASCII nor encoded: {str(given)[:60]}", given)
+    elif first.subject is not None and is_sentinel(first.subject) and given == first.subject:
+        yield Report(f"Mcp-Name is not encoded, although it looks like that: {str(given)[:60]}", given)
     elif _decoded(str(given)) != first.subject:
         yield Report(f"Mcp-Name is {str(given)[:60]}, the request is for {first.subject}", post.request)
+
+
+def _is_checked(post: HttpPost) -> bool:
+    """Return whether the headers of a POST must match its body: not if it was refused for another reason."""
+    return post.status < 400 or -32020 in post.answers
 
 
 def _is_plain(value: str) -> bool:
@@ -249,9 +259,15 @@ def annotation(event: LintEvent) -> Iterator[Report]:
         _CALL % ("{}", ""),
         (_CALL % ('{"region":"eu"}', ""))
         .replace("= 200", "= 400")
-        .replace('"result":{"content":[]}', '"error":{"code":-32020,"message":"no"}'),
+        .replace('"result":{"content":[]}', '"error":{"code":-32602,"message":"no"}'),
+        _CALL % ('{"region":"=?base64?eA?="}', '{"mcp-param-region":"=?base64?PT9iYXNlNjQ/ZUE/PQ==?="}'),
     ),
     invalid=(
+        (_CALL % ('{"region":"eu"}', ""))
+        .replace("= 200", "= 400")
+        .replace('"result":{"content":[]}', '"error":{"code":-32020,"message":"no"}'),
+        _CALL % ('{"region":"=?base64?eA?="}', '{"mcp-param-region":"=?base64?eA?="}'),
+        _CALL % ("{}", '{"mcp-param-region":"null"}'),
         _CALL % ('{"region":"eu"}', ""),
         _CALL % ('{"region":"eu"}', '{"mcp-param-region":"us"}'),
         _CALL % ('{"deep":{"n":1}}', ""),
@@ -262,15 +278,20 @@ def parameter(event: LintEvent) -> Iterator[Report]:
     and not null; a server must reject a call if its header is missing or differs (-32020).
     """
     post = event.post
-    if not 0 < post.status < 400:
+    if not post.status or not _is_checked(post):
         return
     called = post.posted[0].subject if post.posted and post.posted[0].method == "tools/call" else None
     if (tool := event.state.tools.get(called or "")) is not None and tool.param_headers.wrong:
         yield Report(f"call of {called}, which clients must drop for its invalid x-mcp-header", "")
     for name, value in (post.param_headers or {}).items():
         given = post.request.get(name.lower())
-        if given is None:
+        if value is None:
+            if given is not None:
+                yield Report(f"{name} is {str(given)[:60]}, and there is no such argument", post.request)
+        elif given is None:
             yield Report(f"no {name} header", post.request)
+        elif is_sentinel(value) and given == value:
+            yield Report(f"{name} is not encoded, although it looks like that: {str(given)[:60]}", given)
         elif not _is_plain(str(given)):
             yield Report(f"{name} is neither plain ASCII nor encoded: {str(given)[:60]}", given)
         elif is_mismatch(str(given), value):
@@ -330,6 +351,40 @@ def content_type(event: LintEvent) -> Iterator[Report]:
         asks and post.content_type != MESSAGE_TYPES[1] if is_get else not post.is_json
     ):
         yield Report(f"response of type {post.content_type[:60] or '(none)'}", post.response)
+
+
+@response.error(
+    "HTTP311",
+    "message that is not posted as JSON",
+    about=POSTED,
+    valid=(PING % "", PING % '{"content-type":"application/json; charset=utf-8"}'),
+    invalid=(PING % '{"content-type":"text/plain"}', PING % '{":method":"PUT"}'),
+)
+def not_posted(event: LintEvent) -> Iterator[Report]:
+    """A client sends every message in the body of a POST, of type `application/json`. Servers may refuse others: a page
+    of another site can send them without the permission that CORS requires.
+    """
+    post = event.post
+    if post.verb != "POST":
+        yield Report(f"message in the body of a {post.verb[:20]}", post.head)
+        return
+    given = str(post.request.get("content-type", "")).partition(";")[0].strip().lower()
+    if post.request and given != "application/json":
+        yield Report(f"Content-Type of a message is {given[:60] or 'missing'}", post.request)
+
+
+@response.error(
+    "HTTP312",
+    "result with the HTTP status of an error",
+    about=ANSWERED,
+    valid=(PING % "", _FAIL % ("x/y", "", 404, -32601)),
+    invalid=(PING % "").replace("= 200", "= 500"),
+)
+def failed_result(event: LintEvent) -> Iterator[Report]:
+    """The response with a result has status 200. Clients take another status for a failure, and do not read the body."""
+    post = event.post
+    if post.status >= 400 and None in post.answers:
+        yield Report(f"result with status {post.status}", post.status)
 
 
 @post.warning(

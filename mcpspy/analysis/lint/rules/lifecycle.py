@@ -174,15 +174,25 @@ def second_initialize(event: LintEvent) -> Iterator[Report]:
     "LIFE114",
     "client that does not accept the server's revision",
     page=LIFECYCLE + "#version-negotiation",
-    valid=(_HANDSHAKE + _END, _HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + _ACCEPTED + _END),
+    valid=(
+        _HANDSHAKE + _END,
+        _HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + _ACCEPTED + _END,
+        _HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + '\n* exit {"code":null,"signal":"SIGKILL"}',
+    ),
     invalid=_HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + _END,
 )
 def refused_revision(event: LintEvent) -> Iterator[Report]:
-    """The server offered another revision than the client requested, and the client left. One of them must support more
+    """The server offered another revision than the client requested, and the client left by itself. One of them must support more
     revisions: the server should answer with the requested one if it can.
     """
     for conversation in event.state.conversations.values():
-        if conversation.is_negotiated and not (conversation.is_initialized or conversation.is_agreed):
+        is_closed = conversation.closed_at is not None and not conversation.signal
+        has_left = is_closed or event.state.upstream is not None
+        if (
+            has_left
+            and conversation.is_negotiated
+            and not (conversation.is_initialized or conversation.is_agreed)
+        ):
             yield Report(
                 f"the server answered with revision {conversation.revision}, and the client left", ""
             )

@@ -14,6 +14,7 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import CALLED, LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.methods import has_capability
 from mcpspy.analysis.lint.state import ANNOUNCED
+from mcpspy.core.protocol.extensions import EXTENSIONS, declared, is_defined_key
 from mcpspy.core.protocol.listing import EVERY_LISTING
 from mcpspy.core.protocol.message import Failure, Request, decoded, loads, raw_members
 from mcpspy.core.protocol.spec import META, MODERN
@@ -32,8 +33,6 @@ _DEFINED = frozenset(
         " model-immediate-response"
     ).split()
 )
-_EXTENSIONS = (META + "ui", META + "tasks", META + "auth", META + "oauth", META + "skills")
-"""Keys that begin with one of these are those of official extensions."""
 _PAIR = r"[^\s,;=]+\s*=\s*[^\s,;]*(?:\s*;[^,]*)?"
 _TRACE = {
     "traceparent": re.compile(
@@ -77,11 +76,16 @@ def _invalid(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _reserved(keys: tuple[str, ...], revision: str | None) -> tuple[str, ...]:
-    """Return the keys with a reserved prefix that the specification does not define."""
+def _reserved(keys: tuple[str, ...], revision: str | None, ids: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys with a reserved prefix that neither the specification nor an extension with one of the ids defines.
+
+    The keys of an extension are its id, with more words after it, or names after its id with a dot in place of the slash.
+    """
     pattern = _RESERVED if (revision or LEGACY) >= LEGACY else _RESERVED_FIRST
-    unknown = (key for key in keys if key not in _DEFINED and not key.startswith(_EXTENSIONS))
-    return tuple(key for key in unknown if pattern.match(key))
+    prefixes = (*EXTENSIONS, *ids)
+    prefixes += tuple(one.replace("/", ".") + "/" for one in prefixes)
+    unknown = (key for key in keys if key not in _DEFINED and not is_defined_key(key))
+    return tuple(key for key in unknown if pattern.match(key) and not key.startswith(prefixes))
 
 
 def _metas(event: LintEvent) -> list[dict[str, Raw]]:
@@ -139,19 +143,25 @@ def _extensions(capabilities: Any) -> Iterator[Report]:
 @meta.warning(
     "DATA106",
     "reserved key in _meta",
-    valid=_CALL % '"com.example.mcp/a":1,"io.modelcontextprotocol/related-task":{"taskId":"t"}',
-    invalid=_CALL % '"com.mcp.tools/a":1',
+    valid=(
+        _CALL % '"com.example.mcp/a":1,"io.modelcontextprotocol/related-task":{"taskId":"t"}',
+        _CALL % '"io.modelcontextprotocol.skills/version":"1"',
+        '@ 2025-11-25 client={"extensions":{"io.modelcontextprotocol/streams":{}}}\n'
+        + _CALL % '"io.modelcontextprotocol/streams":1',
+    ),
+    invalid=(_CALL % '"com.mcp.tools/a":1', _CALL % '"io.modelcontextprotocol/streams":1'),
 )
 def reserved_keys(event: LintEvent) -> Iterable[Report]:
     """Prefixes whose second label is `modelcontextprotocol` or `mcp` are reserved for the specification and official
-    extensions, and neither defines this key. Use another domain.
+    extensions, and neither defines this key, nor has a peer declared an extension of this name. Use another domain.
     """
     if not (metas := _metas(event)):
         return ()
+    ids = (*declared(event.capabilities), *declared(event.conversation.client_capabilities))
     return [
         Report(f"key in _meta with a reserved prefix: {key[:80]}", key)
         for members in metas
-        for key in _reserved(tuple(members), event.revision)
+        for key in _reserved(tuple(members), event.revision, ids)
     ]
 
 

@@ -7,11 +7,21 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import CALLED, RULES, Report, RuleGroup
+from mcpspy.analysis.lint.rule import CALLED, LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.jsonrpc import PING
 from mcpspy.analysis.lint.rules.lifecycle import INITIALIZED, LIFECYCLE
 from mcpspy.core.protocol.message import Notification, Request
-from mcpspy.core.protocol.spec import CLIENT, METHODS, MODERN, NOTIFICATION, REQUEST, REVISIONS, SERVER, other
+from mcpspy.core.protocol.spec import (
+    CLIENT,
+    METHODS,
+    MODERN,
+    NOTIFICATION,
+    REQUEST,
+    REVISIONS,
+    SERVER,
+    is_known,
+    other,
+)
 
 _DATED = tuple(
     name
@@ -137,6 +147,8 @@ def undeclared(event: LintEvent) -> Iterable[Report]:
     declared = event.capabilities if event.side == CLIENT else _client_capabilities(event)
     if declared is None or has_capability(declared, needs):
         return ()
+    if not is_known(event.method, event.revision or LEGACY):
+        return ()  # LIFE108 reports it.
     if needs == "completions" and (event.revision or "") < "2025-03-26":
         return ()
     if needs.startswith("tasks") and (event.revision or "") >= MODERN:

@@ -20,9 +20,9 @@ from mcpspy.core.lookalikes import as_latin
 from mcpspy.core.sanitize import hidden_characters
 
 PRACTICES = "2025-11-25/basic/security_best_practices"
-ANNOUNCED = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "initialize", "server/discover", "prompts/get", "tools/call", "resources/read")  # fmt: skip
-DEFINED = ANNOUNCED[:6]
+DEFINED = ("tools/list", "prompts/list", "resources/list", "resources/templates/list", "skills/list", "skills/get", "initialize", "server/discover")  # fmt: skip
 """Methods whose results describe the server and what it offers."""
+ANNOUNCED = (*DEFINED, "prompts/get", "tools/call", "resources/read")
 
 _INJECTIONS = re.compile(
     r"""(?ix)

@@ -8,6 +8,7 @@ from typing import Any
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RESPONSES, RULES, Report, RuleGroup
+from mcpspy.core.protocol.extensions import EXTENSIONS, RESULT_TYPES, declared
 from mcpspy.core.protocol.message import Failure, Result, meta_raw
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS, SERVER
 
@@ -227,7 +228,10 @@ def result_type(event: LintEvent) -> Iterable[Report]:
 def other_type(event: LintEvent) -> Iterator[Report]:
     """Clients must treat a result with an unknown type as invalid. Only extensions may add types."""
     given = event.result.get("resultType") if event.is_result else None
-    if isinstance(given, str) and given not in ("complete", "input_required", "task"):
+    if isinstance(given, str) and given not in ("complete", "input_required", *RESULT_TYPES):
+        others = declared(event.capabilities).keys() - EXTENSIONS.keys()
+        if others:
+            return  # One of these may define it.
         yield Report(f"unknown resultType {str(given)[:40]!r}", given)
 
 

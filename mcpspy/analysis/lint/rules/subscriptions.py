@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
@@ -15,7 +16,7 @@ from mcpspy.core.protocol.spec import LEVELS, META, MODERN, SERVER
 SUBSCRIPTIONS = "2026-07-28/basic/patterns/subscriptions"
 LOGGING = "2026-07-28/server/utilities/logging#per-request-log-level"
 
-_SUBSCRIBED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated"))  # fmt: skip
+_SUBSCRIBED = tuple(f"notifications/{what}" for what in ("tools/list_changed", "prompts/list_changed", "resources/list_changed", "resources/updated", "tasks"))  # fmt: skip
 _FILTERS = {
     "notifications/tools/list_changed": "toolsListChanged",
     "notifications/prompts/list_changed": "promptsListChanged",
@@ -26,7 +27,7 @@ _ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 _NAMED = '"_meta":{"io.modelcontextprotocol/subscriptionId":%s}'
 _LISTEN = '@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}\n'
 _ACCEPT = (
-    '< {"method":"notifications/subscriptions/acknowledged","params":{"notifications":{},'
+    '< {"method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},'
     + _NAMED % 2
     + "}}\n"
 )
@@ -41,10 +42,13 @@ modern = RuleGroup(RULES, page=SUBSCRIPTIONS, on=EventKind.NOTIFICATION, since=M
 @modern.error(
     "MOD402",
     "notification without its subscription",
-    about=_SUBSCRIBED,
+    about=(*_SUBSCRIBED, _ACKNOWLEDGED),
     by=SERVER,
     valid=_GOOD,
-    invalid=_LISTEN + _ACCEPT + _CHANGED % ("tools", ""),
+    invalid=(
+        _LISTEN + _ACCEPT + _CHANGED % ("tools", ""),
+        _LISTEN + _ACCEPT.replace("," + _NAMED % 2, ""),
+    ),
 )
 def anonymous_notification(event: LintEvent) -> Iterator[Report]:
     """List changes and updates require a subscription, and its `subscriptionId` in `_meta`."""
@@ -62,11 +66,13 @@ def anonymous_notification(event: LintEvent) -> Iterator[Report]:
         _LISTEN + _CHANGED % ("tools", _NAMED % 2),
         _LISTEN + _ACCEPT + _CHANGED % ("prompts", _NAMED % 2),
         _LISTEN + _ACCEPT + _CHANGED % ("tools", _NAMED % 9),
+        _LISTEN + _ACCEPT.replace("true", 'true,"promptsListChanged":true'),
+        _LISTEN + _ACCEPT.replace("true", "false") + _CHANGED % ("tools", _NAMED % 2),
     ),
 )
 def not_asked_for(event: LintEvent) -> Iterator[Report]:
-    """A server acknowledges a subscription first, and then sends the notifications that its filter names, with its id. It
-    cancels nothing but a subscription.
+    """A server acknowledges a subscription, or the part of it that it accepts, and then sends the notifications that both
+    name, with its id. It cancels nothing but a subscription.
     """
     known, stream = event.state.subscriptions, event.conversation.stream
     if isinstance(event.what, Request):
@@ -84,16 +90,36 @@ def not_asked_for(event: LintEvent) -> Iterator[Report]:
         if number is not None:  # MOD402 reports it otherwise.
             yield Report(f"{event.method} for unknown subscription {number[:40]}")
     elif event.method == _ACKNOWLEDGED:
-        subscription.is_acknowledged = True
-    elif not subscription.is_acknowledged:
+        accepted = event.params.get("notifications")
+        subscription.accepted = accepted if isinstance(accepted, dict) else {}
+        for name in subscription.accepted:
+            if subscription.accepted[name] and not subscription.wanted.get(name):
+                yield Report(f"{event.method} names {name[:60]}, which the subscription does not ask for")
+    elif subscription.accepted is None:
         yield Report(f"{event.method} before notifications/subscriptions/acknowledged")
-    elif (name := _FILTERS.get(event.method)) is not None:
-        if subscription.wanted.get(name) is not True:
-            yield Report(f"{event.method}, but the subscription does not ask for {name}")
-    elif isinstance(uri := event.params.get("uri"), str):
-        uris = subscription.wanted.get("resourceSubscriptions")
-        if not any(uri.startswith(str(one)) for one in (uris if isinstance(uris, list) else ())):
-            yield Report(f"update of {uri[:80]}, which the subscription does not name", uri)
+    elif not _names(subscription.wanted, event):
+        yield Report(f"{event.method}{_about(event)}, which the subscription does not ask for")
+    elif not _names(subscription.accepted, event):
+        yield Report(f"{event.method}{_about(event)}, which the server did not acknowledge")
+
+
+def _names(given: dict[str, Any], event: LintEvent) -> bool:
+    """Return whether a filter names what a notification is about."""
+    if (name := _FILTERS.get(event.method)) is not None:
+        return given.get(name) is True
+    member, key = (
+        ("taskIds", "taskId") if event.method == "notifications/tasks" else ("resourceSubscriptions", "uri")
+    )
+    found, named = event.params.get(key), given.get(member)
+    if not isinstance(found, str):
+        return True  # DATA101 reports it.
+    names = [str(one) for one in named] if isinstance(named, list) else []
+    return found in names or (key == "uri" and any(found.startswith(one) for one in names))
+
+
+def _about(event: LintEvent) -> str:
+    found = event.params.get("uri", event.params.get("taskId"))
+    return f" of {found[:80]}" if isinstance(found, str) else ""
 
 
 @modern.error(

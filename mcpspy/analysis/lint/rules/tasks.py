@@ -6,18 +6,15 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.event import LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
-from mcpspy.analysis.lint.state import forget
-from mcpspy.core.protocol.message import Notification, Request, Result, meta_raw
+from mcpspy.analysis.lint.state import ENDED, STATUSES, forget
+from mcpspy.core.protocol.message import Notification, Request, Result, loads, meta_raw
 from mcpspy.core.protocol.spec import META, MODERN
 
 TASKS = "2025-11-25/basic/utilities/tasks"
 
-STATUSES = ("working", "input_required", "completed", "failed", "cancelled")
-_ENDS = ("completed", "failed", "cancelled", "answered")
-"""Statuses that are final; `answered` is that of a task whose result was read."""
 _STARTED = ("tools/call", "sampling/createMessage", "elicitation/create")
 _REPORTING = ("tasks/get", "tasks/cancel", "notifications/tasks/status", "notifications/tasks")
 
@@ -36,24 +33,16 @@ _BEGUN = (
 )
 _GET = '> {"id":%d,"method":"tasks/get","params":{"taskId":"t"}}\n< {"id":%d,"result":{%s}}\n'
 _GOOD = _BEGUN % (_TASK % "working") + _GET % (3, 3, _TASK % "completed")
+JITTER = 0.05
+"""Seconds that a poll may be early, whatever the interval."""
+
 _RESULT = '> {"id":4,"method":"tasks/result","params":{"taskId":"t"}}\n< {"id":4,"result":{"content":[]%s}}'
 _RELATED = ',"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}'
-_NOW = '@ 2026-07-28\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"resultType":"task",%s}}'
+_NOW = '@ 2026-07-28 client={"extensions":{"io.modelcontextprotocol/tasks":{}}}\n> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"resultType":"task",%s}}'
 _CALL = '> {"id":2,"method":"tools/call","params":{"name":"a"%s}}\n< {"id":2,"error":{"code":-32601,"message":"task"}}'
 
 
-def _tasks(event: LintEvent) -> list[Any]:
-    """Return the tasks in a message."""
-    if event.method in _REPORTING:
-        task = event.params if event.method.startswith("notifications/") else event.result
-        is_acknowledged = event.method == "tasks/cancel" and (event.revision or "") >= MODERN
-        return [] if is_acknowledged else [task]
-    if not isinstance(event.what, Result) or not event.what.is_task:
-        return []
-    return [event.result if (event.revision or "") >= MODERN else event.result.get("task")]
-
-
-_WORKING, _ENDED = _TASK % "working", _TASK % "completed"
+_WORKING, _COMPLETED = _TASK % "working", _TASK % "completed"
 _CANCEL = '> {"id":4,"method":"tasks/cancel","params":{"taskId":"t"}}\n< {"id":4,"result":{%s}}\n'
 _CANCELS = (
     _HELLO.replace('"tasks":{', '"tasks":{"cancel":{},') % "optional"
@@ -118,23 +107,19 @@ def revived(event: LintEvent) -> Iterator[Report]:
     and never see a later change, or progress.
     """
     tasks = event.state.tasks
-    if event.method == "tasks/result" and (subject := event.subject) is not None:
-        tasks[subject] = tasks[subject] if tasks.get(subject) in _ENDS else "answered"
-    elif event.method == "notifications/progress":
+    if event.method == "notifications/progress":
         begun = event.exchange.answer if event.exchange is not None else None
         number = _begun(begun) if isinstance(begun, Result) and begun.is_task else None
-        if number is not None and tasks.get(number) in _ENDS:
-            yield Report(f"progress of task {number[:60]} after it was {tasks[number]}")
-    for task in _tasks(event):
-        if not isinstance(task, dict) or not isinstance(number := task.get("taskId"), str):
+        if number is not None and (history := tasks.get(number)) is not None and history.is_ended:
+            yield Report(f"progress of task {number[:60]} after it was {history.shown}")
+        return
+    for task in event.tasks:
+        if not isinstance(number := task.get("taskId"), str) or (history := tasks.get(number)) is None:
             continue
-        before, status = tasks.get(number), task.get("status")
-        is_revived = before in _ENDS if before != "answered" else status not in _ENDS
+        before, status = history.shown, task.get("status")
+        is_revived = history.is_ended if before != "answered" else status not in ENDED
         if is_revived and status in STATUSES and status != before:
             yield Report(f"task {number[:60]} is {status} after it was {before}", task)
-        elif status in STATUSES:
-            tasks[number] = status
-            forget(tasks)
 
 
 def _begun(result: Result) -> str | None:
@@ -151,14 +136,19 @@ def _begun(result: Result) -> str | None:
     page=TASKS + "#related-task-metadata",
     about="tasks/result",
     valid=_GOOD + _RESULT % _RELATED,
-    invalid=_GOOD + _RESULT % "",
+    invalid=(_GOOD + _RESULT % "", _GOOD + _RESULT % _RELATED.replace('"t"', '"u"')),
 )
 def unrelated(event: LintEvent) -> Iterator[Report]:
     """`tasks/result` returns the plain tool result, which does not refer to the task. Its `_meta` must therefore
     contain `io.modelcontextprotocol/related-task`.
     """
-    if isinstance(event.what, Result) and not meta_raw(event.what.body.meta, META + "related-task"):
+    if not isinstance(event.what, Result):
+        return
+    related = loads(meta_raw(event.what.body.meta, META + "related-task"))
+    if related is None:
         yield Report(f"_meta has no {META}related-task")
+    elif isinstance(related, dict) and related.get("taskId") != event.subject:
+        yield Report(f"_meta names another task than {(event.subject or '')[:60]}", related)
 
 
 @call.error(
@@ -203,11 +193,12 @@ def required(event: LintEvent) -> Iterator[Report]:
 @result.error(
     "DATA707",
     "new task that is not working, or has a known id",
+    until=None,
     page=TASKS + "#task-status-lifecycle",
     about=_STARTED,
     beyond_plain=True,
     invalid=(
-        _BEGUN % _ENDED,
+        _BEGUN % _COMPLETED,
         _BEGUN % _WORKING
         + _BEGUN.splitlines()[-2].replace("2", "5", 1)
         + "\n"
@@ -215,11 +206,14 @@ def required(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def new_task(event: LintEvent) -> Iterator[Report]:
-    """A task begins as `working`, with an id that no other task has."""
-    for task in _tasks(event):
-        if isinstance(task, dict) and isinstance(number := task.get("taskId"), str):
+    """A task begins with an id that no other task has, and in 2025-11-25 as `working`."""
+    if not isinstance(event.what, Result) or not event.what.is_task:
+        return
+    is_modern = (event.revision or "") >= MODERN
+    for task in event.tasks:
+        if isinstance(number := task.get("taskId"), str):
             known = event.state.known_tasks
-            if number in known or task.get("status") in STATUSES[1:]:
+            if number in known or (task.get("status") in STATUSES[1:] and not is_modern):
                 yield Report("the new task is not working, or its id is in use", task)
             known[number] = None
             forget(known)
@@ -250,7 +244,7 @@ def related(event: LintEvent) -> Iterator[Report]:
     assert isinstance(event.what, Request | Result | Notification)
     is_named = bool(meta_raw(event.what.body.meta, META + "related-task"))
     if event.method in ("sampling/createMessage", "elicitation/create"):
-        waits = "input_required" in event.state.tasks.values()
+        waits = any(each.status == "input_required" for each in event.state.tasks.values())
         others = any(
             not each.exchange.request.method.startswith("tasks/") for each in event.state.open.values()
         )
@@ -264,21 +258,31 @@ def related(event: LintEvent) -> Iterator[Report]:
     "DATA709",
     "cancellation of a task that cannot succeed",
     page=TASKS + "#task-cancellation",
+    until=None,
+    valid=(
+        _CANCELS % _WORKING + _CANCEL % (_TASK % "cancelled"),
+        _NOW % (_TASK % "working").replace('"ttl"', '"ttlMs"')
+        + '\n> {"id":4,"method":"tasks/cancel","params":{"taskId":"t"}}\n< {"id":4,"result":{}}',
+    ),
     on=(EventKind.RESULT, EventKind.NOTIFICATION),
     about=("tasks/cancel", "notifications/cancelled"),
     invalid=(
         _CANCELS % _WORKING + _CANCEL % _WORKING,
+        _CANCELS % _WORKING + _GET % (3, 3, _COMPLETED) + _CANCEL % _COMPLETED,
         _BEGUN % _WORKING + '> {"method":"notifications/cancelled","params":{"requestId":2}}',
     ),
 )
 def cancelled_task(event: LintEvent) -> Iterator[Report]:
     """A task is cancelled with `tasks/cancel`, after which its status is `cancelled`; `notifications/cancelled` has no
-    effect on it. A task that has ended cannot be cancelled: the error is -32602.
+    effect on it. A task that has ended cannot be cancelled: the error is -32602. In 2026-07-28, the result is only an
+    acknowledgement.
     """
     if event.method == "tasks/cancel":
+        if (event.revision or "") >= MODERN:
+            return
         before = event.state.tasks.get(event.subject or "")
-        if before in _ENDS and before != "answered":
-            yield Report(f"task {(event.subject or '')[:60]} cancelled after it was {before}")
+        if before is not None and before.status in STATUSES[2:]:
+            yield Report(f"task {(event.subject or '')[:60]} cancelled after it was {before.shown}")
         elif event.result.get("status") in STATUSES[:4]:
             yield Report(
                 f"task {(event.subject or '')[:60]} is {event.result['status']} after its cancellation"
@@ -307,6 +311,7 @@ def no_task(event: LintEvent) -> Iterable[Report]:
     "DATA711",
     "failed task without a statusMessage",
     page=TASKS + "#task-execution-errors",
+    until=None,
     on=EventKind.RESULT,
     about="tasks/get",
     invalid=_BEGUN % _WORKING + _GET % (3, 3, _TASK % "failed"),
@@ -321,25 +326,35 @@ def no_reason(event: LintEvent) -> Iterator[Report]:
     "DATA712",
     "task polled faster than its pollInterval",
     page=TASKS + "#getting-tasks",
+    until=None,
     on=(EventKind.REQUEST, EventKind.RESULT),
-    about="tasks/get",
-    invalid=(_BEGUN % _WORKING + _GET % (3, 3, _WORKING + ',"pollInterval":9000') + _GET % (4, 4, _WORKING)),
+    about=("tasks/get", *_STARTED),
+    beyond_plain=True,
+    invalid=(
+        _BEGUN % _WORKING + _GET % (3, 3, _WORKING + ',"pollInterval":9000') + _GET % (4, 4, _WORKING),
+        _BEGUN % (_WORKING + ',"pollInterval":9000') + _GET % (3, 3, _WORKING),
+    ),
 )
 def impatient(event: LintEvent) -> Iterator[Report]:
-    """A requester should wait `pollInterval` milliseconds before it asks for the status again."""
-    polls, task = event.state.memory[_Polls], event.subject or ""
+    """A requester should wait `pollInterval` (2026-07-28: `pollIntervalMs`) milliseconds before it asks for the status again."""
+    polls = event.state.memory[_Polls]
     if isinstance(event.what, Result):
-        interval = event.result.get("pollInterval")
-        seconds = interval / 1000 if isinstance(interval, int | float) else 0.0
-        polls[task] = event.at, seconds
-        forget(polls)
-    elif task in polls and event.at - polls[task][0] < polls[task][1] * 0.9:
-        waited, interval = event.at - polls[task][0], polls[task][1]
-        yield Report(f"task {task[:60]} polled after {waited:.1f} s; its pollInterval is {interval:g} s")
+        for task in event.tasks:
+            interval = task.get("pollIntervalMs", task.get("pollInterval"))
+            polls[str(task.get("taskId"))] = event.at, interval / 1000 if is_number(interval) else 0.0
+            forget(polls)
+        return
+    number = event.subject or ""
+    if event.method == "tasks/get" and number in polls:
+        waited, interval = event.at - polls[number][0], polls[number][1]
+        if waited < interval * 0.9 and interval - waited > JITTER:
+            yield Report(
+                f"task {number[:60]} polled after {waited:.1f} s; its pollInterval is {interval:g} s"
+            )
 
 
 class _Polls(OrderedDict[str, tuple[float, float]]):
-    """Task → time of its last `tasks/get`, and the seconds until the next."""
+    """Task → time of its last status, and the seconds until the next may be requested."""
 
 
 def task_support(event: LintEvent) -> str | None:

@@ -8,13 +8,16 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
-from mcpspy.analysis.lint.schemas import outside_references
+from mcpspy.analysis.lint.rule import LEGACY, RESPONSES, RULES, Report, RuleGroup
+from mcpspy.analysis.lint.schemas import is_dialect, outside_references
 from mcpspy.analysis.lint.shapes import SHAPED
 from mcpspy.core.protocol.message import Result
+from mcpspy.core.protocol.spec import MODERN
 
 TOOLS = "2025-11-25/server/tools"
 
+_LATEST = "http://json-schema.org/schema"
+"""The latest draft, whichever it is."""
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 LIST = '> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[%s]}}'
@@ -40,6 +43,15 @@ _TEXT = '"content":[{"type":"text","text":"{\\"sum\\":1}"}]'
 _CHANGED = '\n< {"method":"notifications/tools/list_changed"}'
 _GOOD = _TYPED + _CALL % (f'{{{_TEXT},"structuredContent":{{"sum":1}}}}')
 
+_PROMPTS = '> {"id":4,"method":"prompts/list"}\n< {"id":4,"result":{"prompts":[{"name":"%s"}]}}\n'
+_PROMPT = '> {"id":5,"method":"prompts/get","params":{"name":"a"}}\n< {"id":5,"result":{"messages":[]}}'
+_NO_PROMPT = (
+    '> {"id":5,"method":"prompts/get","params":{"name":"a"}}\n< {"id":5,"error":{"code":%d,"message":"no"}}'
+)
+
+listed_prompts = RuleGroup(
+    RULES, page="2025-11-25/server/prompts#error-handling", on=RESPONSES, about="prompts/get"
+)
 tools_list = RuleGroup(
     RULES, page=TOOLS + "#tool", on=EventKind.RESULT, about="tools/list", valid=LIST % GOOD
 )
@@ -163,6 +175,25 @@ tool.shape_warning(
 
 
 @tools_list.warning(
+    "DATA207",
+    "tool schema in an unknown dialect",
+    page="2026-07-28/basic#schema-dialect",
+    valid=_with('"object"', '"object","$schema":"http://json-schema.org/draft-07/schema#"'),
+    invalid=_with('"object"', '"object","$schema":"https://example.com/schema"'),
+)
+def dialect(event: LintEvent) -> Iterator[Report]:
+    """`$schema` names a draft of JSON Schema, by which the schema must be valid. Clients need only know 2020-12, which is
+    that of a schema without `$schema`; mcpspy knows draft-04 to 2020-12.
+    """
+    for tool in event.listed("tools"):
+        for key in ("inputSchema", "outputSchema"):
+            given = tool.get(key)
+            name = given.get("$schema") if isinstance(given, dict) else None
+            if isinstance(name, str) and not is_dialect(name) and name.rstrip("#") != _LATEST:
+                yield Report(f"{key} of {_name(tool)} is in an unknown dialect: {name[:80]}", name)
+
+
+@tools_list.warning(
     "SEC101",
     "tool definition that changes during the session",
     page="2025-11-25/basic/security_best_practices",
@@ -177,7 +208,7 @@ def changed(event: LintEvent) -> Iterator[Report]:
         given = tool.get("name")
         before = event.state.tools.get(given) if isinstance(given, str) else None
         if before is not None:
-            for key in ("description", "inputSchema", "annotations"):
+            for key in ("description", "inputSchema", "outputSchema", "annotations"):
                 if before.definition.get(key) != tool.get(key):
                     yield Report(
                         f"{key} of {_name(tool)} changed since line {before.place.line}",
@@ -286,6 +317,28 @@ def unlisted(event: LintEvent) -> Iterable[Report]:
     if name is None or name in event.state.tools or not event.state.is_listed:
         return ()
     return [Report(f"tool {name[:60]} is not listed")]
+
+
+@listed_prompts.warning(
+    "DATA308",
+    "unlisted prompt not refused with -32602",
+    valid=(_PROMPTS % "a" + _PROMPT, _PROMPTS % "b" + _NO_PROMPT % -32602, _PROMPT),
+    invalid=(_PROMPTS % "b" + _PROMPT, _PROMPTS % "b" + _NO_PROMPT % -32000),
+)
+def unlisted_prompt(event: LintEvent) -> Iterable[Report]:
+    """The server listed all pages of its prompts, and this one is not among them: the error is -32602. A host offers only
+    the listed prompts.
+    """
+    stream = event.conversation.stream if (event.revision or "") < MODERN else None
+    listed = event.state.listing(stream, "prompts/list")
+    name = event.subject
+    if name is None or name in listed.names or not listed.listing.is_whole or listed.is_announced:
+        return ()
+    if isinstance(event.what, Result):
+        return [Report(f"prompt {name[:60]} is not listed, and has a result")]
+    if event.failure.code in (-32602, -32603):
+        return ()
+    return [Report(f"error code {event.failure.code} for prompt {name[:60]}, which is not listed")]
 
 
 @request.info(

@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.context import DEFAULT_WINDOW, share
+from mcpspy.analysis.negotiation import negotiated
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
@@ -81,6 +82,13 @@ def _peers(index: Index, width: int) -> Iterator[CapabilityRow]:
     ):
         for number, part in enumerate(_wrapped(_capabilities(capabilities), width - 11)):
             yield _text(f"  {'' if number else side:<9}{part}")
+    extensions = negotiated(index.client_capabilities, index.server_capabilities, set(index.texts))
+    if extensions:
+        yield CapabilityRow("Extensions", role="title", is_text=True)
+    for each in extensions:
+        state = "" if each.state == "final" else f" ({each.state})"
+        for part in _wrapped(_clean(f"{each.title}{state}: {each.status}"), width - 2):
+            yield _text(f"  {part}")
 
 
 def _capabilities(capabilities: dict[str, Any]) -> str:

@@ -63,8 +63,8 @@ def test_a_call_of_a_tool_that_clients_drop_requires_no_header_but_is_reported()
         ),
         (
             (
-                '@ 2026-07-28 server={"tools":{}}\n> {"id":1,"method":"server/discover"}\n'
-                '< {"id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}\n'
+                '@ 2026-07-28 client={"extensions":{"io.modelcontextprotocol/tasks":{}}}\n> {"id":1,"method":"server/discover"}\n'
+                '< {"id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}\n'
                 '> {"id":2,"method":"tasks/get","params":{"taskId":"t"}}\n'
                 '< {"id":2,"error":{"code":-32602,"message":"unknown task"}}'
             ),

@@ -1,0 +1,61 @@
+"""The extension MCP Apps: tools with a page that hosts show."""
+
+from mcpspy.core.protocol.extensions.extension import FINAL, McpExtension
+
+SOURCE = "https://github.com/modelcontextprotocol/ext-apps/blob/main/specification/2026-01-26/apps.mdx"
+
+MEDIA_TYPE = "text/html;profile=mcp-app"
+"""The type of the only apps that are specified."""
+
+SCHEME = "ui://"
+
+EXTENSION = McpExtension(
+    id="io.modelcontextprotocol/ui",
+    title="MCP Apps",
+    state=FINAL,
+    source=SOURCE,
+    since="2024-11-05",
+    hidden_media=(MEDIA_TYPE,),
+    audience=("ui", "visibility"),
+    shapes=r"""
+ui-uri = /^ui:\/\/\S+$/ EXT201 "a URI that begins with ui://"
+csp-source = /^(?:[A-Za-z][A-Za-z0-9+.-]*:(?:\/\/)?)?(?:(?:\*\.)?[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:]+\]|\*)?(?::(?:\d+|\*))?\/?$/ EXT208 "an origin"
+
+ClientExtensions  ui#clientserver-capability-negotiation
+  io.modelcontextprotocol/ui?  AppHost
+
+AppHost  ui#clientserver-capability-negotiation  EXT103
+  mimeTypes  [string]
+
+ToolApp  ui#resource-discovery  EXT201
+  resourceUri?  ui-uri
+  visibility?  ["model"|"app"]
+
+ToolMeta  ui#resource-discovery  EXT201
+  ui?  ToolApp
+
+Tool  ui#resource-discovery
+  _meta?  ToolMeta
+
+AppPolicy  ui#ui-resource-format  EXT203
+  connectDomains? resourceDomains? frameDomains? baseUriDomains?  [csp-source]
+
+AppPermissions  ui#ui-resource-format  EXT203
+  camera? microphone? geolocation? clipboardWrite?  object
+
+App  ui#ui-resource-format  EXT203
+  csp?  AppPolicy
+  permissions?  AppPermissions
+  domain?  string
+  prefersBorder?  boolean
+
+ResourceMeta  ui#ui-resource-format  EXT203
+  ui?  App
+
+Resource  ui#ui-resource-format
+  _meta?  ResourceMeta
+
+Contents  ui#ui-resource-format
+  _meta?  ResourceMeta
+""",
+)
