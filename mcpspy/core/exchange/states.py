@@ -47,6 +47,13 @@ class ExchangeState(StrEnum):
     __hash__ = str.__hash__  # Enum's own method is Python code.
 
 
+(
+    NEW, RECEIVING, DECIDING, ASKING, UPLOADING, ASKED, HEADED, ANSWERING, FORWARDING, COLLECTING, JUDGING, STREAMING,
+    SIFTING, UNREACHABLE, HELD, DRAINING, OVER,
+) = ExchangeState  # fmt: skip
+# In Python 3.11, an attribute of an enum's class takes ten times as long as a name.
+
+
 class Input(StrEnum):
     """The meaning of an event to an exchange."""
 
@@ -186,14 +193,14 @@ class Asking(StrEnum):
     __hash__ = str.__hash__
 
 
-READING: dict[Reading, dict[str, Reading]] = {
+READING_TRANSITIONS: dict[Reading, dict[str, Reading]] = {
     Reading.BETWEEN: {"begin": Reading.HEAD},
     Reading.HEAD: {"head": Reading.BODY},
     Reading.BODY: {"end": Reading.BETWEEN},
 }
 """State → what the parser has found → state. Refusal and loss are possible in each, and final."""
 
-ASKING: dict[Asking, dict[str, Asking]] = {
+ASKING_TRANSITIONS: dict[Asking, dict[str, Asking]] = {
     Asking.IDLE: {"request": Asking.ASKED},
     Asking.ASKED: {"begin": Asking.HEAD},
     Asking.HEAD: {"head": Asking.BODY, "interim head": Asking.ASKED},
@@ -205,4 +212,4 @@ ASKING: dict[Asking, dict[str, Asking]] = {
 
 def read_on(state: Reading, found: str) -> Reading:
     """Return the state after the parser has found something; the same one after a refusal."""
-    return READING.get(state, {}).get(found, state)
+    return READING_TRANSITIONS.get(state, {}).get(found, state)

@@ -12,7 +12,7 @@ from typing import Protocol, cast
 import httptools
 
 from mcpspy.core.exchange.heads import ResponseHead
-from mcpspy.core.exchange.states import ASKING, Asking
+from mcpspy.core.exchange.states import ASKING_TRANSITIONS, Asking
 from mcpspy.core.recording.encode_body import END_OF_CHUNK, LAST_CHUNK, REST
 from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
 from mcpspy.io.network.outgoing import reason
@@ -211,7 +211,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._deliver(is_last=is_last)
 
     def _move(self, what: str) -> None:
-        self._state = ASKING[self._state].get(what, self._state)
+        self._state = ASKING_TRANSITIONS[self._state].get(what, self._state)
 
     def _lose(self) -> None:
         state, head, self._state = self._state, self._head, Asking.LOST
