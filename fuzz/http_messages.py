@@ -151,7 +151,7 @@ class Received:
     body = b""
     is_whole = False
 
-    def response_begins(self, head: ResponseHead, data: bytes, *, keeps_alive: bool, is_last: bool) -> None:
+    def response_begins(self, head: ResponseHead, data: bytes, keeps_alive: bool, is_last: bool) -> None:
         self.head = head
         self.response_data(data, is_last)
 

@@ -25,7 +25,6 @@ from mcpspy.core.sanitize import sanitize
 
 if TYPE_CHECKING:
     from mcpspy.core.exchange.prepared import PreparedRequest, PreparedResponse
-    from mcpspy.core.exchange.scope import DecisionPolicy
     from mcpspy.core.exchange.shell import Shell
     from mcpspy.core.framing import Pieces
 
@@ -84,20 +83,19 @@ class ExchangeBase(RecordedExchange):
     def __init__(
         self,
         shell: Shell,
-        policy: DecisionPolicy,
         request: PreparedRequest,
         number: int,
         now: float,
-        *,
         client: object = None,
+        *,
         stream: str | None = None,
     ) -> None:
         """Begin an exchange at a time. `stream` is given in one without a client."""
         # What nearly every exchange reads is set here: in Python 3.11, an attribute of the class takes as long as a call.
-        self.shell, self._policy, self.prepared = shell, policy, request
-        self.now = now
+        self.shell, self.prepared, self.now = shell, request, now
         self.state: ExchangeState = NEW
         scope = self._scope = request.scope
+        self._policy = scope.policy
         self._has_client = stream is None
         if stream is None:
             streams = scope.streams

@@ -78,7 +78,7 @@ class RecordedExchange:
     def _whole(self, response: PreparedResponse, body: bytes) -> bytes | None:
         """Return all entries of a response to a message that is one message; None if there may be others."""
         scope = self._scope
-        if self._lines or self.half_closed_at or not (response.is_plain and scope.oauth.is_between_flows):
+        if self._lines or self.half_closed_at or scope.oauth.unused_tokens or not response.is_plain:
             return None
         now, own = b"%.6f" % self.now, self._own
         found = scope.client_process(self._client, self.stream)
@@ -152,7 +152,7 @@ class RecordedExchange:
         """Record the end of the exchange, and what is missing before it."""
         if not self._has_head:
             self._add_head(None)
-        if not (self.is_mcp and self._scope.oauth.is_between_flows and self._status != 401):
+        if not self.is_mcp or self._scope.oauth.unused_tokens or self._status == 401:
             self._add_oauth_step()
         half = b""
         if self.half_closed_at is not None:

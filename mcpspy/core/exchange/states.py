@@ -188,6 +188,8 @@ class Asking(StrEnum):
     BODY = "body"
     CHUNK = "chunk"
     """A chunk, of which nothing has arrived (RFC 9112, 7.1)."""
+    MORE = "more"
+    """Nothing: something follows the response, so the connection is not used again."""
     LOST = "lost"
 
     __hash__ = str.__hash__
@@ -201,7 +203,7 @@ READING_TRANSITIONS: dict[Reading, dict[str, Reading]] = {
 """State → what the parser has found → state. Refusal and loss are possible in each, and final."""
 
 ASKING_TRANSITIONS: dict[Asking, dict[str, Asking]] = {
-    Asking.IDLE: {"request": Asking.ASKED},
+    Asking.IDLE: {"request": Asking.ASKED, "begin": Asking.MORE},
     Asking.ASKED: {"begin": Asking.HEAD},
     Asking.HEAD: {"head": Asking.BODY, "interim head": Asking.ASKED},
     Asking.BODY: {"chunk": Asking.CHUNK, "end": Asking.IDLE},

@@ -39,7 +39,7 @@ def body_line(at: bytes, side: str, members: bytes, body: bytes) -> bytes:
 
     `at` is the time as it is written, and `members` the fields of the line as JSON without braces.
     """
-    if body[:1] == b"{" and body[-1:] == b"}" and is_ordinary(body):  # Nearly every body.
+    if body and body[0] == 0x7B and body[-1] == 0x7D and is_ordinary(body):  # Nearly every body.
         return b'{"t":%b,"from":"%b",%b,"msg":%b}\n' % (at, _NAMES[side], members, body)
     return b"".join(splice(b'{"t":%b,"from":"%b",%b,' % (at, _NAMES[side], members), [body], body=True))
 

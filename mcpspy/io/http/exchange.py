@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mcpspy.core.exchange.machine import ExchangeMachine
-from mcpspy.core.exchange.states import OVER
+from mcpspy.core.exchange.states import NEW, OVER
 from mcpspy.core.intercept import actions
 from mcpspy.core.protocol.http_headers import JSON
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
@@ -33,7 +33,7 @@ class ProxiedExchange(ExchangeShell, HttpRequest):
         prepared: PreparedRequest,
         connection: DownstreamConnection,
     ) -> None:
-        ExchangeShell.__init__(self, context, interception)
+        self._context, self._interception, self._is_plain = context, interception, True
         self.connection, self.head = connection, prepared.head
         self.keeps_alive = self.head.keeps_alive
         self.is_over = self.has_started = False
@@ -41,9 +41,8 @@ class ProxiedExchange(ExchangeShell, HttpRequest):
         self._is_cut = False
         """True once the client is lost, or has its whole response: nothing is sent to it."""
         recorder, peer = context.recorder, connection.peer
-        machine = self.machine = ExchangeMachine(
-            self, interception, prepared, next(context.numbers), recorder.now(), client=peer
-        )
+        number, now = next(context.numbers), recorder.now()
+        machine = self.machine = ExchangeMachine(self, prepared, number, now, peer)
         if machine.is_mcp:
             if recorder.writer is not None:
                 context.clients.look(peer, machine.stream)
@@ -57,7 +56,16 @@ class ProxiedExchange(ExchangeShell, HttpRequest):
     # The client's side.
 
     def request_data(self, data: bytes, is_last: bool) -> None:
-        self._take(self.machine.request_data, data, is_last)
+        machine = self.machine
+        if machine.state is not NEW:
+            self._take(machine.request_data, data, is_last)
+            return
+        self._is_busy = True  # As `_take` does, at the time of the head.
+        try:
+            machine.request_data(data, is_last)
+            self._end_event()
+        except Exception as error:
+            self._fail(error)
 
     def half_close(self) -> bool:
         if not (self.machine.may_half_close and self._context.client.can_half_close):
@@ -154,12 +162,12 @@ class InjectedExchange(ExchangeShell):
     """A request of a viewer, which is sent like the last POST of its session's client."""
 
     def __init__(self, context: ExchangeContext, interception: HttpInterception, route: Route) -> None:
-        super().__init__(context, interception)
+        self._context, self._interception, self._is_plain = context, interception, True
         self._stream = route.stream
         number = next(context.numbers)
         stream = route.stream if route.is_session else str(number)
         now = context.recorder.now()
-        self.machine = ExchangeMachine(self, interception, route.prepared, number, now, stream=stream)
+        self.machine = ExchangeMachine(self, route.prepared, number, now, stream=stream)
 
     def _execute(self, step: actions.ExchangeStep) -> None:
         if isinstance(step, actions.Inject) and step.side == CLIENT:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from mcpspy.core.exchange.events import Taken
-from mcpspy.core.exchange.states import NEW, OVER
+from mcpspy.core.exchange.states import OVER
 from mcpspy.core.intercept import actions
 from mcpspy.core.intercept.heads import HttpHead
 from mcpspy.core.protocol.http_headers import Location
@@ -65,13 +65,23 @@ class ExchangeShell:
     """One exchange and its connection to the server. The class above it creates the machine."""
 
     machine: ExchangeMachine
+    _context: ExchangeContext
+    _interception: HttpInterception
+    _is_plain: bool
+    """False once there is more to do after an event than to end the exchange: then nothing of what follows is asked."""
+    _is_busy = False
+    """True while the machine takes an event, or its calls wait."""
+    _is_gone = False
+    """True once the client is lost."""
+    _connection: UpstreamConnection | None = None
+    """The connection to the server, while the response is not over."""
+    _repeatable: tuple[str, bytes, bytes, bool] | None = None
+    """The request that was sent, while it may be sent again."""
     _connecting: asyncio.Task[UpstreamConnection] | None = None
     _waiting: asyncio.Future[Any] | asyncio.Handle | None = None
     """The work for which the calls wait."""
     _is_deciding = False
     _pending_head: tuple[HttpHead, PendingHead] | None = None
-    _is_gone = False
-    """True once the client is lost."""
     _ended: asyncio.Future[None] | None = None
     _events: tuple[Callable[[], None], ...] = ()
     """Events that wait for the calls."""
@@ -83,19 +93,6 @@ class ExchangeShell:
     """The sides from which nothing is read, each with the reason."""
     _is_kept = False
     """True if the interception keeps it until it ends, because no client waits."""
-
-    def __init__(self, context: ExchangeContext, interception: HttpInterception) -> None:
-        # In Python 3.11, an attribute of the class takes as long as a call: these are read for every exchange.
-        self._context = context
-        self._interception = interception
-        self._connection: UpstreamConnection | None = None
-        """The connection to the server, while the response is not over."""
-        self._repeatable: tuple[str, bytes, bytes, bool] | None = None
-        """The request that was sent, while it may be sent again."""
-        self._is_busy = False
-        """True while the machine takes an event, or its calls wait."""
-        self._is_plain = True
-        """False once there is more to do after an event than to end the exchange."""
 
     # The route of the interception.
 
@@ -157,8 +154,18 @@ class ExchangeShell:
 
     # The server's side.
 
-    def response_begins(self, head: ResponseHead, data: bytes, *, keeps_alive: bool, is_last: bool) -> None:
-        self._take(self.machine.response_begins, head, data, keeps_alive, is_last)
+    def response_begins(self, head: ResponseHead, data: bytes, keeps_alive: bool, is_last: bool) -> None:
+        machine = self.machine
+        if self._is_busy:
+            self._take(machine.response_begins, head, data, keeps_alive, is_last)
+        else:  # As `_take` does, for every response.
+            self._is_busy = True
+            machine.now = self._context.recorder.now()
+            try:
+                machine.response_begins(head, data, keeps_alive, is_last)
+                self._end_event()
+            except Exception as error:
+                self._fail(error)
         if is_last:
             self._connection = None
 
@@ -231,22 +238,20 @@ class ExchangeShell:
                 self._hold(CLIENT if event == machine.request_data else SERVER, WAITING, is_held=True)
             return
         self._is_busy = True
-        if machine.state is not NEW:
-            machine.now = self._context.recorder.now()
+        machine.now = self._context.recorder.now()
         try:
             event(*arguments)
-            if not self._is_plain:
-                self._take_events()
-                return
+            self._end_event()
         except Exception as error:
             self._fail(error)
-            return
-        self._is_busy = False
-        if machine.state is OVER:
-            machine.shell = NO_SHELL
 
-    def _take_events(self) -> None:
-        """Take the events that have waited."""
+    def _end_event(self) -> None:
+        """Take the events that have waited for one."""
+        if self._is_plain:
+            self._is_busy = False
+            if self.machine.state is OVER:
+                self.machine.shell = NO_SHELL
+            return
         while self._events and self._waiting is None:
             event, *events = self._events
             self._events = tuple(events)
@@ -287,7 +292,7 @@ class ExchangeShell:
                 later.calls.popleft()()
             if self._waiting is None:
                 self.machine.shell = cast("Shell", self)
-                self._take_events()
+                self._end_event()
         except Exception as error:
             self._fail(error)
 
@@ -350,7 +355,7 @@ class ExchangeShell:
             self._wait_for(self._context.record(lines, size))
 
     def ask(self, method: str, head: bytes, body: bytes, is_last: bool) -> None:
-        if self._is_gone:
+        if not self._is_plain and self._is_gone:
             return
         connection = self._context.client.take()
         if connection is None:
