@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from mcpspy.core.exchange.events import in_turns
 from mcpspy.core.protocol.http_headers import recorded_headers
 from mcpspy.core.protocol.oauth_flows import FORM_LIMIT, OAuthRequest
 from mcpspy.core.protocol.refusal import RefusalBody, oauth_error
@@ -18,6 +19,7 @@ from mcpspy.core.recording.encode_body import body_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mcpspy.core.exchange.events import Output
     from mcpspy.core.exchange.prepared import PreparedRequest, PreparedResponse
     from mcpspy.core.exchange.scope import Scope
     from mcpspy.core.exchange.shell import Shell
@@ -134,10 +136,10 @@ class RecordedExchange:
         elif response.is_refusal:
             self._refusal = RefusalBody(response.encoding)
 
-    def _take_unrecorded(self, piece: bytes) -> None:
+    def _take_unrecorded(self, piece: bytes) -> Output:
         """Take a piece of such a body: what is of interest in it is its beginning."""
         if self._refusal is not None:
-            self._refusal.feed(piece)
+            yield from in_turns(self._refusal.feed(piece))
         elif self._answer is not None:
             self._answer += piece[: FORM_LIMIT - len(self._answer)]
 

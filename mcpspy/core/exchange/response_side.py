@@ -214,7 +214,7 @@ class ResponseSide(Unattended):
         if body is not None:
             yield from in_turns(body.feed(data))
         else:
-            self._take_unrecorded(data)
+            yield from self._take_unrecorded(data)
         if not is_last:
             self._send(data)
             return

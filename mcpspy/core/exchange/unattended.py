@@ -73,7 +73,7 @@ class Unattended(RequestSide):
                 yield from events.close(self.now)
         elif body is not None:
             yield from in_turns(body.feed(data))
-            self._take_unrecorded(data)
+            yield from self._take_unrecorded(data)
             if body.is_over:
                 self._record_body(REST)
                 attack = "the response is larger than --max-body"

@@ -175,15 +175,7 @@ class DownstreamConnection(asyncio.Protocol):
         is_between = self._reading is _BETWEEN and not self._requests
         if is_between and (known := self._known.split(data)) is not None:
             head, body = known
-            make = self._callbacks.get(head)
-            request = HttpRequest(self, head) if make is None else make(self)
-            request.is_over = True
-            self._requests.append(request)
-            if make is not None:
-                request.request_data(body, True)
-            else:
-                request.arrived.append(body)
-                self._begin(request)
+            self._take_whole(head, body)
             return
         if self._is_refusing:
             return
@@ -212,6 +204,18 @@ class DownstreamConnection(asyncio.Protocol):
             self._head_size += len(data)
             if self._head_size > 4 * MAX_HEAD:
                 self._refuse_long_head()
+
+    def _take_whole(self, head: RequestHead, body: bytes) -> None:
+        """Take a request whose head is known, so that nothing is left to parse."""
+        make = self._callbacks.get(head)
+        request = HttpRequest(self, head) if make is None else make(self)
+        request.is_over = True
+        self._requests.append(request)
+        if make is not None:
+            request.request_data(body, True)
+        else:
+            request.arrived.append(body)
+            self._begin(request)
 
     def _flush(self, request: HttpRequest) -> None:
         """Give what has arrived to the request, which is the first one."""
