@@ -1,4 +1,4 @@
-"""Exchanges of the proxy: one between a client and the server, and one that a viewer's request is without a client."""
+"""Exchanges of the proxy: one with a client, and one for the request of a viewer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcpspy.core.exchange.states import NEW, OVER
 from mcpspy.core.intercept import actions
 from mcpspy.core.protocol.http_headers import JSON
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
-from mcpspy.io.http.request import HttpRequest, Response
+from mcpspy.io.http.request import ClientConnection, HttpRequest, Response
 from mcpspy.io.http.shell import ExchangeShell
 from mcpspy.io.recording.recorder import say
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.routes import Route
-    from mcpspy.io.http.server import DownstreamConnection
 
 
 class ProxiedExchange(ExchangeShell, HttpRequest):
@@ -31,7 +30,7 @@ class ProxiedExchange(ExchangeShell, HttpRequest):
         context: ExchangeContext,
         interception: HttpInterception,
         prepared: PreparedRequest,
-        connection: DownstreamConnection,
+        connection: ClientConnection,
     ) -> None:
         self._context, self._interception, self._is_plain = context, interception, True
         self.connection, self.head = connection, prepared.head

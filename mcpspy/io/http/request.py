@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from multidict import CIMultiDict
 
@@ -16,7 +16,34 @@ from mcpspy.core.exchange.heads import REASONS, ClientHead, RequestHead, client_
 from mcpspy.io.http.body_stream import BodyStream
 
 if TYPE_CHECKING:
-    from mcpspy.io.http.server import ClientAddress, DownstreamConnection
+    import asyncio
+
+
+class ClientAddress(tuple[object, ...]):
+    """The address of one connection. It equals no other: another client may connect from the same port later."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+    __hash__ = object.__hash__
+
+
+class ClientConnection(Protocol):
+    """The connection of a client, as its requests use it."""
+
+    transport: asyncio.Transport
+    peer: ClientAddress
+    task: asyncio.Task[None] | None
+    """The coroutine that handles the first request."""
+
+    def write(self, data: bytes) -> None: ...
+    async def drain(self) -> None: ...
+    def remember(self, head: RequestHead, make: Callable[[ClientConnection], HttpRequest]) -> None: ...
+    def hand_over(self, request: HttpRequest, other: HttpRequest) -> None: ...
+    def pause_reading(self, *, is_paused: bool) -> None: ...
+    def respond(self, request: HttpRequest, response: Response) -> None: ...
+    def end(self, request: HttpRequest) -> None: ...
+    def give_up(self) -> None: ...
 
 
 class HttpRequest:
@@ -26,7 +53,7 @@ class HttpRequest:
     _unsent = b""
     """The head of the response, until it is sent."""
 
-    def __init__(self, connection: DownstreamConnection, head: RequestHead) -> None:
+    def __init__(self, connection: ClientConnection, head: RequestHead) -> None:
         self.connection = connection
         self.head = head
         self.target = head.target
@@ -58,7 +85,7 @@ class HttpRequest:
         """Return the address of this machine to which the client has connected."""
         return str(self.connection.transport.get_extra_info("sockname")[0])
 
-    # What the connection tells.
+    # Calls of the connection.
 
     def request_data(self, data: bytes, is_last: bool) -> None:
         """Take a part of the body."""
@@ -86,7 +113,7 @@ class HttpRequest:
     def client_waits(self, *, is_paused: bool) -> None:
         """Send no more until the client has read, or continue; a coroutine waits in `write`."""
 
-    # What a coroutine does.
+    # Calls of a coroutine.
 
     def accept_body(self) -> None:
         """Send `100 Continue` to a client that waits for it."""

@@ -22,7 +22,7 @@ from multidict import CIMultiDict
 from mcpspy.core.exchange.heads import REASONS, RequestHead
 from mcpspy.core.exchange.states import Reading, read_on
 from mcpspy.io.http.message_head import MAX_HEAD, MAX_KNOWN, KnownHeads, header_text
-from mcpspy.io.http.request import Handler, HttpRequest, Response
+from mcpspy.io.http.request import ClientAddress, ClientConnection, Handler, HttpRequest, Response
 from mcpspy.io.network import listener as listeners
 from mcpspy.io.recording.recorder import say
 
@@ -31,15 +31,6 @@ LINGER = 1.0
 
 
 _BETWEEN = Reading.BETWEEN
-
-
-class ClientAddress(tuple[object, ...]):
-    """The address of one connection. It equals no other: another client may connect from the same port later."""
-
-    __slots__ = ()
-    __eq__ = object.__eq__
-    __ne__ = object.__ne__
-    __hash__ = object.__hash__
 
 
 class DownstreamConnection(asyncio.Protocol):
@@ -55,8 +46,8 @@ class DownstreamConnection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._reading = Reading.BETWEEN
         self._known: KnownHeads[RequestHead] = KnownHeads()
-        self._callbacks: dict[RequestHead, Callable[[DownstreamConnection], HttpRequest]] = {}
-        """What makes a request that takes callbacks of a known head, in place of the handler of all others."""
+        self._callbacks: dict[RequestHead, Callable[[ClientConnection], HttpRequest]] = {}
+        """The functions that make requests with a known head, which take callbacks, in place of the handler."""
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_size = 0
@@ -69,7 +60,7 @@ class DownstreamConnection(asyncio.Protocol):
         self._idle: asyncio.Future[None] | None = None
         """Done when the last request was handled, if someone waits for that."""
 
-    def remember(self, head: RequestHead, make: Callable[[DownstreamConnection], HttpRequest]) -> None:
+    def remember(self, head: RequestHead, make: Callable[[ClientConnection], HttpRequest]) -> None:
         """Let the next requests with an equal head be made by this function."""
         if len(self._callbacks) == MAX_KNOWN:
             self._callbacks.clear()

@@ -1,8 +1,8 @@
-"""The shell of `core.exchange.machine` (`core.exchange.shell.Shell`): its events, its server, and its interception.
+"""The shell of an exchange: its events, its server, and its interception.
 
-Callbacks of the connections, and steps of the interception, become events of the machine, which calls the methods here.
-While one of them takes long (a large write, the turn of another exchange), the calls after it and the next events wait,
-and nothing more is read. `io.http.exchange` adds the client's side.
+Callbacks of the connections, and steps of the interception, become events of `core.exchange.machine`, which calls the
+methods here. While one of them takes long (a large write, the turn of another exchange), the calls after it and the
+next events wait, and nothing more is read. `io.http.exchange` adds the client's side.
 """
 
 from __future__ import annotations
