@@ -43,7 +43,8 @@ STATUSES = (200, 202, 404, 307)
 
 
 class Scope:
-    def __init__(self, *, limit: int) -> None:
+    def __init__(self, policy: Policy, *, limit: int) -> None:
+        self.policy = policy
         self.upstream = UPSTREAM
         self.oauth = OAuthTracker(UPSTREAM.origin)
         self.max_body = limit
@@ -81,14 +82,14 @@ class Observed:
     def __init__(self, data: Iterator[int]) -> None:
         flags = next(data, 0)
         has_client = not flags & 8
-        scope = Scope(limit=20 if flags & 16 else 1 << 20)
+        scope = Scope(Policy(flags), limit=20 if flags & 16 else 1 << 20)
         headers = CIMultiDict({"Transfer-Encoding": "chunked"} if flags & 32 else {"Content-Length": "99"})
         method = METHODS[next(data, 0) % len(METHODS)] if has_client else "POST"
         target = TARGETS[next(data, 0) % len(TARGETS)] if has_client else "/mcp"
         head = RequestHead(method, target, headers, "1.0" if flags & 64 else "1.1", keeps_alive=True)
         prepared = PreparedRequest(scope, head, target)
         stream = None if has_client else "s"
-        self.exchange = ExchangeMachine(self, Policy(flags), prepared, 1, 0.0, stream=stream)
+        self.exchange = ExchangeMachine(self, prepared, 1, 0.0, stream=stream)
         self.is_message = method == "POST" and target == "/mcp"
         self.entries: list[dict[str, Any]] = []
         self.ends = 0

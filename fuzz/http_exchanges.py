@@ -25,7 +25,7 @@ from fuzz.virtual_time import virtual_loop
 from mcpspy.core.exchange.events import ForwardedEvents
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.recording.decode import Damaged, Frame, read_entry
-from mcpspy.core.recording.encode import JsonText, json_object, splice
+from mcpspy.core.recording.encode import json_object, splice
 from mcpspy.core.recording.encode_body import SseEncoder, body_line
 from mcpspy.core.rules.model import Rules
 from mcpspy.io.http import context as context_module
@@ -34,7 +34,8 @@ from mcpspy.io.http import server as server_module
 from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.message_head import KnownHeads
 from mcpspy.io.http.proxy import HttpOptions, HttpProxy
-from mcpspy.io.http.server import DownstreamConnection, HttpRequest, Response
+from mcpspy.io.http.request import Handler, HttpRequest, Response
+from mcpspy.io.http.server import DownstreamConnection
 from mcpspy.io.http.upstream import UpstreamClient
 from mcpspy.io.http.upstream_connection import UpstreamConnection
 from mcpspy.io.intercept.interception import InterceptionOptions
@@ -67,11 +68,10 @@ def encoders(chunks: list[bytes]) -> None:
         assert line == b"".join(long.feed(1.0, chunk)[1]), (chunk, known)
         assert (short.is_inside_event, short.is_oversized) == (long.is_inside_event, long.is_oversized)
         if chunk:
-            fields = json_object(FIELDS)
-            prefix = b'{"t":1.000000,"from":"server",%b,' % fields[1:-1]
-            assert body_line(1.0, "server", JsonText(fields), chunk) == b"".join(
-                splice(prefix, [chunk], body=True)
-            )
+            members = json_object(FIELDS)[1:-1]
+            prefix = b'{"t":1.000000,"from":"server",%b,' % members
+            line = body_line(b"1.000000", "server", members, chunk)
+            assert line == b"".join(splice(prefix, [chunk], body=True))
     assert b"".join(short.close(1.0)) == b"".join(long.close(1.0))
 
 
@@ -258,7 +258,7 @@ async def _play(log: Log, steps: list[bytes], rules: Iterable[str], *, has_sessi
 class Peers:
     """A client on one connection at a time, and the server. Both know how to send a message with a usual head."""
 
-    def __init__(self, log: Log, server: Client, handle: server_module.Handler, *, has_session: bool) -> None:
+    def __init__(self, log: Log, server: Client, handle: Handler, *, has_session: bool) -> None:
         self._log, self._server, self._handle = log, server, handle
         self._session = b"Mcp-Session-Id: s\r\n" if has_session else b""
         self._clients: list[tuple[LoggedTransport, DownstreamConnection]] = []

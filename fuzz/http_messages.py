@@ -14,10 +14,11 @@ from typing import TypeAlias
 
 import h11
 
-from mcpspy.core.exchange.heads import ResponseHead
+from mcpspy.core.exchange.heads import ResponseHead, client_head
 from mcpspy.core.protocol.http_headers import read_upstream, request_headers, response_headers
 from mcpspy.io.http.message_head import header_text
-from mcpspy.io.http.server import DownstreamConnection, HttpRequest, Response
+from mcpspy.io.http.request import HttpRequest, Response
+from mcpspy.io.http.server import DownstreamConnection
 from mcpspy.io.http.upstream import UpstreamClient
 from mcpspy.io.http.upstream_connection import UpstreamConnection, UpstreamError
 
@@ -150,7 +151,7 @@ class Received:
     body = b""
     is_whole = False
 
-    def response_begins(self, head: ResponseHead, data: bytes, *, keeps_alive: bool, is_last: bool) -> None:
+    def response_begins(self, head: ResponseHead, data: bytes, keeps_alive: bool, is_last: bool) -> None:
         self.head = head
         self.response_data(data, is_last)
 
@@ -169,9 +170,11 @@ async def _answered(response: Message, *, has_length: bool) -> bytes:
     status, reason, headers, body = response
 
     async def handle(request: HttpRequest) -> None:
-        request.prepare(int(status), reason, headers, has_length=has_length)
-        request.send(body)
-        request.finish()
+        head = client_head(
+            request.head, int(status), reason, headers, has_length=has_length, keeps_alive=request.keeps_alive
+        )
+        request.keeps_alive = head.keeps_alive
+        request.connection.write(head.data + head.framed(body) + head.framed(b"", is_last=True))
 
     connection, transport = DownstreamConnection(handle, set()), Transport()
     connection.connection_made(transport)

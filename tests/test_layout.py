@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.core.exchange import states
-from mcpspy.core.exchange.states import ASKING, READING
+from mcpspy.core.exchange.states import ASKING_TRANSITIONS, READING_TRANSITIONS
 from mcpspy.core.session.exchange import TRANSITIONS
 from mcpspy.ui.cli.main import COMMANDS
 
@@ -364,7 +364,7 @@ def test_the_diagrams_of_states_are_drawn_from_their_tables() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     diagrams = re.findall(r"^```mermaid\nstateDiagram-v2\n(.+?)^```$", page, re.MULTILINE | re.DOTALL)
     drawn = [re.findall(r"^  (\w+) --> (\w+): (.+)$", diagram, re.MULTILINE) for diagram in diagrams]
-    tables = (TRANSITIONS, states.TRANSITIONS, READING, ASKING)
+    tables = (TRANSITIONS, states.TRANSITIONS, READING_TRANSITIONS, ASKING_TRANSITIONS)
 
     assert drawn == [
         [

@@ -12,8 +12,8 @@ import orjson
 from mcpspy.core.exchange.events import DecidedEvents, ForwardedEvents, Output, RecordLines, TakeTurn
 from mcpspy.core.exchange.heads import ClientHead, client_head
 from mcpspy.core.exchange.prepared import SHORT
-from mcpspy.core.exchange.record import ExchangeRecord
-from mcpspy.core.exchange.states import TRANSITIONS, ExchangeState, Input
+from mcpspy.core.exchange.record import RecordedExchange
+from mcpspy.core.exchange.states import ANSWERING, DRAINING, NEW, OVER, TRANSITIONS, ExchangeState, Input
 from mcpspy.core.framing import collect
 from mcpspy.core.protocol.http_headers import Headers, rewritten_url
 from mcpspy.core.protocol.message import Request, read_frame
@@ -25,25 +25,18 @@ from mcpspy.core.sanitize import sanitize
 
 if TYPE_CHECKING:
     from mcpspy.core.exchange.prepared import PreparedRequest, PreparedResponse
-    from mcpspy.core.exchange.scope import DecisionPolicy
     from mcpspy.core.exchange.shell import Shell
     from mcpspy.core.framing import Pieces
 
 METADATA_LIMIT = 1 << 20
 """Maximum size, in bytes, of a metadata document that is read; a larger one is forwarded unchanged."""
 
-OVER = ExchangeState.OVER
 
-
-class ExchangeBase:
+class ExchangeBase(RecordedExchange):
     """One exchange, without its events."""
 
-    state = ExchangeState.NEW
     message: bytes | None = None
     """The client's message, if it is complete and not long."""
-    is_intercepted = False
-    _is_received = False
-    """True once the whole request has arrived."""
     _asked: CappedBody | None = None
     """The message of the request while it arrives."""
     _pieces: tuple[bytes, ...] | Pieces = ()
@@ -56,7 +49,6 @@ class ExchangeBase:
     """The part of the body that came with this head."""
     _sent: bytes | None = None
     """The body whose head the scripts decide on; None for one that is sent in parts."""
-    _response: PreparedResponse | None = None
     _client_head: ClientHead | None = None
     _unsent = b""
     """The head of the response, until it is sent with what follows it."""
@@ -85,43 +77,46 @@ class ExchangeBase:
     _injected_headers: Headers
     _kept: Mapping[int, bytes] = MappingProxyType({})
     """Messages that came with the response to an injected request and are not forwarded yet, by ticket."""
-    _work: Output | None = None
-    """A generator that has to wait."""
     _is_delivered = False
     """True once the message of the response is forwarded unchanged: then nothing of this exchange waits for a decision."""
 
     def __init__(
         self,
         shell: Shell,
-        policy: DecisionPolicy,
         request: PreparedRequest,
         number: int,
         now: float,
-        *,
         client: object = None,
+        *,
         stream: str | None = None,
     ) -> None:
         """Begin an exchange at a time. `stream` is given in one without a client."""
-        self.shell = shell
-        self.now = now
-        """The time of the event that is taken."""
-        self.prepared = request
-        """The values made of the request's head."""
+        # What nearly every exchange reads is set here: in Python 3.11, an attribute of the class takes as long as a call.
+        self.shell, self.prepared, self.now = shell, request, now
+        self.state: ExchangeState = NEW
         scope = self._scope = request.scope
-        self._policy = policy
+        self._policy = scope.policy
         self._has_client = stream is None
-        streams = scope.streams
         if stream is None:
+            streams = scope.streams
             self.is_mcp = request.is_endpoint or streams.is_endpoint(request.target)
             stream = streams.of(request.session, request.target, number)
         else:
             self.is_mcp = True
-        self.stream = stream
-        """The session to which it belongs."""
-        self.record = ExchangeRecord(scope, stream, number, now, client)
+        self.stream, self._number, self._client = stream, number, client
+        self._own = b'"stream":"%b","http":%d' % (stream.encode(), number)
+        self._asked_at = b"%.6f" % now
+        self._lines = ()
+        self.half_closed_at = None
         self.is_listing = request.is_listing
         """True if its response is a list of tools (2026-07-28)."""
+        self.is_intercepted = False
+        self._is_received = False
+        """True once the whole request has arrived."""
         self._keeps_alive = request.head.keeps_alive
+        self._response: PreparedResponse | None = None
+        self._work: Output | None = None
+        """A generator that has to wait."""
 
     def _move(self, meaning: Input) -> None:
         state = self.state = TRANSITIONS[self.state][meaning]
@@ -168,7 +163,7 @@ class ExchangeBase:
     def _end(self, unsent: bytes, last: bytes) -> None:
         """End the exchange: recorded, then sent, because some clients stop reading early."""
         assert self._client_head is not None
-        self._record_end(None)
+        self._write_end(None)
         if data := unsent + self._client_head.framed(last, is_last=True):
             self.shell.to_client(data)
         self.shell.finish(self._keeps_alive)
@@ -178,13 +173,6 @@ class ExchangeBase:
     def _end_whole(self, headers: Headers, body: bytes) -> None:
         """End the exchange with a body that is sent in one part."""
         self._end(self._begin_response(headers).data, body)
-
-    def _record(self, lines: bytes) -> None:
-        if lines:
-            self.shell.record(lines, len(lines))
-
-    def _record_end(self, hung_up: str | None) -> None:
-        self._record(self.record.end(self.now, self.prepared, hung_up, is_mcp=self.is_mcp))
 
     def _leave(self) -> None:
         self._ticket = None
@@ -200,7 +188,7 @@ class ExchangeBase:
         self._record_message(body, lacks)
 
     def _record_message(self, body: CappedBody, lacks: str) -> None:
-        self._record(self.record.written())
+        self._write()
         self.shell.record(body.close(self.now, lacks=lacks), body.size)
 
     @property
@@ -268,7 +256,7 @@ class ExchangeBase:
             self._events.now = self.now
         for item in work:
             if isinstance(item, bytes):
-                if item and self.state is not ExchangeState.DRAINING:
+                if item and self.state is not DRAINING:
                     self._send(item)
             elif isinstance(item, RecordLines):
                 self.shell.record(*item)
@@ -280,7 +268,7 @@ class ExchangeBase:
             if self._work is not work:  # What was decided has ended it.
                 return
         self._work = None
-        if self._waiting and self.state is not ExchangeState.ANSWERING:
+        if self._waiting and self.state is not ANSWERING:
             self._take_waiting()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import NamedTuple
 
 from mcpspy.core.protocol.http_headers import Headers
 
@@ -73,13 +72,14 @@ class ResponseHead:
         return self.status < 400
 
 
-class ClientHead(NamedTuple):
+class ClientHead:
     """The head of a response as the client gets it, and how its body is framed."""
 
-    data: bytes
-    is_chunked: bool
-    has_body: bool
-    keeps_alive: bool
+    __slots__ = ("data", "has_body", "is_chunked", "keeps_alive")
+
+    def __init__(self, data: bytes, is_chunked: bool, has_body: bool, keeps_alive: bool) -> None:
+        self.data = data
+        self.is_chunked, self.has_body, self.keeps_alive = is_chunked, has_body, keeps_alive
 
     def framed(self, data: bytes, *, is_last: bool = False) -> bytes:
         """Return a part of the body as it is sent (RFC 9112, 7.1)."""

@@ -15,7 +15,7 @@ What must hold, and how it does:
 - *Nothing is forwarded twice.* Each part is forwarded by one event. What waits (for the scripts' head,
   for a decision, for the address in a stream's first event) is kept in one attribute, and given up with the move.
 - *Every exchange ends,* with the note `http-end`, in the last `record` before the last bytes for the client. After
-  `ExchangeState.OVER` no event has an effect.
+  `OVER` no event has an effect.
 - *The loss of a side is the loss of the other at once.* A client that hangs up ends the server's side, which would work
   for no one (an event stream would stay open for hours). After a server's body that breaks off, the client's connection
   is closed without the last chunk; else the client would take the body for whole (RFC 9112, 8).
@@ -36,11 +36,26 @@ from mcpspy.core.exchange.base import with_length, without
 from mcpspy.core.exchange.events import DecidedEvents, ForwardedEvents, Taken
 from mcpspy.core.exchange.heads import ENCODING
 from mcpspy.core.exchange.response_side import ResponseSide
-from mcpspy.core.exchange.states import ExchangeState, Input
+from mcpspy.core.exchange.states import (
+    ANSWERING,
+    ASKED,
+    ASKING,
+    COLLECTING,
+    DECIDING,
+    DRAINING,
+    FORWARDING,
+    HEADED,
+    JUDGING,
+    OVER,
+    SIFTING,
+    STREAMING,
+    UPLOADING,
+    Input,
+)  # fmt: skip
 from mcpspy.core.intercept import actions
 from mcpspy.core.intercept.http import format_event
 from mcpspy.core.protocol.http_headers import Headers
-from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, JsonText
+from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
 from mcpspy.core.redact.display import redacted_url
 
 
@@ -53,7 +68,7 @@ class ExchangeMachine(ResponseSide):
 
         A message that is decided on, and a stream of events, end with it, as in most servers.
         """
-        return not self.is_intercepted and self.state not in (ExchangeState.STREAMING, ExchangeState.SIFTING)
+        return not self.is_intercepted and self.state not in (STREAMING, SIFTING)
 
     @property
     def is_answered_here(self) -> bool:
@@ -61,7 +76,7 @@ class ExchangeMachine(ResponseSide):
         return (
             self._has_client
             and self.is_intercepted
-            and self.state not in (ExchangeState.DRAINING, ExchangeState.OVER)
+            and self.state not in (DRAINING, OVER)
             and self.prepared.head.method != "GET"
             and not self._scope.streams.is_address(self.prepared.target)
         )
@@ -76,7 +91,7 @@ class ExchangeMachine(ResponseSide):
 
     def head_decided(self, headers: Headers) -> None:
         """Continue with the headers on which the scripts have decided."""
-        if self.state is ExchangeState.ASKING:
+        if self.state is ASKING:
             self._injected_headers = headers
             self._ask_with(headers, self._sent)
             if self._sent is None and self.prepared.head.has_body:
@@ -84,26 +99,26 @@ class ExchangeMachine(ResponseSide):
                 for data, is_last in parts:
                     self._send_part(data, is_last=is_last)
                 self.shell.pause(CLIENT, False)
-        elif self.state is ExchangeState.ANSWERING:
+        elif self.state is ANSWERING:
             self._forward(headers, *self._begun_with)
             self._take_waiting()
             self.shell.pause(SERVER, False)
 
     def taken(self, taken: Taken) -> None:
         """Take the number under which the interception decides on a message, before its steps."""
-        if self.state in (ExchangeState.DECIDING, ExchangeState.JUDGING):
+        if self.state in (DECIDING, JUDGING):
             self._ticket = taken.ticket
-        elif self.state is ExchangeState.SIFTING:
+        elif self.state is SIFTING:
             assert isinstance(self._events, DecidedEvents)
             self._events.hold(taken)
-        elif not self._has_client and self.state is not ExchangeState.OVER:
+        elif not self._has_client and self.state is not OVER:
             self._kept = {**self._kept, taken.ticket: taken.raw}
 
     def decided(self, step: actions.Forward | actions.Substitute | actions.Dropped) -> None:
         """Carry out the decision on a message."""
-        if self.state is ExchangeState.OVER:
+        if self.state is OVER:
             return
-        if self.state is ExchangeState.SIFTING:
+        if self.state is SIFTING:
             assert isinstance(self._events, DecidedEvents)
             self._send(self._events.decided(step))
             self._end_if_settled()
@@ -120,7 +135,7 @@ class ExchangeMachine(ResponseSide):
             # A dropped message has no response: its client waits until a side hangs up.
             if step.side == CLIENT and is_unanswerable:
                 self._respond()
-        elif self.state is ExchangeState.DECIDING:
+        elif self.state is DECIDING:
             if isinstance(step, actions.Forward):
                 self._ask(self.message, is_whole=True)
             else:
@@ -136,7 +151,7 @@ class ExchangeMachine(ResponseSide):
 
     def answer(self, data: bytes) -> None:
         """Take a response of mcpspy to a message of this exchange, recorded."""
-        if self.state is ExchangeState.SIFTING:
+        if self.state is SIFTING:
             assert isinstance(self._events, DecidedEvents)
             self._answers += (data,)
             self._send(self._events.insert(format_event(data)))
@@ -148,15 +163,15 @@ class ExchangeMachine(ResponseSide):
 
     def insert(self, data: bytes) -> None:
         """Take a message of mcpspy for the stream of this exchange, recorded."""
-        if self.state is ExchangeState.SIFTING:
+        if self.state is SIFTING:
             assert isinstance(self._events, DecidedEvents)
             self._send(self._events.insert(format_event(data)))
-        elif self.state is ExchangeState.STREAMING:
+        elif self.state is STREAMING:
             self._inserted += format_event(data)
 
     def inspect(self) -> None:
         """From the next event on, let each one be decided on."""
-        if self.state is not ExchangeState.STREAMING or self._wants_decisions:
+        if self.state is not STREAMING or self._wants_decisions:
             return
         assert isinstance(self._events, ForwardedEvents)
         self._wants_decisions = self.is_intercepted = True
@@ -172,16 +187,16 @@ class ExchangeMachine(ResponseSide):
             status, body = 200, self._answers[0]
             if len(self._answers) > 1:
                 body = b"[" + b",".join(self._answers) + b"]"
-        if not self.record.has_head:
-            self.record.add_head(self.now, self.prepared, status, is_mcp=self.is_mcp, by=MCPSPY)
+        if not self._has_head:
+            self._add_head(status, by=MCPSPY)
         state = self.state
         self._move(Input.DRAIN if state in _WAITS_FOR_SERVER else Input.ANSWER)
-        self._record_end(None)
+        self._write_end(None)
         self.shell.respond(status, body)
         self._leave()
-        if state is ExchangeState.HEADED:
+        if state is HEADED:
             self._drain_begins(b"", False)
-        elif state is ExchangeState.ANSWERING:
+        elif state is ANSWERING:
             self._drain_begins(*self._begun_with)
             self._take_waiting()
 
@@ -191,27 +206,25 @@ class ExchangeMachine(ResponseSide):
             self._lose(MCPSPY, "", hangs_up=True)
             return
         self._kept = {}  # No client is connected here, and no message that waits is forwarded.
-        if self._has_ended and self.state is not ExchangeState.OVER:
+        if self._has_ended and self.state is not OVER:
             self._move(Input.END)
             self._leave()
 
     def half_closed(self) -> None:
         """Take the end of the client's sending side (RFC 9293, 3.6). It may still wait for the response."""
-        if self.state is not ExchangeState.OVER:
-            self.record.half_closed = self.now
+        if self.state is not OVER:
+            self.half_closed_at = self.now
             self._keeps_alive = False
             self.shell.half_close_server()
 
     def client_gone(self, by: str, lacks: str = "") -> None:
         """Take the loss of the client, or the end by mcpspy. `lacks` is the missing end of the response's body."""
         if self._has_client:
-            if (
-                self.state is ExchangeState.DRAINING and by != CLIENT
-            ):  # A client that has left has its response.
+            if self.state is DRAINING and by != CLIENT:  # A client that has left has its response.
                 self._move(Input.LEAVE)
                 self.shell.close_server()
             self._lose(by, lacks)
-        elif self.state is not ExchangeState.OVER:
+        elif self.state is not OVER:
             self._move(Input.LEAVE)
             if self._has_ended:
                 self._leave()
@@ -221,14 +234,14 @@ class ExchangeMachine(ResponseSide):
 
     def _lose(self, by: str, lacks: str, *, hangs_up: bool = False) -> None:
         """End an exchange whose client is lost."""
-        if self.state in (ExchangeState.DRAINING, ExchangeState.OVER):
+        if self.state in (DRAINING, OVER):
             return
         self.shell.close_server()
         if self._asked is not None:
             self._record_request(self._lacks_of_request)
         self._tear(lacks)
         self._move(Input.LEAVE)
-        self._record_end(by)
+        self._write_end(by)
         if hangs_up:
             self.shell.hang_up(True)
         if self.is_intercepted:
@@ -239,25 +252,25 @@ class ExchangeMachine(ResponseSide):
     def server_gone(self, error: str, is_connected: bool = True, lacks: str = "") -> None:
         """Take that nothing more of the response comes. `is_connected` is False if the server was not reached."""
         state = self.state
-        if state in (ExchangeState.ASKED, ExchangeState.UPLOADING):
+        if state in (ASKED, UPLOADING):
             self._unreachable(error, is_connected=is_connected)
-        elif state is ExchangeState.HEADED:
+        elif state is HEADED:
             self._open(b"", False)
             self.server_gone(error, is_connected, lacks)
-        elif state is ExchangeState.ANSWERING:
+        elif state is ANSWERING:
             self._waiting += (partial(self.server_gone, error, is_connected, lacks),)
-        elif state is ExchangeState.DRAINING:
+        elif state is DRAINING:
             self._drain_breaks(error)
-        elif state is ExchangeState.SIFTING:
+        elif state is SIFTING:
             self._run(self._sift_breaks(error))
-        elif state in (ExchangeState.FORWARDING, ExchangeState.COLLECTING, ExchangeState.STREAMING):
+        elif state in (FORWARDING, COLLECTING, STREAMING):
             self._tear(lacks)
             self._move(Input.FAIL)
-            self._record_end(SERVER)
+            self._write_end(SERVER)
             self.shell.hang_up(False)  # After a normal end, the client would treat this as the whole body.
             if self.is_intercepted:
                 self._leave()
-            if state is ExchangeState.STREAMING:
+            if state is STREAMING:
                 self._close_stream()
 
     def _unreachable(self, error: str, *, is_connected: bool) -> None:
@@ -266,15 +279,13 @@ class ExchangeMachine(ResponseSide):
         line = f"mcpspy: cannot reach {redacted_url(upstream.origin + upstream.path)}: {error}"
         if not self._has_client:
             self._move(Input.FAIL)
-            self.record.add_injected_head(
-                self.now, self.prepared.target, self._injected_headers, None, JsonText(b"{}"), error=error
-            )
+            self._add_injected_head(self._injected_headers, None, error=error)
             self._fail(f"the server cannot be reached: {error}")
             self._end_injected(None)
-        elif self.record.half_closed is not None and is_connected:
+        elif self.half_closed_at is not None and is_connected:
             # The server took the half-close for the end, so the client's side ends too.
             self._move(Input.FAIL)
-            self._record_end(CLIENT)
+            self._write_end(CLIENT)
             self.shell.hang_up(True)
         elif self._asked is not None and not self._is_received:
             self._error = line
@@ -285,16 +296,12 @@ class ExchangeMachine(ResponseSide):
 
     def abort(self) -> None:
         """End the request to the server, whose client has its response."""
-        if self.state is ExchangeState.DRAINING and self._has_client:
+        if self.state is DRAINING and self._has_client:
             self._move(Input.END)
             self.shell.close_server()
 
 
-_STARTED = frozenset(
-    (ExchangeState.FORWARDING, ExchangeState.STREAMING, ExchangeState.DRAINING, ExchangeState.OVER)
-)
+_STARTED = frozenset((FORWARDING, STREAMING, DRAINING, OVER))
 """States in which the client has a part of a response, or all of it."""
 
-_WAITS_FOR_SERVER = frozenset(
-    (ExchangeState.ASKED, ExchangeState.HEADED, ExchangeState.ANSWERING, ExchangeState.COLLECTING)
-)
+_WAITS_FOR_SERVER = frozenset((ASKED, HEADED, ANSWERING, COLLECTING))

@@ -31,7 +31,7 @@ class PreparedResponse:
 
     __slots__ = (
         "encoding", "head", "headers", "is_of_session", "is_ordinary", "is_plain", "is_refusal", "kind", "max_whole",
-        "recorded", "session", "whole"
+        "noted", "recorded", "session", "whole"
     )  # fmt: skip
 
     def __init__(self, scope: Scope, request: PreparedRequest, head: ResponseHead) -> None:
@@ -53,6 +53,11 @@ class PreparedResponse:
         """True if the response of an endpoint is an error, or of a type that no message has."""
         is_odd = self.is_refusal or method == "OPTIONS"
         self.recorded = json_object(recorded_headers(head.headers, is_refusal=is_odd))
+        self.noted = (
+            b'%b,"status":%d,"asked_at":' % (request.noted, head.status),
+            b',"request":%b,"response":%b' % (request.recorded, self.recorded),
+        )
+        """The note with both heads of a request of MCP: what is before and after its time."""
         self.is_ordinary = not any(name in head.named for name in ("location", "www-authenticate"))
         """False if the headers lead somewhere, or ask for authorization."""
         self.is_plain = self.is_ordinary and not self.is_refusal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcpspy.core.exchange.base import ExchangeBase, json_error
 from mcpspy.core.exchange.events import Decide, Output, in_turns
-from mcpspy.core.exchange.states import ExchangeState, Input
+from mcpspy.core.exchange.states import ASKING, NEW, RECEIVING, UNREACHABLE, UPLOADING, Input
 from mcpspy.core.intercept.http import headers_for_changed_body
 from mcpspy.core.protocol.http_headers import Headers
 from mcpspy.core.protocol.message import Request, read_frame
@@ -13,6 +13,8 @@ from mcpspy.core.recording.capped_body import CappedBody
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import CLIENT
 from mcpspy.core.recording.encode_body import body_line
+
+_SEND, _UPLOAD = Input.SEND, Input.UPLOAD
 
 
 class RequestSide(ExchangeBase):
@@ -24,13 +26,13 @@ class RequestSide(ExchangeBase):
         if self._is_received or not self._has_client:
             return
         self._is_received = is_last
-        if state is ExchangeState.NEW:
+        if state is NEW:
             self._begin(data, is_last)
-        elif state is ExchangeState.RECEIVING:
+        elif state is RECEIVING:
             self._run(self._receive(data, is_last))
-        elif state in (ExchangeState.UPLOADING, ExchangeState.ASKING):
+        elif state in (UPLOADING, ASKING):
             self._run(self._upload(data, is_last))
-        elif state is ExchangeState.UNREACHABLE:
+        elif state is UNREACHABLE:
             self._run(self._record_rest(data, is_last))
 
     def _begin(self, data: bytes, is_last: bool) -> None:
@@ -45,10 +47,10 @@ class RequestSide(ExchangeBase):
             self.message = data
             if self._policy.is_on and self._policy.decides(CLIENT, data):
                 self._begin_decision()
-                self.shell.decide(CLIENT, data, data, None, self.record.fields)
+                self.shell.decide(CLIENT, data, data, None, self.fields)
                 return
             if data:
-                line = body_line(self.now, CLIENT, self.record.json, data)
+                line = body_line(self._asked_at, CLIENT, self._own, data)
                 self.shell.record(line, len(line))
             self._ask(data, is_whole=True)
             return
@@ -56,7 +58,7 @@ class RequestSide(ExchangeBase):
             self.shell.accept_body()
         if is_message:
             self._move(Input.PART)
-            self._asked = CappedBody(CLIENT, self.record.fields, request.encoding, request.scope.max_body)
+            self._asked = CappedBody(CLIENT, self.fields, request.encoding, request.scope.max_body)
             if data or is_last:
                 self._run(self._receive(data, is_last))
         else:
@@ -76,7 +78,7 @@ class RequestSide(ExchangeBase):
             if self._policy.decides(CLIENT, message):
                 self._asked = None
                 self._begin_decision()
-                yield Decide(CLIENT, message, message, None, self.record.fields)
+                yield Decide(CLIENT, message, message, None, self.fields)
             else:
                 self._record_request()
                 self._ask(message, is_whole=True)
@@ -96,18 +98,17 @@ class RequestSide(ExchangeBase):
             if is_last:
                 self._record_request()
         elif not (self.is_mcp and self.prepared.is_post):
-            record = self.record
             limit = FORM_LIMIT if self._scope.oauth.step(self.prepared.target) is not None else 0
-            record.form += data[: max(limit - len(record.form), 0)]
+            self._form += data[: max(limit - len(self._form), 0)]
         self._send_part(data, is_last=is_last)
 
     def _send_part(self, data: bytes, *, is_last: bool) -> None:
         """Send a part of the request, unless it waits for the decision on the head."""
-        if self.state is ExchangeState.ASKING:
+        if self.state is ASKING:
             self._parts += ((data, is_last),)
             return
         if is_last:
-            self._move(Input.SEND)
+            self._move(_SEND)
         if data or is_last:
             self.shell.to_server(data, is_last)
 
@@ -119,7 +120,7 @@ class RequestSide(ExchangeBase):
             if not is_whole:
                 self.shell.pause(CLIENT, True)
             return
-        self._move(Input.SEND if is_whole else Input.UPLOAD)
+        self._move(_SEND if is_whole else _UPLOAD)
         self.shell.ask(request.head.method, request.forwarded(body), body or b"", is_whole)
 
     def _decide_head(self, headers: Headers, body: bytes | None) -> None:
@@ -143,7 +144,7 @@ class RequestSide(ExchangeBase):
         head = self._scope.upstream_head(
             method, request.target, headers, body, has_body=has_body or bool(body)
         )
-        self._move(Input.SEND if is_whole else Input.UPLOAD)
+        self._move(_SEND if is_whole else _UPLOAD)
         self.shell.ask(method, head, body or b"", is_whole)
 
     def _begin_decision(self) -> None:
@@ -161,10 +162,10 @@ class RequestSide(ExchangeBase):
 
     def _respond_unreachable(self, line: str) -> None:
         self._move(Input.FAIL)
-        self.record.add_head(self.now, self.prepared, 502, is_mcp=self.is_mcp, error=line)
+        self._add_head(502, error=line)
         messages = read_frame(Frame(0.0, CLIENT, self.message)) if self.message else []
         request_id = messages[0].id if len(messages) == 1 and isinstance(messages[0], Request) else None
-        self._record_end(None)
+        self._write_end(None)
         self.shell.respond(502, json_error(request_id, line))
         if self.is_intercepted:
             self._leave()

@@ -10,7 +10,20 @@ from urllib.parse import urljoin, urlsplit
 from mcpspy.core.exchange.base import METADATA_LIMIT, with_length, without
 from mcpspy.core.exchange.events import Decide, DecidedEvents, ForwardedEvents, Output, in_turns
 from mcpspy.core.exchange.heads import ENCODING, ResponseHead
-from mcpspy.core.exchange.states import ExchangeState, Input
+from mcpspy.core.exchange.states import (
+    ANSWERING,
+    ASKED,
+    COLLECTING,
+    DRAINING,
+    FORWARDING,
+    HEADED,
+    OVER,
+    SIFTING,
+    STREAMING,
+    UPLOADING,
+    ExchangeState,
+    Input,
+)  # fmt: skip
 from mcpspy.core.exchange.unattended import Unattended
 from mcpspy.core.framing import is_message
 from mcpspy.core.protocol.http_headers import (
@@ -27,6 +40,8 @@ from mcpspy.core.recording.encode import SERVER
 if TYPE_CHECKING:
     from mcpspy.core.exchange.prepared import PreparedResponse
 
+_WHOLE = Input.WHOLE
+
 
 class ResponseSide(Unattended):
     """An exchange that takes the response of the server."""
@@ -40,8 +55,8 @@ class ResponseSide(Unattended):
         if self._response is not None:
             return
         response = self._response = self.prepared.response(head)
-        if state is not ExchangeState.ASKED and state is not ExchangeState.UPLOADING:
-            if state is ExchangeState.DRAINING:
+        if state is not ASKED and state is not UPLOADING:
+            if state is DRAINING:
                 self._drain_begins(data, is_last)
             return
         if not self._has_client:
@@ -68,16 +83,16 @@ class ResponseSide(Unattended):
             if is_deleted or head.status == 404:
                 streams.end(request.session)
         if "www-authenticate" in head.named:
-            self.record.facts = self._scope.oauth.learn(head.headers)
+            self._facts = self._scope.oauth.learn(head.headers)
 
     def waited(self) -> None:
         """Take the end of the moment for which a head waits for its body."""
-        if self.state is ExchangeState.HEADED:
+        if self.state is HEADED:
             self._open(b"", False)
 
     def _open(self, data: bytes, is_last: bool) -> None:
         """Take the response's head, with the beginning of its body."""
-        response, policy, record = self._response, self._policy, self.record
+        response, policy = self._response, self._policy
         assert response is not None
         is_mcp = self.is_mcp
         kind = response.kind if is_mcp else ""
@@ -92,8 +107,8 @@ class ResponseSide(Unattended):
         if is_whole and not changes_head:
             if self.is_listing:
                 policy.learn_tools(data)
-            self._move(Input.WHOLE)
-            lines = record.whole(self.now, self.prepared, response, data)
+            self._move(_WHOLE)
+            lines = self._whole(response, data)
             if lines is not None:
                 sent = self._begin_response(response.headers)
                 self.shell.record(lines, len(lines))
@@ -101,17 +116,17 @@ class ResponseSide(Unattended):
                 self.shell.finish(self._keeps_alive)
                 return
         self._report(response, kind)
-        record.add_head(self.now, self.prepared, response.head.status, response, is_mcp=is_mcp)
+        self._add_head(response.head.status, response)
         if not response.is_ordinary:
             self._follow_redirect(response)
         if changes_head:
             self._begun_with = data, is_last
             self._move(Input.HEADS)
-            self._record(record.written())
+            self._write()
             self.shell.decide_head(response.headers, response.head.status)
             self.shell.pause(SERVER, True)
         elif is_whole:
-            record.add_message(self.now, SERVER, data)
+            self._add_message(SERVER, data)
             self._end_whole(response.headers, data)
         else:
             self._forward(response.headers, data, is_last)
@@ -128,8 +143,8 @@ class ResponseSide(Unattended):
         response, request = self._response, self.prepared
         assert response is not None
         kind = response.kind if self.is_mcp else ""
-        fields, limit = self.record.fields, self._scope.max_body
-        self._record(self.record.written())
+        fields, limit = self.fields, self._scope.max_body
+        self._write()
         self._headers = headers
         is_get = request.head.method == "GET"
         may_name_endpoint = is_get and request.session is None
@@ -165,17 +180,17 @@ class ResponseSide(Unattended):
                 self.shell.open_stream(False)
         else:
             self._move(Input.BODY)
-            self.record.begin_unrecorded(response, request.target, is_mcp=self.is_mcp)
+            self._begin_unrecorded(response)
         self._unsent = self._begin_response(headers).data
         if data or is_last:
             self.response_data(data, is_last)
-        if self._unsent and self._work is None and self.state is not ExchangeState.OVER:
+        if self._unsent and self._work is None and self.state is not OVER:
             self._send(b"")
 
     def response_data(self, data: bytes, is_last: bool) -> None:
         """Take a part of the response's body."""
         state = self.state
-        if state is ExchangeState.STREAMING:
+        if state is STREAMING:
             assert isinstance(self._events, ForwardedEvents)
             if not is_last and not self._wants_decisions:
                 line = self._events.known(self.now, data)
@@ -184,11 +199,11 @@ class ResponseSide(Unattended):
                     self._send(data)
                     return
             self._run(self._stream(data, is_last))
-        elif state is ExchangeState.HEADED:
+        elif state is HEADED:
             self._open(data, is_last)
-        elif state is ExchangeState.ANSWERING:
+        elif state is ANSWERING:
             self._waiting += (partial(self.response_data, data, is_last),)
-        elif state is ExchangeState.DRAINING and (self._response is None or self._has_ended):
+        elif state is DRAINING and (self._response is None or self._has_ended):
             pass
         elif (handler := _BODIES.get(state)) is not None:
             self._run(handler(self, data, is_last))
@@ -199,7 +214,7 @@ class ResponseSide(Unattended):
         if body is not None:
             yield from in_turns(body.feed(data))
         else:
-            self.record.take_unrecorded(data)
+            yield from self._take_unrecorded(data)
         if not is_last:
             self._send(data)
             return
@@ -224,11 +239,11 @@ class ResponseSide(Unattended):
         if size > METADATA_LIMIT:
             self._move(Input.BODY)
             assert self._response is not None
-            self.record.begin_unrecorded(self._response, self.prepared.target, is_mcp=self.is_mcp)
+            self._begin_unrecorded(self._response)
             self._unsent = self._begin_response(headers).data
             yield from self._pass(body, is_last)
             return
-        body, self.record.facts = self._scope.oauth.rewritten(
+        body, self._facts = self._scope.oauth.rewritten(
             self.prepared.target, body, self.prepared.public_origin
         )
         self._move(Input.END)
@@ -265,7 +280,7 @@ class ResponseSide(Unattended):
         self._body = None
         self._collected = received
         self._move(Input.DECIDE)
-        yield Decide(SERVER, message, received, None, self.record.fields)
+        yield Decide(SERVER, message, received, None, self.fields)
 
     def _stream(self, data: bytes, is_last: bool) -> Output:
         """Record and forward events, until each needs a decision."""
@@ -288,7 +303,7 @@ class ResponseSide(Unattended):
         self._move(Input.SIFT)
         may_name_endpoint = isinstance(self._events, ForwardedEvents) and self._events.may_name_endpoint
         self._events = DecidedEvents(
-            self.record.fields, None, self._scope.max_body, may_name_endpoint=may_name_endpoint
+            self.fields, None, self._scope.max_body, may_name_endpoint=may_name_endpoint
         )
         inserted, self._inserted = self._inserted, b""
         yield inserted
@@ -317,7 +332,7 @@ class ResponseSide(Unattended):
         """End a stream once none of its messages is held, or all of the client's requests are answered."""
         events = self._events
         assert isinstance(events, DecidedEvents)
-        if self.state is not ExchangeState.SIFTING:
+        if self.state is not SIFTING:
             return
         is_answered = self._is_answered and events.is_between_events
         if not is_answered and not (self._has_ended and events.is_settled):
@@ -327,7 +342,7 @@ class ResponseSide(Unattended):
             self._end(self._unsent, b"")
         else:
             self._move(Input.FAIL)
-            self._record_end(SERVER)
+            self._write_end(SERVER)
             self.shell.hang_up(False)
             self._leave()
         self._close_stream()
@@ -342,7 +357,7 @@ class ResponseSide(Unattended):
         keeps_method = head.status in (307, 308)
         if location.origin is not None:
             fields = {"to": location.origin, "location": names_only(location.value)}
-            self.record.add(self.now, "redirect", {**fields})
+            self._add("redirect", {**fields})
             self.shell.report_once("redirect", location, keeps_method)
         elif keeps_method:
             path = urlsplit(urljoin(self.prepared.target, location.value)).path or "/"
@@ -350,8 +365,8 @@ class ResponseSide(Unattended):
 
 
 _BODIES: dict[ExchangeState, Callable[[ResponseSide, bytes, bool], Output]] = {
-    ExchangeState.FORWARDING: ResponseSide._pass,
-    ExchangeState.COLLECTING: ResponseSide._collect_metadata,
-    ExchangeState.SIFTING: ResponseSide._sift,
-    ExchangeState.DRAINING: ResponseSide._drain,
+    FORWARDING: ResponseSide._pass,
+    COLLECTING: ResponseSide._collect_metadata,
+    SIFTING: ResponseSide._sift,
+    DRAINING: ResponseSide._drain,
 }

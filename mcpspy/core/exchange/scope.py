@@ -34,6 +34,8 @@ class Scope(Protocol):
     max_body: int
 
     @property
+    def policy(self) -> DecisionPolicy: ...
+    @property
     def streams(self) -> Streams: ...
     def public_origin(self, request: RequestHead) -> str:
         """Return the origin under which the client of this request knows the server."""

@@ -47,6 +47,13 @@ class ExchangeState(StrEnum):
     __hash__ = str.__hash__  # Enum's own method is Python code.
 
 
+(
+    NEW, RECEIVING, DECIDING, ASKING, UPLOADING, ASKED, HEADED, ANSWERING, FORWARDING, COLLECTING, JUDGING, STREAMING,
+    SIFTING, UNREACHABLE, HELD, DRAINING, OVER,
+) = ExchangeState  # fmt: skip
+# In Python 3.11, an attribute of an enum's class takes ten times as long as a name.
+
+
 class Input(StrEnum):
     """The meaning of an event to an exchange."""
 
@@ -181,20 +188,22 @@ class Asking(StrEnum):
     BODY = "body"
     CHUNK = "chunk"
     """A chunk, of which nothing has arrived (RFC 9112, 7.1)."""
+    MORE = "more"
+    """Nothing: something follows the response, so the connection is not used again."""
     LOST = "lost"
 
     __hash__ = str.__hash__
 
 
-READING: dict[Reading, dict[str, Reading]] = {
+READING_TRANSITIONS: dict[Reading, dict[str, Reading]] = {
     Reading.BETWEEN: {"begin": Reading.HEAD},
     Reading.HEAD: {"head": Reading.BODY},
     Reading.BODY: {"end": Reading.BETWEEN},
 }
 """State → what the parser has found → state. Refusal and loss are possible in each, and final."""
 
-ASKING: dict[Asking, dict[str, Asking]] = {
-    Asking.IDLE: {"request": Asking.ASKED},
+ASKING_TRANSITIONS: dict[Asking, dict[str, Asking]] = {
+    Asking.IDLE: {"request": Asking.ASKED, "begin": Asking.MORE},
     Asking.ASKED: {"begin": Asking.HEAD},
     Asking.HEAD: {"head": Asking.BODY, "interim head": Asking.ASKED},
     Asking.BODY: {"chunk": Asking.CHUNK, "end": Asking.IDLE},
@@ -205,4 +214,4 @@ ASKING: dict[Asking, dict[str, Asking]] = {
 
 def read_on(state: Reading, found: str) -> Reading:
     """Return the state after the parser has found something; the same one after a refusal."""
-    return READING.get(state, {}).get(found, state)
+    return READING_TRANSITIONS.get(state, {}).get(found, state)

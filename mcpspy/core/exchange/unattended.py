@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mcpspy.core.exchange.events import Decide, DecidedEvents, Output, RecordLines, in_turns
 from mcpspy.core.exchange.request_side import RequestSide
-from mcpspy.core.exchange.states import ExchangeState, Input
+from mcpspy.core.exchange.states import NEW, Input
 from mcpspy.core.framing import is_message
 from mcpspy.core.intercept import actions
 from mcpspy.core.intercept.http import headers_for_injected
@@ -21,7 +21,7 @@ class Unattended(RequestSide):
 
     def injected(self, data: bytes, id: str | None) -> None:  # noqa: A002
         """Take a message of a viewer for the server, in an exchange that has no client."""
-        if self._has_client or self.state is not ExchangeState.NEW:
+        if self._has_client or self.state is not NEW:
             return
         self._id, self.message, self.is_intercepted = id, data, True
         headers = headers_for_injected(self.prepared.headers, data, self._policy.tools)
@@ -39,27 +39,26 @@ class Unattended(RequestSide):
 
     def _end_injected(self, hung_up: str | None) -> None:
         self._leave()
-        self._record(self.record.end_injected(self.now, hung_up))
+        self._write_injected_end(hung_up)
 
     def _drain_begins(self, data: bytes, is_last: bool) -> None:
         """Take the head of a response that no client waits for.
 
         It is read to its end: before 2026-07-28, closing a request does not cancel it.
         """
-        response, record = self._response, self.record
+        response = self._response
         assert response is not None
         kind = response.head.content_type
         if not self._has_client:
-            target, status = self.prepared.target, response.head.status
-            record.add_injected_head(self.now, target, self._injected_headers, status, response.recorded)
-            self._record(record.written())
-        fields, limit = record.fields, self._scope.max_body
+            self._add_injected_head(self._injected_headers, response.head.status, response.recorded)
+            self._write()
+        fields, limit = self.fields, self._scope.max_body
         if kind == EVENTS:
             self._events = DecidedEvents(fields, response.encoding, limit, may_name_endpoint=False)
         else:
             self._body = CappedBody(SERVER, fields, response.encoding, limit)
             if not self._has_client and kind != JSON:
-                record.begin_unrecorded(response, self.prepared.target, is_mcp=True)
+                self._begin_unrecorded(response)
         self._run(self._drain(data, is_last))
 
     def _drain(self, data: bytes, is_last: bool) -> Output:
@@ -74,12 +73,12 @@ class Unattended(RequestSide):
                 yield from events.close(self.now)
         elif body is not None:
             yield from in_turns(body.feed(data))
-            self.record.take_unrecorded(data)
+            yield from self._take_unrecorded(data)
             if body.is_over:
                 self._record_body(REST)
                 attack = "the response is larger than --max-body"
             elif is_last and is_message(message := body.data()):
-                yield Decide(SERVER, message, message, None, self.record.fields)
+                yield Decide(SERVER, message, message, None, self.fields)
         if attack:
             self._fail(attack)
             self.shell.close_server()
@@ -98,7 +97,7 @@ class Unattended(RequestSide):
             if status != 202:  # Ignored if the request was answered.
                 self._fail(f"no response, only HTTP {status}")
             self._has_ended = True
-            self._record(self.record.end_injected(self.now, hung_up))
+            self._write_injected_end(hung_up)
             if self._kept:
                 return
         self._move(Input.END)

@@ -76,14 +76,10 @@ class OAuthTracker:
         self._steps: dict[str, str] = {}
         """Path → the step at it, from challenges and metadata."""
         self._flows = OAuthFlows()
+        self.unused_tokens = self._flows.unused
         self.hint: str | None = None
         """The next step towards a server that refuses the token, until it was printed."""
         self._has_hinted = False
-
-    @property
-    def is_between_flows(self) -> bool:
-        """Return whether only a refused message would be a step: true for nearly all messages."""
-        return not self._flows.is_waiting
 
     def step(self, target: str) -> str | None:
         """Return the step at a path; None for any other path."""
@@ -186,7 +182,7 @@ class OAuthTracker:
                 if step is None
                 else self._record(step, status, request, {"names": request.names, **facts})
             )
-        if self.is_between_flows and status != 401:
+        if not self.unused_tokens and status != 401:
             return None
         facts = {"authorized": request.has_token, **facts}
         if (flow := self._flows.retried(request, status)) is not None:

@@ -184,26 +184,21 @@ class OAuthFlows:
         self._proofs: dict[int, OAuthFlow] = {}
         """Hash of a value or of a connection → the flow of its client."""
         self._numbers = self._steps = 0
-        self._unused: set[OAuthFlow] = set()
-        """Flows with a token that was not used yet."""
+        self.unused: set[OAuthFlow] = set()
+        """Flows with a token that was not used yet. While there are none, only a refused message of MCP is a step."""
         self._waited = 0
-
-    @property
-    def is_waiting(self) -> bool:
-        """Return whether a token was issued and not used yet. If not, only a refused message is a step."""
-        return bool(self._unused)
 
     def retried(self, request: OAuthRequest, status: int) -> OAuthFlow | None:
         """Return the flow whose token this message of MCP is the first to use, or should."""
         if not (request.has_token or status == 401):
             return None
         for flow in self._proven(request.proofs()):
-            if flow in self._unused:
+            if flow in self.unused:
                 return flow
         self._waited += 1
         if self._waited > MAX_WAIT:
-            self._unused.clear()
-        fitting = [flow for flow in self._unused if not (flow.knows_token and request.has_token)]
+            self.unused.clear()
+        fitting = [flow for flow in self.unused if not (flow.knows_token and request.has_token)]
         near = [flow for flow in self._proven(request.connection) if flow in fitting]
         return near[0] if near else self._only(fitting, request)
 
@@ -231,10 +226,10 @@ class OAuthFlows:
         if not is_last and len(flow.steps) < MAX_STEPS:
             flow.steps.append((self._steps, step, status))
         if step == TOKEN and status < 400:
-            self._unused.add(flow)
+            self.unused.add(flow)
             self._waited, flow.knows_token = 0, request.is_answered_with("access_token")
         elif step == RETRY:
-            self._unused.discard(flow)
+            self.unused.discard(flow)
         return flow, [other.number for other in others]
 
     def _flows_of(
@@ -259,7 +254,7 @@ class OAuthFlows:
         flow = OAuthFlow(self._numbers)
         self._flows.append(flow)
         if len(self._flows) > MAX_FLOWS:
-            self._unused.discard(self._flows.pop(0))
+            self.unused.discard(self._flows.pop(0))
         return [flow]
 
     def _proven(self, proofs: set[int]) -> list[OAuthFlow]:
@@ -281,7 +276,7 @@ class OAuthFlows:
         flow.client_id = flow.client_id or other.client_id
         flow.sent_resource |= other.sent_resource
         self._flows = [each for each in self._flows if each is not other]
-        self._unused.discard(other)
+        self.unused.discard(other)
         self._proofs = {proof: flow if of is other else of for proof, of in self._proofs.items()}
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from codecs import getincrementaldecoder
 from html import unescape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from mcpspy.core.compression import BodyDecoder
+from mcpspy.core.compression import BodyDecoder, Steps
 from mcpspy.core.protocol.http_headers import EVENTS, JSON
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_REFUSAL = 2048
 """Maximum bytes of a body that are recorded."""
@@ -59,8 +62,11 @@ class RefusalBody:
         self._is_cut = False
         self._size = 0
 
-    def feed(self, piece: bytes) -> None:
-        """Take a piece of the body as it was sent."""
+    def feed(self, piece: bytes) -> Steps[None]:
+        """Return the steps that take a piece of the body as it was sent."""
+        return Steps(self._feed(piece), are_long=self._decoder.has_long_steps and not self._is_cut)
+
+    def _feed(self, piece: bytes) -> Iterator[None]:
         self._size += len(piece)
         if self._is_cut:
             return
@@ -69,6 +75,7 @@ class RefusalBody:
             if len(self._kept) > MAX_REFUSAL:
                 self._is_cut = True
                 return
+            yield
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the note `http-end`; none if the body was empty."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from mcpspy.core.framing import CR, SseFramer, collect
 from mcpspy.core.recording import strict_json
 from mcpspy.core.recording.encode import (
+    CLIENT,
     LF,
-    JsonText,
+    SERVER,
     frame_prefix,
     json_object,
     note,
@@ -27,16 +28,20 @@ if TYPE_CHECKING:
     from mcpspy.core.recording.encode import Value
 
 
+_NAMES = {CLIENT: b"client", SERVER: b"server"}
+
 END_OF_CHUNK, LAST_CHUNK, REST = "end of chunk", "last chunk", "rest of body"
 """Missing ends of a body (RFC 9112, 7.1 and 6.2). `core.framing` has those of an event."""
 
 
-def body_line(at: float, side: str, fields: JsonText, body: bytes) -> bytes:
-    """Return the line of a message that is the whole body of a request or response, as `splice` does."""
-    if body[:1] == b"{" and body[-1:] == b"}" and is_ordinary(body):  # Nearly every body.
-        return b'{"t":%.6f,"from":"%b",%b,"msg":%b}\n' % (at, side.encode(), fields[1:-1], body)
-    prefix = b'{"t":%.6f,"from":"%b",%b,' % (at, side.encode(), fields[1:-1])
-    return b"".join(splice(prefix, [body], body=True))
+def body_line(at: bytes, side: str, members: bytes, body: bytes) -> bytes:
+    """Return the line of a message that is the whole body of a request or response, as `splice` does.
+
+    `at` is the time as it is written, and `members` the fields of the line as JSON without braces.
+    """
+    if body and body[0] == 0x7B and body[-1] == 0x7D and is_ordinary(body):  # Nearly every body.
+        return b'{"t":%b,"from":"%b",%b,"msg":%b}\n' % (at, _NAMES[side], members, body)
+    return b"".join(splice(b'{"t":%b,"from":"%b",%b,' % (at, _NAMES[side], members), [body], body=True))
 
 
 def is_ordinary(message: bytes) -> bool:
@@ -88,8 +93,8 @@ class SseEncoder:
         None while the next event may depend on what has arrived.
         """
         self._fields = dict(fields)
-        self._known: dict[str | None, JsonText] = {}
-        """The fields of events with the latest name and nothing else, as JSON."""
+        self._known: dict[str | None, bytes] = {}
+        """The fields of events with the latest name and nothing else, as JSON without braces."""
         self._framer = SseFramer(limit)
 
     def feed(self, at: float, data: bytes) -> tuple[list[SseEvent], list[bytes | bytearray]]:
@@ -135,13 +140,13 @@ class SseEncoder:
         ends = {} if event.new_end is None else {"event_end": event.new_end}
         return self._fields | {k: v for k, v in named.items() if v is not None} | ends
 
-    def _json_fields(self, event: SseEvent) -> JsonText:
+    def _members(self, event: SseEvent) -> bytes:
         """Return the fields of an event as JSON, which are nearly always those of the event before it."""
         if event.id is not None or event.retry is not None or event.new_end is not None:
-            return json_object(self.fields(event))
+            return json_object(self.fields(event))[1:-1]
         known = self._known.get(event.event)
         if known is None:
-            known = json_object(self.fields(event))
+            known = json_object(self.fields(event))[1:-1]
             self._known = {event.event: known}
         return known
 
@@ -163,7 +168,7 @@ class SseEncoder:
         """Yield the buffers of an event."""
         is_whole = event.oversized is None and not event.lacks
         if is_whole and event.data and len(event.data) == 1 and self._fields and event.is_message:
-            yield body_line(at, self._side, self._json_fields(event), bytes(event.data[0]))
+            yield body_line(b"%.6f" % at, self._side, self._members(event), bytes(event.data[0]))
             return
         fields = self.fields(event)
         if event.oversized is not None:

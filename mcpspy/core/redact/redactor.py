@@ -67,7 +67,7 @@ class Redactor:
 
     def lines(self, data: bytes) -> bytes:
         """Return whole lines, redacted: nearly always unchanged."""
-        if self._is_in_block():
+        if self._blocks is not None and self._is_in_block():
             return self._lines_in_block(data)
         if self._is_thorough:
             return b"".join(map(self._line, _lines(data)))

@@ -206,7 +206,8 @@ class ClientExchange:
             async for chunk in response.content.iter_any():
                 await in_turns(body.feed(chunk))
                 if self._refusal is not None:
-                    self._refusal.feed(chunk)
+                    for _ in self._refusal.feed(chunk):
+                        pass  # It is not compressed here, so this is one step.
                 if body.is_over:
                     raise BodyTooLarge(self._max_body)
             is_torn, data = False, body.data()

@@ -23,7 +23,8 @@ from mcpspy.core.protocol.oauth import is_well_known
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.io.http.context import ExchangeContext, SessionScopes
 from mcpspy.io.http.proxy import HttpOptions, HttpProxy, recording, running_proxy
-from mcpspy.io.http.server import HttpRequest, Response, accepting
+from mcpspy.io.http.request import HttpRequest, Response
+from mcpspy.io.http.server import accepting
 from mcpspy.io.http.upstream import HTTP1, HTTP2, UpstreamClient
 from mcpspy.io.network.listener import listening
 from mcpspy.io.network.outgoing import trust

@@ -25,6 +25,7 @@ from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
     from mcpspy.core.exchange.heads import RequestHead
+    from mcpspy.core.exchange.scope import DecisionPolicy
     from mcpspy.core.protocol.http_headers import Headers, Location, Upstream
     from mcpspy.core.recording.encode import Lines, Value
     from mcpspy.io.host_process import Fields
@@ -192,6 +193,8 @@ class ExchangeContext:
     """True if viewers may connect from the start."""
     is_mcp = True
     """False while it is not known whether the server speaks MCP."""
+    policy: DecisionPolicy
+    """The interception, once there is one."""
 
     def __init__(self, upstream: Upstream, recorder: Recorder, client: UpstreamClient) -> None:
         self.upstream = upstream

@@ -78,9 +78,6 @@ class HttpInterception(AsyncioInterception):
 
     transport = "http"
 
-    changed_heads: frozenset[str] = frozenset()
-    """The sides whose heads a script may change."""
-
     def __init__(
         self,
         context: ExchangeContext,
@@ -90,8 +87,10 @@ class HttpInterception(AsyncioInterception):
     ) -> None:
         """Prepare the interception. `inject` creates the exchange that sends an injected message to the server."""
         super().__init__(context.recorder, interception, name)
-        self._context = context
+        self._context, context.policy = context, self
         self._inject = inject
+        self.changed_heads: frozenset[str] = frozenset()
+        """The sides whose heads a script may change."""
         self._exchanges: set[ExchangeRoute] = set()
         self._unattended: set[UnattendedExchange] = set()
         """Exchanges for which no client waits."""

@@ -34,9 +34,10 @@ from mcpspy.core.recording.encode import MAX_BODY
 from mcpspy.core.redact.display import REDACTED, redacted_url
 from mcpspy.io.http.body_stream import BUFFERED
 from mcpspy.io.http.context import ExchangeContext
-from mcpspy.io.http.exchange import ProxiedExchange, injected
+from mcpspy.io.http.exchange import InjectedExchange, ProxiedExchange
 from mcpspy.io.http.interception import HttpInterception
-from mcpspy.io.http.server import HttpRequest, Response, accepting
+from mcpspy.io.http.request import HttpRequest, Response
+from mcpspy.io.http.server import accepting
 from mcpspy.io.http.upstream import UpstreamClient
 from mcpspy.io.intercept.interception import InterceptionOptions
 from mcpspy.io.network.listener import UNIX, listening, origin, run_server, stop_on_signals
@@ -87,7 +88,7 @@ class HttpProxy(Generic[Context_co]):
         context.max_body = options.max_body
         context.oauth.keeps_resource = options.keep_resource
         self.interception = HttpInterception(
-            context, options.interception, options.name or options.upstream.host, injected
+            context, options.interception, options.name or options.upstream.host, InjectedExchange
         )
         self._allowed = [*options.allowed_hosts, *(() if options.host in LOOPBACK else (options.host,))]
 
@@ -105,14 +106,12 @@ class HttpProxy(Generic[Context_co]):
     def forward(self, request: HttpRequest) -> ProxiedExchange:
         """Let a new exchange handle a request, and the next ones of its connection with an equal head."""
         prepared = PreparedRequest(self.context, request.head, request.target)
+        begin = partial(ProxiedExchange, self.context, self.interception, prepared)
         if len(prepared.recorded) <= MAX_PREPARED_SIZE and self.context.streams.is_endpoint(request.target):
-            request.connection.remember(request.head, partial(self._begin, prepared))
-        exchange = ProxiedExchange(self.context, self.interception, prepared, request)
-        request.hand_over(exchange)
+            request.connection.remember(request.head, begin)
+        exchange = begin(request.connection)
+        request.connection.hand_over(request, exchange)
         return exchange
-
-    def _begin(self, prepared: PreparedRequest, request: HttpRequest) -> None:
-        request.hand_over(ProxiedExchange(self.context, self.interception, prepared, request))
 
     def stop(self) -> None:
         """Release held messages, because the listener is about to close."""

@@ -5,10 +5,12 @@ To the server: the client's last POST. To the client: an open stream.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mcpspy.core.intercept.actions import StepReceiver
+
+if TYPE_CHECKING:
+    from mcpspy.core.exchange.prepared import PreparedRequest
 
 MAX_REMEMBERED = 1024
 """Number of sessions whose last POST is remembered."""
@@ -18,11 +20,7 @@ class Route(NamedTuple):
     """The last POST of a session's client."""
 
     stream: str
-    target: str
-    headers: Mapping[str, str]
-    """The client's headers, unchanged."""
-    public_origin: str
-    """The origin under which the client knows the server."""
+    prepared: PreparedRequest
     is_session: bool
     """True if the session has more than this POST."""
 
@@ -58,25 +56,26 @@ class RouteTable:
 
     def __init__(self) -> None:
         self._posts: dict[str, Route] = {}
-        self._last: Route | None = None
+        self._last: tuple[str, PreparedRequest | None, bool] = "", None, False
+        """The parts of the last route, which is made only for a viewer."""
         self._streams: list[StreamRoute] = []
         self._uninspected: set[UninspectedStream] = set()
 
     @property
     def has_posts(self) -> bool:
         """Return whether a client has sent a message."""
-        return self._last is not None
+        return self._last[1] is not None
 
-    def is_last(self, stream: str, headers: Mapping[str, str]) -> bool:
-        """Return whether the last POST had this stream and these very headers, so that `add_post` changes nothing."""
+    def add_post(self, stream: str, prepared: PreparedRequest) -> None:
+        """Take the last message of a client."""
         last = self._last
-        return last is not None and last.headers is headers and last.stream == stream
-
-    def add_post(self, route: Route) -> None:
-        self._last = route
-        if route.is_session:
-            self._posts.pop(route.stream, None)
-            self._posts[route.stream] = route
+        if last[1] is prepared and last[0] == stream:
+            return
+        is_session = prepared.session is not None or prepared.scope.streams.is_address(prepared.target)
+        self._last = stream, prepared, is_session
+        if is_session:
+            self._posts.pop(stream, None)
+            self._posts[stream] = Route(stream, prepared, is_session)
             if len(self._posts) > MAX_REMEMBERED:
                 del self._posts[next(iter(self._posts))]
 
@@ -104,12 +103,12 @@ class RouteTable:
 
     def to_server(self, stream: object) -> Route | None:
         """Return the route of a session, or the last route if none is given."""
-        last = self._last
-        if stream is None:
-            return last
+        last_stream, last, is_session = self._last
         found = self._posts.get(str(stream))
         # Without sessions, the last POST can be used for any stream.
-        return last if found is None and last is not None and not last.is_session else found
+        if last is not None and (stream is None or (found is None and not is_session)):
+            return Route(last_stream, last, is_session)
+        return found
 
     def to_client(self, stream: object) -> StreamRoute | None:
         """Return a stream to the client, preferably its GET. None selects any client."""

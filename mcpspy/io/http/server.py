@@ -2,8 +2,8 @@
 
 Handles heads, framing, flow control and the end of connections. llhttp is strict: it refuses what two parsers may
 read in two ways (a body with two lengths, lines that end in LF alone, continued lines). Requests of one connection
-are handled one after the other, by a coroutine or by a receiver that gets what arrives in callbacks. A client that
-hangs up ends both. Sources: RFC 9110 (semantics) and RFC 9112 (messages, 6: bodies, 9: connections).
+are handled one after the other (`io.http.request`). A client that hangs up ends the handling. Sources: RFC 9110
+(semantics) and RFC 9112 (messages, 6: bodies, 9: connections).
 """
 
 from __future__ import annotations
@@ -11,20 +11,18 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from functools import cached_property
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, cast
 
 import httptools
 from multidict import CIMultiDict
 
-from mcpspy.core.exchange.heads import REASONS, ClientHead, RequestHead, client_head
+from mcpspy.core.exchange.heads import REASONS, RequestHead
 from mcpspy.core.exchange.states import Reading, read_on
-from mcpspy.io.http.body_stream import BodyStream
 from mcpspy.io.http.message_head import MAX_HEAD, MAX_KNOWN, KnownHeads, header_text
+from mcpspy.io.http.request import ClientAddress, ClientConnection, Handler, HttpRequest, Response
 from mcpspy.io.network import listener as listeners
 from mcpspy.io.recording.recorder import say
 
@@ -32,186 +30,7 @@ LINGER = 1.0
 """Seconds that a client has to read a response that came before the end of its request, until the connection ends."""
 
 
-class RequestReceiver(Protocol):
-    """Handles a request in callbacks, in place of a coroutine. It ends with `DownstreamConnection.end`."""
-
-    def request_data(self, data: bytes, is_last: bool) -> None:
-        """Take a part of the body."""
-
-    def client_gone(self) -> None:
-        """Take the loss of the client, or the end of the server."""
-
-    def half_close(self) -> bool:
-        """Pass on that the client sends nothing more. Return False if the exchange has to end with that."""
-
-    def client_waits(self, *, is_paused: bool) -> None:
-        """Send no more until the client has read, or continue."""
-
-
-class HttpRequest:
-    """A request, and the response to it."""
-
-    receiver: RequestReceiver | None = None
-    """Handles the request, unless a coroutine does."""
-    has_started = False
-    """True once there is a response."""
-    _client_head = ClientHead(b"", False, True, True)
-    _unsent = b""
-    """The head of the response, until it is sent."""
-
-    def __init__(
-        self, connection: DownstreamConnection, head: RequestHead, arrived: list[bytes], *, is_over: bool
-    ) -> None:
-        self.connection = connection
-        self.head = head
-        self.target = head.target
-        self.keeps_alive = head.keeps_alive
-        self.arrived = arrived
-        """Parts of the body that no one has taken."""
-        self.is_over = is_over
-        """True once the whole request has arrived."""
-
-    @property
-    def method(self) -> str:
-        return self.head.method
-
-    @property
-    def headers(self) -> CIMultiDict[str]:
-        return cast("CIMultiDict[str]", self.head.headers)
-
-    @property
-    def peer(self) -> ClientAddress:
-        """Return the address of the client."""
-        return self.connection.peer
-
-    @property
-    def local_host(self) -> str:
-        """Return the address of this machine to which the client has connected."""
-        return str(self.connection.transport.get_extra_info("sockname")[0])
-
-    @cached_property
-    def body(self) -> BodyStream:
-        """The body, for a coroutine."""
-        body = BodyStream(self.connection.transport)
-        for piece in self.arrived:
-            body.feed(piece)
-        self.arrived = []
-        if self.is_over:
-            body.end()
-        return body
-
-    def feed(self, piece: bytes) -> None:
-        """Take a part of the body, for `flush`."""
-        if "body" in self.__dict__:
-            self.body.feed(piece)
-        else:
-            self.arrived.append(piece)
-
-    def end(self, error: Exception | None = None) -> None:
-        """Take the end of the body, for `flush`; with an error if the client hung up before it."""
-        if "body" in self.__dict__ or error is not None:
-            self.body.end(error)
-        self.is_over = self.is_over or error is None
-
-    def flush(self) -> None:
-        """Give what has arrived to what handles the request."""
-        receiver = self.receiver
-        if receiver is None:
-            if "body" in self.__dict__:
-                self.body.flush()
-            return
-        arrived, self.arrived = self.arrived, []
-        if arrived or self.is_over:
-            receiver.request_data(b"".join(arrived), self.is_over)
-
-    def hand_over(self, receiver: RequestReceiver) -> None:
-        """Let a receiver handle the request. It gets what has arrived, even if that is nothing."""
-        self.receiver = receiver
-        arrived, self.arrived = self.arrived, []
-        if "body" in self.__dict__:
-            arrived = [self.body.discard()]
-            del self.body
-        receiver.request_data(arrived[0] if len(arrived) == 1 else b"".join(arrived), self.is_over)
-
-    def accept_body(self) -> None:
-        """Send `100 Continue` to a client that waits for it."""
-        if self.head.waits and not self.body.has_data:
-            self.send_continue()
-
-    def send_continue(self) -> None:
-        self.connection.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-    def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives, after `100 Continue` for a client that waits for it."""
-        self.accept_body()
-        return self.body.chunks()
-
-    def start(self, status: int, headers: Iterable[tuple[str, str]], body: bytes | None = None) -> None:
-        """Send the head of the response, with the whole body if that is given."""
-        names = dict(headers)
-        if body is not None:
-            names["Content-Length"] = str(len(body))
-        names["Date"] = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())
-        self.prepare(status, REASONS.get(status, ""), names.items(), has_length=body is not None)
-        self.send(body or b"")
-
-    def prepare(
-        self, status: int, reason: str, headers: Iterable[tuple[str, str]], *, has_length: bool
-    ) -> None:
-        """Begin the response with these headers and those of this connection. `send` sends its head."""
-        self._client_head = client_head(
-            self.head, status, reason, headers, has_length=has_length, keeps_alive=self.keeps_alive
-        )
-        self._unsent, self.keeps_alive = self._client_head.data, self._client_head.keeps_alive
-        self.has_started = True
-
-    def send(self, data: bytes = b"", *, is_last: bool = False) -> None:
-        """Send a part of the body in one write, with what is not sent of the head."""
-        unsent, self._unsent = self._unsent, b""
-        if data := unsent + self._client_head.framed(data, is_last=is_last):
-            self.connection.write(data)
-
-    async def write(self, data: bytes) -> None:
-        """Send a part of the body. Raises ConnectionResetError if the client has hung up."""
-        self.send(data)
-        await self.connection.drain()
-
-    def finish(self) -> None:
-        """Send the end of the body."""
-        self.send(is_last=True)
-
-
-class Response:
-    """A response whose body is known."""
-
-    def __init__(
-        self,
-        status: int = 200,
-        body: bytes = b"",
-        content_type: str | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> None:
-        self.status = status
-        self.body = body
-        self.headers = dict(headers or {})
-        if content_type is not None:
-            self.headers["Content-Type"] = content_type
-
-
-Handler: TypeAlias = Callable[[HttpRequest], Awaitable[Response | None] | Response | None]
-"""Returns a response, or None after it has handed the request over to a receiver.
-
-A coroutine may also return None after it has sent a response itself, from `HttpRequest.start` to its end.
-"""
-
-
-class ClientAddress(tuple[object, ...]):
-    """The address of one connection. It equals no other: another client may connect from the same port later."""
-
-    __slots__ = ()
-    __eq__ = object.__eq__
-    __ne__ = object.__ne__
-    __hash__ = object.__hash__
+_BETWEEN = Reading.BETWEEN
 
 
 class DownstreamConnection(asyncio.Protocol):
@@ -220,12 +39,6 @@ class DownstreamConnection(asyncio.Protocol):
     transport: asyncio.Transport
     task: asyncio.Task[None] | None = None
     """The coroutine that handles the first request."""
-    _is_due = False
-    """True if a request has arrived whose handling has not started."""
-    _writable: asyncio.Future[None] | None = None
-    """Done when the client has read enough; None while it has."""
-    _idle: asyncio.Future[None] | None = None
-    """Done when the last request was handled, if someone waits for that."""
 
     def __init__(self, handler: Handler, open_ones: set[DownstreamConnection]) -> None:
         self._handler = handler
@@ -233,19 +46,34 @@ class DownstreamConnection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._reading = Reading.BETWEEN
         self._known: KnownHeads[RequestHead] = KnownHeads()
-        self._handlers: dict[RequestHead, Handler] = {}
-        """The handlers of requests with a known head, in place of the handler of all others."""
+        self._callbacks: dict[RequestHead, Callable[[ClientConnection], HttpRequest]] = {}
+        """The functions that make requests with a known head, which take callbacks, in place of the handler."""
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_size = 0
         self._requests: deque[HttpRequest] = deque()
         self._receiving: HttpRequest | None = None
+        self._is_due = False
+        """True if a request has arrived whose handling has not started."""
+        self._writable: asyncio.Future[None] | None = None
+        """Done when the client has read enough; None while it has."""
+        self._idle: asyncio.Future[None] | None = None
+        """Done when the last request was handled, if someone waits for that."""
 
-    def remember(self, head: RequestHead, handler: Handler) -> None:
-        """Let the next requests with an equal head have this handler."""
-        if len(self._handlers) == MAX_KNOWN:
-            self._handlers.clear()
-        self._handlers[head] = handler
+    def remember(self, head: RequestHead, make: Callable[[ClientConnection], HttpRequest]) -> None:
+        """Let the next requests with an equal head be made by this function."""
+        if len(self._callbacks) == MAX_KNOWN:
+            self._callbacks.clear()
+        self._callbacks[head] = make
+
+    def hand_over(self, request: HttpRequest, other: HttpRequest) -> None:
+        """Let another object take the place of the first request. It gets what has arrived, even if that is nothing."""
+        other.is_over, other.keeps_alive = request.is_over, request.keeps_alive
+        if self._requests and self._requests[0] is request:
+            self._requests[0] = other
+        if self._receiving is request:
+            self._receiving = other
+        other.request_data(request.body.discard(), request.is_over)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -256,12 +84,8 @@ class DownstreamConnection(asyncio.Protocol):
         self._reading = Reading.LOST
         self._open_ones.discard(self)
         self.resume_writing()
-        for request in self._requests:
-            if request.receiver is None:
-                request.end(ConnectionResetError("the client hung up"))
         self.cancel()
-        while self._requests:
-            self._requests.popleft().receiver = None
+        self._requests.clear()
         self._settle()
         # Otherwise the connection is freed only by the cycle collector, after hundreds of others.
         self._receiving = None
@@ -269,9 +93,8 @@ class DownstreamConnection(asyncio.Protocol):
 
     def cancel(self) -> None:
         """End the handling of the first request."""
-        receiver = self._requests[0].receiver if self._requests else None
-        if receiver is not None:
-            receiver.client_gone()
+        if self._requests:
+            self._requests[0].client_gone()
         elif self.task is not None:
             self.task.cancel()
 
@@ -309,8 +132,8 @@ class DownstreamConnection(asyncio.Protocol):
             self._let_wait(is_paused=False)
 
     def _let_wait(self, *, is_paused: bool) -> None:
-        if self._requests and (receiver := self._requests[0].receiver) is not None:
-            receiver.client_waits(is_paused=is_paused)
+        if self._requests:
+            self._requests[0].client_waits(is_paused=is_paused)
 
     @property
     def is_drained(self) -> bool:
@@ -340,9 +163,10 @@ class DownstreamConnection(asyncio.Protocol):
         self.transport.write(data)
 
     def data_received(self, data: bytes) -> None:
-        is_between = self._reading is Reading.BETWEEN and not self._requests
+        is_between = self._reading is _BETWEEN and not self._requests
         if is_between and (known := self._known.split(data)) is not None:
-            self._take_whole(*known)
+            head, body = known
+            self._take_whole(head, body)
             return
         if self._is_refusing:
             return
@@ -366,7 +190,7 @@ class DownstreamConnection(asyncio.Protocol):
         if self._is_due:
             self._start()
         elif self._requests and self._requests[0] is self._receiving:
-            self._requests[0].flush()
+            self._flush(self._requests[0])
         if self._reading is Reading.HEAD:  # A part of a line is in no header yet.
             self._head_size += len(data)
             if self._head_size > 4 * MAX_HEAD:
@@ -374,9 +198,21 @@ class DownstreamConnection(asyncio.Protocol):
 
     def _take_whole(self, head: RequestHead, body: bytes) -> None:
         """Take a request whose head is known, so that nothing is left to parse."""
-        request = HttpRequest(self, head, [body], is_over=True)
+        make = self._callbacks.get(head)
+        request = HttpRequest(self, head) if make is None else make(self)
+        request.is_over = True
         self._requests.append(request)
-        self._begin(request)
+        if make is not None:
+            request.request_data(body, True)
+        else:
+            request.arrived.append(body)
+            self._begin(request)
+
+    def _flush(self, request: HttpRequest) -> None:
+        """Give what has arrived to the request, which is the first one."""
+        arrived, request.arrived = request.arrived, []
+        if arrived or request.is_over:
+            request.request_data(arrived[0] if len(arrived) == 1 else b"".join(arrived), request.is_over)
 
     def eof_received(self) -> bool:
         """Keep the connection for the response if the server gets the same end of the client's sending side.
@@ -386,8 +222,7 @@ class DownstreamConnection(asyncio.Protocol):
         is_between = self._reading is Reading.BETWEEN
         if len(self._requests) != 1 or not is_between or self.transport.get_extra_info("ssl_object"):
             return False
-        receiver = self._requests[0].receiver
-        return receiver is not None and receiver.half_close()
+        return self._requests[0].half_close()
 
     def on_message_begin(self) -> None:
         self._target, self._headers, self._head_size = b"", [], 0
@@ -431,7 +266,7 @@ class DownstreamConnection(asyncio.Protocol):
             self._parser.get_http_version(),
             keeps_alive=self._parser.should_keep_alive(),
         )
-        request = self._receiving = HttpRequest(self, head, [], is_over=False)
+        request = self._receiving = HttpRequest(self, head)
         self._requests.append(request)
         if len(self._requests) == 1:
             self._is_due = True  # Starts with as much of the body as has arrived.
@@ -440,12 +275,12 @@ class DownstreamConnection(asyncio.Protocol):
 
     def on_body(self, piece: bytes) -> None:
         if self._receiving is not None and self._receiving in self._requests:
-            self._receiving.feed(piece)
+            self._receiving.arrived.append(piece)
 
     def on_message_complete(self) -> None:
         self._reading = read_on(self._reading, "end")
         if self._receiving is not None:
-            self._receiving.end()
+            self._receiving.is_over = True
             if self._receiving not in self._requests and not self._receiving.keeps_alive:
                 self.transport.close()
 
@@ -462,8 +297,9 @@ class DownstreamConnection(asyncio.Protocol):
             self._begin(self._requests[0])
 
     def _begin(self, request: HttpRequest) -> None:
+        self._flush(request)
         try:
-            result = self._handlers.get(request.head, self._handler)(request)
+            result = self._handler(request)
         except Exception as error:
             self._fail(request, error)
             return
@@ -493,8 +329,7 @@ class DownstreamConnection(asyncio.Protocol):
         finally:
             self.task = None
             self._settle()
-        if request.receiver is None:
-            self.end(request)
+        self.end(request)
 
     def respond(self, request: HttpRequest, response: Response) -> None:
         """Send a response, the last of what is sent for a request."""
@@ -513,8 +348,9 @@ class DownstreamConnection(asyncio.Protocol):
 
     def end(self, request: HttpRequest) -> None:
         """Handle the end of a request's handling, which is the first one."""
-        request.receiver = None  # They refer to each other: the cycle would wait for the collector.
-        if not self._requests or self._requests[0] is not request:  # The connection is lost.
+        if (
+            not self._requests or self._requests[0] is not request
+        ):  # The connection is lost, or another has its place.
             return
         self._requests.popleft()
         if self._idle is not None:
@@ -533,7 +369,7 @@ class DownstreamConnection(asyncio.Protocol):
 
         If it were closed at once, the client could lose the response (RFC 9112, 9.6).
         """
-        request.body.discard()
+        request.arrived.clear()
         if self.transport.is_closing():
             return
         self.transport.resume_reading()
@@ -555,11 +391,7 @@ class DownstreamConnection(asyncio.Protocol):
             self._send_refusal(status, why)
         if not requests or self._is_due:
             return
-        if (receiver := requests[0].receiver) is not None:
-            receiver.client_gone()
-        else:
-            requests[0].end(ConnectionResetError(why))
-            requests[0].flush()
+        requests[0].break_off(why)
 
     def _send_refusal(self, status: int, why: str) -> None:
         body = f"{status} {REASONS[status]}: {why}\n".encode()

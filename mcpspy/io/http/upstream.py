@@ -67,7 +67,7 @@ class _ProxyAnswer:
     def __init__(self) -> None:
         self.head: asyncio.Future[ResponseHead] = asyncio.get_running_loop().create_future()
 
-    def response_begins(self, head: ResponseHead, _: bytes, *, keeps_alive: bool, is_last: bool) -> None:
+    def response_begins(self, head: ResponseHead, _: bytes, keeps_alive: bool, is_last: bool) -> None:
         if not self.head.done():
             self.head.set_result(head)
 

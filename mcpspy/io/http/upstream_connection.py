@@ -12,7 +12,7 @@ from typing import Protocol, cast
 import httptools
 
 from mcpspy.core.exchange.heads import ResponseHead
-from mcpspy.core.exchange.states import ASKING, Asking
+from mcpspy.core.exchange.states import ASKING_TRANSITIONS, Asking
 from mcpspy.core.recording.encode_body import END_OF_CHUNK, LAST_CHUNK, REST
 from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
 from mcpspy.io.network.outgoing import reason
@@ -25,6 +25,8 @@ CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 
 CLOSED = "the server closed the connection"
 
+_IDLE, _ASKED, _HEAD, _BODY, _CHUNK, _MORE, _LOST = Asking
+
 
 class UpstreamError(Exception):
     """The server cannot be reached, or did not send a whole response. The text is the reason, redacted."""
@@ -33,7 +35,7 @@ class UpstreamError(Exception):
 class ResponseReceiver(Protocol):
     """Gets the response to a request as it arrives."""
 
-    def response_begins(self, head: ResponseHead, data: bytes, *, keeps_alive: bool, is_last: bool) -> None:
+    def response_begins(self, head: ResponseHead, data: bytes, keeps_alive: bool, is_last: bool) -> None:
         """Take the head, with as much of the body as has arrived. `keeps_alive`: the server reads on after it."""
 
     def response_data(self, data: bytes, is_last: bool) -> None:
@@ -50,39 +52,36 @@ class UpstreamConnection(asyncio.Protocol):
     """A connection to the server, or to a proxy in front of it."""
 
     transport: asyncio.Transport
-    idle_since = 0.0
-    lacks = REST
-    """The missing end of a body that has broken off."""
-    has_waited = False
-    """True if the head of the response has waited for its body."""
-    _receiver: ResponseReceiver | None = None
-    """The exchange that is asked for, until its response is over."""
-    _head: ResponseHead | None = None
-    """The head of the response."""
-    _is_unread = False
-    """True while the receiver does not have the head."""
-    _method = ""
-    _is_chunked = False
-    """True if the request is sent in chunks."""
-    _is_sent = True
-    """True once the whole request was sent."""
-    _is_half_closed = False
-    """True if nothing is sent after the request, because the client has closed its sending side."""
-    _has_more = False
-    """True if something follows the response: the connection is not used again."""
-    _keeps_alive = False
-    _is_paused = False
-    _head_size = 0
-    _early = b""
-    """The bytes that arrived before the first request."""
-    _head_packet = b""
-    """The head of a response that arrived alone, until the packet after it."""
-    _head_timer: asyncio.TimerHandle | None = None
 
     def __init__(self, keep: Callable[[UpstreamConnection], None] | None = None) -> None:
         """Prepare a connection. `keep` is called when it can carry another request."""
+        self.idle_since = 0.0
+        self.lacks = REST
+        """The missing end of a body that has broken off."""
+        self.has_waited = False
+        """True if the head of the response has waited for its body."""
         self._parser = httptools.HttpResponseParser(self)
-        self._state = Asking.IDLE
+        self._state: Asking = _IDLE
+        self._receiver: ResponseReceiver | None = None
+        """The exchange that is asked for, until its response is over."""
+        self._head: ResponseHead | None = None
+        """The head of the response."""
+        self._is_unread = False
+        """True while the receiver does not have the head."""
+        self._method = ""
+        self._is_chunked = False
+        """True if the request is sent in chunks."""
+        self._is_sent = True
+        """True once the whole request was sent."""
+        self._is_half_closed = False
+        """True if nothing is sent after the request, because the client has closed its sending side."""
+        self._keeps_alive = self._is_paused = False
+        self._head_size = 0
+        self._early = b""
+        """The bytes that arrived before the first request."""
+        self._head_packet = b""
+        """The head of a response that arrived alone, until the packet after it."""
+        self._head_timer: asyncio.TimerHandle | None = None
         self._reason = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._arrived: list[bytes] = []
@@ -93,7 +92,7 @@ class UpstreamConnection(asyncio.Protocol):
     @property
     def is_stale(self) -> bool:
         """Return whether the server closed the connection on its own, before it began to answer."""
-        return self._state is Asking.LOST and self._head_size == 0 and not self._is_half_closed
+        return self._state is _LOST and self._head_size == 0 and not self._is_half_closed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -103,7 +102,7 @@ class UpstreamConnection(asyncio.Protocol):
         state, head = self._state, self._head
         self._lose()
         # The end of the connection is that of a body without another one (RFC 9112, 6.3).
-        if head is not None and state is Asking.BODY and not head.is_delimited and exc is None:
+        if head is not None and state is _BODY and not head.is_delimited and exc is None:
             self._deliver(is_last=True)
         self._fail(CLOSED if exc is None else reason(exc))
 
@@ -129,10 +128,10 @@ class UpstreamConnection(asyncio.Protocol):
             else:  # Nothing was asked, or its answer is not read.
                 self.transport.abort()
             return
-        if state is Asking.CHUNK and self._has_taken_chunk(data, receiver):
+        if state is _CHUNK and self._has_taken_chunk(data, receiver):
             return
         packet = data
-        if state is Asking.ASKED:
+        if state is _ASKED:
             packet, self._head_packet = self._head_packet + data, b""
             if self._has_taken_whole(packet, receiver):
                 return
@@ -141,7 +140,7 @@ class UpstreamConnection(asyncio.Protocol):
                 self._head_timer = asyncio.get_running_loop().call_later(HEAD_WAIT, self._parse_held)
                 return
             self._stop_waiting()
-        self._parse(packet if state is Asking.ASKED else data, is_from_head=state is Asking.ASKED)
+        self._parse(packet if state is _ASKED else data, is_from_head=state is _ASKED)
 
     def _has_taken_whole(self, packet: bytes, receiver: ResponseReceiver) -> bool:
         """Take a whole response whose head is known, so that nothing is left to parse. Return False for any other."""
@@ -151,8 +150,8 @@ class UpstreamConnection(asyncio.Protocol):
         if self._head_timer is not None:
             self._stop_waiting()
         head, body = known
-        self._head, self._keeps_alive, self._state = head, True, Asking.IDLE
-        receiver.response_begins(head, body, keeps_alive=True, is_last=True)
+        self._head, self._keeps_alive, self._state = head, True, _IDLE
+        receiver.response_begins(head, body, True, True)
         self._release()
         return True
 
@@ -184,9 +183,11 @@ class UpstreamConnection(asyncio.Protocol):
         except httptools.HttpParserCallbackError as error:
             raise error.__context__ or error from None
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            if self._head is not None and (self._has_more or self._state is Asking.IDLE):
-                # It follows the response, which is whole.
-                self._has_more = True
+            if self._head is not None and self._state in (
+                _IDLE,
+                _MORE,
+            ):  # It follows the response, which is whole.
+                self._state = _MORE
                 self._deliver(is_last=True)
                 return
             self._break(f"its response is not HTTP/1.1: {_flaw(error)}")
@@ -196,30 +197,22 @@ class UpstreamConnection(asyncio.Protocol):
             if self._head_size > MAX_HEAD:
                 self._break(f"the head of its response exceeds {MAX_HEAD} bytes")
             return
-        if self._state is Asking.CHUNK and not data.endswith(b"\n"):
+        if self._state is _CHUNK and not data.endswith(b"\n"):
             self._move("data")
-        is_last = self._state is Asking.IDLE
-        head = self._head
-        if (
-            is_last
-            and is_from_head
-            and head.length is not None
-            and self._keeps_alive
-            and self._method == "POST"
-        ):
+        is_whole, head = self._state is _IDLE, self._head
+        if is_whole and is_from_head and head.length and self._keeps_alive and self._method == "POST":
             self._known.add(data, head, int(head.length))
-        self._deliver(is_last=is_last)
+        self._deliver(is_last=is_whole or self._state is _MORE)
 
     def _move(self, what: str) -> None:
-        self._state = ASKING[self._state].get(what, self._state)
+        self._state = ASKING_TRANSITIONS[self._state].get(what, self._state)
 
     def _lose(self) -> None:
-        state, head, self._state = self._state, self._head, Asking.LOST
+        state, head, self._state = self._state, self._head, _LOST
         if head is not None and head.length is None and head.is_delimited:
-            self.lacks = LAST_CHUNK if state is Asking.CHUNK else END_OF_CHUNK
+            self.lacks = LAST_CHUNK if state is _CHUNK else END_OF_CHUNK
 
     def on_message_begin(self) -> None:
-        self._has_more = self._state is Asking.IDLE
         self._move("begin")
         self._reason, self._headers = b"", []
 
@@ -231,7 +224,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
-        if self._has_more:
+        if self._state is _MORE:
             return
         if status < 200:  # RFC 9110, 15.2: the response follows.
             self._move("interim head")
@@ -244,7 +237,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._move("end")
 
     def on_body(self, piece: bytes) -> None:
-        if self._state is Asking.BODY:
+        if self._state is _BODY:
             self._arrived.append(piece)
 
     def on_chunk_header(self) -> None:
@@ -254,7 +247,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._move("chunk")
 
     def on_message_complete(self) -> None:
-        if self._state in (Asking.BODY, Asking.CHUNK):
+        if self._state in (_BODY, _CHUNK):
             self._keeps_alive = self._parser.should_keep_alive()
             self._move("end")
 
@@ -297,7 +290,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def abandon(self) -> None:
         """Close the connection. What has not arrived of the response is given up."""
-        if self._state is not Asking.LOST:
+        if self._state is not _LOST:
             self._lose()
         self._receiver = None
         self._stop_waiting()
@@ -312,7 +305,7 @@ class UpstreamConnection(asyncio.Protocol):
         data = arrived[0] if len(arrived) == 1 else b"".join(arrived)
         if self._is_unread:
             self._is_unread = False
-            receiver.response_begins(head, data, keeps_alive=self._keeps_alive, is_last=is_last)
+            receiver.response_begins(head, data, self._keeps_alive, is_last)
         elif data or is_last:
             receiver.response_data(data, is_last)
         if is_last:
@@ -329,7 +322,7 @@ class UpstreamConnection(asyncio.Protocol):
             return
         if not self._is_sent:
             self.transport.abort()
-        elif self._keep is None or self._has_more or self._method == "HEAD" or not self._keeps_alive:
+        elif self._keep is None or self._state is _MORE or self._method == "HEAD" or not self._keeps_alive:
             self.transport.close()
         else:
             self._keep(self)

@@ -26,7 +26,8 @@ from mcpspy.core.protocol.mcp_headers import VERSION, mismatch
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Request, meta_raw, read_frame
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS
 from mcpspy.core.recording.decode import Frame
-from mcpspy.io.http.server import HttpRequest, Response, accepting
+from mcpspy.io.http.request import HttpRequest, Response
+from mcpspy.io.http.server import accepting
 from mcpspy.io.mock import http_client
 from mcpspy.io.mock.http_client import ClientStream, MockClient, priming_event, write_stream
 from mcpspy.io.mock.upstream import RealServer

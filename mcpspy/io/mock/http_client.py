@@ -15,7 +15,7 @@ from itertools import islice, takewhile
 from mcpspy.core.mock.session import MockSession, Outgoing
 from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.protocol.message import AnyMessage
-from mcpspy.io.http.server import HttpRequest
+from mcpspy.io.http.request import HttpRequest
 from mcpspy.io.mock.upstream import RealServer, RealServerConnection
 
 MAX_STORED = 1000
@@ -221,7 +221,7 @@ async def write_stream(
                 break
             elif not await stream.more(KEEPALIVE_SECONDS):
                 await request.write(b": keepalive\n\n")
-        request.finish()
+        request.send_end()
     finally:
         if stream.reader is reader:
             stream.reader = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from time import monotonic
 
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.redaction import RedactionOptions, redactor
@@ -72,7 +73,7 @@ class Recorder:
 
     def now(self) -> float:
         """Return the seconds since the recording started, or 0 without a recording."""
-        return self.writer.now() if self.writer is not None else 0.0
+        return monotonic() - self.writer.epoch if self.writer is not None else 0.0
 
     def prepare(self) -> None:
         """Import what the recording of many messages needs, at a time when no message waits for it."""

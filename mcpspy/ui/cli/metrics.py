@@ -67,7 +67,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 async def _serve(listener: socket.socket, host: str, catalog: Catalog, metrics: PrometheusMetrics) -> None:
-    from mcpspy.io.http.server import HttpRequest, Response, accepting
+    from mcpspy.io.http.request import HttpRequest, Response
+    from mcpspy.io.http.server import accepting
 
     async def answer(request: HttpRequest) -> Response:
         names = host, request.local_host

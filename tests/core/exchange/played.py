@@ -82,6 +82,7 @@ class Scope:
         self.oauth = OAuthTracker(upstream.origin)
         self.max_body = 1 << 20
         self.streams = Streams()
+        self.policy = Policy()
 
     def public_origin(self, request: RequestHead) -> str:
         return "http://here"
@@ -132,6 +133,7 @@ class Played:
     ) -> None:
         """Prepare an exchange; without a length, the request is chunked, and with 0 it has no body."""
         self.scope, self.policy = Scope(), Policy(*sides, heads=heads)
+        self.scope.policy = self.policy
         self.scope.max_body = max_body
         if address:
             self.scope.streams.addresses.add(target)
@@ -146,9 +148,7 @@ class Played:
         """Begin an exchange, or the next one with an equal head."""
         self.shell = RecordingShell()
         stream = None if self._has_client else "s"
-        self.exchange = ObservedExchange(
-            self.shell, self.policy, self.prepared, 1, 1.0, client="client", stream=stream
-        )
+        self.exchange = ObservedExchange(self.shell, self.prepared, 1, 1.0, client="client", stream=stream)
         self.exchange.now = 2.0
 
     @property

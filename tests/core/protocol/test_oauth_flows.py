@@ -158,12 +158,12 @@ def test_the_call_of_another_client_is_not_the_first_with_a_token() -> None:
     *steps, last = client.steps()
     for request, status in steps:
         tracker.step_fields(request, status, {})
-    assert not tracker.is_between_flows
+    assert tracker.unused_tokens
     assert tracker.step_fields(other.request("/mcp", token="another"), 200, {}) is None
     retry = tracker.step_fields(*last, {})
     assert retry is not None
     assert retry["chain"] == ALL
-    assert tracker.is_between_flows
+    assert not tracker.unused_tokens
 
 
 def test_a_token_that_is_never_used_is_waited_for_only_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +174,7 @@ def test_a_token_that_is_never_used_is_waited_for_only_a_while(monkeypatch: pyte
     waits = []
     for _ in range(4):
         tracker.step_fields(Client("b").request("/mcp", token="another"), 200, {})
-        waits.append(not tracker.is_between_flows)
+        waits.append(bool(tracker.unused_tokens))
     assert waits == [True, True, True, False]
 
 
@@ -219,7 +219,7 @@ def test_a_message_without_a_token_does_not_use_one() -> None:
     for request, status in list(Client("a").steps())[:-1]:
         tracker.step_fields(request, status, {})
     assert tracker.step_fields(Client("b").request("/mcp"), 200, {}) is None
-    assert not tracker.is_between_flows
+    assert tracker.unused_tokens
 
 
 def test_a_new_token_that_is_not_seen_is_attributed_by_the_session_that_uses_it() -> None:

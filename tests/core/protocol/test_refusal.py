@@ -16,6 +16,11 @@ from mcpspy.core.protocol.refusal import (
 )
 
 
+def take(body: RefusalBody, piece: bytes) -> None:
+    for _ in body.feed(piece):
+        pass
+
+
 @pytest.mark.parametrize(
     ("method", "status", "content_type", "expected"),
     [
@@ -43,9 +48,9 @@ def test_a_refusal_is_a_status_or_a_type_that_no_message_has(
 
 def test_a_short_body_is_kept_whole() -> None:
     body = RefusalBody(None)
-    body.feed(b"Not ")
-    body.feed("gefunden: ü".encode()[:-1])
-    body.feed("ü".encode()[1:])
+    take(body, b"Not ")
+    take(body, "gefunden: ü".encode()[:-1])
+    take(body, "ü".encode()[1:])
     assert body.fields() == {"body": "Not gefunden: ü", "size": 16}
 
 
@@ -55,35 +60,45 @@ def test_an_empty_body_has_no_fields() -> None:
 
 def test_a_body_without_utf8_is_kept_readable() -> None:
     body = RefusalBody(None)
-    body.feed(b"caf\xe9")
+    take(body, b"caf\xe9")
     assert body.fields() == {"body": "caf�", "size": 4}
 
 
 def test_a_long_body_is_cut_before_a_word_so_that_no_secret_loses_a_part() -> None:
     body, token = RefusalBody(None), b"ghp_" + b"x" * 36
     text = b"a " * ((MAX_REFUSAL - 20) // 2) + token
-    body.feed(text + b" and more" * 1000)
+    take(body, text + b" and more" * 1000)
     fields = body.fields()
     assert fields == {"body": "a " * ((MAX_REFUSAL - 20) // 2), "size": len(text) + 9000, "cut": True}
 
 
 def test_a_string_of_json_that_is_cut_off_is_left_out() -> None:
     body = RefusalBody(None)
-    body.feed(b'{"a":"b\\"c","client_secret":"' + b"correct horse " * 200 + b'"}')
+    take(body, b'{"a":"b\\"c","client_secret":"' + b"correct horse " * 200 + b'"}')
     assert body.fields()["body"] == '{"a":"b\\"c","client_secret":'
 
 
 def test_a_character_that_is_cut_off_is_left_out() -> None:
     body = RefusalBody(None)
-    body.feed(b"(" * (MAX_REFUSAL - 1) + "üü".encode())
+    take(body, b"(" * (MAX_REFUSAL - 1) + "üü".encode())
     assert body.fields()["body"] == "(" * (MAX_REFUSAL - 1)
 
 
 def test_a_compressed_body_is_decoded_as_far_as_it_is_kept() -> None:
     packed = gzip.compress(b"no " * 1_000_000, mtime=0)
     body = RefusalBody("gzip")
-    body.feed(packed)
+    take(body, packed)
     assert body.fields() == {"body": "no " * (MAX_REFUSAL // 3), "size": len(packed), "cut": True}
+
+
+def test_brotli_is_decoded_in_a_thread_until_enough_is_kept() -> None:
+    brotli = pytest.importorskip("brotlicffi")
+    packed = brotli.compress(b"no " * 1_000_000)
+    body = RefusalBody("br")
+    assert body.feed(packed).are_long
+    take(body, packed)
+    assert body.fields()["cut"]
+    assert not body.feed(b"more").are_long
 
 
 @pytest.mark.parametrize(

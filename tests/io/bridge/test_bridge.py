@@ -27,7 +27,8 @@ from mcpspy.io.client.base import INITIALIZE_ID
 from mcpspy.io.client.http import Receive
 from mcpspy.io.client.http_exchange import ClientExchange
 from mcpspy.io.extras import install_command
-from mcpspy.io.http.server import HttpRequest, Response, accepting
+from mcpspy.io.http.request import HttpRequest, Response
+from mcpspy.io.http.server import accepting
 from mcpspy.io.network.listener import listening, origin
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget

@@ -56,7 +56,7 @@ class Response:
         if not self.body.is_over:
             self._connection.abandon()
 
-    def response_begins(self, head: ResponseHead, data: bytes, *, keeps_alive: bool, is_last: bool) -> None:
+    def response_begins(self, head: ResponseHead, data: bytes, keeps_alive: bool, is_last: bool) -> None:
         self.head = head
         if not self._arrived.done():
             self._arrived.set_result(None)

@@ -11,7 +11,7 @@ import pytest
 from mcpspy.core.protocol.http_headers import location_at_proxy, read_upstream
 from mcpspy.io.http import context as streams_module
 from mcpspy.io.http.context import ClientProcesses, ExchangeContext, SessionScopes
-from mcpspy.io.http.server import ClientAddress
+from mcpspy.io.http.request import ClientAddress
 
 
 @pytest.fixture

@@ -281,7 +281,7 @@ class Asked:
     def flush(self) -> None:
         self.connection.data_received(self.server.data_to_send())
 
-    def response_begins(self, head: ResponseHead, data: bytes, *, keeps_alive: bool, is_last: bool) -> None:
+    def response_begins(self, head: ResponseHead, data: bytes, keeps_alive: bool, is_last: bool) -> None:
         self.response_data(data, is_last)
 
     def response_data(self, data: bytes, is_last: bool) -> None:

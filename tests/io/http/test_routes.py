@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from mcpspy.core.exchange.heads import RequestHead
+from mcpspy.core.exchange.prepared import PreparedRequest
 from mcpspy.io.http import routes as routes_module
 from mcpspy.io.http.routes import Route, RouteTable
+from tests.core.exchange.played import Scope
 
 if TYPE_CHECKING:
     import pytest
@@ -29,17 +32,19 @@ class Passing:
         self.routes.open_stream(cast("Any", Open("9")))
 
 
-def posted(stream: str, *, is_session: bool = True) -> Route:
-    return Route(stream, "/mcp", {}, "http://here", is_session)
+def posted(session: str | None = "s") -> PreparedRequest:
+    scope = Scope()
+    headers = {} if session is None else {"Mcp-Session-Id": session}
+    return PreparedRequest(scope, RequestHead("POST", "/mcp", headers, "1.1", keeps_alive=True), "/mcp")
 
 
 def test_to_the_server_a_conversation_goes_its_own_way_and_anyone_the_last_one() -> None:
     routes = RouteTable()
     assert routes.to_server(None) is routes.to_server("1") is None
-    first, second = posted("1"), posted("2")
-    routes.add_post(first)
-    routes.add_post(second)
+    routes.add_post("1", one := posted())
+    routes.add_post("2", other := posted())
 
+    first, second = Route("1", one, True), Route("2", other, True)
     assert [routes.to_server(stream) for stream in ("1", "2", None, "3")] == [first, second, second, None]
     assert routes.has_session("1")
 
@@ -47,9 +52,9 @@ def test_to_the_server_a_conversation_goes_its_own_way_and_anyone_the_last_one()
 def test_conversations_of_one_post_each_go_the_way_of_the_last() -> None:
     routes = RouteTable()
     for stream in ("1", "2"):
-        routes.add_post(posted(stream, is_session=False))
+        routes.add_post(stream, prepared := posted(None))
 
-    assert routes.to_server("1") == routes.to_server(None) == posted("2", is_session=False)
+    assert routes.to_server("1") == routes.to_server(None) == Route("2", prepared, False)
     assert not routes.has_session("2")
 
 
@@ -59,7 +64,7 @@ def test_only_the_most_recent_streams_are_remembered(
     monkeypatch.setattr(routes_module, "MAX_REMEMBERED", 2)
     routes = RouteTable()
     for stream in ("1", "2", "1", "3"):
-        routes.add_post(posted(stream))
+        routes.add_post(stream, posted())
 
     assert [routes.has_session(stream) for stream in "123"] == [True, False, True]
 

@@ -10,7 +10,8 @@ import pytest
 
 from mcpspy.io.http.body_stream import BUFFERED
 from mcpspy.io.http.message_head import MAX_HEAD
-from mcpspy.io.http.server import HttpRequest, Response, accepting
+from mcpspy.io.http.request import HttpRequest, Response
+from mcpspy.io.http.server import accepting
 from mcpspy.io.network.listener import listening
 
 pytestmark = pytest.mark.timeout(60)
@@ -184,7 +185,7 @@ async def test_an_old_client_gets_a_stream_that_ends_with_the_connection() -> No
     async def stream(request: HttpRequest) -> None:
         request.start(200, [("Content-Type", "text/plain")])
         await request.write(b"one")
-        request.finish()
+        request.send_end()
 
     async with connected(stream) as (reader, writer):
         writer.write(b"GET / HTTP/1.0\r\n\r\n")

@@ -286,6 +286,9 @@ async def test_a_connection_that_was_closed_is_freed_without_the_cycle_collector
 
 
 def _of_connections() -> list[str]:
-    """Return the names of the objects that belong to connections of clients and their requests."""
-    names = ("DownstreamConnection", "ExchangeMachine", "HttpRequest", "ProxiedExchange", "RequestHead")
+    """Return the names of the objects that belong to connections of clients and their requests.
+
+    A route keeps the head of the last POST of a session.
+    """
+    names = ("DownstreamConnection", "ExchangeMachine", "HttpRequest", "ProxiedExchange")
     return [name for each in gc.get_objects() if (name := type(each).__name__) in names]

@@ -10,7 +10,8 @@ import aiohttp
 import pytest
 
 from mcpspy.errors import CannotStart
-from mcpspy.io.http.server import HttpRequest, accepting
+from mcpspy.io.http.request import HttpRequest
+from mcpspy.io.http.server import accepting
 from mcpspy.io.network.listener import listening, origin, stop_on_signals
 
 pytestmark = pytest.mark.timeout(60)

@@ -9,7 +9,8 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 
 from mcpspy import LiveExchange, LiveSession
-from mcpspy.io.http.server import HttpRequest, Response, accepting
+from mcpspy.io.http.request import HttpRequest, Response
+from mcpspy.io.http.server import accepting
 from mcpspy.io.network.listener import listening
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
