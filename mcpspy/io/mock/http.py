@@ -20,7 +20,8 @@ from mcpspy.core.mock.clients import ClientRegistry
 from mcpspy.core.mock.matching import modern_version
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.selector import Selector
-from mcpspy.core.mock.session import BATCHES, MockOptions, MockSession, Outgoing
+from mcpspy.core.mock.session import BATCHES, MockSession, Outgoing
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.protocol.http_headers import EVENTS, JSON, SESSION, rejection_reason
 from mcpspy.core.protocol.mcp_headers import VERSION, mismatch
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Request, meta_raw, read_frame
