@@ -20,9 +20,6 @@ from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, client_of
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 
-NOTE = "mock"
-"""Kind of the notes of a mock, and name of the order."""
-
 MISSES = ("error", "method-not-found", "nearest", "forward")
 """Responses to unrecorded requests, as of `--on-miss`."""
 
@@ -242,9 +239,9 @@ def _answer(fields: object) -> GivenAnswer:
     if unknown := fields.keys() - {"interaction", "times", "delay", "result", "error"}:
         raise UsageError(f"mock: answer has the unknown key {min(map(str, unknown))}")
     number, times = fields.get("interaction"), fields.get("times")
-    for name, value in (("interaction", number), ("times", times)):
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise UsageError(f"mock: {name} must be a number from 1, or null")
+    for name, value, least in (("interaction", number, 0), ("times", times, 1)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            raise UsageError(f"mock: {name} must be a number from {least}, or null")
     member = next((name for name in ("result", "error") if name in fields), "")
     if "result" in fields and "error" in fields:
         raise UsageError("mock: answer has either a result or an error")

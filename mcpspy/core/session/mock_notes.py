@@ -1,0 +1,86 @@
+"""Notes of kind `mock`: what a request got from a mock, and what viewers change. Owns their wording.
+
+Written by `core.mock.steering`, specified in docs/format.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+MOCK = "mock"
+
+UNRECORDED = ("missed", "forwarded", "nearest")
+"""What was done with a request that was not recorded."""
+
+_DONE = {
+    "generated": "answered by the mock",
+    "missed": "not recorded",
+    "forwarded": "not recorded, passed on to the real server",
+    "nearest": "not recorded, answered with the nearest",
+    "left": "client left",
+}
+
+
+def about(fields: dict[str, Any]) -> str:
+    """Return the request that a note is about: `tools/call echo, id 7`."""
+    id_text = f"id {fields['id']}" if "id" in fields else ""
+    return ", ".join(part for part in (str(fields.get("request", "")), id_text) if part)
+
+
+def words(fields: dict[str, Any]) -> str:
+    """Return what the request got, or what changed: `request 7 of echo.jsonl (1 of 2)`."""
+    did = str(fields.get("did"))
+    if did == "changed":
+        answers = fields.get("answers")
+        given = [given_words(each) for each in answers if isinstance(each, dict)] if answers else []
+        options = ", ".join(f"{name} {fields.get(name)}" for name in ("match", "speed", "misses"))
+        return "; ".join([f"mock: {options}", *given])
+    recorded = (
+        f"request {fields['interaction']} of {fields.get('recording')}" if "interaction" in fields else ""
+    )
+    if "count" in fields:
+        recorded += f" ({fields.get('place')} of {fields['count']})"
+    if did == "played":
+        found = recorded
+    elif did == "answered":
+        found = f"{_answer_words(fields)}{f' in place of {recorded}' if recorded else ''}"
+    else:
+        found = _DONE.get(did, did)
+        if fields.get("miss") in ("used up", "answer not recorded"):
+            found = found.replace("not recorded", str(fields["miss"]), 1)
+        if did == "nearest" and recorded:
+            found += f": {recorded}"
+        if difference := difference_words(fields):
+            found += f"; {difference}"
+    return found + (f", after {fields['delay']:g} s" if isinstance(fields.get("delay"), float) else "")
+
+
+def difference_words(fields: dict[str, Any]) -> str:
+    """Return the nearest recorded request and the first difference of a miss; empty without one."""
+    if "nearest_request" not in fields:
+        return ""
+    text = f"nearest: request {fields.get('nearest')}, {fields['nearest_request']}"
+    if "at" in fields:
+        text += f", differs at {fields['at']}"
+    if "sent" in fields:
+        text += f": recorded {fields.get('recorded')}, sent {fields['sent']}"
+    return text + (f" (and at {fields['more']} more)" if fields.get("more") else "")
+
+
+def given_words(fields: dict[str, Any]) -> str:
+    """Return an answer that the user has set: `next request: error -32000`."""
+    number, times = fields.get("interaction"), fields.get("times")
+    target = "next request" if number is None else f"request {number}"
+    parts = [_answer_words(fields)] if "error" in fields or "result" in fields else []
+    if delay := fields.get("delay"):
+        parts.append(f"after {delay:g} s")
+    if times is not None and number is not None:
+        parts.append(f"{times} times" if times != 1 else "once")
+    return f"{target}: {', '.join(parts)}"
+
+
+def _answer_words(fields: dict[str, Any]) -> str:
+    error = fields.get("error")
+    if isinstance(error, dict):
+        return f"error {error.get('code')}"
+    return "edited result"
