@@ -68,7 +68,7 @@ class GivenAnswer(Struct, frozen=True, kw_only=True):
     interaction: int | None = None
     """Number of the recorded request; None for the next request, whatever it is."""
     times: int | None = None
-    """How often it is still given; None for no limit."""
+    """Number of requests that still get it; None for no limit."""
     delay: float = 0.0
     """Seconds before the response."""
     member: str = ""
@@ -133,7 +133,7 @@ class Steering:
 
 
 class RequestNote(Struct, kw_only=True):
-    """What one request of a client got."""
+    """The outcome of one request of a client."""
 
     request: Request
     about: str

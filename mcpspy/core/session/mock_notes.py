@@ -10,7 +10,7 @@ from typing import Any
 MOCK = "mock"
 
 UNRECORDED = ("missed", "forwarded", "nearest")
-"""What was done with a request that was not recorded."""
+"""Outcomes of a request that was not recorded."""
 
 _DONE = {
     "generated": "answered by the mock",

@@ -1,4 +1,4 @@
-"""A mock that viewers watch and steer: `mcpspy http` in front of it records its clients, and has the control socket.
+"""A mock that viewers watch and steer: `mcpspy http` in front of it records its clients.
 
 The order `mock` of the control socket goes to the mock; all other orders, such as `hold`, to the proxy in front of it
 (docs/control.md). What each request got becomes a note of kind `mock` in the recording (docs/format.md).

@@ -1,6 +1,6 @@
-"""The engine of the mock mode: serves one recording until its viewer ends (`python -m mcpspy.ui.model.mock_engine`).
+"""The engine of the mock mode, which is the main module of its process: serves one recording until its viewer ends.
 
-Its configuration is `MockSettings`. It sends one event: `serving` with `url` and `path`, or `failed` with `text`. It
+Its configuration is `MockSetup`. It sends one event: `serving` with `url` and `path`, or `failed` with `text`. It
 takes no orders: viewers steer it through the control socket of the session that it records.
 """
 
@@ -24,8 +24,8 @@ from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.session_name import session_name
 
 
-class MockSettings(Struct, frozen=True, kw_only=True):
-    """What a mock serves, and how."""
+class MockSetup(Struct, frozen=True, kw_only=True):
+    """The recording to serve, and the options."""
 
     recording: str
     """Path of the recording."""
@@ -41,7 +41,7 @@ class MockSettings(Struct, frozen=True, kw_only=True):
     """Command line or URL of the real server, to which misses may be forwarded; empty for none."""
 
 
-def real_server(settings: MockSettings) -> RealServer | None:
+def real_server(settings: MockSetup) -> RealServer | None:
     """Return the real server; None without one. Raise UsageError."""
     text = settings.server.strip()
     if not text:
@@ -59,7 +59,7 @@ def real_server(settings: MockSettings) -> RealServer | None:
 
 async def run(viewer: Viewer) -> None:
     try:
-        settings = convert(viewer.config, MockSettings)
+        settings = convert(viewer.config, MockSetup)
         real = real_server(settings)
         options = MockOptions(
             match=MatchMode(settings.match), speed=settings.speed, may_forward=real is not None

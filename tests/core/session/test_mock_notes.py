@@ -31,8 +31,10 @@ from mcpspy.core.session.mock_notes import about, words
                 "sent": "3",
                 "more": 1,
             },
-            "not recorded, passed on to the real server; nearest: request 7, tools/call add, "
-            "differs at /params/arguments/b: recorded 2, sent 3 (and at 1 more)",
+            (
+                "not recorded, passed on to the real server; nearest: request 7, tools/call add, "
+                "differs at /params/arguments/b: recorded 2, sent 3 (and at 1 more)"
+            ),
         ),
         (
             {
@@ -57,8 +59,10 @@ from mcpspy.core.session.mock_notes import about, words
                     {"interaction": 4, "times": 1, "delay": 0.0, "result": {}},
                 ],
             },
-            "mock: match exact, speed 0.0, misses error; next request: after 2 s; request 3: error -1; "
-            "request 4: edited result, once",
+            (
+                "mock: match exact, speed 0.0, misses error; next request: after 2 s; request 3: error -1; "
+                "request 4: edited result, once"
+            ),
         ),
     ],
 )
