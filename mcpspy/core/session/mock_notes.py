@@ -29,6 +29,21 @@ def about(fields: dict[str, Any]) -> str:
 
 def words(fields: dict[str, Any]) -> str:
     """Return what the request got, or what changed: `request 7 of echo.jsonl (1 of 2)`."""
+    outcome, *difference = lines(fields)
+    if not difference:
+        return outcome
+    nearest, *values = difference
+    return (
+        f"{outcome}; {', '.join((nearest, *values[:1]))}{': ' if values[1:] else ''}{', '.join(values[1:])}"
+    )
+
+
+def lines(fields: dict[str, Any]) -> list[str]:
+    """Return the same as lines: of a miss also the nearest recorded request, and the first difference."""
+    return [_outcome(fields), *_difference(fields)]
+
+
+def _outcome(fields: dict[str, Any]) -> str:
     did = str(fields.get("did"))
     if did == "changed":
         answers = fields.get("answers")
@@ -50,21 +65,19 @@ def words(fields: dict[str, Any]) -> str:
             found = found.replace("not recorded", str(fields["miss"]), 1)
         if did == "nearest" and recorded:
             found += f": {recorded}"
-        if difference := difference_words(fields):
-            found += f"; {difference}"
     return found + (f", after {fields['delay']:g} s" if isinstance(fields.get("delay"), float) else "")
 
 
-def difference_words(fields: dict[str, Any]) -> str:
-    """Return the nearest recorded request and the first difference of a miss; empty without one."""
+def _difference(fields: dict[str, Any]) -> list[str]:
     if "nearest_request" not in fields:
-        return ""
-    text = f"nearest: request {fields.get('nearest')}, {fields['nearest_request']}"
+        return []
+    found = [f"nearest: request {fields.get('nearest')}, {fields['nearest_request']}"]
     if "at" in fields:
-        text += f", differs at {fields['at']}"
+        more = f" (and at {fields['more']} more)" if fields.get("more") else ""
+        found.append(f"differs at {fields['at']}{more}")
     if "sent" in fields:
-        text += f": recorded {fields.get('recorded')}, sent {fields['sent']}"
-    return text + (f" (and at {fields['more']} more)" if fields.get("more") else "")
+        found += [f"recorded {fields.get('recorded')}", f"sent {fields['sent']}"]
+    return found
 
 
 def given_words(fields: dict[str, Any]) -> str:

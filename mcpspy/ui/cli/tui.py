@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.hosts.temporary import remove_left
 from mcpspy.io.recording.catalog import find
 from mcpspy.io.recording.reader import Summary, read_header_of, summarize
 from mcpspy.io.recording.recorder import say
@@ -77,6 +78,8 @@ def _open(args: argparse.Namespace, reports: list[Callable[[str], None]]) -> int
     from mcpspy.ui.views.extension import Extension
 
     extension = Extension(args.script, table("views"))
+    for line in remove_left():
+        say(line)
     # Imported modules and a million rows are not garbage: each collection would scan all of them.
     gc.set_threshold(100_000, 50, 100)
     from mcpspy.ui.tui.app import McpspyApp

@@ -7,7 +7,9 @@ takes no orders: viewers steer it through the control socket of the session that
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, convert
@@ -37,6 +39,8 @@ class MockSetup(Struct, frozen=True, kw_only=True):
     speed: float = 0.0
     misses: str = "error"
     """As of `--on-miss`."""
+    cwd: str = ""
+    """The folder in which the real server starts, if it exists."""
     server: str = ""
     """Command line or URL of the real server, to which misses may be forwarded; empty for none."""
 
@@ -57,6 +61,11 @@ def real_server(settings: MockSetup) -> RealServer | None:
     return RealServer(ServerCommand(words), session_name(words), settings.folder)
 
 
+def _enter_folder(folder: str) -> None:
+    with suppress(OSError):  # Empty, or it no longer exists: the real server starts where mcpspy did.
+        os.chdir(folder)
+
+
 async def run(viewer: Viewer) -> None:
     try:
         settings = convert(viewer.config, MockSetup)
@@ -64,6 +73,7 @@ async def run(viewer: Viewer) -> None:
         options = MockOptions(
             match=MatchMode(settings.match), speed=settings.speed, may_forward=real is not None
         ).with_misses(settings.misses)
+        _enter_folder(settings.cwd)
         loader = RecordingsLoader([Path(settings.recording)], (), merge=False)
         live = serving_live(loader, options, port=settings.port, folder=settings.folder, real=real)
         async with live as mock:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from mcpspy.core.mock import responses
 from mcpspy.core.mock.interaction import Interaction
+from mcpspy.core.mock.matching import request_key
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.protocol.message import Failure, Request, Result
 from mcpspy.core.protocol.spec import CLIENT
@@ -171,6 +172,14 @@ class RecordedInteractions:
             return InteractionText(interaction.number or 0, "", "", outcome)
         about = f"{cause.method} {cause.subject}" if cause.subject else cause.method
         return InteractionText(interaction.number or 0, about, _arguments(cause), outcome)
+
+    def closest(self, request: Request) -> int | None:
+        """Return the number of the interaction that a request would get, or of the nearest one; None without one."""
+        key = request_key(request)
+        if queue := self._recordings.queue(key.digest):
+            return queue[0].number
+        near = self._recordings.nearest(request, key)
+        return near[0].number if near else None
 
     def response(self, number: int) -> Result | Failure | None:
         """Return the recorded response; None if there is none."""

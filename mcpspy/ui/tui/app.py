@@ -34,6 +34,7 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import FollowedRun, Runs
+from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, MOVED, SYNONYMS, checked, in_force, names
 from mcpspy.ui.tui.help import name
 from mcpspy.ui.tui.theme import (
@@ -295,6 +296,28 @@ class McpspyApp(App[None]):
         self.push_screen(SessionScreen(*run.sessions, run=run))
         return ""
 
+    async def serve(self, path: Path) -> str:
+        """Ask how to serve a recording, and serve it; return the reason if it cannot be served."""
+        from mcpspy.io.recording.reader import read_header_of, summarize
+        from mcpspy.ui.tui.mock.dialog import ServeDialog
+        from mcpspy.ui.tui.mock.screen import MockScreen
+
+        def summary_of(path: Path) -> Summary:
+            return summarize(path, read_header_of(path), counts=False)
+
+        # The folder of another machine's sessions is a copy, which is deleted.
+        folder = sessions_folder() if self.is_remote else str(self._catalog.folder)
+        try:
+            summary = await asyncio.to_thread(summary_of, path)
+            running = await self.push_screen_wait(ServeDialog(summary, folder))
+            if running is not None:
+                self.push_screen(
+                    MockScreen(running, summary, await asyncio.to_thread(summary_of, running.path))
+                )
+        except McpspyError as error:
+            return str(error)
+        return ""
+
     async def action_quit(self) -> None:
         """Quit, after a confirmation if held messages would be released."""
         from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
@@ -402,6 +425,8 @@ def keyed() -> tuple[type[DOMNode], ...]:
     from mcpspy.ui.tui.detail.search import SearchBox
     from mcpspy.ui.tui.diff.screen import DiffScreen
     from mcpspy.ui.tui.intercept.editor import EditorScreen
+    from mcpspy.ui.tui.mock.dialog import ConnectScreen, ServeDialog
+    from mcpspy.ui.tui.mock.screen import MockScreen
     from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesList, CapabilitiesScreen
     from mcpspy.ui.tui.panels.stats import StatsList, StatsScreen
     from mcpspy.ui.tui.panels.timeline import TimelineList, TimelineScreen
@@ -429,8 +454,11 @@ def keyed() -> tuple[type[DOMNode], ...]:
         StatsList,
         CapabilitiesScreen,
         CapabilitiesList,
+        ConnectScreen,
         DiffScreen,
         EditorScreen,
         ErrorPrompt,
+        MockScreen,
+        ServeDialog,
         ToggleMenu,
     )

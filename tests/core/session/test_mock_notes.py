@@ -33,7 +33,7 @@ from mcpspy.core.session.mock_notes import about, words
             },
             (
                 "not recorded, passed on to the real server; nearest: request 7, tools/call add, "
-                "differs at /params/arguments/b: recorded 2, sent 3 (and at 1 more)"
+                "differs at /params/arguments/b (and at 1 more): recorded 2, sent 3"
             ),
         ),
         (
