@@ -50,9 +50,9 @@ def _outcome(fields: dict[str, Any]) -> str:
         given = [given_words(each) for each in answers if isinstance(each, dict)] if answers else []
         options = ", ".join(f"{name} {fields.get(name)}" for name in ("match", "speed", "misses"))
         return "; ".join([f"mock: {options}", *given])
-    recorded = (
-        f"request {fields['interaction']} of {fields.get('recording')}" if "interaction" in fields else ""
-    )
+    recorded = f"request {fields['interaction']}" if "interaction" in fields else ""
+    if recorded and "recording" in fields:
+        recorded += f" of {fields['recording']}"
     if "count" in fields:
         recorded += f" ({fields.get('place')} of {fields['count']})"
     if did == "played":

@@ -78,8 +78,6 @@ def _open(args: argparse.Namespace, reports: list[Callable[[str], None]]) -> int
     from mcpspy.ui.views.extension import Extension
 
     extension = Extension(args.script, table("views"))
-    for line in remove_left():
-        say(line)
     # Imported modules and a million rows are not garbage: each collection would scan all of them.
     gc.set_threshold(100_000, 50, 100)
     from mcpspy.ui.tui.app import McpspyApp
@@ -94,6 +92,7 @@ def _open(args: argparse.Namespace, reports: list[Callable[[str], None]]) -> int
         uses_cache=not args.no_cache,
         extension=extension,
     )
+    app.notices += remove_left()
     if args.ssh is not None:
         app.is_remote = True
         reports.append(app.report)

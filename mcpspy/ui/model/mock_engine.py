@@ -78,8 +78,13 @@ async def run(viewer: Viewer) -> None:
         live = serving_live(loader, options, port=settings.port, folder=settings.folder, real=real)
         async with live as mock:
             viewer.send("serving", url=mock.url, path=mock.path)
-            await mock.reading
-            await asyncio.Event().wait()  # Until the viewer ends.
+            try:
+                await mock.reading
+                await asyncio.Event().wait()  # Until the viewer ends.
+            except asyncio.CancelledError:
+                # The proxy ends its recording only if its context ends without an error.
+                if (task := asyncio.current_task()) is not None:
+                    task.uncancel()
     except McpspyError as error:
         viewer.send("failed", text=str(error))
 

@@ -130,7 +130,9 @@ class InteractionText(NamedTuple):
     """One recorded interaction as text; not sanitized, except the arguments."""
 
     number: int
-    about: str
+    method: str
+    subject: str
+    """Tool, resource, prompt …; empty without one."""
     arguments: str
     """The params without the name of the tool, on one line."""
     outcome: str
@@ -169,9 +171,10 @@ class RecordedInteractions:
         kind = next(steps, None)
         outcome = "no response" if kind is None else "error" if kind is Failure else "result"
         if not isinstance(cause, Request):
-            return InteractionText(interaction.number or 0, "", "", outcome)
-        about = f"{cause.method} {cause.subject}" if cause.subject else cause.method
-        return InteractionText(interaction.number or 0, about, _arguments(cause), outcome)
+            return InteractionText(interaction.number or 0, "", "", "", outcome)
+        return InteractionText(
+            interaction.number or 0, cause.method, cause.subject or "", _arguments(cause), outcome
+        )
 
     def closest(self, request: Request) -> int | None:
         """Return the number of the interaction that a request would get, or of the nearest one; None without one."""

@@ -210,6 +210,8 @@ class McpspyApp(App[None]):
         """Former keys that were not pressed yet."""
         self.is_remote = False
         """True if the folder is a copy of another machine's."""
+        self.notices: list[str] = []
+        """Lines to show at the start."""
         self.is_hung_up = False
         """True if the terminal was closed."""
         self.fault: Exception | None = None
@@ -245,6 +247,8 @@ class McpspyApp(App[None]):
 
         self.extension.notify(notify)
         self.set_interval(SLOW_CHECK, self.extension.stop_slow_call)
+        for line in self.notices:
+            self.notify(sanitize(line), markup=False)
         if sys.platform != "win32" and os.isatty(0):
             self.set_interval(HANGUP_CHECK, self._exit_after_hangup)
         if self._summaries:

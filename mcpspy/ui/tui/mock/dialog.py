@@ -153,6 +153,7 @@ class ConnectScreen(DismissibleModal[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="ways") as box:
             box.border_title = Text("Connect a client")
+            box.border_subtitle = "esc: close · ↑↓: scroll"
             yield self._page
 
     def on_mount(self) -> None:
@@ -196,23 +197,20 @@ class ConnectScreen(DismissibleModal[None]):
         look, texts = self.app.get_component_styles, self.texts
         quiet, bold = look("role--quiet").partial_rich_style, look("role--key").partial_rich_style
         text = Text()
-        host = "remove the entry from" if self._entries else "enter it into"
-        for key, heading, which in (
-            ("y", "over HTTP, at this URL", "url"),
-            ("Y", "on stdio, by this command", "command"),
-            ("x", "as an entry of a host", "entry"),
-        ):
-            text.append(f"{key}  ", bold).append(f"copy: {heading}\n", quiet).append(
-                f"{_sanitized(texts[which])}\n\n"
-            )
-        text.append("h  ", bold).append(
-            f"{host} the configuration of a host (removed when the mock ends)\n", quiet
-        )
-        for entry in self._entries:
-            text.append(f"   {sanitize(entry.server)} in {sanitize(str(entry.path))}\n")
-        text.append("esc  ", bold).append("close", quiet)
         if note:
-            text.append(f"\n\n{sanitize(note)}")
+            text.append(f"{sanitize(note)}\n\n", look("role--open").partial_rich_style)
+        text.append("y", bold).append("  copy the URL\n", quiet).append(f"{sanitize(texts['url'])}\n\n")
+        text.append("Y", bold).append(
+            "  copy the command, for hosts that start their servers (stdio)\n", quiet
+        )
+        text.append(f"{sanitize(texts['command'])}\n\n")
+        does = "remove it from" if self._entries else "enter it into"
+        text.append("h", bold).append(f"  {does} the configuration of a host, until the mock ends\n", quiet)
+        for entry in self._entries:
+            text.append(f"{sanitize(entry.server)} in {sanitize(str(entry.path))}\n")
+        text.append("\nx", bold).append("  copy the entry of a host\n", quiet).append(
+            _sanitized(texts["entry"])
+        )
         self._page.update(text)
 
 

@@ -30,7 +30,8 @@ REQUEST_COLUMNS = (
 
 INTERACTION_COLUMNS = (
     Column("number", "#", 4, 6, 4, right=True),
-    Column("about", "recorded", 14, LONG, 1, enough=24, shorten=elide),
+    Column("method", "recorded", 12, 40, 1, enough=12, shorten=elide),
+    Column("subject", "target", 8, LONG, 3, enough=16, shorten=shorten_subject),
     Column("arguments", "arguments", 8, LONG, 5, enough=20),
     Column("outcome", "response", 8, 11, 6),
     Column("asked", "asked", 5, 7, 2, right=True),
@@ -103,6 +104,7 @@ class RequestList(VirtualList):
         fields = dict(self._model.note(index))
         if not fields:
             return WAITING, rows.OPEN
+        fields.pop("recording", None)  # There is one.
         return sanitize(mock_notes.words(fields)[:LONG]), tone(fields)
 
     def hold(self, held: Mapping[int, HeldMessage]) -> None:
@@ -159,7 +161,8 @@ class InteractionList(VirtualList):
         tone = None if asked else rows.QUIET
         fields: dict[str, Piece] = {
             "number": (str(text.number), rows.QUIET),
-            "about": (sanitize(text.about[:LONG]), tone),
+            "method": (sanitize(text.method[:LONG]), tone),
+            "subject": (sanitize(text.subject[:LONG]), tone),
             "arguments": (text.arguments, rows.QUIET),
             "outcome": (text.outcome, rows.QUIET if text.outcome == "result" else rows.ISSUE),
             "asked": (f"{asked:,}" if asked else "·", tone),
@@ -169,9 +172,10 @@ class InteractionList(VirtualList):
         return [fields[column.name] for column, _ in placed]
 
     def growing(self, index: int) -> Iterable[tuple[str, str]]:
-        """Yield request and arguments."""
+        """Yield method, target, arguments, and the user's answer."""
         text = self.text(index)
-        yield "about", text.about[:LONG]
+        yield "method", text.method[:LONG]
+        yield "subject", text.subject[:LONG]
         yield "arguments", text.arguments
         yield "given", self.given.get(text.number, "")
 

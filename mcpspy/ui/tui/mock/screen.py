@@ -53,7 +53,8 @@ class MockScreen(MockView):
     def target(self) -> AnswerTarget:
         """The requests that an answer is for."""
         if self.interactions.has_focus and (number := self.interactions.number) is not None:
-            about = sanitize(self.interactions.text(self.interactions.cursor).about)
+            text = self.interactions.text(self.interactions.cursor)
+            about = sanitize(f"{text.method} {text.subject}".rstrip())
             return AnswerTarget(f"request {number} ({about})", number=number)
         if (held := self.waiting) is not None:
             return AnswerTarget(short_name(held), held=held)
@@ -239,7 +240,12 @@ class MockScreen(MockView):
         return f"{target.name}: {words}"
 
     async def _set(self, target: AnswerTarget, words: str, **answer: Any) -> str:
-        await self.connection.steer(answer={"interaction": target.number, **answer})
+        """Set an answer; a delay that is set stays if the response changes, and the other way round."""
+        answers = self.connection.state.get("answers", ())
+        before = next((dict(each) for each in answers if each["interaction"] == target.number), {})
+        if not answer.keys() <= {"delay"}:
+            before = {name: before[name] for name in before.keys() & {"delay", "times"}}
+        await self.connection.steer(answer={**before, "interaction": target.number, **answer})
         return f"{target.name}: {words}"
 
     def _request_of(self, held: HeldMessage | None) -> Request | None:

@@ -263,8 +263,8 @@ class MockView(DismissibleScreen[None]):
 
     def _show_lines(self) -> None:
         mock, model, connection = self.mock, self.model, self.connection
-        name = sanitize(self.summary.header.name)
-        left: list[Piece] = [("Mock", "title"), (f"{BETWEEN}{name}{BETWEEN}", None)]
+        name = f"{BETWEEN}{sanitize(self.summary.header.name)}" if self.has_class("-wide") else ""
+        left: list[Piece] = [("Mock", "title"), (f"{name}{BETWEEN}", None)]
         left.append((mock.url, rows.OK) if not mock.trouble else ("stopped", rows.BAD))
         count = f"{counted(len(model.requests), 'request')}{BETWEEN}{model.misses:,} not recorded"
         self._title.set_text(left, [(f"{count}{BETWEEN}{counted(len(model.connected), 'client')}", None)])
