@@ -116,7 +116,7 @@ async def test_a_miss_and_an_injected_error_reach_the_clients(serving: Serving) 
             assert "nearest: tools/call add differs at /params/arguments/" in error["message"]
         (number,) = {each.fields["nearest"] for each in notes(served.mock.path) if "nearest" in each.fields}
         error = {"code": -32050, "message": "out of order"}
-        await served.viewer.steer(match="lenient", answer={"interaction": number, "error": error})
+        await served.viewer.steer(match="nearest", answer={"interaction": number, "error": error})
         for transcript in (await served.play(add)).values():
             assert json.loads(transcript)["tools/call add"]["error"]["code"] == -32050
     assert [
