@@ -1,4 +1,4 @@
-"""Entries in the configurations of hosts that last as long as mcpspy serves, and their removal after a kill.
+"""Entries in configurations of hosts that last as long as mcpspy serves, and their later removal.
 
 Before a configuration changes, a file in the state folder states what will be entered. The process that serves locks
 it, so that a later mcpspy recognises the entry of a process that was killed, and removes it (`remove_left`).

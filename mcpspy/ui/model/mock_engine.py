@@ -1,4 +1,4 @@
-"""The engine of the mock mode, which is the main module of its process: serves one recording until its viewer ends.
+"""The engine of the mock mode, in a separate process: serves one recording until its viewer ends.
 
 Its configuration is `MockSetup`. It sends one event: `serving` with `url` and `path`, or `failed` with `text`. It
 takes no orders: viewers steer it through the control socket of the session that it records.
@@ -19,7 +19,7 @@ from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.protocol.http_headers import read_upstream
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.io.client import ServerAddress, ServerCommand
-from mcpspy.io.engine import Viewer, serve
+from mcpspy.io.engine import EngineViewer, serve
 from mcpspy.io.mock.live import serving_live
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.mock.upstream import RealServer
@@ -66,7 +66,7 @@ def _enter_folder(folder: str) -> None:
         os.chdir(folder)
 
 
-async def run(viewer: Viewer) -> None:
+async def run(viewer: EngineViewer) -> None:
     try:
         settings = convert(viewer.config, MockSetup)
         real = real_server(settings)

@@ -1,4 +1,4 @@
-"""The model of a live mock: requests of its clients and what each got, recorded interactions, clients, options.
+"""The model of a live mock: its requests, recorded interactions, clients and options.
 
 `MockModel` is built from the session that the mock records, `RecordedInteractions` from the recording that it serves.
 """

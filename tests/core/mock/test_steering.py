@@ -76,7 +76,7 @@ def test_a_secret_in_a_difference_is_not_noted() -> None:
     assert "ghp_" not in str(live.notes())
 
 
-def test_what_an_empty_result_answers_is_noted_as_generated() -> None:
+def test_an_empty_result_is_noted_as_generated() -> None:
     live = Steered(talk())
     live.ask(5, "ping")
     assert [each["did"] for each in live.notes()] == ["generated"]

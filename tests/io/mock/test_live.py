@@ -69,7 +69,7 @@ async def served(recording: Path, real: RealServer | None = None, port: int = 0)
         await found.viewer.close()
 
 
-async def test_what_a_request_got_is_noted_after_it(recording: Path) -> None:
+async def test_the_outcome_of_a_request_is_noted_after_it(recording: Path) -> None:
     async with served(recording) as mock:
         await mock.begin()
         status, said = await mock.say(

@@ -161,7 +161,7 @@ class ConnectScreen(DismissibleModal[None]):
 
     @property
     def texts(self) -> dict[str, str]:
-        """What can be copied: `url`, `command`, `entry`."""
+        """The texts that can be copied: `url`, `command`, `entry`."""
         running = self._mock
         return {"url": running.url, "command": running.shown_command(), "entry": running.snippet()}
 

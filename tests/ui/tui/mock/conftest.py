@@ -45,7 +45,7 @@ class Mocked(Screen):
 
     @property
     def got(self) -> list[str]:
-        """What each request got."""
+        """The outcome of each request, as the list shows it."""
         requests = self.mock.requests
         return [requests.got(place)[0] for place in range(requests.count)]
 

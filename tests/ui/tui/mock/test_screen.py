@@ -19,9 +19,14 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def said(name: str) -> int:
-    """Return the number that the last response of a recording says."""
+    """Return the number in the last response of a recording."""
     *_, last = (entry for entry in Recording(Path(name)) if isinstance(entry, Frame))
     return int(json.loads(last.data)["result"]["said"])
+
+
+def edited(text: str) -> str:
+    """Return the text of a response in the editor."""
+    return json.dumps({"result": {"said": text}})
 
 
 async def test_requests_show_the_recorded_one_that_they_got(mocking: Mocking) -> None:
@@ -93,10 +98,10 @@ async def test_the_next_request_gets_an_edited_response(mocking: Mocking) -> Non
         await screen.press("R")
         await screen.shows("response to the next request")
         area = screen.app.screen.query_one(TextArea)
-        area.text = '{"result": {"said": 1}'
+        area.text = edited("edited")[:-1]
         await screen.press("ctrl+s")
         await screen.shows("invalid JSON")
-        area.text = '{"result": {"said": "edited"}}'
+        area.text = edited("edited")
         await screen.press("ctrl+s")
         await screen.shows("next request: edited result")
         assert [await screen.call(5), await screen.call(6)] == ["edited", "second"]
@@ -112,8 +117,8 @@ async def test_a_recorded_interaction_gets_an_edited_response_which_is_saved(
         await screen.press("w")
         await screen.shows("nothing to save")
         await screen.press("v", "end", "R")
-        await screen.shows("response to request 3 (tools/call add)", '"said": "3"')
-        screen.app.screen.query_one(TextArea).text = '{"result": {"said": "4"}}'
+        await screen.shows("response to request 3 (tools/call add)", '": "3"')
+        screen.app.screen.query_one(TextArea).text = edited("4")
         await screen.press("ctrl+s")
         await screen.shows("request 3: edited result")
         assert [await screen.call(each, "add", a=1) for each in (5, 6)] == ["4", "4"]
