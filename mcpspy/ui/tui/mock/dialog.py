@@ -204,8 +204,8 @@ class ConnectScreen(DismissibleModal[None]):
             "  copy the command, for hosts that start their servers (stdio)\n", quiet
         )
         text.append(f"{sanitize(texts['command'])}\n\n")
-        does = "remove it from" if self._entries else "enter it into"
-        text.append("h", bold).append(f"  {does} the configuration of a host, until the mock ends\n", quiet)
+        does = "remove it from the host" if self._entries else "enter it into a host, until the mock ends"
+        text.append("h", bold).append(f"  {does}\n", quiet)
         for entry in self._entries:
             text.append(f"{sanitize(entry.server)} in {sanitize(str(entry.path))}\n")
         text.append("\nx", bold).append("  copy the entry of a host\n", quiet).append(

@@ -115,7 +115,7 @@ async def test_a_host_has_the_mock_until_it_ends(mocking: Mocking, tmp_path: Pat
         await screen.press("c", "h", *"nohost", "enter")
         await screen.shows("no such host or file")
         await screen.press("escape", "h", *str(config), "enter")
-        await screen.shows("mock-r entered")
+        await screen.shows("restart the host")
         servers = json.loads(config.read_text())["mcpServers"]
         assert servers["mock-r"]["args"][-1] == screen.mock.mock.url
         await screen.press("escape")
@@ -131,7 +131,7 @@ async def test_an_entry_is_removed_by_the_same_key(mocking: Mocking, tmp_path: P
     config.write_text("{}\n")
     async with mocking() as screen:
         await screen.press("c", "h", *str(config), "enter")
-        await screen.shows("mock-r entered")
+        await screen.shows("restart the host")
         await screen.press("h")
-        await screen.shows("entry removed")
+        await screen.shows("removed")
         assert config.read_text() == "{}\n"
