@@ -32,7 +32,8 @@ from mcpspy.core.intercept.commands import parse_command
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.intercept.trust_guard import ON_CHANGE, TrustGuard
 from mcpspy.core.mock.selector import MatchMode
-from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.session import MockSession
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.protocol.message import Result, read_frame
 from mcpspy.core.query import parser
 from mcpspy.core.recording import strict_json as early

@@ -39,7 +39,7 @@ CLOCKS = frozenset(("now", "today", "utcnow", "astimezone", "fromtimestamp"))
 """Methods of `datetime` that read the clock or the time zone of the machine; the module itself is calculation."""
 
 IO_LEVELS = (
-    ("settings", "manifest", "host_process", "extras", "network"),
+    ("settings", "manifest", "host_process", "extras", "network", "engine"),
     ("session_name",),
     ("recording", "scripts"),
     ("lockfile",),

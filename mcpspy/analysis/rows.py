@@ -21,9 +21,11 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Damaged, Frame, Header, Note
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
+from mcpspy.core.session import mock_notes
 from mcpspy.core.session import outcome as judge
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.http_exchanges import RecordedHttpExchange
+from mcpspy.core.session.mock_notes import MOCK
 from mcpspy.core.session.rule_notes import RULE, TRUST, about, words
 from mcpspy.core.session.session import Change
 
@@ -354,6 +356,12 @@ def _rules(note: Note) -> NoteText:
     return "; ".join(map(_rule, rules)) if isinstance(rules, list) else "", "", QUIET
 
 
+def _mock(note: Note) -> NoteText:
+    fields = note.fields
+    tone = ISSUE if fields.get("did") in (*mock_notes.UNRECORDED, "answered", "changed") else QUIET
+    return mock_notes.about(fields), mock_notes.words(fields), tone
+
+
 def _lost(note: Note) -> NoteText:
     return f"{note.fields.get('entries')} entries were not recorded: {note.fields.get('why')}", "", BAD
 
@@ -415,5 +423,6 @@ _NOTES: dict[str, Callable[[Note], NoteText]] = {
     RULE: lambda note: (about(note.fields), words(note.fields), ISSUE),
     TRUST: lambda note: (about(note.fields), words(note.fields), ISSUE),
     "rules": _rules,
+    MOCK: _mock,
     "part": lambda note: (f"continues in {note.fields.get('next')}", "", QUIET),
 }

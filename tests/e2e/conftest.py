@@ -99,7 +99,7 @@ class Read(NamedTuple):
         return found + [f"pending: {exchange.request.data!r}" for exchange in self.session.pending]
 
 
-ORDINARY = ("stderr", "eof", "signal", "exit", "http", "http-end", "sse", "unread", "unfinished")
+ORDINARY = ("stderr", "eof", "signal", "exit", "http", "http-end", "sse", "mock", "unread", "unfinished")
 """Notes of a run without faults. The last two say that a peer paused: one that starts on a loaded machine does."""
 
 

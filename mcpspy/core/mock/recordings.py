@@ -42,6 +42,8 @@ class NearestRequest(Struct, frozen=True):
     """Pointer, recorded and sent value of the first difference, except redacted values that may be equal."""
     more: int = 0
     """Number of further differences."""
+    number: int | None = None
+    """Number of the recorded request; None if it is not one."""
 
 
 class ResponseQueue:
@@ -286,7 +288,9 @@ class Recordings:
             if other is not None and (other.digest, other.responses) not in found:
                 if len(found) == 2 * COMPARED:
                     break
-                found[other.digest, other.responses] = near(other, live, interaction.compared)
+                found[other.digest, other.responses] = near(
+                    other, live, interaction.compared, interaction.number
+                )
         return sorted(found.values(), key=lambda each: len(each.differs))
 
     def _similar(self, key: RequestKey) -> Iterator[Interaction]:
@@ -351,12 +355,14 @@ class Recordings:
             yield store, self._stores[number + 1 :]
 
 
-def near(key: RequestKey, live: dict[str, Any], recorded: dict[str, Any]) -> NearestRequest:
-    """Compare the compared parts of a live request and of a recorded one, whose key is `key`."""
+def near(
+    key: RequestKey, live: dict[str, Any], recorded: dict[str, Any], number: int | None = None
+) -> NearestRequest:
+    """Compare the compared parts of a live request and of a recorded one, with its key and number."""
     differs = _differences(live, recorded)
     found = [(at, value_at(recorded, pointer(at)), value_at(live, pointer(at))) for at in differs]
     found = [each for each in found if not fits(*each[1:])] or found
-    return NearestRequest(key, differs, found[0] if found else None, len(found) - 1)
+    return NearestRequest(key, differs, found[0] if found else None, len(found) - 1, number)
 
 
 def _differences(live: dict[str, Any], recorded: dict[str, Any]) -> list[str]:

@@ -42,6 +42,11 @@ def error(id: bytes, code: int, message: str, data: Any = None) -> bytes:  # noq
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, _written(value))
 
 
+def given(id: bytes, member: str, value: Any) -> bytes:  # noqa: A002
+    """Return a response with this `result` or `error`; `id` is JSON text."""
+    return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id, member.encode(), _written(value))
+
+
 def rejection(message: Malformed) -> bytes:
     code = PARSE_ERROR if message.why.startswith(UNREADABLE) else INVALID_REQUEST
     return error(b"null", code, message.why[:200])
@@ -96,7 +101,7 @@ class Miss(Struct, frozen=True):
         at, recorded, sent = first
         line = f"{self.text}; nearest: {self.nearest[0].key.about} differs at {at}"
         if at != "/method":
-            line += f": recorded {_value_text(at, recorded)}, sent {_value_text(at, sent)}"
+            line += f": recorded {value_text(at, recorded)}, sent {value_text(at, sent)}"
         more = self.nearest[0].more
         return line + (f" (and at {more} more)" if more else "")
 
@@ -111,7 +116,7 @@ class Miss(Struct, frozen=True):
         }
 
 
-def _value_text(at: str, value: Any) -> str:
+def value_text(at: str, value: Any) -> str:
     """Return the value at a pointer as text, without secrets: it is printed, and may be recorded again."""
     if value is ABSENT:
         return "nothing"

@@ -99,6 +99,16 @@ class Selector:
         self._used: Counter[int] = Counter()
         """Order of an interaction → number of requests that got it, as far as the user has answered."""
 
+    def change(self, mode: MatchMode, *, plays_nearest: bool) -> None:
+        """Match further requests in another way."""
+        self._mode = mode
+        self._is_in_order = mode in (MatchMode.METHOD, MatchMode.TOOL)
+        self._plays_nearest = plays_nearest
+
+    def taken(self, place: object) -> int:
+        """Return how many requests got an interaction of the queue at a place."""
+        return self._taken.get(place, 0)
+
     def fast_response(self, data: bytes) -> tuple[bytes, bytes] | None:
         """Return the response to a plain request and the id of the request; None if `select` is needed."""
         plain = plain_message(data)

@@ -23,7 +23,8 @@ from mcpspy.core.mock.matching import RequestKey, request_key
 from mcpspy.core.mock.passthrough import Passthrough
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.responses import Miss
-from mcpspy.core.mock.selector import CANCELLED, SET_LEVEL, MatchMode, Selector
+from mcpspy.core.mock.selector import CANCELLED, SET_LEVEL, Selection, Selector
+from mcpspy.core.mock.steering import GivenAnswer, MockOptions, RequestNote, Steering, noted
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
@@ -41,21 +42,6 @@ BATCHES = ("2024-11-05", "2025-03-26")
 """Revisions that allow JSON-RPC batches."""
 
 
-class MockOptions(Struct, frozen=True, kw_only=True):
-    match: MatchMode = MatchMode.EXACT
-    repeats: bool = True
-    """True to repeat the last response of a key; otherwise further requests are misses."""
-    miss: int = responses.INTERNAL_ERROR
-    plays_nearest: bool = False
-    """True to play the nearest recorded request after a miss, instead of an error."""
-    forwards: bool = False
-    """True to forward misses to the real server, through `MockSession.passthrough`."""
-    forwards_all: bool = False
-    """True to forward every message to the real server, and to play nothing."""
-    speed: float = 0.0
-    """Playback speed relative to the recording; 0: without delays."""
-
-
 class Outgoing(Struct, frozen=True):
     at: float
     data: bytes
@@ -65,6 +51,17 @@ class Outgoing(Struct, frozen=True):
     The request may already have its response.
     """
     is_answer: bool
+
+
+class _Chosen(Struct, eq=False):
+    """A request and what was chosen for it; scheduled if the user delays the response."""
+
+    message: Request
+    key: RequestKey
+    selected: Selection
+    answer_id: bytes
+    given: GivenAnswer | None = None
+    is_cancelled: bool = False
 
 
 class _Received(NamedTuple):
@@ -77,18 +74,24 @@ class _Received(NamedTuple):
 class MockSession:
     """State of one client; call `resume` after reading more of the recordings."""
 
-    def __init__(self, recordings: Recordings, options: MockOptions, now: float) -> None:
+    def __init__(
+        self, recordings: Recordings, options: MockOptions, now: float, steering: Steering | None = None
+    ) -> None:
+        """With `steering`, a viewer may change the options, and every request becomes a note."""
         self.recordings = recordings
         self.revision: str | None = None
         self.selector = Selector(
             recordings, options.match, repeats=options.repeats, plays_nearest=options.plays_nearest
         )
-        self.passthrough = Passthrough() if options.forwards or options.forwards_all else None
+        may_forward = options.forwards or options.forwards_all or options.may_forward
+        self.passthrough = Passthrough() if may_forward else None
         self._options = options
+        self._steering = steering
+        self._notes: list[RequestNote] = []
         self._complaints: list[str] = []
         self._held: deque[_Received] = deque()
         self._is_closed = False
-        self._queue: list[tuple[float, int, Playback | None, int, Outgoing | RecordedStep]] = []
+        self._queue: list[tuple[float, int, Playback | None, int, Outgoing | RecordedStep | _Chosen]] = []
         self._number = 0
         self._open: dict[str, list[Playback]] = {}
         """Id → playbacks of requests that can still be cancelled."""
@@ -100,6 +103,16 @@ class MockSession:
         """Return the messages for the user since the last call, one line each."""
         taken, self._complaints = self._complaints, []
         return taken
+
+    def notes(self) -> list[RequestNote]:
+        """Return what the requests since the last call got; empty without steering."""
+        taken, self._notes = self._notes, []
+        return taken
+
+    def change(self, options: MockOptions) -> None:
+        """Answer further requests by other options."""
+        self._options = options
+        self.selector.change(options.match, plays_nearest=options.plays_nearest)
 
     @property
     def next_at(self) -> float | None:
@@ -116,14 +129,14 @@ class MockSession:
         if self._held or (self.passthrough is not None and self.passthrough.is_waiting):
             return True
         return any(
-            (isinstance(item, Outgoing) or item.is_answer)
+            (isinstance(item, Outgoing | _Chosen) or item.is_answer)
             and not (playback is not None and playback.cancelled)
             for _, _, playback, _, item in self._queue
         )
 
     def receive(self, data: bytes, now: float, messages: Sequence[AnyMessage] | None = None) -> None:
         """Handle one line or body of the client; `messages` are its decoded messages, if available."""
-        if not (self._held or self._options.speed):
+        if not (self._held or self._options.speed or self._steering is not None):
             fast = self.selector.fast_response(data)
             if fast is not None:
                 self._respond(*fast, now)
@@ -153,6 +166,10 @@ class MockSession:
             if isinstance(message, Request) and message.id == id and not others:
                 self._held.remove(received)
                 return
+        for *_, item in self._queue:
+            if isinstance(item, _Chosen) and item.message.id == id and not item.is_cancelled:
+                item.is_cancelled = True
+                return
         if playbacks := self._open.get(id):
             playback = playbacks[-1]
             playback.cancel(now)
@@ -177,6 +194,9 @@ class MockSession:
             at, _, playback, place, item = heappop(self._queue)
             if isinstance(item, Outgoing):
                 yield item
+            elif isinstance(item, _Chosen):
+                if not item.is_cancelled:
+                    self._act(item, at)
             elif playback is not None and not playback.is_stopped(item):
                 request = self._delivery.carrier(playback, item)
                 data = self._delivery.translated(playback, place, item)
@@ -251,7 +271,6 @@ class MockSession:
 
     def _play_selected(self, message: Request, key: RequestKey, now: float, answer_id: bytes) -> None:
         """Select and play the recorded response, with this id, to a request."""
-        id = message.id.encode()  # noqa: A001
         if message.method == SET_LEVEL:
             self._delivery.level = key.subject
         selected = self.selector.select(message, key)
@@ -261,11 +280,28 @@ class MockSession:
             self.revision = selected.revision
             if self.passthrough is not None:
                 self.passthrough.initialize = message.data
-        if selected.interaction is not None:
+        chosen = _Chosen(message, key, selected, answer_id)
+        if self._steering is not None:
+            given = chosen.given = self._steering.take(message.method, selected.interaction)
+            taken, forwards = self.selector.taken(selected.place), self._options.forwards
+            self._notes.append(noted(message, key.about, selected, taken, given, forwards=forwards))
+            if given is not None and given.delay:
+                self._push(now + given.delay, None, 0, chosen)
+                return
+        self._act(chosen, now)
+
+    def _act(self, chosen: _Chosen, now: float) -> None:
+        """Play what was chosen for a request."""
+        message, selected, given = chosen.message, chosen.selected, chosen.given
+        id = message.id.encode()  # noqa: A001
+        if given is not None and given.member:
+            self._respond(responses.given(chosen.answer_id, given.member, given.value), id, now)
+        elif selected.interaction is not None:
             if selected.miss is not None:
                 self._complaints.append(f"{selected.miss.line}; playing the nearest")
-            playback = Playback(selected.interaction, now, self._options.speed, id, key, message, selected)
-            playback.answer_id = answer_id
+            speed = self._options.speed
+            playback = Playback(selected.interaction, now, speed, id, chosen.key, message, selected)
+            playback.answer_id = chosen.answer_id
             self._start(playback)
         elif selected.miss is None:
             self._respond(selected.response(id), id, now)
@@ -274,7 +310,7 @@ class MockSession:
 
     def _miss(self, message: Request, miss: Miss, now: float) -> None:
         """Forward an unrecorded request to the server, or respond with an error."""
-        if self.passthrough is not None:
+        if self.passthrough is not None and self._options.forwards:
             self._complaints.append(f"{miss.text}; forwarded to the server")
             self.passthrough.forward(message)
         else:
@@ -322,7 +358,9 @@ class MockSession:
         for at, place, step in playback.due(lambda step: self._delivery.lacks_capability(playback, step)):
             self._push(at, playback, place, step)
 
-    def _push(self, at: float, playback: Playback | None, place: int, item: Outgoing | RecordedStep) -> None:
+    def _push(
+        self, at: float, playback: Playback | None, place: int, item: Outgoing | RecordedStep | _Chosen
+    ) -> None:
         self._number += 1
         heappush(self._queue, (at, self._number, playback, place, item))
 

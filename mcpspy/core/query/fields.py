@@ -59,6 +59,7 @@ NOTES = (
         "unread",
         "unfinished",
         "placeholders",
+        "mock",
     ),
 )
 """The kinds of notes of docs/format.md."""

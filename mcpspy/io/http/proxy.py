@@ -68,6 +68,8 @@ class HttpOptions(RecordingTarget):
         self.upstream = upstream
         self.host = host
         self.port = port
+        self.port_hint = "use another --listen PORT, or :0 for a free one"
+        """The next step if the port is in use."""
         self.name: str | None = None
         self.allowed_hosts: list[str] = []
         self.cacert: str | None = None
@@ -250,9 +252,14 @@ def banner(url: str, options: HttpOptions) -> str:
 
 
 @asynccontextmanager
-async def proxying(options: HttpOptions) -> AsyncIterator[str]:
-    """Serve while the context is open. Yield the URL for clients. Raises CannotStart."""
-    with listening(options.host, options.port, "use another --listen PORT, or :0 for a free one") as listener:
+async def proxying(
+    options: HttpOptions, begun: Callable[[HttpProxy[ExchangeContext]], None] = lambda _: None
+) -> AsyncIterator[str]:
+    """Serve while the context is open. Yield the URL for clients. Raises CannotStart.
+
+    `begun` is called with the proxy of the server before clients are accepted.
+    """
+    with listening(options.host, options.port, options.port_hint) as listener:
         here = origin(options.host, listener)
         trusted = trust(options.cacert, insecure=options.insecure)
 
@@ -264,14 +271,15 @@ async def proxying(options: HttpOptions) -> AsyncIterator[str]:
         async with (
             start(options) as main,
             HttpEndpoints(main, options, start) as endpoints,
-            accepting(endpoints.handle, listener),
         ):
-            try:
-                yield here + options.upstream.path + options.upstream.query
-            finally:
-                endpoints.stop()
-                if options.host.startswith(UNIX):
-                    os.unlink(options.host.removeprefix(UNIX))
+            begun(main)
+            async with accepting(endpoints.handle, listener):
+                try:
+                    yield here + options.upstream.path + options.upstream.query
+                finally:
+                    endpoints.stop()
+                    if options.host.startswith(UNIX):
+                        os.unlink(options.host.removeprefix(UNIX))
 
 
 @asynccontextmanager

@@ -158,6 +158,8 @@ class SessionInterception:
         """Seconds from the start up to which the interceptor knows the traffic."""
         self._scripts: ScriptProcess | None = None
         self._is_closing = False
+        self.orders: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+        """Commands that another part of mcpspy executes → its function, which raises CommandError."""
         self.is_on = False
         """True if messages are intercepted."""
         self.session = recorder.id or os.urandom(4).hex()
@@ -228,6 +230,8 @@ class SessionInterception:
         """Execute a viewer's command and return the response. Raise CommandError."""
         from mcpspy.core.intercept.actions import CommandError
 
+        if (execute := self.orders.get(str(order.get("order")))) is not None:
+            return execute(order)
         if self._failure:
             raise CommandError(self._failure)
         try:

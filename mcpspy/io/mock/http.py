@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from mcpspy.core.mock import responses
@@ -20,7 +20,8 @@ from mcpspy.core.mock.clients import ClientRegistry
 from mcpspy.core.mock.matching import modern_version
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.selector import Selector
-from mcpspy.core.mock.session import BATCHES, MockOptions, MockSession, Outgoing
+from mcpspy.core.mock.session import BATCHES, MockSession, Outgoing
+from mcpspy.core.mock.steering import MockOptions, Steering
 from mcpspy.core.protocol.http_headers import EVENTS, JSON, SESSION, rejection_reason
 from mcpspy.core.protocol.mcp_headers import VERSION, mismatch
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Request, meta_raw, read_frame
@@ -120,8 +121,12 @@ class Mock:
         complain: Callable[[str], None],
         allowed: Sequence[str] = (),
         real: RealServer | None = None,
+        *,
+        steering: Steering | None = None,
     ) -> None:
         self.selectors: list[Selector] = []
+        self.note: Callable[[Mapping[str, Any]], None] | None = None
+        """Takes the fields of notes: what each request got, and what viewers change. Needs steering."""
         self.name = recordings.name
         self.path = endpoint(recordings)
         self._recordings = recordings
@@ -129,6 +134,8 @@ class Mock:
         self._complain = complain
         self._allowed = allowed
         self._real = real
+        self._steering = steering
+        self._numbers = 0
         self._sessions: dict[str, MockClient] = {}
         self._registry: ClientRegistry[MockClient] = ClientRegistry()
         self._clients: set[MockClient] = set()
@@ -144,6 +151,19 @@ class Mock:
                 client.resume()
             await asyncio.sleep(0)
         self._is_read.set()
+
+    def steer(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Execute the order `mock` of a viewer; return the state. Raise UsageError."""
+        assert self._steering is not None
+        self._steering.order(fields)
+        if self._options != self._steering.options:
+            self._options = self._steering.options
+            for client in self._clients:
+                client.session.change(self._options)
+        state = self._steering.state
+        if self.note is not None and fields.keys() - {"n", "order"}:
+            self.note({"did": "changed", **state})
+        return {**state, "clients": len(self._clients)}
 
     async def close(self) -> None:
         self._is_over = True
@@ -327,9 +347,12 @@ class Mock:
             raise HttpRefusal(503, "the mock is shutting down")
 
     def _new(self, *, one_stream: bool = False) -> MockClient:
-        session = MockSession(self._recordings, self._options, asyncio.get_running_loop().time())
-        self.selectors.append(session.selector)
+        now, self._numbers = asyncio.get_running_loop().time(), self._numbers + 1
+        session = MockSession(self._recordings, self._options, now, self._steering)
+        if self._steering is None:
+            self.selectors.append(session.selector)
         client = MockClient(session, self._complain, self._real, one_stream=one_stream)
+        client.number, client.note = self._numbers, self.note
         self._clients.add(client)
         return client
 
@@ -337,6 +360,8 @@ class Mock:
         """End a session. Its real server ends later: a client that waits for that would open its streams again."""
         self._clients.discard(client)
         client.close()
+        if self.note is not None:
+            self.note({"did": "left", "client": client.number})
         if client.real_server is not None:
             ending = asyncio.ensure_future(client.real_server.close())
             self._ending.add(ending)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, takewhile
+from typing import Any
 
 from mcpspy.core.mock.session import MockSession, Outgoing
 from mcpspy.core.protocol.http_headers import EVENTS
@@ -89,6 +90,10 @@ class MockClient:
         one_stream: bool = False,
     ) -> None:
         self.session = session
+        self.number = 0
+        """Number of the client in notes."""
+        self.note: Callable[[Mapping[str, Any]], None] | None = None
+        """Takes the notes on what its requests got."""
         self.real_server = None if real is None else RealServerConnection(real, self._receive_from_server)
         self._number = 0
         self.general = ClientStream(self._next())
@@ -112,8 +117,6 @@ class MockClient:
             self._streams.setdefault(id, []).append(stream)
         self._receiving = stream
         self.session.receive(body, self._loop.time(), messages)
-        for line in self.session.complaints():
-            self._complain(line)
         self.flush()
         self._receiving = None
         return stream
@@ -124,6 +127,11 @@ class MockClient:
             self._timer.cancel()
             self._timer = None
         now = self._loop.time()
+        for line in self.session.complaints():
+            self._complain(line)
+        for note in self.session.notes():
+            if self.note is not None:
+                self.note({"client": self.number, **note.fields})
         passthrough = self.session.passthrough
         if passthrough is not None and self.real_server is not None:
             for data in passthrough.take_outgoing():

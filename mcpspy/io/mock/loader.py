@@ -6,7 +6,8 @@ Messages stay in the files, which are open as long as the mock runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 from weakref import finalize
@@ -14,7 +15,9 @@ from weakref import finalize
 from mcpspy.core.jsontools import Pointer
 from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
-from mcpspy.core.mock.store import InteractionStore
+from mcpspy.core.mock.store import NOTED, InteractionStore
+from mcpspy.core.recording import encode
+from mcpspy.core.recording.decode import Note, read_entry
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.redact.placeholder import untagged
 from mcpspy.errors import UsageError
@@ -26,6 +29,9 @@ SLICE = 1 << 16
 
 HEAD = 1 << 18
 """Bytes of recordings that are read before the first response, in some hundredths of a second."""
+
+COPIED = ("started", "transport", "command", "upstream", "cwd", "name", "redacted")
+"""Fields of the header that a recording with other messages keeps."""
 
 PART = 1 << 48
 """Base of offsets in a multi-part recording: each earlier part adds this number."""
@@ -156,6 +162,36 @@ class _RecordingFile:
     def _message(self, place: int, length: int) -> bytes:
         part, offset = divmod(place, PART)
         return _read(self._files[part], offset, length)
+
+
+def with_messages(path: Path, changes: Mapping[int, tuple[int, bytes]]) -> Iterator[bytes]:
+    """Yield the pieces of a recording, as a new one in one part, in which some messages are others.
+
+    `changes` are locations of an `InteractionStore` → bytes of the message there, and the new message on one line.
+    Raise UsageError if a location is not that of a message in the file, or the errors of a `Recording`.
+    """
+    if any(place >= NOTED for place in changes):
+        raise UsageError(
+            "a rule or a viewer changed this response when it was recorded", "it cannot be edited"
+        )
+    header = Recording(path).header
+    fields = {name: value for name in COPIED if (value := getattr(header, name)) is not None}
+    yield encode.header({"id": os.urandom(4).hex(), **fields})
+    scan, left = RecordingScan(path), dict(changes)
+    for block in scan:
+        offset = (len(scan.paths) - 1) * PART + block.offset
+        for line in block.lines:
+            size = len(line) + 1
+            for place in [place for place in left if offset <= place < offset + size]:
+                length, message = left.pop(place)
+                at = place - offset
+                line = line[:at] + message + line[at + length :]  # noqa: PLW2901 - the line as it is written.
+            entry = read_entry(line) if b'"note":"part"' in line else None
+            if not (isinstance(entry, Note) and entry.kind == "part"):
+                yield line + b"\n"
+            offset += size
+    if left:
+        raise UsageError(f"{path}: a response is no longer where it was", "was the file replaced?")
 
 
 def _read(file: BinaryIO, offset: int, length: int) -> bytes:

@@ -14,7 +14,8 @@ from types import FrameType
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from mcpspy.core.mock.selector import Selector
-from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.session import MockSession
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.stdio.lines import END, STDOUT, read_together
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from mcpspy.core.jsontools import pointer
 from mcpspy.core.mock.selector import MatchMode
-from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.session import MockSession
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.rules.edit import to_json
 from mcpspy.errors import UsageError

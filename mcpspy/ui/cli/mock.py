@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mcpspy.core.mock.responses import INTERNAL_ERROR, METHOD_NOT_FOUND
 from mcpspy.core.mock.selector import MatchMode, Selector, about, never_sent
-from mcpspy.core.mock.session import MockOptions
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.hosts.temporary import remove_left
 from mcpspy.io.recording.catalog import find
 from mcpspy.io.recording.reader import Summary, read_header_of, summarize
 from mcpspy.io.recording.recorder import say
@@ -91,6 +92,7 @@ def _open(args: argparse.Namespace, reports: list[Callable[[str], None]]) -> int
         uses_cache=not args.no_cache,
         extension=extension,
     )
+    app.notices += remove_left()
     if args.ssh is not None:
         app.is_remote = True
         reports.append(app.report)

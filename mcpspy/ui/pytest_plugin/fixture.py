@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from mcpspy.core.jsontools import pointer
 from mcpspy.core.mock.selector import MatchMode
-from mcpspy.core.mock.session import MockOptions
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording, RecordingState

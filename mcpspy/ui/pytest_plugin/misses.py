@@ -14,7 +14,8 @@ from mcpspy.core.jsontools import ABSENT, Pointer, differences, pointer, value_a
 from mcpspy.core.mock.matching import compared_request
 from mcpspy.core.mock.recordings import DIFFERENCES, Recordings
 from mcpspy.core.mock.selector import MatchMode, Selector, about, never_sent
-from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.session import MockSession
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.protocol.message import Failure, Message, Request
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.redact.placeholder import fits

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from mcpspy.core.jsontools import Pointer
 from mcpspy.core.mock.recordings import Recordings
-from mcpspy.core.mock.session import MockOptions
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.protocol.http_headers import read_upstream
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.sanitize import sanitize

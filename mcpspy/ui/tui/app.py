@@ -34,6 +34,7 @@ from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import FollowedRun, Runs
+from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, MOVED, SYNONYMS, checked, in_force, names
 from mcpspy.ui.tui.help import name
 from mcpspy.ui.tui.theme import (
@@ -209,6 +210,8 @@ class McpspyApp(App[None]):
         """Former keys that were not pressed yet."""
         self.is_remote = False
         """True if the folder is a copy of another machine's."""
+        self.notices: list[str] = []
+        """Lines to show at the start."""
         self.is_hung_up = False
         """True if the terminal was closed."""
         self.fault: Exception | None = None
@@ -244,6 +247,8 @@ class McpspyApp(App[None]):
 
         self.extension.notify(notify)
         self.set_interval(SLOW_CHECK, self.extension.stop_slow_call)
+        for line in self.notices:
+            self.notify(sanitize(line), markup=False)
         if sys.platform != "win32" and os.isatty(0):
             self.set_interval(HANGUP_CHECK, self._exit_after_hangup)
         if self._summaries:
@@ -293,6 +298,28 @@ class McpspyApp(App[None]):
             return "this session is in no run: it does not name the process of its host (docs/runs.md)"
         run = FollowedRun(runs, found[-1])
         self.push_screen(SessionScreen(*run.sessions, run=run))
+        return ""
+
+    async def serve(self, path: Path) -> str:
+        """Ask how to serve a recording, and serve it; return the reason if it cannot be served."""
+        from mcpspy.io.recording.reader import read_header_of, summarize
+        from mcpspy.ui.tui.mock.dialog import ServeDialog
+        from mcpspy.ui.tui.mock.screen import MockScreen
+
+        def summary_of(path: Path) -> Summary:
+            return summarize(path, read_header_of(path), counts=False)
+
+        # The folder of another machine's sessions is a copy, which is deleted.
+        folder = sessions_folder() if self.is_remote else str(self._catalog.folder)
+        try:
+            summary = await asyncio.to_thread(summary_of, path)
+            running = await self.push_screen_wait(ServeDialog(summary, folder))
+            if running is not None:
+                self.push_screen(
+                    MockScreen(running, summary, await asyncio.to_thread(summary_of, running.path))
+                )
+        except McpspyError as error:
+            return str(error)
         return ""
 
     async def action_quit(self) -> None:
@@ -402,6 +429,8 @@ def keyed() -> tuple[type[DOMNode], ...]:
     from mcpspy.ui.tui.detail.search import SearchBox
     from mcpspy.ui.tui.diff.screen import DiffScreen
     from mcpspy.ui.tui.intercept.editor import EditorScreen
+    from mcpspy.ui.tui.mock.dialog import ConnectScreen, ServeDialog
+    from mcpspy.ui.tui.mock.screen import MockScreen
     from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesList, CapabilitiesScreen
     from mcpspy.ui.tui.panels.stats import StatsList, StatsScreen
     from mcpspy.ui.tui.panels.timeline import TimelineList, TimelineScreen
@@ -429,8 +458,11 @@ def keyed() -> tuple[type[DOMNode], ...]:
         StatsList,
         CapabilitiesScreen,
         CapabilitiesList,
+        ConnectScreen,
         DiffScreen,
         EditorScreen,
         ErrorPrompt,
+        MockScreen,
+        ServeDialog,
         ToggleMenu,
     )

@@ -86,6 +86,7 @@ SESSION_KEYS: list[BindingType] = [
     _session_key("y", "copy", "copy message", "copy", "copy"),
     _session_key("Y", "copy_command", "copy mcpspy show command", "copy-command"),
     _session_key("z", "zoom", "toggle zoom of this pane", "zoom"),
+    _session_key("less_than_sign", "serve", "serve this session: a mock for clients", "serve"),
     help_key("session"),
     _session_key("escape", "leave", "leave zoom, message, problems, filter, then session", "leave"),
     _session_key("q", "back", "back to session list", "back", "back"),
@@ -114,6 +115,7 @@ SESSIONS_KEYS: list[BindingType] = [
     _sessions_key("C", "copy_path", "copy file path", "copy-path", "copy path"),
     _sessions_key("Y", "copy_command", "copy mcpspy show command", "copy-command"),
     _sessions_key("ctrl+r", "reload", "reload all sessions", "again"),
+    _sessions_key("less_than_sign", "serve", "serve session: a mock for clients", "serve", "serve"),
     _sessions_key("D", "demo", "record a demo session", "demo"),
     help_key("sessions"),
     _sessions_key("escape", "forget", "cancel diff", "forget", "cancel diff"),
@@ -166,6 +168,44 @@ DIFF_KEYS: list[BindingType] = [
     help_key("diff"),
     _diff_key("escape", "leave", "clear filter, then go back", "leave"),
     _diff_key("q", "back", "back", "back", "back"),
+]
+
+
+_mock_key = partial(key, "mock")
+
+MOCK_KEYS: list[BindingType] = [
+    _mock_key("enter,tab,shift+tab", "swap", "switch between list and message", "swap"),
+    _mock_key("i", "pause", "pause: let requests wait (toggle)", "pause", "pause"),
+    _mock_key("a", "release", "answer the waiting request as recorded", "release"),
+    _mock_key("A", "release_all", "answer all waiting requests as recorded, in order", "release-all"),
+    _mock_key(
+        "exclamation_mark",
+        "refuse",
+        "answer with an error: the waiting or next request, or each that gets this recorded one",
+        "refuse",
+        "error",
+    ),
+    _mock_key("t", "delay", "answer later: the same requests", "delay", "delay"),
+    _mock_key("R", "edit", "answer with an edited response: the same requests", "edit", "edit"),
+    _mock_key("delete,backspace", "forget", "take back the answers that you set", "forget"),
+    _mock_key("n", "misses", "change what misses get: error, nearest, the real server", "misses", "misses"),
+    _mock_key("m", "match", "change the matching mode", "match", "match"),
+    _mock_key("minus", "speed(-1)", "slower", "slower"),
+    _mock_key("plus,equals_sign", "speed(1)", "faster; at once after the fastest", "faster"),
+    _mock_key(
+        "c", "connect", "show how clients connect: URL, command, entry of a host", "connect", "connect"
+    ),
+    _mock_key("y", "copy_url", "copy the URL", "copy-url"),
+    _mock_key("v", "view", "next list: requests, recorded interactions, clients", "view", "view"),
+    _mock_key("p", "pair", "go from a request to its recorded interaction", "pair"),
+    _mock_key("f", "follow", "go to the last request and follow", "follow"),
+    _mock_key("w", "save", "save the recording with the responses that you edited", "save"),
+    _mock_key(
+        "O", "session", "open the session that the mock records, at this request", "session", "session"
+    ),
+    help_key("mock"),
+    _mock_key("escape", "leave", "back to the list", "leave"),
+    _mock_key("q", "stop", "stop serving, and go back", "stop", "stop"),
 ]
 
 
@@ -253,6 +293,7 @@ FOOTERS: dict[str, dict[str, str]] = {
         "session.explain": "explain",
         "session.diff": "diff",
         "session.export": "export",
+        "session.serve": "serve",
         "session.next-finding": "lint",
         "session.wire": "messages",
         "session.copy": "copy",
@@ -269,6 +310,7 @@ FOOTERS: dict[str, dict[str, str]] = {
         "sessions.run": "run",
         "sessions.diff": "diff",
         "sessions.mark": "mark",
+        "sessions.serve": "serve",
         "sessions.delete": "delete",
         "sessions.problems": "problems",
         "sessions.numbers": "statistics",
@@ -279,6 +321,26 @@ FOOTERS: dict[str, dict[str, str]] = {
         "sessions.copy-command": "copy command",
         "sessions.again": "reload",
         "app.theme": "light/dark",
+    },
+    "mock-waiting": {
+        "mock.release": "answer",
+        "mock.refuse": "error",
+        "mock.edit": "edit",
+        "mock.delay": "delay",
+        "mock.release-all": "answer all",
+    },
+    "mock": {
+        "mock.connect": "connect",
+        "mock.pause": "pause",
+        "mock.refuse": "error",
+        "mock.edit": "edit",
+        "mock.delay": "delay",
+        "mock.misses": "misses",
+        "mock.view": "view",
+        "mock.stop": "stop",
+        "mock.match": "match",
+        "mock.session": "session",
+        "mock.save": "save",
     },
     "no-sessions": {"sessions.demo": "demo", "sessions.again": "reload", "sessions.quit": "quit"},
 }
@@ -337,6 +399,14 @@ SYNONYMS = {
     "sessions.delete": "remove",
     "sessions.mark": "select",
     "sessions.demo": "example sample",
+    "sessions.serve": "mock server replay playback offline",
+    "session.serve": "mock server playback offline",
+    "mock.pause": "hold intercept breakpoint",
+    "mock.refuse": "fault inject fail",
+    "mock.delay": "slow latency wait",
+    "mock.misses": "nearest forward passthrough unrecorded",
+    "mock.connect": "host url stdio claude cursor config",
+    "mock.edit": "change modify result",
 }
 """Binding id → further words by which the palette finds the action."""
 

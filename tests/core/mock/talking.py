@@ -10,7 +10,8 @@ from mcpspy.core.jsontools import Pointer, pointer
 from mcpspy.core.mock.interaction import Interaction
 from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
-from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.session import MockSession
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.mock.store import OPENING, InteractionStore
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note
 from mcpspy.core.session.session import Session

@@ -14,7 +14,8 @@ from mcpspy.core.mock.answers import InputRound, Similarity, similarity_of
 from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.selector import MatchMode, never_sent
-from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.session import MockSession
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.mock.store import InteractionStore
 from tests.core.mock.talking import Json, Live, Talk, entries, modern, names
 

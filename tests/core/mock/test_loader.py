@@ -10,7 +10,8 @@ import pytest
 from mcpspy.core.mock.interaction import CANCEL, EOF, Interaction
 from mcpspy.core.mock.loader import FORGETS_EVERY, MAX_ANSWERED, InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
-from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.session import MockSession
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.recording.decode import read_entry
 from tests.core.mock.talking import Json, Live, Talk, interactions, loaded, modern, progress

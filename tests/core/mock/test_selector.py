@@ -13,7 +13,8 @@ from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.matching import request_key
 from mcpspy.core.mock.recordings import SMALL, Recordings
 from mcpspy.core.mock.selector import MatchMode, Selector
-from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.session import MockSession
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.recording.decode import Frame

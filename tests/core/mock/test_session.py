@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.selector import MatchMode
-from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.session import MockSession
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result
 from mcpspy.core.recording.decode import Entry, Note

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.session import MockSession
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.recording.encode import FrameEncoder
 from mcpspy.core.redact.config import RedactionRules

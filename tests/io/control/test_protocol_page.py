@@ -13,6 +13,7 @@ from mcpspy.core.intercept import commands
 from mcpspy.core.intercept.heads import HttpHead
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.intercept.scripts import ScriptQueue
+from mcpspy.core.mock.steering import MockOptions, Steering
 from mcpspy.core.rules.model import Rules
 from mcpspy.core.rules.parser import read_flag
 from mcpspy.io.control.server import ControlServer
@@ -124,7 +125,17 @@ def test_every_key_that_a_session_sends_is_documented(name: str, keys: set[str])
 
 def test_nothing_else_is_documented() -> None:
     sent = {name for name in DOCUMENTED if name.startswith(("event", "item", "answer to"))}
-    assert sent - set(seen()) == {"answer to hello", "event end", "event stderr", "item of decisions"}
+    others = {"answer to hello", "event end", "event stderr", "item of decisions"}
+    assert sent - set(seen()) == others | {"answer to mock", "item of answer", "item of answers"}
+
+
+def test_the_order_of_a_mock_is_documented() -> None:
+    steering = Steering(MockOptions())
+    answer = {"delay": 1.0, "times": 2, "interaction": 1, "error": {"code": 1, "message": ""}}
+    steering.order({"match": "tool", "speed": 1, "misses": "nearest", "answer": answer})
+    assert DOCUMENTED["mock"] == {"match", "speed", "misses", "answer"}
+    assert DOCUMENTED["item of answer"] == DOCUMENTED["item of answers"] == {*answer, "result"}
+    assert DOCUMENTED["answer to mock"] == {*steering.state, "clients"}
 
 
 def test_the_greeting_and_the_answers_are_documented() -> None:

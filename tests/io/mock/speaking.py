@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 
 from mcpspy.core.mock.recordings import Recordings
-from mcpspy.core.mock.session import MockOptions
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.io.http.server import accepting
 from mcpspy.io.mock.http import Mock
 from mcpspy.io.network.listener import listening, origin

@@ -14,7 +14,7 @@ import pytest
 from mcpspy.core.mock.clients import ClientRegistry
 from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
-from mcpspy.core.mock.session import MockOptions
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.protocol.message import AnyMessage
 from mcpspy.io.client import ServerCommand

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.session import MockSession
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.io.mock import http_client as module
 from mcpspy.io.mock.http_client import ClientStream, MockClient
 from tests.core.mock.talking import Talk, asking, log, names, progress, slow

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.core.mock.session import MockOptions, MockSession
+from mcpspy.core.mock.session import MockSession
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.errors import UsageError
 from mcpspy.io.mock.loader import HEAD, RecordingsLoader
 from tests.io.mock.test_stdio import HEADER, ask, call, frame, handshake

@@ -1,6 +1,6 @@
-"""The client of the Python SDK 1, in one session over streamable HTTP: lists the tools, calls two of them, prints all.
+"""The client of the Python SDK 1, in one session: lists the tools, calls two of them, prints all.
 
-.peers/mcp1/bin/python tests/peers/clients/sdk1.py URL
+.peers/mcp1/bin/python tests/peers/clients/sdk1.py URL | -- COMMAND ARGS...
 
 The server adds and echoes: `sdk_server.py`, or server-everything, whose tools have other names.
 """
@@ -16,11 +16,15 @@ with suppress(ImportError):  # A copy of this file is alone.
 import asyncio
 
 from mcp import ClientSession
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamablehttp_client
 
 
-async def main(url: str) -> None:
-    async with streamablehttp_client(url) as (read, write, _), ClientSession(read, write) as session:
+async def main(target: str, *arguments: str) -> None:
+    is_url = target.startswith("http://")
+    server = StdioServerParameters(command=target, args=[*arguments])
+    transport = streamablehttp_client(target) if is_url else stdio_client(server)
+    async with transport as (read, write, *_), ClientSession(read, write) as session:
         await session.initialize()
         tools = {tool.name: tool.inputSchema for tool in (await session.list_tools()).tools}
         added = await session.call_tool("add" if "add" in tools else "get-sum", {"a": 1, "b": 2})
@@ -29,4 +33,4 @@ async def main(url: str) -> None:
         print(sorted(tools), *(result.model_dump_json() for result in (added, *echoed)), sep="\n")
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(*sys.argv[1 + (sys.argv[1] == "--") :]))

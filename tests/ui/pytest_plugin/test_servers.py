@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from mcpspy.core.mock.session import MockOptions
+from mcpspy.core.mock.steering import MockOptions
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.redaction import RedactionOptions

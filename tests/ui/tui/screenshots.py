@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from textual.pilot import Pilot
 
@@ -42,6 +43,8 @@ SHOTS: list[tuple[str, str, tuple[int, int], str, list[str]]] = [
     ("findings", "mistaken", (150, 22), DARK.name, ["w"]),
     ("held", "held", (130, 26), DARK.name, ["i", "", "H"]),
     ("resend", "held", (120, 20), DARK.name, ["escape", "k", "R"]),
+    ("mock", "mock", (130, 30), DARK.name, []),
+    ("connect", "mock", (100, 30), DARK.name, ["c"]),
     ("timeline", "everything-sdk-auto.jsonl", (120, 30), DARK.name, ["L"]),
     ("run", "run", (120, 30), DARK.name, ["L"]),
     ("numbers", "everything-sdk-auto.jsonl", (120, 20), LIGHT.name, ["number_sign"]),
@@ -66,6 +69,14 @@ TOUR: list[tuple[float, list[str]]] = [
     (2.5, ["escape", "number_sign"]),
 ]
 """Frames of the animation: seconds, and the keys pressed before the frame."""
+
+ASKED: list[tuple[str, dict[str, Any]]] = [
+    ("tools/list", {}),
+    ("tools/call", {"name": "read_graph", "arguments": {}}),
+    ("tools/call", {"name": "open_nodes", "arguments": {"names": ["Ada"]}}),
+    ("tools/call", {"name": "search_nodes", "arguments": {"query": "engine"}}),
+]
+"""Requests of the client of a mock."""
 
 MISTAKEN = """\
 > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"host","version":"1.4"}}}
@@ -125,6 +136,8 @@ async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[st
     with tempfile.TemporaryDirectory() as folder:
         if recording == "held":
             return await _held(folder, size, theme, keys)
+        if recording == "mock":
+            return await _mock(folder, size, theme, keys)
         for name in LISTED:
             shutil.copy(RECORDINGS / f"{name}.jsonl", folder)
         fields: dict[str, Any] = {"transport": "stdio", "command": ["weather"], "name": "weather"}
@@ -234,6 +247,40 @@ async def _held(folder: str, size: tuple[int, int], theme: str, keys: list[str])
     session.end()
     await control.close()
     return svg
+
+
+async def _mock(folder: str, size: tuple[int, int], theme: str, keys: list[str]) -> str:
+    """Return a screenshot of a mock with one client, whose last request was not recorded."""
+    sys.path.insert(0, str(ROOT))
+    os.environ["MCPSPY_RUNTIME"] = f"{folder}/live"
+    import aiohttp
+
+    from mcpspy.ui.model import mock_control
+    from mcpspy.ui.model.mock_engine import MockSetup
+    from mcpspy.ui.tui.mock.screen import MockScreen
+    from tests.io.mock.speaking import Spoken
+
+    program = patch.object(mock_control, "command_line", return_value=["/home/ada/.local/bin/mcpspy"])
+    path = RECORDINGS / "memory-sdk-auto.jsonl"
+    app = McpspyApp(folder)
+    async with app.run_test(size=size) as pilot, aiohttp.ClientSession() as http:
+        app.theme = theme
+        program.start()
+        mock = mock_control.RunningMock(MockSetup(recording=str(path), folder=folder, port=8809))
+        await mock.start()
+        served, own = (summarize(each, read_header_of(each)) for each in (path, mock.path))
+        app.push_screen(MockScreen(mock, served, own))
+        await pilot.pause(1.5)
+        client = Spoken(None, http, mock.url.removesuffix("/mcp"))  # type: ignore[arg-type]
+        await client.begin("2025-06-18")
+        for number, (method, params) in enumerate(ASKED, 1):
+            await client.say(id=number, method=method, params=params)
+        await pilot.pause(1.0)
+        for key in keys:
+            await pilot.press(key)
+        await _settle(pilot)
+        program.stop()
+        return app.export_screenshot(title="mcpspy tui")
 
 
 def _run(folder: str) -> FollowedRun:

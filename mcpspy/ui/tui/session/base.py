@@ -14,7 +14,7 @@ from mcpspy.ui.tui.session.message_list import MessageList
 from mcpspy.ui.tui.session.panes import Panes
 
 RunOpener = Callable[[Path], Awaitable[str]]
-"""Opens the run of a recording; returns the reason if there is none. The application has it as `open_run`."""
+"""Opens the run of a recording, or serves it; returns the reason if it cannot. The application has `open_run`, `serve`."""
 
 
 class SessionBase(Screen[None]):

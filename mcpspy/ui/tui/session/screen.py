@@ -402,6 +402,22 @@ class SessionScreen(SessionBase):
     def action_resend(self, edited: bool) -> None:
         (self.resending.edit if edited else self.resending.resend)()
 
+    def action_serve(self) -> None:
+        """Serve this session; in a run, the session of the selected row."""
+
+        async def served() -> None:
+            if trouble := await serve(path):
+                self.flash_message(sanitize(trouble))
+
+        serve: RunOpener = self.app.serve  # type: ignore[attr-defined]
+        loader, row = self.loader, self.listing.row
+        path = (
+            loader.alone(row)[0].path
+            if isinstance(loader, MergedLoader) and row is not None
+            else loader.paths[0]
+        )
+        self.run_worker(served(), group="serve", exclusive=True)
+
     def action_run(self) -> None:
         """Open the run of this session; from a run, the session of the selected row, at that row."""
 

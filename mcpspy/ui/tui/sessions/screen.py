@@ -240,6 +240,15 @@ class SessionsScreen(Screen[None]):
         chosen = self._list.chosen
         self.run_worker(open_run(), group="run", exclusive=True)
 
+    def action_serve(self) -> None:
+        async def served() -> None:
+            if chosen is not None and (trouble := await serve(chosen.path)):
+                self._flash_message(sanitize(trouble), rows.BAD)
+
+        serve: RunOpener = self.app.serve  # type: ignore[attr-defined]
+        chosen = self._list.chosen
+        self.run_worker(served(), group="serve", exclusive=True)
+
     def action_delete(self) -> None:
         if getattr(self.app, "is_remote", False):
             self._flash_message("cannot delete sessions of another machine", rows.BAD)

@@ -134,23 +134,26 @@ class ErrorPrompt(DismissibleModal[tuple[int, str] | None]):
 
     HELP_NAME = "error response"
 
-    def __init__(self, name: str) -> None:
-        """`name` is the sanitized name of the request."""
+    def __init__(
+        self, name: str, instead: str = "instead of forwarding it", cancel: str = "keep it held"
+    ) -> None:
+        """`name` is the sanitized name of the request; the other two complete the sentences of the prompt."""
         super().__init__()
-        self._name = name
+        self._question = f"Answer {name} with an error {instead}:"
+        self._cancel = cancel
         self._code = Input(str(CODE), compact=True, id="code")
         self._message = Input(MESSAGE, compact=True, id="message")
         self._error_line = Static("", classes="role--bad", markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="refusal"):
-            yield Static(f"Answer {self._name} with an error instead of forwarding it:", markup=False)
+            yield Static(self._question, markup=False)
             yield Static(CODES, classes="role--quiet", markup=False)
             yield self._code
             yield Static("message:", classes="role--quiet", markup=False)
             yield self._message
             yield self._error_line
-            keys = "enter: next field, then send   tab: other field   esc: keep it held"
+            keys = f"enter: next field, then send   tab: other field   esc: {self._cancel}"
             yield Static(keys, classes="role--quiet", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
