@@ -107,6 +107,8 @@ class ReplayModel:
         self.stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self.warnings: deque[str] = deque(maxlen=STDERR_LINES)
         self.shown: ShownStep | None = None
+        self.is_stale = False
+        """True if the messages that were shown were judged again."""
         self.ending: list[str] = []
         """Why it ended early or failed, and what to do; empty if it did not."""
         self.message = ""
@@ -269,9 +271,9 @@ class ReplayModel:
             self.latency[place] = MISSING
 
     def _forget(self, number: int) -> None:
-        """Ask for the messages of a step again, after they were judged again."""
+        """Forget the messages of a step that was judged again."""
         if self.shown is not None and self.shown.number == self._steps[number]:
-            self.shown = None
+            self.shown, self.is_stale = None, True
 
     def _give_up(self, why: str) -> None:
         for place in range(self.requests):

@@ -405,6 +405,8 @@ def keyed() -> tuple[type[DOMNode], ...]:
     from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesList, CapabilitiesScreen
     from mcpspy.ui.tui.panels.stats import StatsList, StatsScreen
     from mcpspy.ui.tui.panels.timeline import TimelineList, TimelineScreen
+    from mcpspy.ui.tui.replay.dialog import Choice, ReplayDialog
+    from mcpspy.ui.tui.replay.screen import OutputScreen, ReplayScreen
     from mcpspy.ui.tui.session.filter_bar import FilterInput
     from mcpspy.ui.tui.session.screen import SessionScreen
     from mcpspy.ui.tui.sessions.screen import SessionsScreen
@@ -433,4 +435,8 @@ def keyed() -> tuple[type[DOMNode], ...]:
         EditorScreen,
         ErrorPrompt,
         ToggleMenu,
+        ReplayDialog,
+        Choice,
+        ReplayScreen,
+        OutputScreen,
     )
