@@ -35,6 +35,7 @@ from mcpspy.core.replay.plan import plans
 from mcpspy.core.replay.player import Player, PlayerOptions
 from mcpspy.core.replay.subset import needed, reduced
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError, UsageError
@@ -240,6 +241,9 @@ class ReplayEngine:
         if sent.answer is None and sent.failed is None:
             self._viewer.send("sent", number=number)
             return
+        if (live := self._live.get(number)) is not None and outcome.of(live.state).is_open and sent.answer:
+            self._viewer.send("sent", number=number)  # A task: it is judged at the end.
+            return
         self._judge(number)
         if sent.answer is None:
             self._viewer.send("lost", number=number, why=sanitize(sent.failed or ""), **self._verdict(number))
@@ -296,6 +300,12 @@ class ReplayEngine:
         """Compare the whole sessions, and tell the viewer what that adds to the responses: order, listings, messages."""
         run = self._run
         assert run is not None
+        if self._difference is None:  # What was open when its response arrived, or got none, is decided now.
+            for place, number in enumerate(self._live):
+                if number not in self._cases or self._cases[number].changes:
+                    self._judge(number)
+                if place % SLICE == SLICE - 1:
+                    await asyncio.sleep(0)
         self._difference = await asyncio.to_thread(
             compared, self._recorded, run.session, run.sent, self._options, is_complete=not run.unsent
         )

@@ -141,9 +141,13 @@ class ReplayDialog(DismissibleModal[dict[str, Any] | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "start", "start", tooltip="start the replay", id="replay-dialog.start"),
-        Binding("down", "focus_next", "next field", tooltip="next field", id="replay-dialog.next"),
+        Binding("down", "app.focus_next", "next field", tooltip="next field", id="replay-dialog.next"),
         Binding(
-            "up", "focus_previous", "previous field", tooltip="previous field", id="replay-dialog.previous"
+            "up",
+            "app.focus_previous",
+            "previous field",
+            tooltip="previous field",
+            id="replay-dialog.previous",
         ),
         Binding("escape", "leave", "cancel", tooltip="cancel", id="replay-dialog.leave"),
     ]
