@@ -330,6 +330,8 @@ class _Playback:
         player = self._player
         try:
             while not player.is_over:
+                if self._watcher is not None:
+                    await self._watcher.looked()  # It may pause the replay because of what was received.
                 for data in player.take(monotonic()):
                     await self._send(data)
                 if self._watcher is not None:

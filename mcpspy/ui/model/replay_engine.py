@@ -81,7 +81,8 @@ class ReplayEngine:
         )
         self._patterns: list[str] = list(config.get("ignored", ()))
         self._pauses_at_difference = config.get("pause") == "different"
-        self._starts_paused = config.get("pause") == "start"
+        self._allowed = 0 if config.get("pause") == "start" else None
+        """What the first player may send, as an order may come before it."""
         self._where = RecordingTarget()
         self._where.record = folder
         self._recorded: Session
@@ -204,10 +205,7 @@ class ReplayEngine:
         return [causes[0].title, causes[0].next_step] if causes else []
 
     def connected(self, player: Player, session: Session, wake: Callable[[], None]) -> None:
-        if self._player is None and self._starts_paused:
-            player.allowed = 0
-        elif self._player is not None:
-            player.allowed = self._player.allowed
+        player.allowed = self._allowed if self._player is None else self._player.allowed
         self._player, self._session, self._wake = player, session, wake
 
     async def looked(self) -> None:
@@ -361,9 +359,7 @@ class ReplayEngine:
                 self._viewer.send("refused", text=sanitize(str(error)))
 
     async def _order_pause(self) -> None:
-        if self._player is not None:
-            self._player.allowed = 0
-            self._show_state()
+        self._allow(0)
 
     async def _order_resume(self) -> None:
         self._allow(None)
@@ -485,6 +481,7 @@ class ReplayEngine:
         self._viewer.send("updated", path=str(self._path), backup=str(backup))
 
     def _allow(self, count: int | None) -> None:
+        self._allowed = count
         if self._player is not None:
             self._player.allowed = count
             self._wake()
