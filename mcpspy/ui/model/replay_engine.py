@@ -316,11 +316,11 @@ class ReplayEngine:
         others: list[ComparedCase] = []
         for case in self._difference.changed:
             old, new = (None if place is None else place.exchange for place in (case.old, case.new))
-            number = numbers.get(old) if old is not None else live.get(new) if new is not None else None
-            if number is None or number not in self._cases:
+            found = numbers.get(old) if old is not None else live.get(new) if new is not None else None
+            if found is None or found not in self._cases:
                 others.append(case)
-            elif number not in self._changed_by_user:
-                self._add(number, case)
+            elif found not in self._changed_by_user:
+                self._add(found, case)
         if self._changed_by_user:
             others = [case for case in others if case.method not in self._methods_changed]
         for number in self._cases:

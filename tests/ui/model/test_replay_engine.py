@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.main import main
-from mcpspy.ui.model.replay_run import Phase
+from mcpspy.ui.model.replay_run import Phase, ReplayModel
 from tests.io.conftest import Processes
 from tests.io.files import POSIX
 from tests.ui.model.replaying import Watched, command, echoes, record
@@ -30,6 +31,10 @@ def _temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def path(tmp_path: Path) -> Path:
     return await record(tmp_path / "recorded.jsonl", *echoes("one", "two", "three"))
+
+
+def is_next(model: ReplayModel, place: int) -> bool:
+    return model.next == place
 
 
 def content(path: Path) -> bytes:
@@ -118,9 +123,8 @@ async def test_one_step_at_a_time_with_a_skipped_and_an_edited_request(path: Pat
         assert set(watched.states) == {"WAITING"}
         for place in (1, 2):
             watched.send("step")
-            await watched.until(
-                lambda place=place: model.next == place and watched.states[place - 1] == "SAME"
-            )
+            await watched.until(partial(is_next, model, place))
+            await watched.until(lambda: "SENT" not in watched.states)
         watched.send("skip")
         await watched.until(lambda: model.next == 3)
         watched.send("source", number=model.numbers[3])
@@ -144,7 +148,7 @@ async def test_a_request_is_sent_again_until_the_end(path: Path) -> None:
         model = watched.model
         for place in (1, 2, 3):
             watched.send("step")
-            await watched.until(lambda place=place: model.next == place)
+            await watched.until(partial(is_next, model, place))
         await watched.until(lambda: watched.states[2] == "SAME")
         watched.send("again", number=model.numbers[2])
         await watched.until(lambda: len(model.stderr) == 2 and watched.states[2] == "SAME")
