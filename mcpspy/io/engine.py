@@ -186,10 +186,14 @@ def serve(engine: Callable[[EngineViewer], Awaitable[None]]) -> None:
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     os.close(nothing)
-    asyncio.run(_serve(engine, stdin, stdout))
+    is_over = threading.Event()
+    asyncio.run(_serve(engine, stdin, stdout, is_over))
+    is_over.set()  # Not before the threads of the loop have ended, which asyncio waits for.
 
 
-async def _serve(engine: Callable[[EngineViewer], Awaitable[None]], stdin: int, stdout: int) -> None:
+async def _serve(
+    engine: Callable[[EngineViewer], Awaitable[None]], stdin: int, stdout: int, is_over: threading.Event
+) -> None:
     lines = _Lines(stdin)
     config = lines.next()
     if config is None:
@@ -197,7 +201,6 @@ async def _serve(engine: Callable[[EngineViewer], Awaitable[None]], stdin: int, 
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     viewer = EngineViewer(config, stdout)
-    is_over = threading.Event()
 
     def read() -> None:
         """Pass orders on; at the end of the viewer cancel the engine, and end this process if that does not help."""
@@ -220,7 +223,6 @@ async def _serve(engine: Callable[[EngineViewer], Awaitable[None]], stdin: int, 
         pass
     finally:
         viewer.close()
-        is_over.set()
 
 
 class _Lines:

@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import sqrt
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, convert
 
@@ -34,6 +34,7 @@ from mcpspy.io.client import (
     ServerCommand,
     ServerConnection,
     ServerTarget,
+    StderrLine,
     connect,
 )
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
@@ -75,6 +76,19 @@ class RecordingObserver(Recorder):
         self.write(encode.note(self.now(), kind, fields))
 
 
+class ReplayWatcher(Protocol):
+    """A viewer of a single replay, which may change its course. Called in the event loop of the replay."""
+
+    def connected(self, player: Player, session: Session, wake: Callable[[], None]) -> None:
+        """Called for each plan. `wake` lets the replay look at the player again at once, after it was changed."""
+
+    async def looked(self) -> None:
+        """Called after each change of the player. The replay waits until it returns."""
+
+    def stderr(self, line: bytes) -> None:
+        """Called for each line of the server's stderr."""
+
+
 class ReplayRun(Struct):
     session: Session
     path: str | None
@@ -98,6 +112,7 @@ class ReplayOptions(Struct, frozen=True):
     repeat: int = 1
     watch: Callable[[str, float], None] | None = None
     """Called every second with the pending work and its duration in seconds."""
+    watcher: ReplayWatcher | None = None
 
 
 class ReplayInterrupted(Exception):  # noqa: N818 - not an error: the user ended it.
@@ -129,7 +144,7 @@ async def _run(replay: ReplayOptions) -> list[ReplayRun]:
     try:
         for _ in range(replay.repeat):
             done = len(played)
-            await _play(replay, replay.where, played)
+            await play(replay, replay.where, played)
             if all(each.failed for each in played):
                 break
     except CannotStart as error:
@@ -238,7 +253,7 @@ class LoadRunner:
         played: list[ReplayRun] = []
         try:
             where = self._unrecorded if number else self._replay.where
-            await _play(self._replay, where, played, collects=collects)
+            await play(self._replay, where, played, collects=collects)
         except CannotStart as error:
             if not self._has_succeeded:
                 raise
@@ -253,7 +268,7 @@ class LoadRunner:
         self._take(run, self._started, delay)
 
 
-async def _play(
+async def play(
     replay: ReplayOptions, where: RecordingTarget, played: list[ReplayRun], *, collects: bool = True
 ) -> None:
     """Run all plans, one after the other. The run is added to `played` even if this is cancelled."""
@@ -268,7 +283,10 @@ async def _play(
             connection = await connect(replay.target, observer, numbers)
             try:
                 player = Player(plan, replay.options, ids, monotonic())
-                await _Playback(connection, player, replay, run).play()
+                playback = _Playback(connection, player, replay, run)
+                if replay.watcher is not None:
+                    replay.watcher.connected(player, observer.session, playback.wake)
+                await playback.play()
             finally:
                 await connection.close()
                 ended = connection.ended
@@ -296,15 +314,28 @@ class _Playback:
         self._player = player
         self._timeout = replay.options.timeout
         self._watch = replay.watch
+        self._watcher = replay.watcher
         self._run = run
         self._invalid_output = ""
+        self._waiting: asyncio.Timeout | None = None
+        self._is_woken = False
+
+    def wake(self) -> None:
+        """Do not wait any longer for the server before looking at the player."""
+        self._is_woken = True
+        if self._waiting is not None:
+            self._waiting.reschedule(asyncio.get_running_loop().time())
 
     async def play(self) -> None:
         player = self._player
         try:
             while not player.is_over:
+                if self._watcher is not None:
+                    await self._watcher.looked()  # It may pause the replay because of what was received.
                 for data in player.take(monotonic()):
                     await self._send(data)
+                if self._watcher is not None:
+                    await self._watcher.looked()
                 if not player.is_over:
                     self._take(await self._receive(player.next_at))
         finally:
@@ -326,12 +357,15 @@ class _Playback:
             self._player.refused(None, why, monotonic())
 
     async def _receive(self, until: float | None) -> InboundEvent | None:
-        """Return the next event, or None if there is none before the time `until`."""
+        """Return the next event, or None if there is none before the time `until` or `wake`."""
         start = monotonic()
         while True:
+            if self._is_woken:
+                self._is_woken = False
+                return None
             left = PROGRESS_INTERVAL if until is None else max(0.0, until - monotonic())
             try:
-                async with asyncio.timeout(min(PROGRESS_INTERVAL, left)):
+                async with asyncio.timeout(min(PROGRESS_INTERVAL, left)) as self._waiting:
                     return await self._connection.hear()
             except TimeoutError:
                 now = monotonic()
@@ -339,6 +373,8 @@ class _Playback:
                     return None
                 if self._watch is not None:
                     self._watch(self._player.waiting, now - start)
+            finally:
+                self._waiting = None
 
     def _take(self, event: InboundEvent | None) -> None:
         player = self._player
@@ -353,6 +389,8 @@ class _Playback:
             )
         elif isinstance(event, ConnectionEnded):
             player.end(f"the server {event.why}", event.at)
+        elif isinstance(event, StderrLine) and self._watcher is not None:
+            self._watcher.stderr(event.line)
 
     def _failure(self) -> str | None:
         player = self._player

@@ -1,12 +1,12 @@
 """Two sessions compared: steps, results, listings, schemas.
 
-`compare` takes whole or live sessions, `compare_exchanges` two requests. `ignored` and `slower` parse option
+`compare` takes whole or live sessions, `compare_exchanges` two requests, `compare_chosen` two of a user's choice. `ignored` and `slower` parse option
 values. `mcpspy.ui.report` formats the differences.
 """
 
 from __future__ import annotations
 
-from mcpspy.analysis.diff.compare import compare, compare_exchanges, unlisted
+from mcpspy.analysis.diff.compare import compare, compare_chosen, compare_exchanges, unlisted
 from mcpspy.analysis.diff.model import (
     ChangeKind,
     ChangePosition,
@@ -32,6 +32,7 @@ __all__ = [
     "LatencyLimit",
     "SessionDiff",
     "compare",
+    "compare_chosen",
     "compare_exchanges",
     "ignored",
     "slower",

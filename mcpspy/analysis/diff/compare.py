@@ -24,6 +24,7 @@ from mcpspy.analysis.diff.model import (
     DiffChange,
     DiffOptions,
     SessionDiff,
+    ignored,
     is_cut,
 )
 from mcpspy.analysis.diff.results import (
@@ -98,6 +99,23 @@ def compare_exchanges(old: Exchange, new: Exchange, options: DiffOptions | None 
     if keyed:
         changes += _latency([MatchedPair(one, two, keyed, None)], context)
     return _case(one, two, changes)
+
+
+def compare_chosen(old: Exchange, new: Exchange, options: DiffOptions | None = None) -> ComparedCase:
+    """Compare two requests that a user chose, including their results if the requests differ.
+
+    A comparison of sessions omits such results, because it matched the pair itself.
+    """
+    options = DiffOptions() if options is None else options
+    case = compare_exchanges(old, new, options)
+    request_changes = tuple(change for change in case.changes if change.kind is ChangeKind.REQUEST)
+    if not request_changes or old.request.method != new.request.method:
+        return case
+    # Only for this method, if it is a valid pattern: progress notifications also have params.
+    method = f"{new.request.method} " if new.request.method in METHODS else ""
+    options = structs.replace(options, ignored=(*options.ignored, ignored(f"{method}/params")))
+    result_diff = compare_exchanges(old, new, options)
+    return structs.replace(result_diff, changes=request_changes + result_diff.changes)
 
 
 def unlisted(session: Session, options: DiffOptions) -> list[str]:

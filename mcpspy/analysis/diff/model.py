@@ -242,7 +242,7 @@ def ignore_suggestion(
     for _ in range(_ROUNDS):
         known = len(found)
         found |= dict.fromkeys(
-            _pattern(case, change)
+            ignore_pattern(case, change)
             for case, change in difference.changes
             if change.severity.rank <= fail_on.rank and change.kind not in _UNIGNORABLE
         )
@@ -255,7 +255,8 @@ def ignore_suggestion(
     return IgnoreSuggestion(list(patterns), volatile, len(changes))
 
 
-def _pattern(case: ComparedCase, change: DiffChange) -> str:
+def ignore_pattern(case: ComparedCase, change: DiffChange) -> str:
+    """Return the pattern that ignores a change, and others at the same place of the same kind of message."""
     tokens = pointer(change.pointer) if change.pointer else ()
     if change.kind is ChangeKind.INTERFACE:
         tokens = tokens[:4]  # The whole schema: its keywords depend on each other.

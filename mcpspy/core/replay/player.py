@@ -8,120 +8,27 @@ recorded response for its method, or else a JSON-RPC error.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import Struct
 
 from mcpspy.core.jsontools import one_line, replaced
-from mcpspy.core.mock.responses import METHOD_NOT_FOUND, error, result
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result, read_frame, text
-from mcpspy.core.protocol.spec import SERVER
+from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.redact.placeholder import restored
-from mcpspy.core.replay.plan import (
-    PlanStep,
-    ReplayPlan,
-    ServerRequest,
-    WaitCondition,
-    WaitKind,
-    comparable,
-    expects_answer,
-    notification_key,
-)
+from mcpspy.core.replay.plan import PlanStep, ReplayPlan, WaitKind, expects_answer, notification_key
+from mcpspy.core.replay.received import ReceivedMessages, ServerRequests
 from mcpspy.core.replay.substitution import SubstitutionRule, Substitutions
 from mcpspy.core.session.exchange import Event, event_of
 
-MIN_WAITS = {WaitKind.RESPONSE: 1.0, WaitKind.SERVER_REQUEST: 2.0, WaitKind.NOTIFICATION: 0.5}
-"""Minimum seconds to wait for the response to a cancelled request, a server request, a notification."""
-
-WAIT_FACTOR = 3.0
-"""The factor by which these may take longer than in the recording."""
-
 TIMEOUT = 30.0
+
+SKIPPED = "you skipped it"
+"""The reason for a request that the user skipped."""
 
 MAX_TIMEOUTS = 2
 """Consecutive timeouts, with nothing received in between, after which the server counts as hanging."""
-
-
-class ReceivedMessages:
-    """Messages from the server so far, with their times."""
-
-    def __init__(self) -> None:
-        self.settled: dict[int, float] = {}
-        """Recorded exchange that is over → the time of its end."""
-        self._times: defaultdict[tuple[WaitKind, object], list[float]] = defaultdict(list)
-
-    def add(self, what: WaitKind, key: object, now: float) -> None:
-        """Record that a server request or a notification of this kind has arrived."""
-        self._times[what, key].append(now)
-
-    def missing(self, step: PlanStep) -> list[WaitCondition]:
-        """Return the uncertain messages that a step waits for and that have not arrived."""
-        return [wait for wait in step.waits if not wait.is_certain and self._at(wait) is None]
-
-    def since(self, step: PlanStep, ready: float) -> float:
-        """Return the arrival time of the last message that a step waits for, but not before `ready`."""
-        return max([ready, *(at for wait in step.waits if (at := self._at(wait)) is not None)])
-
-    def waits_until(self, step: PlanStep, ready: float, most: float) -> float:
-        """Return the time until which a step waits for uncertain messages."""
-        waits = [max(MIN_WAITS[wait.what], wait.delay * WAIT_FACTOR) for wait in self.missing(step)]
-        return self.since(step, ready) + min(max(waits, default=0.0), most)
-
-    def _at(self, wait: WaitCondition) -> float | None:
-        if wait.what is WaitKind.RESPONSE:
-            return self.settled.get(wait.key) if isinstance(wait.key, int) else None
-        if isinstance(wait.key, tuple) and (over := self.settled.get(wait.key[1])) is not None:
-            return over  # Progress on an exchange that is over.
-        add = self._times[wait.what, wait.key]
-        return add[wait.count - 1] if len(add) >= wait.count else None
-
-
-class ServerRequestReply(Struct, frozen=True):
-    """The response to a server request."""
-
-    data: bytes | None
-    """None: the recorded client never responded either."""
-    after: float
-    """Seconds it took in the recording."""
-    token: str | None = None
-    """JSON text of the recorded request's progress token."""
-    warning: str | None = None
-    """A line for the user."""
-
-
-class ServerRequests:
-    """The recorded server requests, and those of them that the live server has not sent yet."""
-
-    def __init__(self, recorded: Sequence[ServerRequest]) -> None:
-        self._recorded = list(recorded)
-        self._left = list(recorded)
-
-    def reply(self, request: Request) -> ServerRequestReply:
-        id = request.id.encode()  # noqa: A001
-        question = self._choose(request.method, comparable(request))
-        if question is None:
-            if request.method == "ping":
-                return ServerRequestReply(result(id, {}), 0.0)
-            warning = f"{request.method} of the server is not in the recording: answered with an error"
-            return ServerRequestReply(
-                error(id, METHOD_NOT_FOUND, f"not in the recording: {request.method}"), 0.0, warning=warning
-            )
-        answer = question.exchange.answer
-        if not isinstance(answer, Result | Failure):
-            return ServerRequestReply(None, 0.0)
-        token = question.exchange.request.progress_token
-        return ServerRequestReply(replaced(answer.data, ("id",), id), question.exchange.latency or 0.0, token)
-
-    def _choose(self, method: str, params: str | None) -> ServerRequest | None:
-        for questions, same in ((self._left, True), (self._left, False), (self._recorded, True)):
-            for question in questions:
-                if question.exchange.request.method == method and (not same or question.params == params):
-                    if question in self._left:
-                        self._left.remove(question)
-                    return question
-        return None
 
 
 class PlayerOptions(Struct, frozen=True, kw_only=True):
@@ -162,6 +69,14 @@ class Player:
         """Lines for the user."""
         self.stopped: str | None = None
         """The reason why it stopped before the end, if it did."""
+        self.unsent: dict[int, str] = {}
+        """Number of a recorded exchange → the reason why its request was not sent."""
+        self.changed: list[int] = []
+        """Numbers of exchanges that were sent, answered or given up since the list was last emptied."""
+        self.allowed: int | None = None
+        """Number of requests that may still be sent; None for all of them."""
+        self._skipped: set[int] = set()
+        self._edited: dict[int, Request] = {}
         self._options = options
         self._ids = ids
         self.substitutions = Substitutions(options.carry)
@@ -182,6 +97,46 @@ class Player:
     @property
     def is_over(self) -> bool:
         return self._is_over or self.stopped is not None
+
+    @property
+    def next_request(self) -> int | None:
+        """The number of the exchange whose request is next; None at the end."""
+        for place in range(self._next, len(self.plan.steps)):
+            exchange = self.plan.steps[place].exchange
+            is_request = isinstance(self.plan.steps[place].message, Request)
+            if is_request and exchange is not None and exchange.number not in self._skipped:
+                return exchange.number
+        return None
+
+    def number_of(self, live: str | None) -> int | None:
+        """Return the number of the recorded exchange of a live id, as JSON text."""
+        return self._live.get((live or "").strip('"'))
+
+    def skip(self) -> None:
+        """Do not send the next request. What needs a value of its response is not sent either."""
+        if (number := self.next_request) is not None:
+            self._skipped.add(number)
+            self.unsent[number] = SKIPPED
+            self.changed.append(number)
+
+    def edit(self, data: bytes) -> bool:
+        """Send this in place of the next request; return False if it is no request."""
+        number, (message, *others) = self.next_request, read_frame(Frame(0.0, CLIENT, data))
+        if number is None or others or not isinstance(message, Request):
+            return False
+        self._edited[number] = message
+        return True
+
+    def again(self, number: int, now: float) -> bool:
+        """Send a request again, as it was sent, with a new id; return False if it was not sent or is still open."""
+        sent = self.sent.get(number)
+        if sent is None or number in self._open or self.is_over:
+            return False
+        del self._received.settled[number]
+        self._replies += [
+            (now, data) for data in self._send_request(sent.step, self._message(sent.step), number, now)
+        ]
+        return True
 
     @property
     def waiting(self) -> str:
@@ -231,7 +186,7 @@ class Player:
         self._time_out(now)
         messages = [data for due, data in self._replies if due <= now]
         self._replies = [reply for reply in self._replies if reply[0] > now]
-        while not self.is_over:
+        while not self.is_over and self.allowed != 0:
             step = self._step
             due = self._due(step)
             if due is None or due > now:
@@ -241,14 +196,17 @@ class Player:
                 self._is_over = True
                 break
             self._next += 1
-            messages += self._send(step, now)
+            sent = self._send(step, now)
+            if sent and self.allowed is not None and isinstance(step.message, Request):
+                self.allowed -= 1
+            messages += sent
         return messages
 
     @property
     def next_at(self) -> float | None:
         """The time at which `take` is due, if nothing is received before."""
         times = [due for due, _ in self._replies] + list(self._open.values())
-        if not self.is_over:
+        if not self.is_over and self.allowed != 0:
             due = self._due(self._step)
             if due is not None:
                 times.append(due)
@@ -278,7 +236,7 @@ class Player:
         message, exchange = step.message, step.exchange
         if isinstance(message, Request):
             assert exchange is not None
-            return self._send_request(step, message, exchange.number, now)
+            return self._send_request(step, self._message(step), exchange.number, now)
         if _is_cancellation(step):
             return self._cancel(step)
         if message is None:
@@ -291,10 +249,20 @@ class Player:
             return [self._restored(self.substitutions.apply(message, message.data), message.method)]
         return [message.data]
 
+    def _message(self, step: PlanStep) -> Request:
+        """Return the request of a step, as the user edited it."""
+        assert isinstance(step.message, Request)
+        assert step.exchange is not None
+        return self._edited.get(step.exchange.number, step.message)
+
     def _send_request(self, step: PlanStep, message: Request, number: int, now: float) -> list[bytes]:
         if (why := self._reason_to_skip(step, message)) is not None:
-            self.warnings.append(f"{SentRequest(step, now).about}: not sent, because {why}")
+            self.unsent[number] = why
+            self.changed.append(number)
+            if why != SKIPPED:
+                self.warnings.append(f"{SentRequest(step, now).about}: not sent, because {why}")
             self._received.settled[number] = now
+            self._learn(step, None)
             return []
         live = str(next(self._ids))
         data = self.substitutions.apply(message, one_line(message.data))
@@ -303,6 +271,7 @@ class Player:
         data = self._restored(data, SentRequest(step, now).about)
         self._live[live] = number
         self.sent[number] = SentRequest(step, now)
+        self.changed.append(number)
         assert step.exchange is not None
         if expects_answer(step.exchange):
             self._open[number] = now + self._options.timeout
@@ -318,6 +287,8 @@ class Player:
 
     def _reason_to_skip(self, step: PlanStep, message: Request) -> str | None:
         """Return the reason why a request cannot be sent to this server now, if there is one."""
+        if step.exchange is not None and step.exchange.number in self._skipped:
+            return SKIPPED
         if (missing := self.substitutions.missing(message)) is not None:
             return f"the server returned no {missing} this time"
         before = step.exchange.continues if step.exchange is not None else None
@@ -345,9 +316,8 @@ class Player:
         self._received.settled[number] = now
         sent = self.sent[number]
         sent.answer, sent.answered_at = message, now
-        recorded = sent.step.exchange.answer if sent.step.exchange is not None else None
-        if recorded is not None:
-            self.substitutions.learn(recorded, message)
+        self.changed.append(number)
+        self._learn(sent.step, message)
 
     def _fail(self, number: int, why: str, now: float) -> None:
         self._open.pop(number, None)
@@ -356,9 +326,14 @@ class Player:
         self._received.settled[number] = now
         sent = self.sent[number]
         sent.failed = why
-        recorded = sent.step.exchange.answer if sent.step.exchange is not None else None
+        self.changed.append(number)
+        self._learn(sent.step, None)
+
+    def _learn(self, step: PlanStep, live: Result | Failure | None) -> None:
+        """Learn which values the live server returned in place of the recorded ones; None if it gave no response."""
+        recorded = step.exchange.answer if step.exchange is not None else None
         if recorded is not None:
-            self.substitutions.learn(recorded, None)
+            self.substitutions.learn(recorded, live)
 
     def _stop(self, why: str, now: float) -> None:
         """Stop, and leave open requests without a response."""

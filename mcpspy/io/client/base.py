@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
@@ -137,6 +137,10 @@ class ServerCommand(NamedTuple):
     """The command line of a server to start."""
 
     arguments: list[str]
+    cwd: str | None = None
+    """Its working directory; None for that of mcpspy."""
+    environment: Mapping[str, str] = {}
+    """Variables in addition to those of mcpspy."""
 
     @property
     def shown(self) -> str:

@@ -51,8 +51,12 @@ async def start(command: ServerCommand, recorder: Recorder | None = None) -> Std
             lambda: connection.pipes,
             *command.arguments,
             start_new_session=True,
+            cwd=command.cwd,
+            env={**os.environ, **command.environment} if command.environment else None,
         )
     except OSError as error:
+        if command.cwd is not None and error.filename == command.cwd:
+            raise CannotStart(f"{command.cwd}: {error.strerror}", "use another working directory") from None
         raise CannotStart(explain(error, command.arguments[0])[1]) from None
     connection.started(transport)
     return connection

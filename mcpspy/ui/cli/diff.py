@@ -31,6 +31,7 @@ from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.options import FOLDER, LAKE, Argument, Option, Options, Repeated, Switch, formats
 from mcpspy.ui.cli.parser import reading
+from mcpspy.ui.model.replay_settings import kept_ignored
 from mcpspy.ui.text.terminal import Output, warn_incomplete
 
 EPILOG = """\
@@ -106,10 +107,10 @@ def main(args: argparse.Namespace) -> int:
 
 
 def read_comparison(args: argparse.Namespace, only: frozenset[str] = frozenset()) -> DiffOptions:
-    """Return the options of a comparison."""
+    """Return the options of a comparison, with the values that the settings ignore."""
     return DiffOptions(
         only=only,
-        ignored=tuple(args.ignore_path),
+        ignored=(*args.ignore_path, *kept_ignored()),
         dates=args.dates,
         volatile=args.volatile,
         slower_than=args.slower_than,

@@ -13,22 +13,20 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from msgspec import structs
-
-from mcpspy.analysis.diff import ChangePosition, ChangeSeverity, ComparedCase, SessionDiff, compare
+from mcpspy.analysis.diff import ChangeSeverity, SessionDiff
 from mcpspy.analysis.load import LoadResult
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.query.parser import Query
-from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.core.recording.decode import Note
 from mcpspy.core.replay.carry_hints import suggestions
-from mcpspy.core.replay.plan import ClientOrder, by_client, plans
+from mcpspy.core.replay.plan import plans
 from mcpspy.core.replay.player import TIMEOUT, PlayerOptions
-from mcpspy.core.replay.subset import as_recorded, needed, reduced
+from mcpspy.core.replay.subset import needed, reduced
 from mcpspy.core.replay.substitution import rule
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
-from mcpspy.io.recording.reader import Recording, RecordingState, damaged_lines
+from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.recorder import RecordingTarget, say
 from mcpspy.ui.cli.arguments import query_of, read_endpoint, read_headers_of, recording_path
 from mcpspy.ui.cli.diff import comparison, is_text_printed, read_comparison, report
@@ -49,6 +47,7 @@ from mcpspy.ui.cli.options import (
 from mcpspy.ui.cli.parser import read_unsafe_regex, reading, recorded, speed
 from mcpspy.ui.cli.replay_load import FORMATS, LOAD, LoadTest, read_load
 from mcpspy.ui.model.filter_items import exchange_item
+from mcpspy.ui.model.replayed import compared, read_recorded
 from mcpspy.ui.report import load as load_report
 from mcpspy.ui.text.terminal import Output, StatusLine
 
@@ -217,16 +216,9 @@ def _run_load(
 
 def _recorded(path: Path) -> Session:
     """Return the recorded session; warn about what cannot be read. Raises UsageError without any response."""
-    recording = Recording(path)
-    session = Session(recording.header).add_all(recording)
-    session.end()
-    if recording.torn:
-        warn(f"{path}: the last line is incomplete ({recording.torn} bytes skipped)")
-    if damaged := sum(isinstance(change.what, Damaged) for change in session.changes):
-        warn(f"{path}: {damaged_lines(damaged)}")
-    asked = [exchange.answer for exchange in session.exchanges if exchange.request.side == CLIENT]
-    if asked and not any(asked):
-        raise UsageError(f"{path}: contains no response of the server", "did its command start?")
+    session, warnings = read_recorded(path)
+    for warning in warnings:
+        warn(warning)
     return session
 
 
@@ -308,21 +300,14 @@ def _secret(text: str) -> tuple[str, str]:
 
 def _compared(session: Session, played: ReplayRun, args: argparse.Namespace) -> SessionDiff:
     """Compare a run with the recorded results of the requests that it sent."""
-    if played.unsent:
-        sent = {request.step.exchange.number for request in played.sent if request.step.exchange is not None}
-        session = reduced(session, sent)
-    new = as_recorded(played.session, played.substitutions) if args.carry else played.session
-    order = by_client(session)
-    found = compare(order.session, new, read_comparison(args))
-    return structs.replace(found, cases=tuple(_with_recorded_position(case, order) for case in found.cases))
-
-
-def _with_recorded_position(case: ComparedCase, order: ClientOrder) -> ComparedCase:
-    """Return the case with its position in the recording."""
-    if (old := case.old) is None:
-        return case
-    exchange = None if old.exchange is None else order.exchanges.get(old.exchange, old.exchange)
-    return structs.replace(case, old=ChangePosition(order.lines.get(old.line, old.line), exchange))
+    return compared(
+        session,
+        played.session,
+        played.sent,
+        read_comparison(args),
+        is_complete=not played.unsent,
+        carried=played.substitutions if args.carry else (),
+    )
 
 
 def _report(

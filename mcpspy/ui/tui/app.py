@@ -434,6 +434,8 @@ def keyed() -> tuple[type[DOMNode], ...]:
     from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesList, CapabilitiesScreen
     from mcpspy.ui.tui.panels.stats import StatsList, StatsScreen
     from mcpspy.ui.tui.panels.timeline import TimelineList, TimelineScreen
+    from mcpspy.ui.tui.replay.dialog import Choice, ReplayDialog
+    from mcpspy.ui.tui.replay.screen import OutputScreen, ReplayScreen
     from mcpspy.ui.tui.session.filter_bar import FilterInput
     from mcpspy.ui.tui.session.screen import SessionScreen
     from mcpspy.ui.tui.sessions.screen import SessionsScreen
@@ -465,4 +467,8 @@ def keyed() -> tuple[type[DOMNode], ...]:
         MockScreen,
         ServeDialog,
         ToggleMenu,
+        ReplayDialog,
+        Choice,
+        ReplayScreen,
+        OutputScreen,
     )

@@ -78,6 +78,18 @@ SESSION_KEYS: list[BindingType] = [
     _session_key("i", "held('hold')", "intercept messages that match the filter (toggle)", "hold", "hold"),
     _session_key("r", "resend(False)", "resend request into the live session", "resend"),
     _session_key("R", "resend(True)", "edit and resend request", "resend-edited"),
+    _session_key(
+        "greater_than_sign",
+        "replay('')",
+        "replay marked rows, or what is shown, against a server",
+        "replay",
+        "replay",
+    ),
+    _session_key("greater_than_sign s", "replay('session')", "replay this session", "replay-session"),
+    _session_key(
+        "greater_than_sign c", "replay('call')", "replay this call, and what it depends on", "replay-call"
+    ),
+    _session_key("greater_than_sign w", "replay('shown')", "replay what is shown", "replay-shown"),
     _session_key("1", "view('pretty')", "pretty view: formatted JSON", "pretty"),
     _session_key("2", "view('text')", "text view: message content", "text"),
     _session_key("3", "view('raw')", "raw view: exact bytes", "raw"),
@@ -104,6 +116,13 @@ SESSIONS_KEYS: list[BindingType] = [
     _sessions_key("number_sign", "open(\"show('numbers')\")", "open statistics of session", "numbers"),
     _sessions_key("I", "open(\"show('server')\")", "open capabilities of session", "server", "tools"),
     _sessions_key("O", "run", "open the run of session: all servers of its host", "run", "run"),
+    _sessions_key(
+        "greater_than_sign",
+        "open(\"replay('session')\")",
+        "replay this session against a server",
+        "replay",
+        "replay",
+    ),
     _sessions_key("d", "diff", "diff two sessions: press d on each, or mark both", "diff", "diff"),
     _sessions_key(
         "delete,backspace",
@@ -209,6 +228,39 @@ MOCK_KEYS: list[BindingType] = [
 ]
 
 
+_replay_key = partial(key, "replay")
+
+REPLAY_KEYS: list[BindingType] = [
+    _replay_key("enter,tab,shift+tab", "swap", "switch between steps and messages", "swap"),
+    _replay_key("space", "pause", "pause, or go on", "pause", "pause"),
+    _replay_key("s", "step", "send one request, then pause", "step", "step"),
+    _replay_key("S", "skip", "skip the next request", "skip", "skip"),
+    _replay_key("e", "edit", "edit the next request, then send it", "edit", "edit"),
+    _replay_key("r", "again", "send this request again", "again", "send again"),
+    _replay_key("X", "stop", "stop the replay", "stop", "stop"),
+    _replay_key("n", "change(1)", "next difference", "next", "next"),
+    _replay_key("N", "change(-1)", "previous difference", "previous"),
+    _replay_key("i", "ignore", "ignore this difference from here on", "ignore", "ignore"),
+    _replay_key("u", "unignore", "take back the last ignored difference", "unignore"),
+    _replay_key("f", "follow", "follow the replay", "follow"),
+    _replay_key("L", "output", "stderr of the server, and warnings", "output", "stderr"),
+    _replay_key("w", "save", "save the new session", "save", "save"),
+    _replay_key("x", "report", "save a report: HTML, JUnit or Markdown", "report", "report"),
+    _replay_key(
+        "U", "update", "make the new session the baseline (keeps the old one as .bak)", "update", "baseline"
+    ),
+    _replay_key("K", "keep", "keep the ignored values in mcpspy.toml", "keep", "keep ignored"),
+    _replay_key(
+        "Y", "copy_command", "copy the command that replays the same", "copy-command", "copy command"
+    ),
+    _replay_key("R", "repeat", "replay again, with other options", "repeat", "again"),
+    _replay_key("z", "zoom", "toggle zoom of this pane", "zoom"),
+    help_key("replay"),
+    _replay_key("escape", "leave", "leave zoom, message, then the replay", "leave"),
+    _replay_key("q", "back", "end the replay, and go back", "back", "back"),
+]
+
+
 _intercept_key = partial(key, "held")
 
 INTERCEPT_KEYS: list[BindingType] = [
@@ -237,6 +289,11 @@ GROUPS = {
     "session.zoom": "screen",
     "sessions.delete": "sessions: files",
     "sessions.help": "screen",
+    "replay.swap": "move",
+    "replay.pause": "the replay",
+    "replay.next": "differences",
+    "replay.save": "results",
+    "replay.zoom": "screen",
     "detail.pretty": "message: views",
     "detail.toggle": "message: folds",
     "detail.open": "message: search and copy",
@@ -291,6 +348,7 @@ FOOTERS: dict[str, dict[str, str]] = {
         "session.timeline": "timeline",
         "session.run": "run",
         "session.explain": "explain",
+        "session.replay": "replay",
         "session.diff": "diff",
         "session.export": "export",
         "session.serve": "serve",
@@ -308,6 +366,7 @@ FOOTERS: dict[str, dict[str, str]] = {
         "sessions.error": "error",
         "sessions.server": "tools",
         "sessions.run": "run",
+        "sessions.replay": "replay",
         "sessions.diff": "diff",
         "sessions.mark": "mark",
         "sessions.serve": "serve",
@@ -342,6 +401,40 @@ FOOTERS: dict[str, dict[str, str]] = {
         "mock.session": "session",
         "mock.save": "save",
     },
+    "replay-playing": {
+        "replay.pause": "pause",
+        "replay.stop": "stop",
+        "replay.next": "next",
+        "replay.ignore": "ignore",
+        "replay.again": "send again",
+        "replay.output": "stderr",
+        "replay.back": "back",
+    },
+    "replay-paused": {
+        "replay.pause": "go on",
+        "replay.step": "step",
+        "replay.skip": "skip",
+        "replay.edit": "edit",
+        "replay.again": "send again",
+        "replay.stop": "stop",
+        "replay.next": "next",
+        "replay.ignore": "ignore",
+        "replay.output": "stderr",
+        "replay.back": "back",
+    },
+    "replay-ended": {
+        "replay.next": "next",
+        "replay.ignore": "ignore",
+        "replay.save": "save",
+        "replay.report": "report",
+        "replay.update": "baseline",
+        "replay.keep": "keep ignored",
+        "replay.copy-command": "copy command",
+        "replay.repeat": "again",
+        "replay.back": "back",
+        "replay.output": "stderr",
+    },
+    "replay-failed": {"replay.repeat": "try again", "replay.output": "stderr", "replay.back": "back"},
     "no-sessions": {"sessions.demo": "demo", "sessions.again": "reload", "sessions.quit": "quit"},
 }
 """State of a row or session → binding ids → label in the footer, most important first. Other screens need no table:
@@ -378,6 +471,14 @@ SYNONYMS = {
     "session.hold": "hold pause breakpoint",
     "session.resend": "replay repeat again retry send",
     "session.resend-edited": "replay repeat again retry send change arguments compose",
+    "session.replay": "play again regression test compare",
+    "session.replay-session": "play again regression test compare",
+    "session.replay-call": "play again retry",
+    "session.replay-shown": "play again marked filtered",
+    "sessions.replay": "play again regression test compare",
+    "replay.output": "logs console warnings",
+    "replay.update": "accept baseline update overwrite",
+    "replay.copy-command": "ci command line shell",
     "session.export": "save write file markdown jsonl",
     "session.diff": "compare",
     "session.mark": "select",

@@ -8,7 +8,7 @@ from typing import Any
 from mcpspy.core.protocol.message import Request, read_frame
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.replay.plan import plans
-from mcpspy.core.replay.player import ServerRequests
+from mcpspy.core.replay.received import ServerRequests
 from tests.core.replay.playing import Talk
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.core.replay.plan import PlanStep, WaitCondition, WaitKind
-from mcpspy.core.replay.player import ReceivedMessages
+from mcpspy.core.replay.received import ReceivedMessages
 
 QUESTION = WaitCondition(WaitKind.SERVER_REQUEST, "roots/list", 2, 0.1)
 NOTIFICATION = WaitCondition(WaitKind.NOTIFICATION, "n", 1, 4.0)

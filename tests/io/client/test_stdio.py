@@ -162,3 +162,12 @@ async def test_a_close_that_is_cancelled_leaves_nothing_either(processes: Proces
     await next_of(connection, ConnectionEnded)
 
     processes.gone(pid)
+
+
+async def test_a_server_starts_in_its_folder_with_its_variables(tmp_path: Path) -> None:
+    script = "import os; print(os.getcwd(), os.environ['GREETING'], 'PATH' in os.environ)"
+    command = ServerCommand([sys.executable, "-c", script], str(tmp_path), {"GREETING": "hello"})
+    async with await connect(command) as connection:
+        assert (await next_of(connection)).data.decode() == f"{tmp_path} hello True"
+    with pytest.raises(CannotStart, match="nowhere: No such file"):
+        await connect(ServerCommand([sys.executable], str(tmp_path / "nowhere")))

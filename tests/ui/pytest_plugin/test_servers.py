@@ -12,6 +12,7 @@ import pytest
 
 from mcpspy.core.mock.steering import MockOptions
 from mcpspy.errors import UsageError
+from mcpspy.io.client import ServerCommand
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.ui.pytest_plugin.cassettes import sessions
@@ -102,5 +103,5 @@ def test_the_real_server_is_a_command_or_a_url() -> None:
     command = real(("python", "weather.py"), None, "added/").target
     address = real((), "http://127.0.0.1:1/mcp", "added/").target
 
-    assert command == (["python", "weather.py"],)
+    assert command == ServerCommand(["python", "weather.py"])
     assert address[0] == "http://127.0.0.1:1/mcp"

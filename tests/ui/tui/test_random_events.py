@@ -29,6 +29,7 @@ from bench.sessions import write_long
 from mcpspy.io.control.server_asyncio import AsyncioServer
 from mcpspy.io.recording.reader import read_header_of, summarize
 from mcpspy.ui.tui.app import McpspyApp, keyed
+from mcpspy.ui.tui.replay import screen as replay_screen
 from mcpspy.ui.tui.sessions import screen as sessions_screen
 from tests.ui.tui.conftest import BOUND, Live, settled
 from tests.ui.tui.intercept.conftest import Reached, call, result
@@ -81,6 +82,55 @@ TOOL = (
     b'{"name":"read","inputSchema":{"type":"object","required":["path"],"properties":{'
     b'"path":{"type":"string","enum":["a","b"],"description":"what to read"},"n":{"type":"integer"}}}}'
 )
+
+
+class PretendedEngine:
+    """An engine that answers each order with events of a replay."""
+
+    def __init__(self, _module: str, received: Callable[[dict[str, Any]], None], _ended: object) -> None:
+        self._received = received
+
+    async def start(self, _config: object) -> None:
+        steps = [[number, f"tools/call {'x' * number}", None] for number in range(40)]
+        self._received({"event": "steps", "steps": steps})
+
+    def send(self, order: str, **fields: Any) -> None:
+        change = {
+            "severity": "breaking",
+            "kind": "result",
+            "pointer": "/result/a",
+            "why": "",
+            "old": "1",
+            "new": "2",
+        }
+        number, message = fields.get("number", 3), '{"id":1,"params":{},"result":{"a":[1,{"b":"c"}]}}'
+        events: dict[str, dict[str, Any]] = {
+            "show": {
+                "event": "shown",
+                "recorded": [message] * 2,
+                "new": [message] * 2,
+                "changes": [change] * 5,
+                "more": 3,
+            },
+            "source": {"event": "source", "text": message},
+            "stop": {"event": "ended", "stopped": "you", "unsent": 1, "cause": ["why"], "stderr": ["x"]},
+            "again": {
+                "event": "answered",
+                "latency": 0.1,
+                "severity": "breaking",
+                "changes": 5,
+                "about": "result",
+            },
+            "skip": {"event": "unsent", "why": "you skipped it"},
+            "pause": {"event": "state", "paused": True, "next": 3, "over": False},
+        }
+        found = events.get(order, {"event": "refused", "text": order})
+        self._received(
+            {**found, "number": number} if order in ("show", "source", "again", "skip") else {**found}
+        )
+
+    async def stop(self) -> None:
+        pass
 
 
 class Chaos:
@@ -201,6 +251,9 @@ async def test_random_keys_clicks_and_resizes_raise_no_exception(
     monkeypatch.setattr(textual.pilot, "wait_for_idle", _yield)
     monkeypatch.chdir(tmp_path)  # Exports go there.
     monkeypatch.setattr(sessions_screen, "record", _no_demo)
+    monkeypatch.setattr(replay_screen, "EngineProcess", PretendedEngine)  # Recorded commands are not started.
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):  # Options of replays are kept there.
+        monkeypatch.setenv(name, str(tmp_path / name))
     for name in ("EDITOR", "VISUAL"):
         monkeypatch.delenv(name, raising=False)
     chaos, kind = Chaos(seed, tmp_path), KINDS[seed % len(KINDS)]

@@ -8,7 +8,7 @@ time, including truncated lines.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple, Protocol
 
@@ -95,6 +95,31 @@ class Outline:
         for step in path:
             found = [inner for start in found if self.opens(start) for inner in self._inner(start, step)]
         return found
+
+    def nearest(self, tokens: Iterable[str]) -> int:
+        """Return the line of the value at a JSON pointer, or of the innermost value around it.
+
+        In a list, a token that is no index is the `name` of an item, as in the pointers of a diff.
+        """
+        path: list[str | int | None] = []
+        found = 0
+        for token in tokens:
+            is_list = self.opens(found) and self._text[self._text.find(b"\n", found) - 1] == ord("[")
+            step = self._item(path, token) if is_list else token
+            below = self.at([*path, step])
+            if step is None or not below:
+                break
+            path, found = [*path, step], below[0]
+        return found
+
+    def _item(self, path: list[str | int | None], token: str) -> int | None:
+        """Return the number of an item by its number or its name."""
+        if token.isdecimal():
+            return int(token)
+        names = (self.value(start) for start in self.at([*path, None, "name"]))
+        wanted = orjson.dumps(token)
+        texts = (self._text[begin:end].removesuffix(b",") for begin, end in names)
+        return next((number for number, text in enumerate(texts) if text == wanted), None)
 
     def value(self, start: int) -> tuple[int, int]:
         """Return begin and end of the value that begins in this line, without its key."""
@@ -343,6 +368,8 @@ class DocumentPart(NamedTuple):
     """`request`, `response`, `message`, `note`, or `sent`: the message forwarded instead of the previous part."""
     head: Sequence[Piece]
     data: bytes
+    marks: Sequence[tuple[str, str]] = ()
+    """JSON pointer and role of each value that is marked in the formatted view."""
 
 
 class Document(NamedTuple):
@@ -385,3 +412,5 @@ class Section(NamedTuple):
     pointer: str = ""
     is_nested: bool = False
     """True if the text comes from a string that holds JSON."""
+    marks: Mapping[int, str] = {}
+    """Marked line → role."""

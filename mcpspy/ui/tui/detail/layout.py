@@ -138,7 +138,10 @@ class RowLayout:
 
     def _lay(self, number: int) -> tuple[str, list[tuple[int, int]], list[StyledSpan]]:
         line = steady(self.source[number])
-        found = redacted(line, self.source.spans(number, line))
+        found = self.source.spans(number, line)
+        if (role := self.section.marks.get(number)) is not None:
+            found = over(found, [StyledSpan(len(line) - len(line.lstrip(" ")), len(line), role)])
+        found = redacted(line, found)
         return line, wrap(line, self.width, self._hang(line)), found
 
     def _hang(self, line: str) -> int:
@@ -147,8 +150,8 @@ class RowLayout:
         return max(min(len(line) - len(line.lstrip(" ")) + 2, self.width - NARROW), 0)
 
 
-OPEN, FOLDED = "▾", "▸"
-"""Marks of a foldable and of a folded line."""
+OPEN, FOLDED, MARKED = "▾", "▸", "!"
+"""Marks of a foldable and of a folded line, and of a value that differs."""
 
 
 class PagePosition(NamedTuple):
@@ -193,7 +196,10 @@ class TextPage:
 
     def mark(self, row: int) -> str:
         place, part = self.at(row)
-        folds = self.sections[place.section].folds
+        section = self.sections[place.section]
+        if not part and place.line in section.marks:
+            return MARKED
+        folds = section.folds
         if folds is None or part or place.line < 0 or not folds.opens(place.line):
             return " "
         return FOLDED if place.line in folds else OPEN

@@ -51,7 +51,8 @@ class DetailPane(Widget, can_focus=True):
 
     HELP_NAME = "message"
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None, is_beside: bool = False) -> None:  # noqa: A002
+        """`is_beside` shows two messages side by side, where there is room."""
         super().__init__(id=id)
         self._heading = SplitLine(id="detail-view")
         self._viewer = Viewer()
@@ -63,7 +64,7 @@ class DetailPane(Widget, can_focus=True):
         self._sections: dict[str, list[list[Section]]] = {}
         self._places: dict[str, _Where] = {}
         self._string: Section | None = None
-        self._is_beside = False
+        self._is_beside = is_beside
         self._search = SearchState()
         self._filter: FilterSearch | None = None
         """The search for matches of the filter, in use unless the user searches for something else."""
@@ -242,6 +243,20 @@ class DetailPane(Widget, can_focus=True):
         if not was_searching:
             self._set_query(None)
             self._show_first_match()
+
+    def go_to_mark(self) -> None:
+        """Put the cursor on the first marked value, if there is one."""
+        for column, made in enumerate(self._columns()):
+            for number, section in enumerate(made):
+                if section.marks:
+                    self._viewer.reveal(column, number, section.source.start(min(section.marks)))
+                    self._viewer.center()
+                    return
+
+    @property
+    def path(self) -> str:
+        """Return the JSON pointer of the line under the cursor; empty at the root and in a header."""
+        return views.path(self._viewer.section, self._viewer.place.line)
 
     @property
     def _is_searching(self) -> bool:

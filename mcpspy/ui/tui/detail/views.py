@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import TypeAlias
 
+from mcpspy.core.jsontools import pointer as tokens
 from mcpspy.core.jsontools import string
 from mcpspy.ui.model.body import BodyLines
 from mcpspy.ui.text.numbers import byte_size
@@ -140,6 +141,17 @@ def json_section(head: Sequence[Piece], data: bytes, pointer: str = "") -> Secti
     return Section(head, LineSplit(data), None, pointer)
 
 
+def marked(section: Section, marks: Sequence[tuple[str, str]]) -> Section:
+    """Return a section with marks on the lines of the values at these JSON pointers; of two, the first one counts."""
+    folds = section.folds
+    if folds is None or not marks:
+        return section
+    lines: dict[int, str] = {}
+    for where, role in marks:
+        lines.setdefault(folds.body.line_at(folds.outline.nearest(tokens(where))), role)
+    return section._replace(marks=lines)
+
+
 def text_section(head: Sequence[Piece], data: bytes, pointer: str = "") -> Section:
     return Section(head, LineSplit(data, marks=Markdown(data)), None, pointer)
 
@@ -179,7 +191,7 @@ def _text(part: DocumentPart, render: Render) -> list[Section]:
 
 
 _BUILDERS: dict[str, Callable[[DocumentPart, Render], list[Section]]] = {
-    PRETTY: lambda part, _: [json_section(part.head, part.data)],
+    PRETTY: lambda part, _: [marked(json_section(part.head, part.data), part.marks)],
     TEXT: _text,
     RAW: lambda part, _: [Section(part.head, LineSplit(part.data))],
 }

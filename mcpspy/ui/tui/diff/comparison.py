@@ -15,21 +15,15 @@ from functools import partial
 from threading import Thread
 from typing import NamedTuple, Protocol, TypeVar
 
-from msgspec.structs import replace
-
 from mcpspy.analysis import rows
 from mcpspy.analysis.diff import (
-    ChangeKind,
     ChangePosition,
-    ComparedCase,
     DiffOptions,
     SessionDiff,
     compare,
-    compare_exchanges,
-    ignored,
+    compare_chosen,
 )
 from mcpspy.core.protocol.message import Notification, Request
-from mcpspy.core.protocol.spec import METHODS
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session, change_lines
@@ -199,7 +193,7 @@ class ExchangePair:
         self.progress = "reading …"
         old, new = await self._whole(self._old), await self._whole(self._new)
         self.progress = "comparing …"
-        case = await run_in_thread(lambda _: _compared(old, new, options))
+        case = await run_in_thread(lambda _: compare_chosen(old, new, options))
         return ComparisonRun(
             SessionDiff((case,)),
             {} if case.old is None else {case.old: self._old},
@@ -226,22 +220,6 @@ class ExchangePair:
                 if isinstance(entry, Notification) and entry.method != "notifications/cancelled":
                     exchange.progress.append(entry)
         return exchange
-
-
-def _compared(old: Exchange, new: Exchange, options: DiffOptions) -> ComparedCase:
-    """Return the diff of two exchanges, including their results if the requests differ.
-
-    A diff of sessions omits such results, because it matched the pair itself; here the user chose the pair.
-    """
-    case = compare_exchanges(old, new, options)
-    request_changes = tuple(change for change in case.changes if change.kind is ChangeKind.REQUEST)
-    if not request_changes or old.request.method != new.request.method:
-        return case
-    # Only for this method, if it is a valid pattern: progress notifications also have params.
-    method = f"{new.request.method} " if new.request.method in METHODS else ""
-    options = replace(options, ignored=(*options.ignored, ignored(f"{method}/params")))
-    result_diff = compare_exchanges(old, new, options)
-    return replace(result_diff, changes=request_changes + result_diff.changes)
 
 
 def _rows_of(session: Session, places: Iterable[ChangePosition | None]) -> Rows:

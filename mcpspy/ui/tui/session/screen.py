@@ -36,7 +36,7 @@ from mcpspy.ui.tui.session.labels import StatusBar, clipboard_text, position, se
 from mcpspy.ui.tui.session.message_list import ListUpdates
 from mcpspy.ui.tui.session.navigation import Navigation
 from mcpspy.ui.tui.session.panes import Panes
-from mcpspy.ui.tui.session.subscreens import SUBSCREENS, show_comparison
+from mcpspy.ui.tui.session.subscreens import SUBSCREENS, replay, show_comparison
 from mcpspy.ui.tui.widgets.base import SplitLine, allows_unsafe
 from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
@@ -398,6 +398,9 @@ class SessionScreen(SessionBase):
     def action_held(self, what: str) -> None:
         """Call a method of HeldActions by its name."""
         getattr(self.held_actions, what)()
+
+    def action_replay(self, what: str) -> None:
+        replay(self, what)
 
     def action_resend(self, edited: bool) -> None:
         (self.resending.edit if edited else self.resending.resend)()

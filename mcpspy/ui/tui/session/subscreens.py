@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mcpspy.core.counted import counted
 from mcpspy.core.recording import encode
@@ -20,6 +21,10 @@ from mcpspy.io.settings import slug
 from mcpspy.ui.model.session_loader import MergedLoader, SessionLoader
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.tui.session.base import SessionBase
+
+if TYPE_CHECKING:
+    from mcpspy.ui.model.replay_options import ReplayForm
+    from mcpspy.ui.tui.replay.dialog import ReplaySelection
 
 
 def timeline(screen: SessionBase) -> None:
@@ -159,6 +164,63 @@ def row_kinds(screen: SessionBase) -> None:
             screen.action_change_view,
         )
     )
+
+
+IDS = 20
+"""Maximum number of ids in the filter of a command line."""
+
+
+def replay(screen: SessionBase, what: str = "") -> None:
+    """Ask for the server, and replay the session, a call, or the marked or shown rows; without `what`, the narrowest."""
+    from mcpspy.ui.tui.replay.dialog import ReplayDialog
+    from mcpspy.ui.tui.replay.screen import ReplayScreen
+
+    loader, chosen = screen.loader, _selections(screen, what)
+    if loader.model.is_merged:
+        screen.flash_message("several sessions are open: open one alone (O) to replay it")
+        return
+    header = loader.model.header
+
+    def ask(form: ReplayForm | None = None) -> None:
+        screen.app.push_screen(ReplayDialog(loader.path, header, chosen, form), start)
+
+    def start(config: dict[str, Any] | None) -> None:
+        def ended(again: bool | None) -> None:
+            if again and config is not None:
+                ask(config["form"])
+
+        if config is not None:
+            screen.app.push_screen(ReplayScreen(config, header.name, loader.model), ended)
+
+    ask()
+
+
+def _selections(screen: SessionBase, what: str) -> list[ReplaySelection]:
+    """Return the parts of the session that can be replayed, the one that is proposed first."""
+    from mcpspy.ui.tui.replay.dialog import ReplaySelection
+
+    listing, query = screen.listing, screen.view.options.query
+    found = {"session": ReplaySelection("this session", None)}
+    if query.text:
+        rows = list(screen.view.rows)
+        found["shown"] = ReplaySelection(f"what is shown: {counted(len(rows), 'row')}", rows, query.text)
+    if listing.marked:
+        marked = sorted(listing.marked)
+        label = f"what is marked: {counted(len(marked), 'row')}"
+        found["marked"] = ReplaySelection(label, marked, _ids(screen, marked))
+    row = None if listing.row is None else screen.loader.model.index.request(listing.row)
+    if row is not None:
+        found["call"] = ReplaySelection("this call", [row], _ids(screen, [row]))
+    wanted = what or ("marked" if listing.marked else "shown" if query.text else "session")
+    first = found.pop(wanted, None) or found.pop("session")
+    return [first, *found.values()]
+
+
+def _ids(screen: SessionBase, rows: Sequence[int]) -> str:
+    """Return a filter that selects the requests of these rows; empty if there are too many."""
+    index = screen.loader.model.index
+    ids = dict.fromkeys(index.id(request) for row in rows if (request := index.request(row)) is not None)
+    return " or ".join(f"id:{each}" for each in ids if each) if len(ids) <= IDS else ""
 
 
 def _to_row(screen: SessionBase) -> Callable[[int | None], None]:

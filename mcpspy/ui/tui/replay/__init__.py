@@ -1,0 +1,1 @@
+"""Replay in the terminal UI: the dialog that asks for the server, and the screen that shows the steps."""
