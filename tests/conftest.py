@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 from base64 import b64decode
 from pathlib import Path
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
+# With this variable, each worker compiles all tests, and each command of a test the modules that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # Child processes would inherit that `nohup` and a shell's `&` ignore these signals; some tests need them.
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -36,14 +41,26 @@ def pytest_xdist_auto_num_workers() -> int:
     return max(1, (os.cpu_count() or 1) * 3 // 2)
 
 
-FIRST = ("e2e", "io", "ui")
-"""The folders whose files take longest. The order of files is that in which the processes of pytest-xdist take them."""
+FIRST = (
+    "tests/io/http/test_bounds",
+    "tests/test_examples",
+    "tests/e2e/test_benign",
+    "tests/ui/cli/test_main_streams",
+    "tests/io/stdio/test_run",
+    "tests/e2e",
+    "tests/io",
+    "tests/ui",
+)
+"""The files and folders that take longest. The order of files is that in which the processes of pytest-xdist take them."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that take longest, so that no process works on one of them when the others have ended."""
-    folders = [Path(__file__).parent / name for name in FIRST]
-    items.sort(key=lambda item: [folder in item.path.parents for folder in folders], reverse=True)
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    return next((at for at, start in enumerate(FIRST) if item.nodeid.startswith(start)), len(FIRST))
 
 
 _FRAME = re.compile(

@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -117,16 +115,9 @@ def _is_ordinary(note: Note) -> bool:
 class Peers:
     """Starts clients, each with the command of a server."""
 
-    def __init__(
-        self,
-        folder: Path,
-        commands: dict[str, list[str]],
-        environment: dict[str, str],
-        forking: Path | None = None,
-    ) -> None:
+    def __init__(self, folder: Path, commands: dict[str, list[str]], environment: dict[str, str]) -> None:
         self.folder = folder
         """Run all clients in this folder."""
-        self._forking = forking
         self._commands = commands
         self._environment = environment
 
@@ -137,8 +128,6 @@ class Peers:
         if name == "inspector.sh" and server[0].startswith("http://"):
             # The client treats what follows `--` as a command, and what follows `--tool-arg` as an argument.
             options, target = [server[0], *options], ()
-        if name == "sdk.py" and self._forking is not None:
-            return await self._forked(self._forking, *options, *target)
         process = await asyncio.create_subprocess_exec(
             *self._commands[name],
             *options,
@@ -158,25 +147,6 @@ class Peers:
             await process.communicate()
             pytest.fail(f"{client} did not finish within {SECONDS} s", pytrace=False)
         return Played.of(out.decode(), err.decode(), process.returncode or 0)
-
-    async def _forked(self, socket: Path, *arguments: str) -> Played:
-        """Run sdk.py in a process that has already imported the SDK, because it runs more often than the others."""
-        order = {"arguments": arguments, "folder": str(self.folder), "environment": self._environment}
-        reader, writer = await asyncio.open_unix_connection(socket)
-        try:
-            writer.write(json.dumps(order).encode() + b"\n")
-            async with asyncio.timeout(SECONDS):
-                group = int(await reader.readline())
-            try:
-                async with asyncio.timeout(SECONDS):
-                    ended = json.loads(await reader.read())
-            except TimeoutError:
-                os.killpg(group, signal.SIGKILL)
-                pytest.fail(f"sdk.py {' '.join(arguments)} did not finish within {SECONDS} s", pytrace=False)
-        finally:
-            writer.close()
-            await writer.wait_closed()
-        return Played.of(ended["out"], ended["err"], ended["code"])
 
     @asynccontextmanager
     async def proxied(
@@ -247,34 +217,42 @@ class Peers:
         return sorted(found, key=lambda read: read.header.started)
 
 
-@pytest.fixture(scope="session")
-def forking() -> Iterator[Path]:
-    """Run the process from which runs of sdk.py are forked, because importing the SDK takes a second each time."""
+@pytest.fixture(scope="session", autouse=True)
+def _forked() -> Iterator[None]:
+    """Run the processes whose forks are the peers on the Python SDKs (tests/peers/forked.py)."""
+    from recordings import make
+
+    if sys.platform != "linux" or not (make.PEERS / "installed").exists():
+        yield
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="mcpspy-", dir="/tmp") as folder,  # Socket paths are limited.
+        ExitStack() as running,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        for name in ("venv", "mcp1"):
+            python = make.PEERS / name / "bin" / "python"
+            process = subprocess.Popen(
+                [python, make.ROOT / "tests" / "peers" / "forked.py", folder],
+                env=make.environment(Path(folder)),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            running.enter_context(process)  # Closes its stdin at the end and waits for it.
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+        patch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{folder}")
+        yield
+
+
+@pytest.fixture
+def peers(tmp_path: Path) -> Peers:
     from recordings import make
 
     if not (make.PEERS / "installed").exists():
         pytest.fail("the peers are not installed: run make peers", pytrace=False)
-    # Short, because socket paths are limited.
-    folder = Path(tempfile.mkdtemp(prefix="mcpspy-", dir="/tmp"))
-    process = subprocess.Popen(
-        [make.PEERS / "venv" / "bin" / "python", make.CLIENTS / "forking.py", folder / "socket"],
-        env=make.environment(folder),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    with process:  # Closes its stdin at the end and waits for it.
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        yield folder / "socket"
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def peers(tmp_path: Path, forking: Path) -> Peers:
-    from recordings import make
-
     commands = {**make.COMMANDS, "oauth.py": ["python", str(make.CLIENTS / "oauth.py")]}
-    return Peers(tmp_path, commands, make.environment(tmp_path), forking)
+    return Peers(tmp_path, commands, make.environment(tmp_path))
 
 
 @pytest.fixture

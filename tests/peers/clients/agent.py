@@ -3,10 +3,17 @@
 .peers/mcp1/bin/python tests/peers/clients/agent.py COMMAND|URL …     (SDK 1.30; .peers/mcp2 has 2.3)
 """
 
+import os
+import sys
+from contextlib import suppress
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+with suppress(ImportError):  # A copy of this file is alone.
+    import forked  # noqa: F401 - a fork that has imported the SDK may run this file.
+
 import asyncio
 import contextlib
 import shlex
-import sys
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client import streamable_http

@@ -6,7 +6,14 @@ MODE is `legacy` or `2026-07-28`. A CALL is a tool and its answers, such as `ord
 `write=a line` or `folders=/a`. Prints the result of each call, or its error, as a line.
 """
 
+import os
 import sys
+from contextlib import suppress
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+with suppress(ImportError):  # A copy of this file is alone.
+    import forked  # noqa: F401 - a fork that has imported the SDK may run this file.
+
 import warnings
 from contextlib import AsyncExitStack
 from typing import Any

@@ -8,9 +8,16 @@ or `{"exception": NAME}`. It also prints the messages that the client's message 
 the tools. At EOF it disconnects, and prints `{"left": null}` or the name of an exception.
 """
 
+import os
+import sys
+from contextlib import suppress
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+with suppress(ImportError):  # A copy of this file is alone.
+    import forked  # noqa: F401 - a fork that has imported the SDK may run this file.
+
 import argparse
 import json
-import sys
 from typing import Any
 
 import anyio

@@ -7,9 +7,16 @@ COMMAND needs the tool `echo(text)`; without a COMMAND, the SDK server is starte
 text, so a response to the wrong call counts as wrong. Exit code 0 if all N responses are right.
 """
 
+import os
+import sys
+from contextlib import suppress
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+with suppress(ImportError):  # A copy of this file is alone.
+    import forked  # noqa: F401 - a fork that has imported the SDK may run this file.
+
 import argparse
 import json
-import sys
 from pathlib import Path
 
 import anyio

@@ -6,9 +6,16 @@ There is no browser and no user: this client requests the authorization endpoint
 its requests by origin and the result of the tool, as JSON; one line on stderr and exit code 1 if it was rejected.
 """
 
+import os
+import sys
+from contextlib import suppress
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+with suppress(ImportError):  # A copy of this file is alone.
+    import forked  # noqa: F401 - a fork that has imported the SDK may run this file.
+
 import argparse
 import json
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

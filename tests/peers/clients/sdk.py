@@ -9,10 +9,17 @@ a new one, or the (empty) one that --dir names. The transcript on stdout is JSON
 no times, the script omits values that a server generates in each run, and `{dir}` replaces the folder.
 """
 
+import os
+import sys
+from contextlib import suppress
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+with suppress(ImportError):  # A copy of this file is alone.
+    import forked  # noqa: F401 - a fork that has imported the SDK may run this file.
+
 import argparse
 import json
 import shutil
-import sys
 import tempfile
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -5,8 +5,15 @@
 The server adds and echoes: `sdk_server.py`, or server-everything, whose tools have other names.
 """
 
-import asyncio
+import os
 import sys
+from contextlib import suppress
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+with suppress(ImportError):  # A copy of this file is alone.
+    import forked  # noqa: F401 - a fork that has imported the SDK may run this file.
+
+import asyncio
 
 from mcp import ClientSession
 from mcp.client.streamable_http import streamablehttp_client

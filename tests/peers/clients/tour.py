@@ -10,9 +10,16 @@ name in `clientInfo`; `faultless`, true to read no resource that does not exist;
 for each plan: `{"name", "revision", "steps", "error"}`. `tour.mjs` does the same with the TypeScript SDKs.
 """
 
+import os
+import sys
+from contextlib import suppress
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+with suppress(ImportError):  # A copy of this file is alone.
+    import forked  # noqa: F401 - a fork that has imported the SDK may run this file.
+
 import json
 import logging
-import sys
 import warnings
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager

@@ -4,7 +4,14 @@ Before 2026-07-28 it sends requests in the middle of a call; in 2026-07-28 it re
 `requestState` the SDK seals with a key that it generates in each process.
 """
 
+import os
 import sys
+from contextlib import suppress
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+with suppress(ImportError):  # A copy of this file is alone.
+    import forked  # noqa: F401 - a fork that has imported the SDK may run this file.
+
 import warnings
 from typing import Any
 

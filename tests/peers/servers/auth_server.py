@@ -6,6 +6,14 @@ and is lost with the process.
     .peers/venv/bin/python tests/peers/servers/auth_server.py --port 8000 [--bound] [--undescribed] [--public-url URL]
 """
 
+import os
+import sys
+from contextlib import suppress
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+with suppress(ImportError):  # A copy of this file is alone.
+    import forked  # noqa: F401 - a fork that has imported the SDK may run this file.
+
 import argparse
 import secrets
 import time

@@ -5,6 +5,14 @@ requests during a call in both eras, a stream that ends early and is resumed, su
 about a server alone (extensions, schemas of enumerations, tampered state) fail here, direct and through a proxy.
 """
 
+import os
+import sys
+from contextlib import suppress
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+with suppress(ImportError):  # A copy of this file is alone.
+    import forked  # noqa: F401 - a fork that has imported the SDK may run this file.
+
 import argparse
 import base64
 import json

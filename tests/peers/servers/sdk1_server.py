@@ -4,6 +4,14 @@
     [--transport stdio|streamable-http|sse] [--port N] [--stateless] [--json]
 """
 
+import os
+import sys
+from contextlib import suppress
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+with suppress(ImportError):  # A copy of this file is alone.
+    import forked  # noqa: F401 - a fork that has imported the SDK may run this file.
+
 import argparse
 import logging
 

@@ -5,8 +5,15 @@ on a modern one, where servers have no requests. Its responses depend neither on
 except the sealed `requestState`, whose key the SDK generates in each process.
 """
 
-import argparse
+import os
 import sys
+from contextlib import suppress
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+with suppress(ImportError):  # A copy of this file is alone.
+    import forked  # noqa: F401 - a fork that has imported the SDK may run this file.
+
+import argparse
 import warnings
 from collections.abc import Sequence
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.ui.cli.main import COMMANDS
+from tests.ui.cli.forking import Forking
 
 if sys.platform == "win32":
     pytest.skip("closed descriptors of POSIX shells", allow_module_level=True)
@@ -37,7 +38,14 @@ ARGUMENTS: dict[str, list[object]] = {
 
 PRINTING = ("ls", "show", "stats", "lint", "diff", "export", "hosts", "completion", "ca")
 
-STREAMS = ["<&-", "2>&-", "<&- >&- 2>&-", "2>&1 | true"]
+STREAMS = [
+    {"stdin": "closed"},
+    {"stderr": "closed"},
+    {"stdin": "closed", "stdout": "closed", "stderr": "closed"},
+    {"stdout": "unread", "stderr": "unread"},
+]
+
+IN_A_SHELL = ["<&-", "2>&-", "<&- >&- 2>&-", "2>&1 | true"]
 
 
 @pytest.fixture
@@ -48,7 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def outcome(arguments: Sequence[object], streams: str = "") -> tuple[int, str]:
+def in_a_shell(arguments: Sequence[object], streams: str) -> tuple[int, str]:
     """Run mcpspy in a shell with these redirections; return its exit code and its stderr."""
     script = f'"$@" {streams}; exit "${{PIPESTATUS[0]}}"'
     command = [sys.executable, "-m", "mcpspy", *map(str, arguments)]
@@ -66,50 +74,59 @@ def assert_no_bug(code: int, stderr: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [*COMMANDS])
-def test_a_stream_that_is_closed_or_not_read_is_not_a_bug(command: str, folder: Path) -> None:
+def test_a_stream_that_is_closed_or_not_read_is_not_a_bug(
+    command: str, folder: Path, forking: Forking
+) -> None:
     for streams in STREAMS:
-        code, stderr = outcome([command, *ARGUMENTS.get(command, [])], streams)
+        ended = forking.run([command, *ARGUMENTS.get(command, [])], **streams)
+        assert_no_bug(ended.code, ended.stderr.decode(), folder)
+
+
+@pytest.mark.parametrize("command", ["run", "show", "import", "mock"])
+def test_a_stream_that_a_shell_closes_is_not_a_bug(command: str, folder: Path) -> None:
+    for streams in IN_A_SHELL:
+        code, stderr = in_a_shell([command, *ARGUMENTS[command]], streams)
         assert_no_bug(code, stderr, folder)
 
 
 @pytest.mark.parametrize("command", PRINTING)
 @pytest.mark.parametrize(
-    ("streams", "reason"),
+    ("stream", "reason"),
     [
-        (">&-", "it is closed"),
+        ("closed", "it is closed"),
         pytest.param(
-            ">/dev/full",
+            "/dev/full",
             "No space left on device",
             marks=pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux"),
         ),
     ],
 )
 def test_a_stdout_that_takes_nothing_is_one_line(
-    command: str, streams: str, reason: str, folder: Path
+    command: str, stream: str, reason: str, folder: Path, forking: Forking
 ) -> None:
-    code, stderr = outcome([command, *ARGUMENTS.get(command, [])], streams)
-    assert (code, stderr) == (3, f"mcpspy: cannot write to stdout: {reason}\n")
+    code, _, stderr = forking.run([command, *ARGUMENTS.get(command, [])], stdout=stream)
+    assert (code, stderr.decode()) == (3, f"mcpspy: cannot write to stdout: {reason}\n")
 
 
 def test_help_on_a_full_device_is_one_line(folder: Path) -> None:
     for arguments in (["--help"], ["show", "--help"], ["run", "--help"], ["--version"]):
-        code, stderr = outcome([*arguments], ">&-")
+        code, stderr = in_a_shell([*arguments], ">&-")
         assert (code, stderr) == (3, "mcpspy: cannot write to stdout: it is closed\n")
 
 
 @pytest.mark.parametrize("command", [*COMMANDS])
-def test_an_empty_argument_or_command_is_not_a_bug(command: str, folder: Path) -> None:
+def test_an_empty_argument_or_command_is_not_a_bug(command: str, folder: Path, forking: Forking) -> None:
     for arguments in (["--", ""], [""], [*ARGUMENTS.get(command, []), "--filter=--"]):
-        code, stderr = outcome([command, *arguments])
-        assert code in (0, 1, 2, 3)
-        assert_no_bug(code, stderr, folder)
+        ended = forking.run([command, *arguments])
+        assert ended.code in (0, 1, 2, 3)
+        assert_no_bug(ended.code, ended.stderr.decode(), folder)
 
 
 @pytest.mark.parametrize("command", [["run"], ["exec"], ["replay", SESSION]], ids=str)
-def test_an_empty_command_is_a_usage_error(command: list[object], folder: Path) -> None:
-    code, stderr = outcome([*command, "--", ""])
-    assert (code, stderr.count("\n")) == (2, 1)
-    assert stderr.startswith(f"mcpspy: {command[0]}: COMMAND is empty")
+def test_an_empty_command_is_a_usage_error(command: list[object], folder: Path, forking: Forking) -> None:
+    code, _, stderr = forking.run([*command, "--", ""])
+    assert (code, stderr.count(b"\n")) == (2, 1)
+    assert stderr.startswith(b"mcpspy: %b: COMMAND is empty" % str(command[0]).encode())
 
 
 @pytest.mark.parametrize(
