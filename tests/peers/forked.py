@@ -6,7 +6,7 @@ Listens on a socket in FOLDER, which is named after its environment, prints a li
 folder is the last of PATH, a script of this environment that imports this module before the SDK ends there: the fork
 gets its arguments, folder, environment and standard streams, and runs the script. The first process forwards signals
 to it, and ends as it does, so that for its parent it is the peer. Importing the SDK takes more than a second of CPU
-time, and the tests start some hundred peers.
+time.
 """
 
 import contextlib

@@ -278,7 +278,7 @@ async def test_small_events_of_a_high_compression_ratio_are_recorded_up_to_a_bou
     tmp_path: Path, encoding: str, options: tuple[str, ...]
 ) -> None:
     event = b'data: {"jsonrpc":"2.0","method":"a"}\n\n'
-    body = packed(encoding, iter([event * (MIB // len(event))] * 16))
+    body = packed(encoding, iter([event * (MIB // len(event))] * 8))
     async with proxy(tmp_path, *options) as running:
         running.response = body
         running.media_type = "text/event-stream"
