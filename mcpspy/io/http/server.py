@@ -353,6 +353,8 @@ class DownstreamConnection(asyncio.Protocol):
         ):  # The connection is lost, or another has its place.
             return
         self._requests.popleft()
+        if request.is_over and self._receiving is request:  # An idle connection keeps nothing of an exchange.
+            self._receiving = None
         if self._idle is not None:
             self._settle()
         if not request.is_over:
