@@ -1,6 +1,6 @@
-"""A process of its own for an engine that a viewer watches.
+"""The process of an engine that a viewer watches.
 
-`EngineProcess` is the viewer's side, `serve` runs the engine, and `Viewer` is what the engine sees of its viewer. Both sides write JSON objects, one a line: the viewer its configuration and then orders to the engine's stdin, the
+`EngineProcess` is the viewer's side, `serve` runs the engine, and `EngineViewer` is what the engine sees of its viewer. Both sides write JSON objects, one a line: the viewer its configuration and then orders to the engine's stdin, the
 engine events to its stdout. The engine ends when its stdin does, so it never outlives its viewer, also not one that
 was killed: it gets END seconds to close its connections, and then exits whatever it does. It has its own session, so
 that no key of the terminal reaches it.
@@ -27,7 +27,7 @@ END = 6.0
 """Seconds that an engine may take to end its connections: a server gets SIGTERM after two, SIGKILL after four."""
 
 BACKLOG = 1 << 18
-"""Bytes of unread events above which `Viewer.drained` waits."""
+"""Bytes of unread events above which `EngineViewer.drained` waits."""
 
 LAST_LINES = 5
 """Lines of the engine's stderr that are kept."""
@@ -124,7 +124,7 @@ class _EnginePipes(asyncio.SubprocessProtocol):
         self._engine.exited()
 
 
-class Viewer:
+class EngineViewer:
     """The viewer, as its engine sees it. `serve` makes it."""
 
     def __init__(self, config: Fields, out: int) -> None:
@@ -177,7 +177,7 @@ class Viewer:
             self._drained.set()
 
 
-def serve(engine: Callable[[Viewer], Awaitable[None]]) -> None:
+def serve(engine: Callable[[EngineViewer], Awaitable[None]]) -> None:
     """Run an engine in this process until it returns or its viewer has ended: then it is cancelled."""
     stdin, stdout = os.dup(0), os.dup(1)
     # Nothing else may read orders or write events: neither a server nor a library that prints.
@@ -191,7 +191,7 @@ def serve(engine: Callable[[Viewer], Awaitable[None]]) -> None:
 
 
 async def _serve(
-    engine: Callable[[Viewer], Awaitable[None]], stdin: int, stdout: int, is_over: threading.Event
+    engine: Callable[[EngineViewer], Awaitable[None]], stdin: int, stdout: int, is_over: threading.Event
 ) -> None:
     lines = _Lines(stdin)
     config = lines.next()
@@ -199,7 +199,7 @@ async def _serve(
         return
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
-    viewer = Viewer(config, stdout)
+    viewer = EngineViewer(config, stdout)
 
     def read() -> None:
         """Pass orders on; at the end of the viewer cancel the engine, and end this process if that does not help."""

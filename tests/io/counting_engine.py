@@ -7,10 +7,10 @@ import subprocess
 import sys
 import time
 
-from mcpspy.io.engine import Viewer, serve
+from mcpspy.io.engine import EngineViewer, serve
 
 
-async def count(viewer: Viewer) -> None:
+async def count(viewer: EngineViewer) -> None:
     viewer.send("hello", config=viewer.config)
     while True:
         order = await viewer.orders.get()

@@ -67,7 +67,7 @@ async def test_an_engine_gets_its_configuration_and_ends_by_itself() -> None:
     await watch.engine.stop()
 
 
-async def test_what_an_engine_prints_is_no_event() -> None:
+async def test_output_of_an_engine_is_not_an_event() -> None:
     watch = Watch()
     await watch.engine.start({})
     watch.engine.send("print")

@@ -1,4 +1,4 @@
-"""The process that replays a session for a viewer: it plays, judges with `analysis.diff`, and keeps the new session.
+"""The process that replays a session for a viewer: plays, judges, and keeps the new session.
 
 `ReplayEngine` answers orders until its viewer ends. Events and orders name requests by the number of their exchange
 in the session that is replayed. The new session is in a temporary folder until the viewer saves it.
@@ -40,7 +40,7 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.client import ServerAddress, ServerCommand, ServerTarget
-from mcpspy.io.engine import Viewer, serve
+from mcpspy.io.engine import EngineViewer, serve
 from mcpspy.io.recording.atomic import Replacement, save
 from mcpspy.io.recording.recorder import RecordingTarget
 from mcpspy.io.replay import ReplayOptions, ReplayRun, play
@@ -68,7 +68,7 @@ VALUE = 120
 class ReplayEngine:
     """One replay, and its results until the viewer ends. It is the watcher of the run."""
 
-    def __init__(self, viewer: Viewer, folder: str) -> None:
+    def __init__(self, viewer: EngineViewer, folder: str) -> None:
         config = viewer.config
         self._viewer = viewer
         self._path = Path(config["path"])
@@ -82,7 +82,7 @@ class ReplayEngine:
         self._patterns: list[str] = list(config.get("ignored", ()))
         self._pauses_at_difference = config.get("pause") == "different"
         self._allowed = 0 if config.get("pause") == "start" else None
-        """What the first player may send, as an order may come before it."""
+        """The number of requests that the first player may send: an order may come before it."""
         self._where = RecordingTarget()
         self._where.record = folder
         self._recorded: Session
@@ -578,7 +578,7 @@ def _is_within(pointer: str | None, changed: str) -> bool:
     )
 
 
-async def main(viewer: Viewer) -> None:
+async def main(viewer: EngineViewer) -> None:
     with tempfile.TemporaryDirectory(prefix="mcpspy-replay-") as folder:
         await ReplayEngine(viewer, folder).main()
 
