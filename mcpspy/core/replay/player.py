@@ -120,7 +120,7 @@ class Player:
             self.changed.append(number)
 
     def edit(self, data: bytes) -> bool:
-        """Send this in place of the next request; return False if it is no request."""
+        """Send this in place of the next request; return False if it is not a request."""
         number, (message, *others) = self.next_request, read_frame(Frame(0.0, CLIENT, data))
         if number is None or others or not isinstance(message, Request):
             return False

@@ -1,4 +1,4 @@
-"""The process that replays a session for a viewer: it plays, judges with `analysis.diff`, and keeps the new session.
+"""The process that replays a session for a viewer: plays, judges, and keeps the new session.
 
 `ReplayEngine` answers orders until its viewer ends. Events and orders name requests by the number of their exchange
 in the session that is replayed. The new session is in a temporary folder until the viewer saves it.
@@ -82,7 +82,7 @@ class ReplayEngine:
         self._patterns: list[str] = list(config.get("ignored", ()))
         self._pauses_at_difference = config.get("pause") == "different"
         self._allowed = 0 if config.get("pause") == "start" else None
-        """What the first player may send, as an order may come before it."""
+        """The number of requests that the first player may send: an order may come before it."""
         self._where = RecordingTarget()
         self._where.record = folder
         self._recorded: Session

@@ -1,4 +1,4 @@
-"""What a replay is asked for: the proposed servers, the options as a user types them, and what is remembered.
+"""The options of a replay: proposed servers, the texts that a user types, and the last ones.
 
 `ReplayForm` has the texts of a dialog, `config` what the engine gets. Options are remembered per server, in a file that
 only the user may read; secrets, headers and variables never are.

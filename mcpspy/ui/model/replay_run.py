@@ -1,4 +1,4 @@
-"""A replay as its viewer sees it: the steps, what became of each, the counts, and what the engine told last.
+"""A replay as its viewer sees it: steps, outcomes, counts, and the last message of the engine.
 
 `ReplayModel` takes the events of `replay_engine` and judges nothing. It keeps a few bytes per step, and no message but
 the two that are shown.
@@ -56,7 +56,7 @@ _SEVERITIES = {
 }
 
 CHANGED = (StepState.DIFFERENT, StepState.BREAKING, StepState.LOST, StepState.UNSENT)
-"""States that stand for a difference, an error, or a missing response."""
+"""The states of a difference, an error, or a missing response."""
 
 
 class ShownStep(NamedTuple):
@@ -103,16 +103,16 @@ class ReplayModel:
         self.next: int | None = None
         """The step that is sent next."""
         self.patterns: list[str] = []
-        """What is ignored."""
+        """The ignored values."""
         self.stderr: deque[str] = deque(maxlen=STDERR_LINES)
         self.warnings: deque[str] = deque(maxlen=STDERR_LINES)
         self.shown: ShownStep | None = None
         self.is_stale = False
         """True if the messages that were shown were judged again."""
         self.ending: list[str] = []
-        """Why it ended early or failed, and what to do; empty if it did not."""
+        """The reason why it ended early or failed, and the next step; empty if it did not."""
         self.message = ""
-        """What the engine told last, for the status line."""
+        """The last message of the engine, for the status line."""
         self.source: tuple[int, str] | None = None
         """Step and text of a request that the user wants to edit."""
         self.saved: str | None = None

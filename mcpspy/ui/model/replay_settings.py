@@ -1,4 +1,4 @@
-"""Values that may differ in every comparison: the key `ignore_path` of the table `diff` in `mcpspy.toml`.
+"""Values that every comparison ignores: `ignore_path` of the table `diff` in `mcpspy.toml`.
 
 The settings of the project count, or else those of the user. Only the list changes in the text of the file.
 """

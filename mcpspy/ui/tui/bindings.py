@@ -232,7 +232,7 @@ _replay_key = partial(key, "replay")
 
 REPLAY_KEYS: list[BindingType] = [
     _replay_key("enter,tab,shift+tab", "swap", "switch between steps and messages", "swap"),
-    _replay_key("space", "pause", "pause, or go on", "pause", "pause"),
+    _replay_key("space", "pause", "pause, or continue", "pause", "pause"),
     _replay_key("s", "step", "send one request, then pause", "step", "step"),
     _replay_key("S", "skip", "skip the next request", "skip", "skip"),
     _replay_key("e", "edit", "edit the next request, then send it", "edit", "edit"),
@@ -411,7 +411,7 @@ FOOTERS: dict[str, dict[str, str]] = {
         "replay.back": "back",
     },
     "replay-paused": {
-        "replay.pause": "go on",
+        "replay.pause": "continue",
         "replay.step": "step",
         "replay.skip": "skip",
         "replay.edit": "edit",

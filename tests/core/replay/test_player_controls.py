@@ -1,4 +1,4 @@
-"""What a user changes of a replay while it runs: pauses, steps, skipped, edited and repeated requests."""
+"""Changes of a replay while it runs: pauses, steps, skipped, edited and repeated requests."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_skipped_requests_are_not_sent_and_take_no_step() -> None:
     assert stage.player.next_request == 2
 
 
-def test_what_needs_a_value_of_a_skipped_request_is_not_sent() -> None:
+def test_a_request_that_needs_a_value_of_a_skipped_one_is_not_sent() -> None:
     talk = Talk()
     talk.client(id=1, method="tools/list").server(id=1, result={"tools": [], "nextCursor": "a"})
     talk.client(id=2, method="tools/list", params={"cursor": "a"}).server(id=2, result={"tools": []})
@@ -115,7 +115,7 @@ def test_a_request_sent_again_gets_another_response() -> None:
     assert (stage.player.number_of("2"), stage.player.number_of("3")) == (0, None)
 
 
-def test_what_changed_is_listed_until_the_list_is_emptied() -> None:
+def test_changes_are_listed_until_the_list_is_emptied() -> None:
     stage = three_calls()
     stage.takes()
     assert stage.player.changed == [0]

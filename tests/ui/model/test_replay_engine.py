@@ -109,7 +109,7 @@ async def test_a_command_that_does_not_exist_is_explained(path: Path) -> None:
         assert set(watched.states) == {"UNSENT"}
 
 
-async def test_a_file_that_is_no_recording_is_an_error(tmp_path: Path) -> None:
+async def test_a_file_other_than_a_recording_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text("{}\n")
     async with Watched(tmp_path / "other.jsonl") as watched:
         model = await watched.ended()
@@ -235,7 +235,7 @@ async def test_the_new_session_becomes_the_baseline_and_the_old_one_is_kept(path
 
 
 @pytest.mark.parametrize("options", [{"rows": [3]}, {"pause": "different"}])
-async def test_an_incomplete_replay_is_no_baseline(path: Path, options: dict[str, Any]) -> None:
+async def test_an_incomplete_replay_is_not_a_baseline(path: Path, options: dict[str, Any]) -> None:
     before = content(path)
     async with Watched(path, "different", **options) as watched:
         model = watched.model

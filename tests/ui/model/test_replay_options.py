@@ -1,4 +1,4 @@
-"""What a replay is asked for: texts of the dialog, proposals, and what is remembered."""
+"""The options of a replay: texts of the dialog, proposals, and those of the last replay."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_url_has_headers() -> None:
         ({"server": "a", "timeout": "soon"}, "timeout"),
     ],
 )
-def test_what_is_wrong_is_named(fields: dict[str, str], why: str) -> None:
+def test_mistakes_are_named(fields: dict[str, str], why: str) -> None:
     with pytest.raises(UsageError, match=why):
         ReplayForm(**fields).config()
 

@@ -60,7 +60,7 @@ def test_a_missing_response_is_the_same_if_it_was_missing_before() -> None:
     assert [*replay.states] == [StepState.SAME, StepState.LOST, StepState.WAITING]
 
 
-def test_an_early_end_says_what_was_not_sent_and_why() -> None:
+def test_an_early_end_has_reasons_for_all_other_requests() -> None:
     replay = model()
     replay.take({"event": "sent", "number": 0})
     replay.take(

@@ -148,7 +148,7 @@ async def test_every_binding_can_be_read_by_scrolling(
 
 
 async def test_keys_of_held_messages_have_their_own_group(opened: Any, make_recording: Make) -> None:
-    async with opened(make_recording(), size=(80, 80)) as screen:
+    async with opened(make_recording(), size=(80, 90)) as screen:
         await screen.press("question_mark")
         await screen.shows("held messages")
         keys = screen.lines[next(n for n, line in enumerate(screen.lines) if "held messages" in line) + 1 :]

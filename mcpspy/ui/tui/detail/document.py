@@ -99,7 +99,7 @@ class Outline:
     def nearest(self, tokens: Iterable[str]) -> int:
         """Return the line of the value at a JSON pointer, or of the innermost value around it.
 
-        In a list, a token that is no index is the `name` of an item, as in the pointers of a diff.
+        In a list, a token other than an index is the `name` of an item, as in the pointers of a diff.
         """
         path: list[str | int | None] = []
         found = 0

@@ -1,6 +1,6 @@
-"""The screen of a running or ended replay: its steps, the responses of one, and the keys that change its course.
+"""The screen of a replay: its steps, the responses of one, and the keys that change its course.
 
-An engine in a process of its own plays and judges. The screen sends it orders, shows its model ten times a second, and
+An engine in another process plays and judges. The screen sends it orders, shows its model ten times a second, and
 ends it when it is closed.
 """
 
@@ -45,7 +45,6 @@ from mcpspy.ui.tui.intercept.assistance import editable, read_listings, request_
 from mcpspy.ui.tui.intercept.editor import EditorScreen
 from mcpspy.ui.tui.panels.panel_screen import leaving
 from mcpspy.ui.tui.replay.steps import NOTHING, ROLES, StepList, differences, document
-from mcpspy.ui.tui.session.subscreens import free_name
 from mcpspy.ui.tui.widgets.base import BaseWidget, DismissibleModal, DismissibleScreen, SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece, fitted
 from mcpspy.ui.tui.widgets.footer import KeyFooter
@@ -128,7 +127,7 @@ class ReplayScreen(DismissibleScreen[bool]):
         self._keys = KeyFooter()
         self._seen = -1
         self._asked: tuple[int, int, float] | None = None
-        """What the engine was asked to show last."""
+        """The step that the engine was asked to show last."""
         self._drawn: ShownStep | None = None
         self._settling: Timer | None = None
         self._flash, self._flash_until = "", 0.0
@@ -253,7 +252,7 @@ class ReplayScreen(DismissibleScreen[bool]):
         self._engine.send("save")
 
     def action_report(self) -> None:
-        name = free_name(f"replay-{slug(self._session_name)}", "html")
+        name = f"replay-{slug(self._session_name)}.html"
 
         def whole(path: str) -> str:
             return os.path.abspath(os.path.expanduser(path))
@@ -469,7 +468,7 @@ class ReplayScreen(DismissibleScreen[bool]):
 
 
 class Differences(BaseWidget):
-    """What differs in the step under the cursor, in a few lines."""
+    """The differences of the step under the cursor, in a few lines."""
 
     DEFAULT_CSS = """
     Differences { height: 0; background: $background; }

@@ -1,4 +1,4 @@
-"""The list of the steps of a replay, and the document of one: both responses, with what differs marked."""
+"""The list of the steps of a replay, and the document of one: both responses, with marks."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ async def test_a_running_replay_asks_before_it_is_left_and_its_process_ends(
         await screen.until(lambda: replay._engine.pid is None)
 
 
-async def test_what_is_wrong_in_the_dialog_is_shown_there(opened: Opened, tmp_path: Path) -> None:
+async def test_mistakes_in_the_dialog_are_shown_there(opened: Opened, tmp_path: Path) -> None:
     async with opened(await recorded(tmp_path)) as screen:
         asked = await dialog(screen)
         asked.query_one("#ignored", Input).value = "result"
