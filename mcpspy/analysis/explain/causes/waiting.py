@@ -9,7 +9,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import Definition, define
 from mcpspy.analysis.explain.claims import Claim, Level
 from mcpspy.analysis.explain.evidence import NamedError, clause, evidence, named_error, of_finding, quote
-from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd
 from mcpspy.analysis.lint.finding import Finding
 from mcpspy.core.counted import duration
@@ -272,13 +272,18 @@ def no_response(facts: Facts) -> Iterator[Claim]:
         can_be_asked = facts.session.client_capabilities and not facts.session.is_modern
         if failed.side == CLIENT and can_be_asked and not facts.is_stdio and not facts.http.session_ids:
             next_step += "; the server assigned no session id: so it cannot ask the client for roots, sampling or input meanwhile"
-        if failed.batch is not None:
+        closed_at = facts.client.closed_at if facts.is_stdio and failed.side == CLIENT else None
+        is_cut_off = closed_at is not None and 0 <= closed_at - failed.asked_at < PATIENCE
+        if closed_at is not None and is_cut_off:
+            title = f"the client closed stdin {duration(closed_at - failed.asked_at)} after {failed.about}, and the server ended without a response to it"
+            next_step = "let the server answer what it has read before it ends; the client should wait for responses before it closes stdin"
+        elif failed.batch is not None:
             title += ": it was sent in a batch"
             next_step = f"send each message on its own: only 2025-03-26 has batches, and the {receiver} may not know them"
         if error := named_error(failed.stderr, certain=True):
             title += f"; on stderr: {quote(error.text)}"
         claim = _waited(failed, title, next_step, error)
-        claim.side = receiver if failed.batch is not None else ""
+        claim.side = receiver if failed.batch is not None or is_cut_off else ""
         yield claim
 
 

@@ -41,7 +41,7 @@ def _is_served(event: LintEvent, expected: str) -> bool:
     "metadata of another resource",
     page=RFC + "9728#section-3.3",
     valid=(_RESOURCE % f"{_PROXY}/mcp", (_RESOURCE % "https://a.example").replace("}", ',"kept":true}')),
-    invalid=(_RESOURCE % "https://a.example/mcp", _RESOURCE % f"{_PROXY}0/mcp"),
+    invalid=(_RESOURCE % "https://a.example/mcp", _RESOURCE % f"{_PROXY}0/mcp", _RESOURCE % ""),
 )
 def other_resource(event: LintEvent) -> Iterator[Report]:
     """`resource` in the metadata must be the URL that the client uses. Clients must not use the metadata of another
@@ -50,8 +50,10 @@ def other_resource(event: LintEvent) -> Iterator[Report]:
     fields = event.note.fields
     if not _is_served(event, RESOURCE) or fields.get("kept"):
         return
-    resource, address = str(fields.get("resource")), str(fields.get("address"))
-    if resource != address and not resource.startswith(address + "/"):
+    resource, address = str(fields.get("resource") or ""), str(fields.get("address"))
+    if not resource:
+        yield Report(f"the metadata have no resource, the client uses {address[:80]}", address)
+    elif resource != address and not resource.startswith(address + "/"):
         yield Report(f"resource is {resource[:80]}, the client uses {address[:80]}", resource)
 
 
