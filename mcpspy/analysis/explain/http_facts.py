@@ -149,8 +149,9 @@ class HttpFacts(Struct):
         if method == "POST" and status is not None and status < 300 and (is_message or status in ACCEPTED):
             self._succeed(exchange)
             if exchange.media_type == JSON:
-                exchange.is_plain = True
-                self.begun[number] = exchange
+                if status not in ACCEPTED:
+                    exchange.is_plain = True
+                    self.begun[number] = exchange
                 return
         self.open[number] = exchange
 

@@ -95,8 +95,9 @@ def _definition(row: _Row) -> Definition:
         if found:
             first, count = found[0].findings[0], sum(each.count for each in found)
             more = f" (and {counted(count - 1, 'more finding')})" if count > 1 else ""
-            # A host continues without a tool that it drops; a client that cannot parse a message ends.
-            is_fatal = row.code in _ENDS_SESSIONS and not first.code.startswith("HOST")
+            # An error under the id of another request ends clients, and a host continues without a tool that it drops.
+            is_other = first.code.startswith("HOST") and bool(facts.violations("ENV204", "ENV205", side=SERVER))
+            is_fatal = row.code in _ENDS_SESSIONS and not is_other
             left = facts.of(ClientLeft) if is_fatal else []
             title, symptoms = f"{quote(first.message)}{more}", [*found, *left]
             claim = Claim(title=title, next_step=row.next_step, symptoms=symptoms, side=row.side)
