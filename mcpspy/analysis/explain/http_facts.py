@@ -69,9 +69,9 @@ class HttpFacts(Struct):
     with_token: set[int] = field(default_factory=set)
     """Numbers of refused exchanges whose request had an Authorization header."""
     has_token: bool = False
+    """True if a request had a token."""
     accepted_with_token: bool = False
     """True if a request with a token was accepted."""
-    """True if a request had a token."""
     not_offered: list[RefusedExchange] = field(default_factory=list)
     """GETs for a stream that got 405, which is allowed; the last ones."""
     gets: list[RecordedHttpExchange] = field(default_factory=list)
@@ -130,21 +130,7 @@ class HttpFacts(Struct):
         if method == "POST" and used is not None and status is not None and status < 300:
             self.accepted[used] = note.at
             self.accepted_count[used] += 1
-        # An SDK also sends an id with the refusal of a request that had none.
-        is_accepted = status is not None and status < 300
-        if (
-            is_accepted
-            and (session_id := response.get("mcp-session-id"))
-            and len(self.session_ids) < MAX_EXCHANGES
-        ):
-            self.session_ids.setdefault(session_id, note.at)
-        if self.encoded is None and response.get("content-encoding", "identity").lower() != "identity":
-            self.encoded = exchange
-        if method == "OPTIONS" and len(self.preflights) < MAX_EXCHANGES:
-            self.preflights.append(exchange)
-        for name in (exchange.asked, method):
-            if name in ("initialize", "OPTIONS"):
-                self.heads.setdefault(name, exchange)
+        self._keep_head(exchange)
         is_message = exchange.media_type in (JSON, EVENTS)
         if method == "POST" and status is not None and status < 300 and (is_message or status in ACCEPTED):
             self._succeed(exchange)
@@ -154,6 +140,24 @@ class HttpFacts(Struct):
                     self.begun[number] = exchange
                 return
         self.open[number] = exchange
+
+    def _keep_head(self, exchange: RefusedExchange) -> None:
+        """Keep of the head of a response what other exchanges are compared with."""
+        # An SDK also sends an id with the refusal of a request that had none.
+        is_accepted = exchange.status is not None and exchange.status < 300
+        session_id = exchange.response.get("mcp-session-id")
+        if is_accepted and session_id and len(self.session_ids) < MAX_EXCHANGES:
+            self.session_ids.setdefault(session_id, exchange.at)
+        if (
+            self.encoded is None
+            and exchange.response.get("content-encoding", "identity").lower() != "identity"
+        ):
+            self.encoded = exchange
+        if exchange.method == "OPTIONS" and len(self.preflights) < MAX_EXCHANGES:
+            self.preflights.append(exchange)
+        for name in (exchange.asked, exchange.method):
+            if name in ("initialize", "OPTIONS"):
+                self.heads.setdefault(name, exchange)
 
     def end(self, note: Note, recorded: RecordedHttpExchange | None) -> RefusedExchange | None:
         """Take the end of an exchange, the note `http-end`; return the exchange if it is not an ordinary one.

@@ -96,7 +96,9 @@ def _definition(row: _Row) -> Definition:
             first, count = found[0].findings[0], sum(each.count for each in found)
             more = f" (and {counted(count - 1, 'more finding')})" if count > 1 else ""
             # An error under the id of another request ends clients, and a host continues without a tool that it drops.
-            is_other = first.code.startswith("HOST") and bool(facts.violations("ENV204", "ENV205", side=SERVER))
+            is_other = first.code.startswith("HOST") and bool(
+                facts.violations("ENV204", "ENV205", side=SERVER)
+            )
             is_fatal = row.code in _ENDS_SESSIONS and not is_other
             left = facts.of(ClientLeft) if is_fatal else []
             title, symptoms = f"{quote(first.message)}{more}", [*found, *left]
