@@ -607,6 +607,16 @@ MESSAGES = [
 ]
 
 
+def orderly(make_recording: Make) -> Path:
+    """Write MESSAGES, and an end that the client began."""
+    path = make_recording(MESSAGES, exit_code=None)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(
+            '{"t":0.900000,"note":"eof","from":"client"}\n{"t":1.000000,"note":"exit","code":0,"signal":null}\n'
+        )
+    return path
+
+
 def below(lines: list[str], word: str) -> list[str]:
     """Return the codes below the lines that have a word."""
     found, is_below = [], False
@@ -631,7 +641,7 @@ def test_findings_are_printed_below_their_message(
     more: list[str],
     request: pytest.FixtureRequest,
 ) -> None:
-    path = str(make_recording(MESSAGES))
+    path = str(orderly(make_recording))
     if more:
         request.getfixturevalue("live")
 
@@ -670,7 +680,7 @@ def test_following_as_json_prints_requests_without_an_answer_again_at_the_end(
 def test_a_filter_can_select_findings_with_lint_only(
     make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    path = str(make_recording(MESSAGES))
+    path = str(orderly(make_recording))
 
     assert main(["show", path, "--lint", "--json", "-q", "lint:ENV1|lint=LIFE201"]) == 0
     printed = [orjson.loads(line) for line in capfdbinary.readouterr().out.splitlines()]
@@ -693,7 +703,7 @@ def test_a_filter_can_select_findings_with_lint_only(
 def test_a_finding_at_the_end_of_a_live_session_is_a_separate_object(
     make_recording: Make, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    path = str(make_recording(MESSAGES))
+    path = str(orderly(make_recording))
 
     assert main(["show", path, "--lint", "--json", "-f", "-q", "lint=LIFE201"]) == 0
     late, request = map(orjson.loads, capfdbinary.readouterr().out.splitlines())
