@@ -1,4 +1,4 @@
-"""Time and memory of `mcpspy stats` for a long session; memory does not grow with its length.
+"""Time and memory of `mcpspy stats` for a long session, and of `explain` beside it; memory does not grow with its length.
 
 Owns the figures of docs/stats.md and their bars. The baseline is plain Python
 in the same run: reading the file and splitting it into lines, and `json.loads`
@@ -52,14 +52,14 @@ class Cost(NamedTuple):
     """Peak megabytes."""
 
 
-def run(path: Path, *arguments: str) -> Cost:
-    """Run stats on a session; return its time and memory."""
+def run(path: Path, *arguments: str, command: str = "stats") -> Cost:
+    """Run a command on a session; return its time and memory. `explain` ends with 1, as it finds causes."""
     started_at = time.perf_counter()
-    process = subprocess.Popen([*mcpspy_command(), "stats", str(path), *arguments], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([*mcpspy_command(), command, str(path), *arguments], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"mcpspy stats ended with {process.returncode}")
+    if process.returncode not in ((0, 1) if command == "explain" else (0,)):
+        raise RuntimeError(f"mcpspy {command} ended with {process.returncode}")
     return Cost(time.perf_counter() - started_at, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
@@ -100,6 +100,7 @@ def long_session(report: Report, size: Size) -> None:
             "filter": partial(run, path, "-q", "tool:tool_7 >2ms"),
             "http": partial(run, http),
             "tenth": partial(run, tenth),
+            "explain": partial(run, path, "--last-good", "none", command="explain"),
             "plain": partial(plain, path),
         }
         found = {
@@ -126,6 +127,17 @@ def long_session(report: Report, size: Size) -> None:
             ),
             Row(f"{figure}: CPU", f"{cpu:.1f} s", f"json.loads of each line {parsed:.1f} s", cpu / parsed),
         )
+    _, cpu, resident = found["explain"]
+    about = f"{million}, explain"
+    report.add(
+        Row(f"{about}: CPU", f"{cpu:.1f} s", f"stats {found['all'][1]:.1f} s", cpu / found["all"][1]),
+        Row(
+            f"{about}: memory",
+            f"{resident:.0f} MB",
+            f"stats {found['all'][2]:.0f} MB",
+            resident / found["all"][2],
+        ),
+    )
     more = found["all"][2] - found["tenth"][2]
     report.add(
         Row(

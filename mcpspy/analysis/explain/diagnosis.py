@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from mcpspy.analysis.explain.causes import CAUSES, READ_RULES
@@ -11,6 +13,7 @@ from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.lint import RULES, EntryPosition, Linter
 from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.core.recording.decode import Entry, Header
+from mcpspy.core.session.session import Change
 from mcpspy.core.session.streaming import StreamingSession
 
 _RULES = tuple(rule for rule in RULES if rule.code in READ_RULES)
@@ -76,16 +79,35 @@ class Explainer:
         self._session, self._linter = StreamingSession(header), Linter(header, _RULES, hosts)
         self._facts = Facts(header, self._session, focus)
         self._focus = focus
+        self._first = EntryPosition()
+        """The position of the first of the lines that are being added."""
         self._lines: set[tuple[int, int]] = set()
         """Part and line of the messages of these exchanges."""
-        self._messages = 0
 
     def add(self, entry: Entry, place: EntryPosition) -> None:
         """Add the next entry."""
         for change in self._session.add(entry):
-            self._facts.add(change, place, self._linter.add(change, place))
-            if self._focus and change.exchange is not None and change.exchange.number in self._focus:
-                self._lines.add((place.part, place.line))
+            self._take(change, place)
+
+    def add_lines(self, lines: Sequence[bytes], first: EntryPosition) -> None:
+        """Add consecutive lines of a file, without their LF; `first` is the position of the first one."""
+        self._first = first
+        self._session.add_lines(lines, self._take_line)
+
+    def _take_line(self, change: Change, line: int) -> None:
+        number, part = self._first
+        place = EntryPosition(number + line, part)
+        if self._focus or not self._linter.take_ordinary(change, place):
+            self._take(change, place)
+        elif not self._facts.add_ordinary(change, place):
+            self._facts.add(change, place, [])
+
+    def _take(self, change: Change, place: EntryPosition) -> None:
+        findings = self._linter.add(change, place)
+        if findings or not self._facts.add_ordinary(change, place):
+            self._facts.add(change, place, findings)
+        if self._focus and change.exchange is not None and change.exchange.number in self._focus:
+            self._lines.add((place.part, place.line))
 
     def end(self) -> None:
         """Add what is known at the end of a session that is not live."""

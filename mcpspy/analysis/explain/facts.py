@@ -17,7 +17,13 @@ from msgspec import DecodeError, Struct, field, json
 from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, evidence, named_error
 from mcpspy.analysis.explain.http_facts import HttpFacts
 from mcpspy.analysis.explain.listed_facts import ListedFacts
-from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, SentText, SideFacts, about_request
+from mcpspy.analysis.explain.side_facts import (
+    MAX_ODD_LINES,
+    SentText,
+    SideFacts,
+    about_message,
+    about_request,
+)
 from mcpspy.analysis.explain.symptoms import (
     ClientLeft,
     FailedRequest,
@@ -36,6 +42,7 @@ from mcpspy.core.protocol.message import (
     Request,
     Result,
 )
+from mcpspy.core.protocol.plain_line import UnreadNotification, UnreadRequest, UnreadResult
 from mcpspy.core.protocol.refusal import ACCEPTED
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.recording.decode import Header, Note
@@ -68,6 +75,11 @@ BY_USER = re.compile(r"(?i)\buser\b|interrupt|\besc\b|stopped by|cancel button")
 
 _VOLATILE = re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b|\b[0-9a-f]{12,}\b|\d+(?:\.\d+)?")
 
+# Each message passes here: `A | B` in a call makes a new union, and reading a member of an Enum runs Python code.
+_UNREAD = (UnreadRequest, UnreadNotification, UnreadResult)
+_OK, _PENDING = State.OK, State.PENDING
+_NOTHING: list[Finding] = []
+
 S = TypeVar("S", bound=Symptom)
 
 
@@ -83,10 +95,10 @@ class SlowCall(NamedTuple):
 class _Open(Struct):
     """A request whose outcome is not final."""
 
-    key: tuple[str | None, str, str]
-    """Its stream, sender and id."""
+    exchange: Exchange
     place: EntryPosition
     is_first: bool
+    has_token: bool
     findings: list[Finding] = field(default_factory=list)
     words: str = ""
     code: int | None = None
@@ -100,7 +112,6 @@ class _Open(Struct):
     progress_at: float | None = None
     """Time of the first progress."""
     waiting: list[str] = field(default_factory=list)
-    has_token: bool = False
     effects: list[str] = field(default_factory=list)
     carrier: RefusedExchange | None = None
     """The HTTP exchange that carried it, once it has ended, if it is not an ordinary one."""
@@ -147,7 +158,7 @@ class Facts:
         self._outcomes = FinalOutcomes()
         self._open: dict[int, _Open] = {}
         self._last_failed: FailedRequest | None = None
-        self._succeeded: dict[int, _Open] = {}
+        self._succeeded: deque[_Open] = deque(maxlen=MAX_ANSWERED)
         """The latest requests that got a result."""
         self._failed: dict[tuple[object, ...], FailedRequest] = {}
         self._by_request: dict[tuple[str, str, str], list[FailedRequest]] = {}
@@ -176,9 +187,10 @@ class Facts:
 
     def add(self, change: Change, place: EntryPosition, findings: list[Finding]) -> None:
         """Add a change with the findings of its lines."""
-        what = change.what
-        self.last_at = max(self.last_at, what.at)
-        if not self._is_refusal(what):
+        what, exchange = change.what, change.exchange
+        at = what.at
+        self.last_at = max(self.last_at, at)
+        if findings and not self._is_refusal(what):
             for finding in findings:
                 self.add_finding(finding)
         if isinstance(what, Note):
@@ -187,9 +199,64 @@ class Facts:
             self._add_message(what, change, place, findings)
         for settled in self._outcomes.take(change):
             self._settle(settled)
-        if change.exchange is not None:
-            for settled in self._outcomes.overdue(what.at):
+        if exchange is not None:
+            for settled in self._outcomes.overdue(at):
                 self._settle(settled)
+
+    def add_ordinary(self, change: Change, place: EntryPosition) -> bool:
+        """Count an ordinary message without findings; return False for another one, which is to be passed to `add`.
+
+        It is a request of the client, or its progress or its result in time, without anything else to say about it.
+        """
+        what, exchange = change.what, change.exchange
+        if exchange is None or not isinstance(what, _UNREAD):
+            return False
+        frame, number = what.frame, exchange.number
+        at = frame.at
+        if self._outcomes.since and self._outcomes.is_late(at):
+            return False
+        if isinstance(what, UnreadRequest):
+            if frame.side != CLIENT:
+                return False
+            self.last_at = max(self.last_at, at)
+            self.client.add(what, exchange, place, _NOTHING, is_refusal=False)
+            if frame.http is not None:
+                self.http.post(frame.http, about_request(exchange), number)
+            has_token = b"rogress" in what.data and what.progress_token is not None
+            self._open[number] = _Open(exchange, place, not self.answered, has_token)
+            self._outcomes.open(exchange)
+            if what.method == "tools/call":
+                self.sent_text.add_sent(what.data)
+            return True
+        request, known = exchange.request, self._open.get(number)
+        if (
+            known is None
+            or frame.side != SERVER
+            or request.frame.by is not None
+            or (frame.http is not None and self._is_refusal(what))
+        ):
+            return False
+        if isinstance(what, UnreadNotification):
+            if exchange.state is not _PENDING or what.method != "notifications/progress":
+                return False
+            known.add_notification(what, place)
+        elif (
+            exchange.state is not _OK
+            or at - request.frame.at >= PATIENCE
+            or self._by_request
+            or request.method.endswith("/list")
+        ):
+            return False
+        else:
+            known.answer_at, known.answer_place = at, place
+            del self._open[number]
+            self._outcomes.close(exchange)
+            self.sent_text.add_received(what.data, place)
+            self.answered[CLIENT, request.method] += 1
+            self._succeeded.append(known)
+        self.last_at = max(self.last_at, at)
+        self.server.add(what, exchange, place, _NOTHING, is_refusal=False)
+        return True
 
     def _is_refusal(self, what: object) -> bool:
         """Return whether a message is the body of a refused HTTP request, which need not be a response of JSON-RPC."""
@@ -238,7 +305,7 @@ class Facts:
         side.add(what, exchange, place, findings, is_refusal=is_refusal)
         if what.frame.http is not None and what.side == CLIENT and isinstance(what, Request | Notification):
             number = exchange.number if isinstance(what, Request) and exchange is not None else None
-            self.http.post(what.frame.http, side.last_message, number)
+            self.http.post(what.frame.http, about_message(what, exchange), number)
         if exchange is None:
             return
         if isinstance(what, Request) and what.method == "tools/call":
@@ -251,9 +318,16 @@ class Facts:
         if (known := self._open.get(call.number)) is not None:
             known.findings += findings
             self._add_to_request(what, call, known, place)
-        elif isinstance(what, Notification) and (known := self._succeeded.pop(call.number, None)) is not None:
+        elif isinstance(what, Notification):
+            self._add_after_result(what, call, place)
+
+    def _add_after_result(self, what: Notification, call: Exchange, place: EntryPosition) -> None:
+        """Add a notification about a request that has its result."""
+        known = next((known for known in self._succeeded if known.exchange is call), None)
+        if known is not None:
+            self._succeeded.remove(known)
             known.add_notification(what, place)
-            self._add_ignored(exchange, known)
+            self._add_ignored(call, known)
 
     def _add_to_request(self, what: Message, call: Exchange, known: _Open, place: EntryPosition) -> None:
         """Add a message of a request whose outcome is not final."""
@@ -272,9 +346,9 @@ class Facts:
 
     def _open_request(self, exchange: Exchange, place: EntryPosition) -> None:
         request = exchange.request
-        key = request.frame.stream, request.side, request.id
-        known = self._open[exchange.number] = _Open(key, place, not self.answered)
-        known.has_token = request.progress_token is not None
+        known = self._open[exchange.number] = _Open(
+            exchange, place, not self.answered, request.progress_token is not None
+        )
         if request.side == SERVER:
             known.waiting = [
                 about_request(each) for each in self.session.pending if each.request.side == CLIENT
@@ -297,9 +371,7 @@ class Facts:
             self._add_slow(exchange, known)
             for earlier in self._by_request.pop(key, ()):
                 earlier.succeeded_at = known.answer_at
-            self._succeeded[exchange.number] = known
-            if len(self._succeeded) > MAX_ANSWERED:
-                del self._succeeded[next(iter(self._succeeded))]
+            self._succeeded.append(known)
             return
         if not self._is_symptom(exchange, known):
             return
@@ -483,7 +555,8 @@ class Facts:
         sides = (str(fields.get("from")), other(str(fields.get("from"))))
         for side in sides:
             for known in reversed(self._open.values()):
-                if known.key == (stream, side, number):
+                request = known.exchange.request
+                if (request.frame.stream, request.side, request.id) == (stream, side, number):
                     known.effects.append(words(fields))
                     return
         if self._last_failed is not None and self._last_failed.id == number:  # Its response was changed.
@@ -564,7 +637,7 @@ class Facts:
             after=max(left_at - server.last_at, 0.0),
             message=server.last_message,
             is_initialized=is_initialized,
-            findings=[*server.last_findings],
+            findings=[*server.last[3]] if server.last is not None else [],
         )
         left.add_line(evidence(server.last_place, f"the last message: {server.last_message}"))
         self.symptoms.append(left)

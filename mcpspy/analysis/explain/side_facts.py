@@ -60,7 +60,7 @@ class SentText(Struct):
     """The first such word in a result."""
 
     def add_sent(self, data: bytes) -> None:
-        for word in set(_WORD.findall(_unescaped(data))):
+        for word in dict.fromkeys(_WORD.findall(_unescaped(data))):
             if word.isascii() or len(self.misread) >= MAX_SENT * len(CODE_PAGES):
                 continue
             for encoding in CODE_PAGES:
@@ -90,13 +90,9 @@ class SideFacts(Struct):
 
     messages: int = 0
     first_at: float | None = None
-    last_at: float | None = None
+    last: tuple[Message, Exchange | None, EntryPosition, list[Finding]] | None = None
+    """Its last message, with the request that it is, answers or is about, its position and its findings."""
     last_request_at: float = 0.0
-    last_place: EntryPosition = EntryPosition()
-    _last: tuple[Message, Exchange | None] | None = None
-    last_size: int = 0
-    """Bytes of its last message."""
-    last_findings: list[Finding] = field(default_factory=list)
     odd: list[OddLine] = field(default_factory=list)
     odd_count: int = 0
     ends_refused: bool = False
@@ -125,27 +121,44 @@ class SideFacts(Struct):
     ) -> None:
         """Add a message with its findings; `is_refusal`: it is the body of a refused HTTP request."""
         self.messages += not is_refusal
-        self.first_at = what.at if self.first_at is None else self.first_at
-        self.last_at, self.last_place, self.last_findings = what.at, place, findings
-        self.last_size = len(what.data)
-        self.ends_refused = is_refusal
+        if self.first_at is None:
+            self.first_at = what.frame.at
+        self.last, self.ends_refused = (what, exchange, place, findings), is_refusal
         self.carriage_returns += what.frame.eol == "\r\n"
-        if isinstance(what, Request | Notification):
+        if isinstance(what, _CALLS):
             self.methods[what.method] += 1
             if isinstance(what, Request):
-                self.last_request_at = what.at
-        self._last = what, exchange
+                self.last_request_at = what.frame.at
+
+    @property
+    def last_at(self) -> float | None:
+        return None if self.last is None else self.last[0].at
+
+    @property
+    def last_place(self) -> EntryPosition:
+        return EntryPosition() if self.last is None else self.last[2]
+
+    @property
+    def last_size(self) -> int:
+        """Bytes of its last message."""
+        return 0 if self.last is None else len(self.last[0].data)
 
     @property
     def last_message(self) -> str:
         """Its last message in words."""
-        if self._last is None:
-            return ""
-        what, exchange = self._last
-        if isinstance(what, Request | Notification):
-            return f"{what.method} {what.subject or ''}".strip()
-        about = "a request that does not exist" if exchange is None else about_request(exchange)
-        return f"the {'error' if isinstance(what, Failure) else 'result'} of {about}"
+        return "" if self.last is None else about_message(*self.last[:2])
+
+
+# Each message passes here, and `A | B` in a call makes a new union.
+_CALLS = (Request, Notification)
+
+
+def about_message(what: Message, exchange: Exchange | None) -> str:
+    """Return a message in words: the method and the subject of a call, or of the request that it answers."""
+    if isinstance(what, Request | Notification):
+        return f"{what.method} {what.subject or ''}".strip()
+    about = "a request that does not exist" if exchange is None else about_request(exchange)
+    return f"the {'error' if isinstance(what, Failure) else 'result'} of {about}"
 
 
 def about_request(exchange: Exchange) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from msgspec import DecodeError, Raw
+from msgspec import DecodeError, Raw, Struct, field
 from msgspec.json import decode
 
 from mcpspy.analysis.lint.event import LintEvent
@@ -34,9 +34,40 @@ MOST = 1000
 """Maximum entries of the table: a peer may send any method."""
 
 
-_Table: TypeAlias = dict[
-    tuple[EventKind, str, str, str | None, bool, bool, bool, bool, bool], tuple[tuple[Check, LintRule], ...]
-]
+class _Choice(Struct):
+    """The rules for the events of one kind, method, side and revision, and what else has to be known of an event."""
+
+    rules: tuple[LintRule, ...]
+    asks_plain: bool
+    asks_compact: bool
+    asks_shape: bool
+    lists: dict[int, tuple[tuple[Check, LintRule], ...]] = field(default_factory=dict)
+    """Sum of `_PLAIN`, `_COMPACT` and `_SHAPED`, as they hold of an event → the rules that remain."""
+
+    @classmethod
+    def of(cls, rules: Iterable[LintRule]) -> _Choice:
+        given = tuple(rules)
+        return cls(
+            given,
+            any(rule.beyond_plain for rule in given),
+            any(rule.beyond_compact for rule in given),
+            any(rule.only_shape for rule in given),
+        )
+
+    def list_for(self, number: int) -> tuple[tuple[Check, LintRule], ...]:
+        found = self.lists[number] = tuple(
+            (rule.check, rule)
+            for rule in self.rules
+            if not (number & _PLAIN and rule.beyond_plain)
+            and not (number & _COMPACT and rule.beyond_compact)
+            and not (number & _SHAPED and rule.only_shape)
+        )
+        return found
+
+
+_PLAIN, _COMPACT, _SHAPED = 1, 2, 4
+
+_Table: TypeAlias = dict[tuple[EventKind, str, str, str | None, bool, bool, bool], _Choice]
 
 
 @lru_cache(maxsize=4)
@@ -55,42 +86,30 @@ class RuleDispatch:
         self._reported_lists: set[int] = set()
         """Hashes of findings in lists: a server may list the same tools again and again."""
 
+    def _rules_of(self, kind: EventKind, event: LintEvent) -> tuple[tuple[Check, LintRule], ...]:
+        """Return the rules that may find something in an event."""
+        has_no_meta = kind in CALLED and not event.what.meta  # type: ignore[union-attr]  # Of both kinds.
+        has_hosts = bool(event.state.hosts)
+        key = kind, event.method, event.side, event.revision, event.is_unusual, has_no_meta, has_hosts
+        choice = self._tables.get(key)
+        if choice is None:
+            choice = _Choice.of(self._rules_for(kind, event, has_no_meta=has_no_meta, has_hosts=has_hosts))
+            if len(self._tables) < MOST:
+                self._tables[key] = choice
+        number = 0
+        if choice.asks_plain and event.method == "tools/call" and event.is_plain:
+            number = _PLAIN
+        elif choice.asks_shape and event.is_shaped:
+            number = _SHAPED
+        if choice.asks_compact and kind in MESSAGES and event.is_compact:
+            number |= _COMPACT
+        rules = choice.lists.get(number)
+        return choice.list_for(number) if rules is None else rules
+
     def check(self, kind: EventKind, event: LintEvent) -> list[Finding]:
         """Return the findings of all rules that concern an event."""
-        method = event.method
-        is_plain = method == "tools/call" and event.is_plain
-        is_compact = kind in MESSAGES and event.is_compact
-        has_no_meta = kind in CALLED and not event.what.body.meta  # type: ignore[union-attr]  # Of both kinds.
-        has_hosts = bool(event.state.hosts)
-        key = (
-            kind,
-            method,
-            event.side,
-            event.revision,
-            event.is_unusual,
-            is_plain,
-            is_compact,
-            has_no_meta,
-            has_hosts,
-        )
-        rules = self._tables.get(key)
-        if rules is None:
-            rules = tuple(
-                (rule.check, rule)
-                for rule in self._rules
-                if rule.concerns(kind, method, event.side)
-                and rule.holds_in(event.revision)
-                and (event.is_unusual or not rule.unusual)
-                and not (is_plain and rule.beyond_plain)
-                and not (is_compact and rule.beyond_compact)
-                and not (has_no_meta and rule.in_meta)
-                and not (rule.shape and rule.code not in shape_codes(kind, method, event.revision))
-                and (has_hosts or rule.family != "HOST")
-            )
-            if len(self._tables) < MOST:
-                self._tables[key] = rules
         found: list[Finding] = []
-        for check, rule in rules:
+        for check, rule in self._rules_of(kind, event):
             reports = check(event)
             if not reports or not (every := list(reports)):  # A generator is true, also if it yields nothing.
                 continue
@@ -121,6 +140,21 @@ class RuleDispatch:
                     )
                 )
         return found
+
+    def _rules_for(
+        self, kind: EventKind, event: LintEvent, *, has_no_meta: bool, has_hosts: bool
+    ) -> Iterator[LintRule]:
+        method, revision = event.method, event.revision
+        for rule in self._rules:
+            if (
+                rule.concerns(kind, method, event.side)
+                and rule.holds_in(revision)
+                and (event.is_unusual or not rule.unusual)
+                and not (has_no_meta and rule.in_meta)
+                and not (rule.shape and rule.code not in shape_codes(kind, method, revision))
+                and (has_hosts or rule.family != "HOST")
+            ):
+                yield rule
 
 
 def _merged(every: list[Report]) -> Iterable[Report]:

@@ -155,9 +155,9 @@ class LintEvent(Struct, gc=False, eq=False):
     def is_plain(self) -> bool:
         """True for most calls and results of tools: with nothing but a name and arguments, or plain text."""
         if isinstance(self.what, Result):
-            return self.exchange is not None and _is_text(self.result)
+            return self.exchange is not None and is_text(self.result)
         # Since 2026-07-28, each request has `_meta`.
-        return isinstance(self.what, Request) and (self.revision or LEGACY) < MODERN and _is_call(self.params)
+        return isinstance(self.what, Request) and (self.revision or LEGACY) < MODERN and is_call(self.params)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -218,11 +218,16 @@ class LintEvent(Struct, gc=False, eq=False):
             return self.conversation.server_capabilities
         return self.state.server_capabilities
 
-    def violations(self, code: str) -> list[Report]:
-        """Return the violations with this code of the shape of the params or the result (`shapes`)."""
+    @property
+    def is_shaped(self) -> bool:
+        """True for most messages: the shape of their params or result has no violations."""
         if self._violations is None:
             self._violations = self._check_shape()
-        return self._violations.get(code, [])
+        return not self._violations
+
+    def violations(self, code: str) -> list[Report]:
+        """Return the violations with this code of the shape of the params or the result (`shapes`)."""
+        return [] if self.is_shaped or self._violations is None else self._violations.get(code, [])
 
     def _check_shape(self) -> dict[str, list[Report]]:
         what, method, document = self.what, self.method, self.document
@@ -287,13 +292,13 @@ def is_unusual(message: Message, flaw: str | None) -> bool:
     )
 
 
-def _is_call(params: dict[str, Any]) -> bool:
+def is_call(params: dict[str, Any]) -> bool:
     return (
         len(params) == 2 and isinstance(params.get("name"), str) and isinstance(params.get("arguments"), dict)
     )
 
 
-def _is_text(result: dict[str, Any]) -> bool:
+def is_text(result: dict[str, Any]) -> bool:
     content = result.get("content")
     if len(result) != 1 or not isinstance(content, list):
         return False

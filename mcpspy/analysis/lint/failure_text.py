@@ -134,6 +134,21 @@ def is_failure(text: str, tool: str = "") -> bool:
     return _LIKELY.match(head) is not None and not _words(tool) & (_REPORTS | _QUOTES)
 
 
+_PLAIN_BEGIN = frozenset(range(0x21, 0x7F)) - frozenset(b'"\\{')
+"""Bytes that are neither white space, nor the beginning of JSON, nor part of an escape or of a character beyond ASCII."""
+
+
+def may_be_failure(written: bytes, tool: str = "") -> bool:
+    """Return False only if `is_failure` is false for the text, as far as its JSON text shows without being decoded.
+
+    No sign has a character that has a shorter escape than its number; a character has at most four bytes.
+    """
+    head = written[1 : 1 + LONGEST * (4 if written.isascii() else 8)]
+    if head[0] in _PLAIN_BEGIN and b"\\u" not in head and not _find_sign(head):
+        return False
+    return is_failure(loads(written), tool)
+
+
 def _words(name: str) -> set[str]:
     return {word.lower() for word in _WORD.findall(name)}
 

@@ -13,6 +13,7 @@ from mcpspy.analysis.lint.dispatch import EXCERPT, RuleDispatch
 from mcpspy.analysis.lint.event import LintEvent, is_line_limit, is_truncated, is_unusual
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding
 from mcpspy.analysis.lint.host_profiles import HostProfile, profile_of_client
+from mcpspy.analysis.lint.ordinary import OrdinaryCalls
 from mcpspy.analysis.lint.rule import LEGACY, LintRule
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.state import (
@@ -46,12 +47,12 @@ EXPLAINS_MISSING_RESPONSES = ("LIFE401", "LIFE403", "LIFE407")
 # Reading a member of an Enum runs Python code; reading a name does not.
 _RESULT, _MALFORMED = EventKind.RESULT, EventKind.MALFORMED
 
-_KINDS: dict[type, EventKind] = {
-    Request: EventKind.REQUEST,
-    Notification: EventKind.NOTIFICATION,
-    Result: EventKind.RESULT,
-    Failure: EventKind.FAILURE,
-    Malformed: EventKind.MALFORMED,
+_KINDS = {
+    Request.kind: EventKind.REQUEST,
+    Notification.kind: EventKind.NOTIFICATION,
+    Result.kind: EventKind.RESULT,
+    Failure.kind: EventKind.FAILURE,
+    Malformed.kind: EventKind.MALFORMED,
 }
 
 
@@ -65,8 +66,11 @@ class Linter:
         hosts: tuple[HostProfile, ...] | None = None,
     ) -> None:
         """`hosts` are the hosts whose limits are checked; None for those that `clientInfo` names."""
+        rules = tuple(rules)
         self._check = RuleDispatch(rules).check
         self._known = LintState(header)
+        self.take_ordinary = OrdinaryCalls(rules, self._known).take
+        """Take a change without findings; return False for another one, which is to be passed to `add`."""
         self._known.hosts = hosts or ()
         self._finds_hosts = hosts is None
         self._injected: set[int] = set()
@@ -143,7 +147,7 @@ class Linter:
             method, subject = what.method, what.subject
             if method == "initialize":
                 revision = _requested_revision(what)
-            elif what.body.meta:
+            elif what.meta:
                 revision = what.revision or revision
         elif isinstance(what, Notification):
             method = what.method
@@ -155,7 +159,7 @@ class Linter:
                 revision, subject = pending.revision or revision, pending.subject
             else:  # It already has its response.
                 subject = exchange.request.subject
-        kind = _KINDS[type(what)]
+        kind = _KINDS[what.kind]
         event = LintEvent(
             what,
             known,

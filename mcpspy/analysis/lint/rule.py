@@ -59,7 +59,9 @@ class LintRule:
     only: Only | None = None
     """A further condition on kind, method and side."""
     shape: bool = False
-    """Check only messages whose shape has violations with this code (`shapes.shape_codes`)."""
+    """Check only messages whose shape may have violations with this code (`shapes.shape_codes`)."""
+    only_shape: bool = False
+    """Skip messages whose shape has no violations, which most are: it reports nothing else."""
     since: str = REVISIONS[0]
     until: str | None = None
     once: bool = False
@@ -136,6 +138,7 @@ class RuleOptions(TypedDict, total=False):
     by: str
     only: Only
     shape: bool
+    only_shape: bool
     since: str
     until: str | None
     once: bool
@@ -185,7 +188,7 @@ class RuleGroup:
             return event.violations(code)
 
         check.__doc__ = why
-        self._rule(severity, code, summary, {**options, "shape": True})(check)
+        self._rule(severity, code, summary, {**options, "shape": True, "only_shape": True})(check)
 
     def _rule(self, severity: Severity, code: str, summary: str, options: RuleOptions) -> Decorator:
         given: dict[str, Any] = {**self._shared, **options}

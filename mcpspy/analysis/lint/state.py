@@ -148,7 +148,7 @@ class HttpPost(Struct, gc=False):
     def add(self, what: AnyMessage, kind: EventKind, method: str, subject: str | None) -> None:
         """Add a message of its body or of its response."""
         if what.frame.side == CLIENT:
-            meta = what.body.meta if isinstance(what, Request) else Raw(b"")
+            meta = what.meta if isinstance(what, Request) else Raw(b"")
             revision = what.revision if isinstance(what, Request) and meta else None
             has_capabilities = bool(meta_raw(meta, META + "clientCapabilities"))
             self.posted.append(PostedMessage(kind, method, subject, revision, has_capabilities))

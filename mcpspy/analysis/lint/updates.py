@@ -74,7 +74,7 @@ def _add_request(what: Request, event: LintEvent) -> None:
     event.state.open[id(event.exchange)] = pending
     is_legacy = event.revision is not None and event.revision < MODERN
     pending.is_late = is_legacy and event.side == SERVER and conversation.closed_at is not None
-    if meta := what.body.meta:
+    if meta := what.meta:
         if (token := what.progress_token) is not None:
             conversation.tokens[event.side, token] = pending
         if level := meta_raw(meta, META + "logLevel"):
@@ -127,7 +127,7 @@ def add_page(event: LintEvent) -> None:
 
 def _add_response(what: Result | Failure, event: LintEvent, request: Request) -> None:
     conversation, method = event.conversation, request.method
-    if request.body.meta and (token := request.progress_token) is not None:
+    if request.meta and (token := request.progress_token) is not None:
         conversation.tokens.pop((request.side, token), None)
     conversation.add_response(what, method)
     if method.endswith("/list") and isinstance(following := event.result.get("nextCursor"), str):

@@ -87,6 +87,11 @@ class _Call(Message, frozen=True, kw_only=True, gc=False):
         return loads(self.raw_params)
 
     @property
+    def meta(self) -> Raw:
+        """`_meta`, not decoded; empty if it is absent."""
+        return self.body.meta
+
+    @property
     def subject(self) -> str | None:
         """Name or URI of the tool, resource, prompt …"""
         return _subject(self.method, self.body)
@@ -101,12 +106,12 @@ class Request(_Call, frozen=True, kw_only=True, gc=False):
 
     @property
     def progress_token(self) -> str | None:
-        return text(meta_raw(self.body.meta, "progressToken"))
+        return text(meta_raw(self.meta, "progressToken"))
 
     @property
     def revision(self) -> str | None:
         """The revision in `_meta` (2026-07-28)."""
-        version = decoded(meta_raw(self.body.meta, META + "protocolVersion"))
+        version = decoded(meta_raw(self.meta, META + "protocolVersion"))
         return version if isinstance(version, str) else None
 
 
@@ -127,6 +132,11 @@ class Result(Message, frozen=True, kw_only=True, gc=False):
     @property
     def result(self) -> Any:
         return loads(self.raw_result)
+
+    @property
+    def meta(self) -> Raw:
+        """`_meta`, not decoded; empty if it is absent."""
+        return self.body.meta
 
     @property
     def is_tool_error(self) -> bool:

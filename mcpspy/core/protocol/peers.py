@@ -62,7 +62,7 @@ class Peers:
 
     def add_request(self, message: Request) -> None:
         """Read the description of the client in a request."""
-        meta = message.body.meta
+        meta = message.meta
         if (self.client is None or self.revision is None) and meta:
             self.client = self.client or peer_of(meta_raw(meta, META + "clientInfo"))
             if self.revision is None and (version := message.revision) is not None:
@@ -93,15 +93,15 @@ class Peers:
                 self.revision = version
         if self.revision == self._requested and (method in HANDSHAKE_METHODS or self.is_modern):
             self.accept_revision()
-        if self.server is None and message.body.meta:
-            self.server = peer_of(meta_raw(message.body.meta, META + "serverInfo"))
+        if self.server is None and message.meta:
+            self.server = peer_of(meta_raw(message.meta, META + "serverInfo"))
 
 
 def client_of(message: Request) -> Peer | None:
     """Return the client that a request names: in `initialize`, or in `_meta` (2026-07-28)."""
     if message.method == "initialize":
         return peer_of(params.get("clientInfo")) if isinstance(params := message.params, dict) else None
-    meta = message.body.meta
+    meta = message.meta
     return peer_of(meta_raw(meta, META + "clientInfo")) if meta else None
 
 

@@ -3,7 +3,8 @@
 Owns the fast decoder. It accepts a subset of what `core.recording.decode` and `core.protocol.message`
 accept and reads it the same way; None means "read it with those instead", never an
 error. Most lines of a long recording are plain, and payload values are skipped
-without being decoded.
+without being decoded. `UnreadRequest`, `UnreadNotification` and `UnreadResult` are such messages as values,
+which read their params or result when these are needed.
 
 A plain message has `jsonrpc` 2.0, members of the declared types, and neither `error`,
 a task, nor a part of an input_required exchange. A plain head has no event id and no
@@ -12,12 +13,14 @@ trace of interception. Callers check the id themselves: by `plain_id`, or that i
 
 from __future__ import annotations
 
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
-from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType, field, structs
 from msgspec.json import Decoder
 
+from mcpspy.core.protocol.message import Body, Notification, Request, Result, read_frame
 from mcpspy.core.protocol.spec import META, METHODS
+from mcpspy.core.recording.decode import Frame
 
 ABSENT = Raw()
 
@@ -90,6 +93,26 @@ SUBJECTS = {
 }
 """Method → the attribute of `PlainParams` that is its subject."""
 
+
+class _ProgressParams(Struct, gc=False):
+    token: Raw = field(name="progressToken", default=ABSENT)
+
+
+class _Progress(Struct, gc=False):
+    params: _ProgressParams
+
+
+_decode_progress = Decoder(_Progress).decode
+
+
+def progress_token(data: bytes) -> Raw:
+    """Return the token of `notifications/progress`, not decoded; empty if it has none."""
+    try:
+        return _decode_progress(data).params.token
+    except DecodeError:
+        return ABSENT
+
+
 decode_head = Decoder(PlainHead).decode
 decode_message = Decoder(PlainMessage[PlainParams, int]).decode
 """Decode a message with typed params and an integer id."""
@@ -132,3 +155,58 @@ def plain_id(raw: Raw | UnsetType) -> str | None:
     if data.isdigit() or (data[:1] == b'"' and b"\\" not in data and data.isascii()):
         return data.decode()
     return None
+
+
+class _Unread:
+    """A message of a plain line: it reads its params or result when they are needed, and keeps them.
+
+    The params, result and body that they are made with are not used.
+    """
+
+    __slots__ = ()
+    data: bytes
+    frame: Frame
+    whole: Any
+
+    @property
+    def body(self) -> Body:
+        return self.read().body  # type: ignore[no-any-return]
+
+    @property
+    def raw_params(self) -> Raw:
+        return self.read().raw_params  # type: ignore[no-any-return]
+
+    @property
+    def raw_result(self) -> Raw:
+        return self.read().raw_result  # type: ignore[no-any-return]
+
+    @property
+    def meta(self) -> Raw:
+        return self.body.meta if b"_meta" in self.data or b"\\u" in self.data else ABSENT
+
+    def read(self) -> Any:
+        """Return the same message with what is in it."""
+        if self.whole is None:
+            structs.force_setattr(cast(Struct, self), "whole", read_frame(self.frame)[0])
+        return self.whole
+
+
+class UnreadRequest(_Unread, Request, frozen=True, kw_only=True, gc=False):
+    about: str = ""
+    """Its subject, if it is not empty."""
+    whole: Request | None = None
+
+    @property
+    def subject(self) -> str | None:
+        return self.about or super().subject
+
+
+class UnreadNotification(_Unread, Notification, frozen=True, kw_only=True, gc=False):
+    whole: Notification | None = None
+
+
+class UnreadResult(_Unread, Result, frozen=True, kw_only=True, gc=False):
+    is_tool_error: bool = False
+    whole: Result | None = None
+    is_task = False
+    result_type = "complete"

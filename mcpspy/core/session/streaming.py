@@ -6,12 +6,20 @@ of requests: it cannot recognise a second response or a reused id after that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Raw
 
-from mcpspy.core.protocol.message import Body, Failure, Request, Result
-from mcpspy.core.recording.decode import Entry, Frame, Header
+from mcpspy.core.protocol.message import Body, Failure, Request, Result, text
+from mcpspy.core.protocol.plain_line import (
+    ABSENT,
+    PlainHead,
+    UnreadNotification,
+    UnreadRequest,
+    UnreadResult,
+    progress_token,
+)
+from mcpspy.core.recording.decode import Entry, Frame, Header, read_entry
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change, Session
 
@@ -27,6 +35,11 @@ EVERY = 1024
 
 LATEST = 60.0
 """Seconds for which a late response is awaited, or the result of a task that has ended."""
+
+
+_UNUSED = Body()
+
+_PENDING = State.PENDING  # Reading a member of an Enum runs Python code; reading a name does not.
 
 
 class _Counted(list[Exchange]):
@@ -46,8 +59,27 @@ class StreamingSession(Session):
 
     def __init__(self, header: Header | None = None) -> None:
         super().__init__(header, forgets=True)
-        self.exchanges = _Counted()
+        self.exchanges: _Counted = _Counted()
         self._entries = 0
+        self._take: Callable[[Change, int], None] = lambda _, __: None
+        self._line = 0
+        """Number of the next plain line among those of `add_lines`."""
+
+    def add_lines(self, lines: Sequence[bytes], take: Callable[[Change, int], None]) -> None:
+        """Add consecutive lines; call `take` with each change, before the next one, and the number of its line, from 0.
+
+        The message of a plain line is a `UnreadRequest`, `UnreadNotification` or `UnreadResult`: it is only read if that is needed.
+        """
+        begin, self._take = 0, take
+        while True:
+            self._line = begin
+            place = self.take_plain(lines, begin)
+            self._count(place - begin)
+            if place == len(lines):
+                return
+            for change in self.add(read_entry(lines[place])):
+                take(change, place)
+            begin = place + 1
 
     def add(self, entry: Entry) -> list[Change]:
         """Add the next entry; return its changes, which are valid until the next call."""
@@ -55,10 +87,59 @@ class StreamingSession(Session):
             if change.exchange is not None:
                 self._release(change.exchange)
         self.changes.clear()
-        self._entries += 1
-        if self._entries % EVERY == 0:
-            self._pairing.forget_but(KEPT)
+        self._count(1)
         return super().add(entry)
+
+    def _count(self, entries: int) -> None:
+        before, self._entries = self._entries, self._entries + entries
+        if self._entries // EVERY != before // EVERY:
+            self._pairing.forget_but(KEPT)
+
+    def _plain_request(  # noqa: PLR0917 - by name takes longer, and a million are read.
+        self, head: PlainHead, method: str, subject: str, number: int, data: bytes, is_modern: bool
+    ) -> Exchange:
+        message = UnreadRequest(
+            frame=_frame(head, data),
+            data=data,
+            id=str(number),
+            method=method,
+            raw_params=ABSENT,
+            body=_UNUSED,
+            about=subject,
+        )
+        exchange = Exchange(self.exchanges.counted, message)
+        self.exchanges.counted += 1
+        self._pass_on(Change(self._numbered, message, exchange))
+        return exchange
+
+    def _plain_result(self, head: PlainHead, request: Exchange, data: bytes, is_error: bool) -> None:
+        frame = _frame(head, data)
+        request.answer = answer = UnreadResult(
+            frame=frame,
+            data=data,
+            id=request.request.id,
+            raw_result=ABSENT,
+            body=_UNUSED,
+            is_tool_error=is_error,
+        )
+        self._pass_on(Change(self._numbered, answer, request))
+        self._release(request)
+
+    def _plain_notification(self, head: PlainHead, method: str, data: bytes) -> bool:
+        if b"_meta" in data or b"\\u" in data:  # It may be one for a subscription.
+            return False
+        frame, exchange, flaw = _frame(head, data), None, None
+        message = UnreadNotification(frame=frame, data=data, method=method, raw_params=ABSENT, body=_UNUSED)
+        if method == "notifications/progress":
+            exchange, flaw = self._pairing.progress(frame, text(progress_token(data)))
+        self._pass_on(Change(self._numbered, message, exchange, flaw))
+        return True
+
+    def _pass_on(self, change: Change) -> None:
+        self._numbered += 1
+        line = self._line
+        self._line = line + 1
+        self._take(change, line)
 
     def _release(self, exchange: Exchange) -> None:
         """Drop what only the caller of `add` needed."""
@@ -74,44 +155,60 @@ class FinalOutcomes:
     def __init__(self) -> None:
         self._open: dict[int, Exchange] = {}
         """Number → request whose outcome may change."""
-        self._since: dict[int, float] = {}
+        self.since: dict[int, float] = {}
         """Number of a request with an outcome that may change → since when, the oldest first."""
 
-    def take(self, change: Change) -> Iterator[Exchange]:
-        """Yield the requests whose outcome is final after a change."""
-        exchange = change.exchange
+    def take(self, change: Change) -> Sequence[Exchange]:
+        """Return the requests whose outcome is final after a change."""
+        exchange, over = change.exchange, None
         if exchange is None:
-            return
-        if (opened := change.opened) is not None and opened.poll_of is None:
-            self._open[opened.number] = opened
-            if opened.continues is not None:
-                yield from self._settle(opened.continues)
+            return ()
+        if change.what is exchange.request and exchange.poll_of is None:
+            self._open[exchange.number] = exchange
+            if exchange.state is _PENDING and exchange.continues is None:
+                return ()
+            over = exchange.continues
         exchange = exchange.poll_of or exchange
+        settled = () if over is None else self._settle(over)
         if not exchange.may_change:
-            yield from self._settle(exchange)
-        elif exchange.is_open or exchange.state in (State.INPUT_REQUIRED, State.UNKNOWN):
-            self._since.pop(exchange.number, None)
+            return (*settled, *self._settle(exchange))
+        if exchange.is_open or exchange.state in (State.INPUT_REQUIRED, State.UNKNOWN):
+            self.since.pop(exchange.number, None)
         elif exchange.number in self._open:
-            self._since.setdefault(exchange.number, change.what.at)
+            self.since.setdefault(exchange.number, change.what.at)
+        return settled
 
-    def overdue(self, at: float) -> Iterator[Exchange]:
-        """Yield the requests for which no late response is awaited any more at a time."""
-        while self._since:
-            number, since = next(iter(self._since.items()))
+    def open(self, exchange: Exchange) -> None:
+        """Take a new request, as `take` would, that continues none and polls none."""
+        self._open[exchange.number] = exchange
+
+    def close(self, exchange: Exchange) -> None:
+        """Forget a request whose outcome is final, as `take` would."""
+        self._settle(exchange)
+
+    def is_late(self, at: float) -> bool:
+        """Return whether `overdue` has something to return at a time."""
+        return bool(self.since) and next(iter(self.since.values())) < at - LATEST
+
+    def overdue(self, at: float) -> Sequence[Exchange]:
+        """Return the requests for which no late response is awaited any more at a time."""
+        over: list[Exchange] = []
+        while self.since:
+            number, since = next(iter(self.since.items()))
             if since >= at - LATEST:
-                return
-            yield from self._settle(self._open[number])
+                break
+            over += self._settle(self._open[number])
+        return over
 
     def end(self) -> Iterator[Exchange]:
         """Yield all others, when the session has ended."""
         yield from (exchange for exchange in self._open.values() if not exchange.is_open)
         self._open.clear()
-        self._since.clear()
+        self.since.clear()
 
-    def _settle(self, exchange: Exchange) -> Iterator[Exchange]:
-        self._since.pop(exchange.number, None)
-        if self._open.pop(exchange.number, None) is not None:
-            yield exchange
+    def _settle(self, exchange: Exchange) -> tuple[Exchange, ...]:
+        self.since.pop(exchange.number, None)
+        return () if self._open.pop(exchange.number, None) is None else (exchange,)
 
 
 def _lighten(exchange: Exchange, answer: Result | Failure) -> None:
@@ -135,6 +232,10 @@ def _lighten(exchange: Exchange, answer: Result | Failure) -> None:
             exchange.answer = Result(
                 frame=frame, data=b"", id=answer.id, raw_result=Raw(b""), body=Body(task=task)
             )
+
+
+def _frame(head: PlainHead, data: bytes) -> Frame:
+    return Frame(head.t, head.side, data, head.stream, head.http, head.eol)
 
 
 def _bare(frame: Frame) -> Frame:

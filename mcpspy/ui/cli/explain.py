@@ -10,6 +10,7 @@ import msgspec
 from mcpspy.analysis.lint.host_profiles import NAMES
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS
+from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.lint import host_profiles
 from mcpspy.ui.cli.options import FOLDER, Argument, Option, formats
@@ -50,6 +51,7 @@ OPTIONS = (
 )  # fmt: skip
 
 
+@no_collection()  # Objects are freed with their line: there are no cycles to collect.
 def main(args: argparse.Namespace) -> int:
     path = session_path(args.session, args.dir)
     diagnosis = explain(path, line=args.line, hosts=host_profiles(args.host))

@@ -41,10 +41,10 @@ def explain(
     )  # Before reading: a session that ends meanwhile counts as live.
     focus = frozenset() if line is None else _exchanges_on(path, line, recording.header)
     explainer = Explainer(recording.header, hosts, focus)
-    for entry, place in _entries(path):
+    for lines, first in _lines(path):
         if not may_continue():
             break
-        explainer.add(entry, place)
+        explainer.add_lines(lines, first)
     if not is_live:
         explainer.end()
     return explainer.diagnosis(line)
@@ -67,16 +67,22 @@ def places_of(path: Path) -> list[EntryPosition]:
     return [place for entry, place in _entries(path) for _ in session.add(entry)]
 
 
-def _entries(path: Path) -> Iterator[tuple[Entry, EntryPosition]]:
-    """Yield the entries of a recording, each with its position."""
+def _lines(path: Path) -> Iterator[tuple[list[bytes], EntryPosition]]:
+    """Yield consecutive lines of a recording, with the position of the first."""
     scan = RecordingScan(path)
     number = parts = 0
     for block in scan:
         if len(scan.paths) > parts:
-            parts, number = len(scan.paths), 1
-        for data in block.lines:
-            number += 1
-            yield read_entry(data), EntryPosition(number, parts)
+            parts, number = len(scan.paths), 2
+        yield block.lines, EntryPosition(number, parts)
+        number += len(block.lines)
+
+
+def _entries(path: Path) -> Iterator[tuple[Entry, EntryPosition]]:
+    """Yield the entries of a recording, each with its position."""
+    for lines, first in _lines(path):
+        for number, data in enumerate(lines, first.line):
+            yield read_entry(data), first._replace(line=number)
 
 
 def _exchanges_on(path: Path, line: int, header: Header) -> frozenset[int]:

@@ -42,7 +42,7 @@ rule = RuleGroup(RULES, page=TOOLS)
 calls = rule.group(page=TOOLS + "#calling-tools", on=EventKind.REQUEST, about="tools/call")
 
 
-class _Calls(Struct):
+class Calls(Struct):
     """The last two calls, by tool and arguments, the number of equal calls in a row, and that of calls by turns."""
 
     last: tuple[str | None, Any] = (None, None)
@@ -52,17 +52,19 @@ class _Calls(Struct):
     number: int = -1
     """The last change that was counted: two rules read it."""
 
+    def add(self, call: tuple[str | None, Any], number: int) -> None:
+        is_equal = call == self.last
+        self.equal = self.equal + 1 if is_equal else 1
+        is_turn = not is_equal and call == self.before and call[0] != self.last[0]
+        self.turns = self.turns + 1 if is_turn else 2
+        self.before, self.last, self.number = self.last, call, number
 
-def _calls_with(event: LintEvent) -> _Calls:
+
+def _calls_with(event: LintEvent) -> Calls:
     """Return the calls up to this one."""
-    calls = event.state.memory[_Calls]
+    calls = event.state.memory[Calls]
     if calls.number != event.number:
-        call = event.subject, event.params.get("arguments")
-        is_equal = call == calls.last
-        calls.equal = calls.equal + 1 if is_equal else 1
-        is_turn = not is_equal and call == calls.before and call[0] != calls.last[0]
-        calls.turns = calls.turns + 1 if is_turn else 2
-        calls.before, calls.last, calls.number = calls.last, call, event.number
+        calls.add((event.subject, event.params.get("arguments")), event.number)
     return calls
 
 
@@ -162,7 +164,7 @@ class _Retries(Struct):
     pauses: list[float] = field(default_factory=list)
 
 
-class _FailedRequests:
+class FailedRequests:
     """Method and subject → the last request of these that failed."""
 
     def __init__(self) -> None:
@@ -203,7 +205,7 @@ def hasty(event: LintEvent) -> Iterable[Report]:
     """The same request failed and was sent again at once, four times or more, each time within a second and without longer
     and longer pauses. A server that is overloaded needs these pauses, and one that refuses the request refuses it again.
     """
-    failed, what, exchange = event.state.memory[_FailedRequests].of, event.what, event.exchange
+    failed, what, exchange = event.state.memory[FailedRequests].of, event.what, event.exchange
     if not failed and (exchange is None or exchange.state is _OK or isinstance(what, Request)):
         return ()
     key = event.method, event.subject

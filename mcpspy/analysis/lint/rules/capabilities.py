@@ -129,7 +129,7 @@ def undeclared(event: LintEvent) -> Iterator[Report]:
     """
     yield from event.violations("MOD305")
     requests = input_requests(event) if is_question(event) or event.method == "tasks/get" else {}
-    declared = loads(meta_raw(event.request.body.meta, META + "clientCapabilities")) if requests else None
+    declared = loads(meta_raw(event.request.meta, META + "clientCapabilities")) if requests else None
     for key, question in requests.items():
         method = question.get("method") if isinstance(question, dict) else None
         needs = _NEEDS.get(method) if isinstance(method, str) else None

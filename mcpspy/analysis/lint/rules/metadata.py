@@ -90,7 +90,7 @@ def _reserved(keys: tuple[str, ...], revision: str | None, ids: tuple[str, ...])
 
 def _metas(event: LintEvent) -> list[dict[str, Raw]]:
     """Return the members of `_meta` in params or a result, and in the items of a list."""
-    raw = event.what.body.meta  # type: ignore[union-attr]  # Of all three kinds.
+    raw = event.what.meta  # type: ignore[union-attr]  # Of all three kinds.
     found = [raw_members(raw)] if raw and bytes(raw)[:1] == b"{" else []
     if event.method in EVERY_LISTING and b'"_meta"' in event.data:
         items = objects([item.get("_meta") for item in event.listed(EVERY_LISTING[event.method].member)])

@@ -73,7 +73,7 @@ request.shape_error(
 )
 def client_info(event: LintEvent) -> Iterator[Report]:
     """`clientInfo` should be in the `_meta` of every request. Reported once."""
-    meta = event.request.body.meta
+    meta = event.request.meta
     if meta_raw(meta, META + "protocolVersion") and not meta_raw(meta, META + "clientInfo"):
         yield Report(f"_meta has no {META}clientInfo")
 
@@ -89,7 +89,7 @@ def client_info(event: LintEvent) -> Iterator[Report]:
 def server_info(event: LintEvent) -> Iterator[Report]:
     """`serverInfo` should be in the `_meta` of every result. Reported once."""
     assert isinstance(event.what, Result)
-    if event.is_result and not _is_legacy(event) and not meta_raw(event.what.body.meta, META + "serverInfo"):
+    if event.is_result and not _is_legacy(event) and not meta_raw(event.what.meta, META + "serverInfo"):
         yield Report(f"_meta has no {META}serverInfo")
 
 
@@ -172,7 +172,7 @@ def unknown_revision(event: LintEvent) -> Iterable[Report]:
     """A server rejects a request in a revision that it does not support with -32022, and lists the supported ones. No
     specification has this revision, or it has no requests with a revision.
     """
-    meta = event.request.body.meta
+    meta = event.request.meta
     given = event.request.revision if meta and event.is_result else None
     if given is None or (given in REVISIONS and given >= MODERN) or not given[:1].isdigit():
         return ()
@@ -334,7 +334,7 @@ def _is_legacy(event: LintEvent) -> bool:
         and event.has_object("result")
     ):
         is_modern = (
-            what.body.result_type or meta_raw(what.body.meta, META + "serverInfo") or "ttlMs" in event.result
+            what.body.result_type or meta_raw(what.meta, META + "serverInfo") or "ttlMs" in event.result
         )
         state.is_legacy_server = not is_modern
     return state.is_legacy_server is True

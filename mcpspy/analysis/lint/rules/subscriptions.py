@@ -52,7 +52,7 @@ modern = RuleGroup(RULES, page=SUBSCRIPTIONS, on=EventKind.NOTIFICATION, since=M
 )
 def anonymous_notification(event: LintEvent) -> Iterator[Report]:
     """List changes and updates require a subscription, and its `subscriptionId` in `_meta`."""
-    if not meta_raw(event.notification.body.meta, META + "subscriptionId"):
+    if not meta_raw(event.notification.meta, META + "subscriptionId"):
         yield Report(f"{event.method}: _meta has no {META}subscriptionId")
 
 
@@ -84,7 +84,7 @@ def not_asked_for(event: LintEvent) -> Iterator[Report]:
         if event.side == SERVER and (stream, text(event.notification.body.request_id)) not in known:
             yield Report("cancellation of a request that is not a subscription of this client")
         return
-    number = text(meta_raw(event.notification.body.meta, META + "subscriptionId"))
+    number = text(meta_raw(event.notification.meta, META + "subscriptionId"))
     subscription = known.get((stream, number))
     if subscription is None:
         if number is not None:  # MOD402 reports it otherwise.
@@ -153,5 +153,5 @@ def misplaced_log(event: LintEvent) -> Iterator[Report]:
         yield Report("log message, but no pending request set a logLevel")
     elif level in LEVELS and levels and set(levels) <= set(LEVELS[LEVELS.index(level) + 1 :]):
         yield Report(f"log message of level {level}; the pending request set {levels[0]}")
-    elif meta_raw(event.notification.body.meta, META + "subscriptionId"):
+    elif meta_raw(event.notification.meta, META + "subscriptionId"):
         yield Report("log message for a subscription")

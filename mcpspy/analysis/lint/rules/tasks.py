@@ -144,7 +144,7 @@ def unrelated(event: LintEvent) -> Iterator[Report]:
     """
     if not isinstance(event.what, Result):
         return
-    related = loads(meta_raw(event.what.body.meta, META + "related-task"))
+    related = loads(meta_raw(event.what.meta, META + "related-task"))
     if related is None:
         yield Report(f"_meta has no {META}related-task")
     elif isinstance(related, dict) and related.get("taskId") != event.subject:
@@ -242,7 +242,7 @@ def related(event: LintEvent) -> Iterator[Report]:
     that have its id in their params or result do not repeat it.
     """
     assert isinstance(event.what, Request | Result | Notification)
-    is_named = bool(meta_raw(event.what.body.meta, META + "related-task"))
+    is_named = bool(meta_raw(event.what.meta, META + "related-task"))
     if event.method in ("sampling/createMessage", "elicitation/create"):
         waits = any(each.status == "input_required" for each in event.state.tasks.values())
         others = any(

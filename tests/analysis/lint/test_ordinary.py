@@ -1,0 +1,146 @@
+"""Ordinary messages: what is recognised as one has no finding, and the linter knows the same after it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from mcpspy.analysis.explain.causes import CAUSES, READ_RULES
+from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter
+from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.examples import entries_of, header_of
+from mcpspy.analysis.lint.failure_text import is_failure, may_be_failure
+from mcpspy.analysis.lint.finding import EventKind
+from mcpspy.analysis.lint.ordinary import OrdinaryCalls
+from mcpspy.analysis.lint.rule import MESSAGES
+from mcpspy.analysis.lint.state import LintState
+from mcpspy.core.protocol.message import Message
+from mcpspy.core.session.session import Change
+from mcpspy.core.session.streaming import StreamingSession
+from tests.analysis.recorded import recorded
+
+READ = tuple(rule for rule in RULES if rule.code in READ_RULES)
+
+TOOLS = """
+> {"id":900,"method":"tools/list"}
+< {"id":900,"result":{"tools":[{"name":"a","description":"b","inputSchema":{"type":"object"}}, {"name":"o",
+ "description":"b","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}}},"outputSchema":{"type":"object","required":["sum"]}}]}}
+> {"id":901,"method":"tools/call","params":{"name":"a","arguments":{"n":1}}}
+< {"id":901,"result":{"content":[{"type":"text","text":"fine"}]}}
+> {"id":902,"method":"tools/call","params":{"name":"a","arguments":{"n":2},"_meta":{"progressToken":"p"}}}
+< {"method":"notifications/progress","params":{"progressToken":"p","progress":1}}
+< {"id":902,"result":{"content":[{"type":"text","text":"fine"}],"isError":false}}
+> {"id":903,"method":"tools/call","params":{"name":"o","arguments":{"n":2}}}
+""".replace(",\n ", ",")
+
+
+def both(text: str) -> tuple[list[Finding], list[Finding], int]:
+    """Return the findings of a session by entries and by lines, and the number of ordinary messages in it."""
+    entries, header = list(entries_of(text)), header_of(text)
+    session, linter, slow = StreamingSession(header), Linter(header, READ), list[Finding]()
+    for number, entry in enumerate(entries, 2):
+        for change in session.add(entry):
+            slow += linter.add(change, EntryPosition(number))
+    session.end()
+    slow += linter.end()
+    session, linter, fast = StreamingSession(header), Linter(header, READ), list[Finding]()
+    checked, check, messages = [], linter._check, []
+
+    def take(change: Change, line: int) -> None:
+        if isinstance(change.what, Message):
+            messages.append(change)
+        place = EntryPosition(line + 2)
+        if not linter.take_ordinary(change, place):
+            fast.extend(linter.add(change, place))
+
+    def counted(kind: EventKind, event: LintEvent) -> list[Finding]:
+        if kind in MESSAGES:
+            checked.append(event)
+        return check(kind, event)
+
+    linter._check = counted
+    session.add_lines(recorded(entries), take)
+    session.end()
+    fast += linter.end()
+    return slow, fast, len(messages) - len(checked)
+
+
+def examples() -> Iterator[str]:
+    for rule in RULES:
+        yield from (*rule.valid, *rule.invalid)
+    for kind in CAUSES:
+        yield from (*kind.positive, *kind.negative)
+
+
+def with_calls(text: str) -> str:
+    """Return a session in which some ordinary calls come first, and one is open meanwhile."""
+    first, _, rest = text.lstrip().partition("\n")
+    if not first.startswith("@"):
+        return TOOLS.lstrip() + text.lstrip()
+    return text if "bare" in first else f"{first}{TOOLS}{rest.lstrip()}"
+
+
+def test_no_example_has_another_finding_if_ordinary_messages_are_recognised() -> None:
+    ordinary = 0
+    for text in {*examples(), *map(with_calls, examples())}:
+        slow, fast, taken = both(text)
+        assert fast == slow, text
+        ordinary += taken
+    assert ordinary > 1000
+
+
+CALL = '> {"id":3,"method":"tools/call","params":{"name":"%s","arguments":%s}}\n< {"id":3,"result":%s}\n'
+TEXT = '{"content":[{"type":"text","text":%s}]%s}'
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "result", "is_ordinary"),
+    [
+        ("a", '{"n":1}', TEXT % ('"1"', ""), True),
+        ("a", '{"n":1}', TEXT % ('"1"', ',"isError":false'), True),
+        ("a", '{"n":1}', TEXT % ('"1"', ',"_meta":{"x":1}'), True),
+        ("o", '{"n":1}', TEXT % ('"1"', ',"structuredContent":{"sum":1}'), True),
+        ("o", '{"n":1}', TEXT % ('"1"', ',"structuredContent":{}'), False),
+        ("o", '{"n":1}', TEXT % ('"1"', ""), False),
+        ("a", '{"n":1}', TEXT % ('"1"', ',"isError":true'), False),
+        ("a", '{"n":1}', TEXT % ("1", ""), False),
+        ("a", '{"n":1}', TEXT % (json.dumps("Error: ENOENT: no such file"), ""), False),
+        ("a", '{"n":1}', TEXT % (r'"\u0045rror: ENOENT: no such file"', ""), False),
+        ("a", '{"n":1}', TEXT % (json.dumps('{"error":"no","success":false}'), ""), False),
+        ("a", '{"n":1}', '{"content":[{"type":"image","data":"AA==","mimeType":"image/png"}]}', False),
+        ("o", '{"n":"1"}', TEXT % ('"1"', ',"structuredContent":{"sum":1}'), False),
+        ("b", "{}", TEXT % ('"1"', ""), False),
+        ("a", "[]", TEXT % ('"1"', ""), False),
+    ],
+)
+def test_a_call_is_ordinary_if_no_rule_can_report_it_or_its_result(
+    name: str, arguments: str, result: str, is_ordinary: bool
+) -> None:
+    listed = TOOLS.lstrip().partition('> {"id":901')[0]
+    before = both(listed)[2]
+
+    slow, fast, taken = both(listed + CALL % (name, arguments, result))
+
+    assert slow == fast
+    assert (taken - before == 2) is is_ordinary
+
+
+def test_a_text_that_may_be_a_failure_is_decided_like_any_other() -> None:
+    for text in (
+        "",
+        "fine",
+        " {",
+        "Error: 404",
+        "é" * 2000 + "Error: x",
+        "\ud800",
+        '"',
+        "\n\tPermission denied",
+    ):
+        assert may_be_failure(json.dumps(text).encode()) is is_failure(text), text
+
+
+def test_with_a_rule_that_is_not_known_no_message_is_ordinary() -> None:
+    assert OrdinaryCalls(READ, LintState(None)).is_possible
+    assert not OrdinaryCalls(RULES, LintState(None)).is_possible
