@@ -35,7 +35,7 @@ from mcpspy.core.protocol.message import (
     Result,
     loads,
 )
-from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER
+from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER, era
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
@@ -147,8 +147,8 @@ class Linter:
             method, subject = what.method, what.subject
             if method == "initialize":
                 revision = _requested_revision(what)
-            elif what.meta:
-                revision = what.revision or revision
+            elif what.meta and what.revision is not None:
+                revision = era(what.revision)
         elif isinstance(what, Notification):
             method = what.method
             pending = known.open.get(id(exchange)) if exchange is not None else None
@@ -312,7 +312,7 @@ class Linter:
             conversation,
             post.place,
             post.number,
-            _nearest(post.revision or conversation.revision or self._known.revision or _stated(post)),
+            _nearest(post.era or conversation.revision or self._known.revision or _stated(post)),
             post.category(is_sse=conversation.is_sse),
             CLIENT,
             post=post,

@@ -20,6 +20,7 @@ from mcpspy.analysis.lint.rules import (  # noqa: F401 - They declare their rule
     oauth,
     schemas,
     security,
+    skill_files,
     skills,
     stateless,
     subscriptions,
