@@ -38,10 +38,10 @@ def brief(finding: Finding) -> Toned:
     return f"{finding.code} {finding.severity}: {visible(finding.message)}", TONES[finding.severity]
 
 
-def finding_lines(finding: Finding, path: str, width: int = 0) -> Iterator[Toned]:
+def finding_lines(finding: Finding, place: str, width: int = 0) -> Iterator[Toned]:
     """Yield the lines of one finding with their tones; `width` 0 for lines of any length."""
     text, tone = brief(finding)
-    for line in _wrapped(f"{visible(path)}:{finding.place.line} {text}", width):
+    for line in _wrapped(f"{visible(place)} {text}", width):
         yield line, tone
     if finding.excerpt:
         yield f"    | {visible(finding.excerpt)}", rows.QUIET
@@ -53,9 +53,16 @@ def hint_lines(rule: LintRule, width: int = 0) -> Iterator[Toned]:
         yield line, None
 
 
-def more_lines(left_out: Counter[str], path: str) -> Iterator[Toned]:
+def more_lines(left_out: Counter[str], name: str) -> Iterator[Toned]:
     for code, count in left_out.items():
-        yield f"{visible(path)} {code} … and {count} more; --all shows them", rows.QUIET
+        yield f"{visible(name)} {code} … and {count} more; --all shows them", rows.QUIET
+
+
+def gap_lines(linted: Sequence[LintedRecording]) -> Iterator[Toned]:
+    """Yield a line for each thing that a recording lacks."""
+    for recording in linted:
+        for gap in recording.gaps:
+            yield f"{visible(recording.name)}: incomplete: {visible(gap.text)}", rows.OPEN
 
 
 def verdict(counts: Counter[Severity], recordings: int, what: str = "findings") -> Toned:
@@ -114,6 +121,11 @@ def document(
         "counts": {str(severity): counts[severity] for severity in Severity},
         "findings": [_finding(recording, finding) for recording in linted for finding in recording.findings],
     }
+    report["incomplete"] = [
+        {"recording": recording.title, "why": visible(gap.text)}
+        for recording in linted
+        for gap in recording.gaps
+    ]
     if statistics is not None:
         del report["findings"]
         report["statistics"] = dict(statistics.most_common())
@@ -153,6 +165,9 @@ def github(recording: LintedRecording) -> Iterator[str]:
         text = visible(finding.message) + (f"\n{visible(finding.excerpt)}" if finding.excerpt else "")
         where = f"file={path},line={max(finding.place.line, 1)}"
         yield f"::{COMMANDS[finding.severity]} {where},title={title}::{text.translate(_VALUE)}"
+    for gap in recording.gaps:
+        file = recording.parts[0].as_posix().translate(_PROPERTY)
+        yield f"::warning file={file},title=incomplete::{visible(gap.text).translate(_VALUE)}"
 
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -169,7 +184,9 @@ def sarif(linted: Sequence[LintedRecording]) -> str:
         for recording in linted
         for finding in recording.findings
     ]
-    return _log(rules, results)
+    return _log(
+        rules, results, [f"{each.title}: incomplete: {gap.text}" for each in linted for gap in each.gaps]
+    )
 
 
 def _rule(rule: LintRule) -> dict[str, Any]:
@@ -206,7 +223,7 @@ CHANGE_LEVELS = {"breaking": "error", "different": "warning", "note": "note"}
 """Severity of a change → its level."""
 
 
-def trust_sarif(difference: SessionDiff, programs: Sequence[str], file: str) -> str:
+def trust_sarif(difference: SessionDiff, programs: Sequence[str], file: str, gaps: Sequence[str] = ()) -> str:
     """Return the log, with a line ending: one result per change and per line of `programs`, at the lockfile."""
     from mcpspy.ui.report.diff import change_heading  # Few reports are about trust.
 
@@ -224,12 +241,16 @@ def trust_sarif(difference: SessionDiff, programs: Sequence[str], file: str) -> 
         {"id": "trust", "shortDescription": {"text": "the server differs from the lockfile"}},
         {"id": "program", "shortDescription": {"text": "the server's package or files have changed"}},
     ]
-    return _log(rules, results)
+    return _log(rules, results, gaps)
 
 
-def _log(rules: list[dict[str, Any]], results: list[dict[str, Any]]) -> str:
+def _log(rules: list[dict[str, Any]], results: list[dict[str, Any]], gaps: Sequence[str] = ()) -> str:
+    """Return the log; `gaps` are notifications of the invocation (3.20.21)."""
     tool = {"driver": {"name": "mcpspy", "version": __version__, "rules": rules}}
     run = {"tool": tool, "columnKind": "unicodeCodePoints", "results": results}
+    if gaps:
+        notes = [{"level": "warning", "message": {"text": visible(gap)}} for gap in gaps]
+        run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": notes}]
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
