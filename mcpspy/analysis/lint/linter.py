@@ -13,6 +13,7 @@ from mcpspy.analysis.lint.dispatch import EXCERPT, RuleDispatch
 from mcpspy.analysis.lint.event import LintEvent, is_line_limit, is_truncated, is_unusual
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding
 from mcpspy.analysis.lint.host_profiles import HostProfile, profile_of_client
+from mcpspy.analysis.lint.host_verdicts import HostVerdict, verdict_of
 from mcpspy.analysis.lint.ordinary import OrdinaryCalls
 from mcpspy.analysis.lint.rule import LEGACY, LintRule
 from mcpspy.analysis.lint.rules import RULES
@@ -35,6 +36,7 @@ from mcpspy.core.protocol.message import (
     Result,
     loads,
 )
+from mcpspy.core.protocol.peers import Peer
 from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER, era
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.session.correlation import REPEATED_EVENT
@@ -184,11 +186,24 @@ class Linter:
         found = self._check(kind, event) if is_checked else self._check_message(kind, event)
         client = conversation.client
         update_state(what, event)
-        if conversation.client is not client and self._finds_hosts and conversation.client is not None:
-            host = profile_of_client(conversation.client.name)
-            if host is not None and host not in known.hosts:
-                known.hosts = (*known.hosts, host)
+        if conversation.client is not client and conversation.client is not None:
+            self._recognise(conversation.client)
         return found
+
+    def _recognise(self, client: Peer) -> None:
+        """Have the limits of the session's host checked, if it is known; with those of its version."""
+        known, host = self._known, profile_of_client(client.name, client.version)
+        if host is None:
+            return
+        if self._finds_hosts:
+            host = host.certain
+            if all(each.title != host.title for each in known.hosts):
+                known.hosts = (*known.hosts, host)
+        known.hosts = tuple(host if each.title == host.title else each for each in known.hosts)
+
+    def host_verdicts(self) -> list[HostVerdict]:
+        """Return a verdict for each host whose limits are checked; to be called after `end`."""
+        return [verdict_of(host, self._known) for host in self._known.hosts]
 
     def _check_message(self, kind: EventKind, event: LintEvent) -> list[Finding]:
         """Check a message that may not be one: the body of an HTTP error, or part of a message that was cut."""

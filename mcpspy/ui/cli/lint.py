@@ -32,6 +32,7 @@ from mcpspy.ui.report.lint import (
     finding_lines,
     gap_lines,
     hint_lines,
+    host_lines,
     more_lines,
     statistics_lines,
     verdict,
@@ -220,7 +221,10 @@ class _Checker:
         server = recording.header.name or path.stem
         rules, fail_on = self._settings.of(server)
         scan = LintScan(path, rules, self._settings.hosts(server) if self._hosts is None else self._hosts)
-        linted = LintedRecording(title, scan.parts, [], server, fail_on, scan.gaps)
+        # Without the rules about hosts, nothing is known of them; and who did not ask for hosts gets the findings.
+        is_asked = self._hosts is not None and any(rule.family == "HOST" for rule in rules)
+        verdicts = scan.verdicts if is_asked else []
+        linted = LintedRecording(title, scan.parts, [], server, fail_on, scan.gaps, verdicts)
         findings = _findings(scan, path, self._query, self._report)
         return _Checked(linted, {rule.code for rule in rules}, findings)
 
@@ -240,6 +244,7 @@ def _print_end(
 ) -> None:
     output = Output()
     output.lines(statistics_lines(statistics or Counter(), RULES_BY_CODE))
+    output.lines(host_lines(linted, output.width))
     output.lines(gap_lines(linted))
     output.line(*verdict(counts, len(linted), "findings" if baseline is None else "new findings"))
     for text in baseline.lines() if baseline is not None else ():

@@ -17,6 +17,7 @@ from urllib.parse import quote
 from mcpspy import __version__
 from mcpspy.analysis import rows
 from mcpspy.analysis.lint import Finding, LintRule, Severity
+from mcpspy.analysis.lint.host_verdicts import worst
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
@@ -63,6 +64,19 @@ def gap_lines(linted: Sequence[LintedRecording]) -> Iterator[Toned]:
     for recording in linted:
         for gap in recording.gaps:
             yield f"{visible(recording.name)}: incomplete: {visible(gap.text)}", rows.OPEN
+
+
+def host_lines(linted: Sequence[LintedRecording], width: int = 0) -> Iterator[Toned]:
+    """Yield a line for each host: the worst verdict on any of the recordings, with its reason and source."""
+    verdicts = worst(each for recording in linted for each in recording.verdicts)
+    longest = max((len(each.host) for each in verdicts), default=0)
+    for each in verdicts:
+        text = f"{each.host:<{longest}}  {each.verdict:<8}  {each.reason} ({each.source})"
+        for line in _wrapped(visible(text), width):
+            yield line, _HOST_TONES[each.verdict]
+
+
+_HOST_TONES = {"works": rows.OK, "degraded": rows.OPEN, "blocked": rows.BAD, "unknown": rows.QUIET}
 
 
 def verdict(counts: Counter[Severity], recordings: int, what: str = "findings") -> Toned:
@@ -121,6 +135,8 @@ def document(
         "counts": {str(severity): counts[severity] for severity in Severity},
         "findings": [_finding(recording, finding) for recording in linted for finding in recording.findings],
     }
+    if hosts := worst(each for recording in linted for each in recording.verdicts):
+        report["hosts"] = [{**each._asdict(), "verdict": str(each.verdict)} for each in hosts]
     report["incomplete"] = [
         {"recording": recording.title, "why": visible(gap.text)}
         for recording in linted

@@ -24,6 +24,7 @@ from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.examples import entries_of, header_of
 from mcpspy.analysis.lint.host_profiles import NAMES as HOSTS
 from mcpspy.analysis.lint.host_profiles import HostProfile, chosen
+from mcpspy.analysis.lint.host_verdicts import HostVerdict
 from mcpspy.analysis.lint.rule import Check
 from mcpspy.analysis.lint.rules import FAMILIES
 from mcpspy.core.recording.decode import Header, Note, read_entry
@@ -253,6 +254,8 @@ class LintScan:
         """Its files that have been reached so far: a finding's `place.part` counts them from 1."""
         self.gaps: list[Gap] = []
         """What it lacks, once it has been read."""
+        self.verdicts: list[HostVerdict] = []
+        """What the hosts whose limits are checked make of it, once it has been read."""
 
     def findings(self, show: Callable[[int, int], None] = lambda _, __: None) -> Iterator[Finding]:
         """Yield the findings; `show` is called with the bytes read and the total."""
@@ -277,6 +280,7 @@ class LintScan:
         if not self._is_live:
             session.end()
             yield from linter.end()
+        self.verdicts += linter.host_verdicts()
 
     @property
     def torn(self) -> int:
@@ -332,6 +336,8 @@ class LintedRecording(NamedTuple):
     fail_on: Severity = Severity.ERROR
     gaps: list[Gap] = []  # noqa: RUF012 - Nothing adds to this one.
     """What the recording lacks, once it has been read."""
+    verdicts: list[HostVerdict] = []  # noqa: RUF012 - Nothing adds to this one.
+    """What the hosts make of it, once it has been read."""
     name: str = ""
     """The session as the text report names it: not a path, which fills a line."""
 
