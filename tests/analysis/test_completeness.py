@@ -1,4 +1,4 @@
-"""What a recording lacks, and the four commands that then exit with 4."""
+"""Gaps of a recording, and the four commands that then exit with 4."""
 
 from __future__ import annotations
 

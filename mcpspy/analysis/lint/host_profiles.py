@@ -63,7 +63,7 @@ class HostLimit(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HostFeature(Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether a host shows something that not every host does."""
+    """A feature that not every host shows, and whether this one does."""
 
     name: str
     """`apps`, `images` or `skills`."""

@@ -1,7 +1,7 @@
 """The verdict on a session for one host: it works, it is degraded, it is blocked, or that is unknown.
 
-A verdict is as good as what is known of the host. `works` is said only of a host whose limits were measured here; of one
-with reported limits, none of which is exceeded, the rest is unknown.
+A verdict is as good as what is known of the host. Only a host whose limits were measured here gets `works`; one
+with reported limits, none of which is exceeded, gets `unknown`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Effect(NamedTuple):
 
 
 class HostEffects:
-    """What the rules about hosts reported in a session."""
+    """Effects of hosts that the rules reported in a session."""
 
     def __init__(self) -> None:
         self.of: dict[str, list[Effect]] = {}
@@ -102,7 +102,7 @@ def verdict_of(host: HostProfile, state: LintState) -> HostVerdict:
 
 
 def _used(state: LintState, seen: HostEffects) -> Iterator[str]:
-    """Yield what the server uses and not every host shows."""
+    """Yield the features that the server uses and that not every host shows."""
     metas = (listed.definition.get("_meta") for listed in state.tools.values())
     if any(isinstance(meta, dict) and isinstance(meta.get("ui"), dict) for meta in metas):
         yield "apps"

@@ -51,7 +51,7 @@ OPTIONS = (
 
 
 CheckedSession = tuple[str, list[TermResult], list[Gap]]
-"""Title, results of the terms, and what the recording lacks."""
+"""Title, results of the terms, and gaps of the recording."""
 
 
 def main(args: argparse.Namespace) -> int:

@@ -98,7 +98,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _gaps(args: argparse.Namespace, session: Session) -> list[Gap]:
-    """Return what the session lacks. The lists are those of the lockfile, so `unseen_lists` has the gaps in them."""
+    """Return the gaps of the session. The lists are those of the lockfile, so `unseen_lists` has the gaps in them."""
     if args.session is None:
         return []
     recording = Recording(session_path(args.session, args.dir))

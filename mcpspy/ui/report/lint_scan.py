@@ -253,9 +253,9 @@ class LintScan:
         self.parts: list[Path] = []
         """Its files that have been reached so far: a finding's `place.part` counts them from 1."""
         self.gaps: list[Gap] = []
-        """What it lacks, once it has been read."""
+        """Its gaps, once it has been read."""
         self.verdicts: list[HostVerdict] = []
-        """What the hosts whose limits are checked make of it, once it has been read."""
+        """Verdicts for the hosts whose limits are checked, once it has been read."""
 
     def findings(self, show: Callable[[int, int], None] = lambda _, __: None) -> Iterator[Finding]:
         """Yield the findings; `show` is called with the bytes read and the total."""
@@ -335,9 +335,9 @@ class LintedRecording(NamedTuple):
     """Name of the session, which names its server."""
     fail_on: Severity = Severity.ERROR
     gaps: list[Gap] = []  # noqa: RUF012 - Nothing adds to this one.
-    """What the recording lacks, once it has been read."""
+    """Gaps of the recording, once it has been read."""
     verdicts: list[HostVerdict] = []  # noqa: RUF012 - Nothing adds to this one.
-    """What the hosts make of it, once it has been read."""
+    """Verdicts for hosts, once it has been read."""
     name: str = ""
     """The session as the text report names it: not a path, which fills a line."""
 

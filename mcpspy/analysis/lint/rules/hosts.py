@@ -365,7 +365,7 @@ def timeout(event: LintEvent) -> Iterator[Report]:
                 for limit in host.of("timeout")
                 if request.method in limit.words and seconds >= limit.max
             ]
-            # A limit under a condition says nothing more where another one is exceeded without it.
+            # A limit under a condition adds nothing if an unconditional one is exceeded, too.
             for limit in [limit for limit in over if not limit.when] or over:
                 does = f"waits {limit.max} s for {request.method}, not {seconds:.0f} s"
                 yield _report(event, host, limit, does)
