@@ -41,11 +41,11 @@ BEFORE = {"tasks": 8, "ui": 0, "skills": 0, "core": 11}
 UNSEEN = """
 ## Measured with unseen violations
 
-On 2026-11-28, 166 violations of 2026-07-28 and of the final extensions were written as recordings from the pages of
-the specification alone, each with a clean twin, and then compared with the rules for the first time. This is how many
-the rules found then, and how many they find since. Four more turned out to be no violations that a recording can
-decide, and do not count: a cursor that the server may have lost, a task of another session, a tool with an app for a
-host without apps, and a directory that has changed since the skill was listed.
+On 2026-11-28, 166 violations of 2026-07-28 and of the final extensions were written as recordings from the pages
+of the specification alone, each with a clean twin, and then compared with the rules for the first time. This is
+how many the rules found then, and how many they find since. Four more turned out to be no violations that a
+recording can decide, and do not count: a cursor that the server may have lost, a task of another session, a tool
+with an app for a host without apps, and a directory that has changed since the skill was listed.
 
 | | violations | found at first | found since |
 |---|---|---|---|
@@ -56,20 +56,21 @@ host without apps, and a directory that has changed since the skill was listed.
 | Skills | 30 | 28 (93.3%) | 30 |
 | all | 166 | 158 (95.2%) | 166 |
 
-One of the eight crashed lint (a `blob` that is not ASCII), and one finding in the twins was wrong (a WAVE file taken
-for WebP). The others: an error for an unsupported revision without its list or its status, the closure of a
-subscription with the wrong id, a notification after it, a prompt without a required argument, nested skills, a file
-read as a directory.
+One of the eight crashed lint (a `blob` that is not ASCII), and one finding in the twins was wrong (a WAVE file
+taken for WebP). The others: an error for an unsupported revision without its list or its status, the closure of a
+subscription with the wrong id, a notification after it, a prompt without a required argument, nested skills, a
+file read as a directory.
 """
 
 REAL = """
 ## Real servers
 
-On 2026-11-28, 45 servers from the package registries, in 108 sessions on stdio with the Python SDKs 1.30 (2025-11-25,
-2025-06-18) and 2.3 (which chooses the revision): everything is listed, and each tool that changes nothing is called once
-with arguments made from its schema. The machine was busy and had no network. Each of the 200 findings was compared with
-the specification: none is wrong. Three that were wrong before (SEC301 in the pages of MCP Apps) led to a change of the
-rule, and a refused ping to LIFE205. [lint-findings.md](lint-findings.md#real-servers) has other servers, also over HTTP.
+On 2026-11-28, 45 servers from the package registries, in 108 sessions on stdio with the Python SDKs 1.30
+(2025-11-25, 2025-06-18) and 2.3 (which chooses the revision): everything is listed, and each tool that changes
+nothing is called once with arguments made from its schema. The machine was busy and had no network. Each of the
+200 findings was compared with the specification: none is wrong. Three that were wrong before (SEC301 in the pages
+of MCP Apps) led to a change of the rule, and a refused ping to LIFE205.
+[lint-findings.md](lint-findings.md#real-servers) has other servers, also over HTTP.
 
 | servers | findings | verdict |
 |---|---|---|
