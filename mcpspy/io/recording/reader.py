@@ -127,11 +127,6 @@ def read_time(text: str) -> float | None:
         return None
 
 
-def damaged_lines(count: int) -> str:
-    """Return a warning about lines in the middle of a recording that are not valid entries."""
-    return "1 damaged line skipped" if count == 1 else f"{count} damaged lines skipped"
-
-
 def start_order(path: Path, header: Header) -> tuple[str, str, str]:
     """Return the key that sorts sessions by start."""
     return header.started, header.id, path.name

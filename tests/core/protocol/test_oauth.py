@@ -32,7 +32,7 @@ def read_metadata(tracker: OAuthTracker) -> None:
     _, facts = tracker.rewritten(RESOURCE, json.dumps({"resource": f"{SERVER}/mcp"}).encode(), PROXY)
     fields = tracker.step_fields(request(RESOURCE), 200, facts)
     assert fields is not None
-    assert fields.keys() == {"flow", "step", "status", "names", "resource", "servers", "address"}
+    assert fields.keys() == {"flow", "step", "status", "names", "resource", "servers", "address", "path"}
 
 
 @pytest.mark.parametrize("target", [RESOURCE, "/mcp/.well-known/oauth-protected-resource"])

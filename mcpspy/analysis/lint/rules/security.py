@@ -17,6 +17,7 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import MESSAGES, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.tools import GOOD, LIST
 from mcpspy.core.lookalikes import as_latin
+from mcpspy.core.protocol.extensions.ui import SCHEME
 from mcpspy.core.sanitize import hidden_characters
 
 PRACTICES = "2025-11-25/basic/security_best_practices"
@@ -422,6 +423,7 @@ def _items(value: Any) -> list[Any]:
     valid=(
         LIST % GOOD,
         '> {"id":2,"method":"tools/call","params":{"name":"a","arguments":{"token":"$TOKEN"}}}\n< {"id":2,"result":{"content":[]}}',
+        '> {"id":2,"method":"resources/read","params":{"uri":"ui://a"}}\n< {"id":2,"result":{"contents":[{"uri":"ui://a","mimeType":"text/html;profile=mcp-app","text":"<!DOCTYPE html><script>a.pass=[redacted:0123abcd]</script>"}]}}',
     ),
     invalid=(
         '> {"id":2,"method":"tools/call","params":{"name":"a","arguments":{"password":"correct-horse-9"}}}\n< {"id":2,"result":{"content":[]}}',
@@ -431,9 +433,11 @@ def _items(value: Any) -> list[Any]:
 def secret(event: LintEvent) -> Iterable[Report]:
     """A message contains a key, a token or a password. The provider of the model reads everything that a tool returns.
     This rule finds what mcpspy redacts in recordings (docs/redact.md), also if it is already redacted. It does not
-    repeat the value.
+    repeat the value. The pages of MCP Apps are not checked: they are programs, and names in them look like keys.
     """
     data = event.data
+    if (event.subject or "").startswith(SCHEME) and event.method == "resources/read":
+        return ()
     if found := event.state.secrets_in(data):
         return [Report(f"{name} at {pointer or 'the message'}", "") for name, pointer in found[:3]]
     return [Report("redacted secret", "")] if _find_redacted(data) else ()
