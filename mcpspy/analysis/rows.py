@@ -130,6 +130,11 @@ def _with_notes(status: str, tone: str, notes: list[str]) -> tuple[str, str]:
     return "; ".join([status, *notes] if status else notes), tone if tone == BAD else ISSUE
 
 
+def with_link(status: str, words: str) -> str:
+    """Return a status followed by the link of its request to an app (`analysis.apps`), sanitized."""
+    return "; ".join(filter(None, (status, sanitize(words))))
+
+
 def flaws(change: Change) -> list[str]:
     """Return the protocol issues of a message, not sanitized. A malformed message may have none: it is one itself."""
     assert not isinstance(change.what, Note | Damaged)

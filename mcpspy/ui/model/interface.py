@@ -14,6 +14,7 @@ from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
 from mcpspy.analysis.context import definition, size_of
+from mcpspy.core.protocol.extensions import EXTENSION_LISTINGS
 from mcpspy.core.protocol.listing import LISTINGS, ListingPages, cursor_text
 from mcpspy.core.protocol.message import Result, loads, read_frame
 from mcpspy.core.recording.decode import Frame, read_entry
@@ -108,6 +109,7 @@ TITLES = {
     "resources/list": "Resources",
     "resources/templates/list": "Resource templates",
     "prompts/list": "Prompts",
+    **{method: f"{listing.noun.capitalize()}s" for method, (_, listing) in EXTENSION_LISTINGS.items()},
 }
 """List methods, in the order in which they are shown."""
 
@@ -317,6 +319,11 @@ def _read_capability(raw: bytes, method: str) -> Capability:
     if method == "tools/list":
         details = [*fields(value.get("inputSchema")), *_output(value), *_hints(value)]
         tokens = size_of(definition(value)).tokens if len(raw) <= LARGE_ITEM else 0
+    elif method == "skills/list":
+        front = _dict(value.get("frontmatter"))
+        name, about = _text(front, "name"), _text(front, "description")
+        files = value.get("resources")
+        details = [_file(_dict(each)) for each in (files if isinstance(files, list) else [])]
     elif method == "prompts/list":
         arguments = value.get("arguments")
         details = [_argument(_dict(each)) for each in (arguments if isinstance(arguments, list) else [])]
@@ -364,6 +371,13 @@ def _hints(tool: dict[str, Any]) -> Iterable[SchemaField]:
 def _argument(argument: dict[str, Any]) -> SchemaField:
     required = argument.get("required") is True
     return SchemaField(_text(argument, "name"), "", required, _text(argument, "description"))
+
+
+def _file(file: dict[str, Any]) -> SchemaField:
+    """Return a file of a skill as a field."""
+    size = file.get("size")
+    bytes_text = f"{size:,} bytes" if isinstance(size, int) else ""
+    return SchemaField(_text(file, "uri"), bytes_text, False, _text(file, "digest"))
 
 
 def _text(value: dict[str, Any], key: str) -> str:

@@ -84,10 +84,12 @@ function linkTo(row, words) {
 function linksOf(row) {
   const links = [];
   const request = session.requestOf(row);
-  const [before, after] = [session.before(row), session.after(row)];
+  const [before, after, page, call] = [session.before(row), session.after(row), session.page(row), session.call(row)];
   if (request) links.push(linkTo(request, `part of #${request.number} ${request.method}`));
   if (before) links.push(linkTo(before, `retry of #${before.number} with input`));
   if (after) links.push(linkTo(after, `continues in #${after.number}`));
+  if (page) links.push(linkTo(page, `page of the app in #${page.number}`));
+  if (call) links.push(linkTo(call, `first call of the app in #${call.number}`));
   return links.length ? make("p.links", {}, ...links) : null;
 }
 

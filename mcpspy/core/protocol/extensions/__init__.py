@@ -12,7 +12,12 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from mcpspy.core.protocol.extensions.extension import ExtensionMethod, McpExtension
+from mcpspy.core.protocol.extensions.extension import (
+    FINAL,
+    ExtensionListing,
+    ExtensionMethod,
+    McpExtension,
+)
 
 FIELD = "extensions"
 """Member of the capabilities of a peer that has its extensions, each with its settings."""
@@ -29,6 +34,14 @@ EXTENSION_METHODS: dict[str, tuple[McpExtension, ExtensionMethod]] = {
     method.name: (extension, method) for extension in EXTENSIONS.values() for method in extension.methods
 }
 """Method → its extension, also a draft: its names may be those of other methods, so only those of final ones are sure."""
+
+EXTENSION_LISTINGS: dict[str, tuple[McpExtension, ExtensionListing]] = {
+    listing.method: (extension, listing)
+    for extension in EXTENSIONS.values()
+    if extension.state == FINAL
+    for listing in extension.listings
+}
+"""Method → its extension, for the lists of final ones."""
 
 RESULT_TYPES = frozenset(kind for extension in EXTENSIONS.values() for kind in extension.result_types)
 """Values of `resultType` that extensions add."""
