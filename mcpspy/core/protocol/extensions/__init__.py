@@ -14,6 +14,7 @@ from typing import Any
 
 from mcpspy.core.protocol.extensions.extension import (
     FINAL,
+    ExtensionDocument,
     ExtensionListing,
     ExtensionMethod,
     McpExtension,
@@ -46,6 +47,11 @@ EXTENSION_LISTINGS: dict[str, tuple[McpExtension, ExtensionListing]] = {
 RESULT_TYPES = frozenset(kind for extension in EXTENSIONS.values() for kind in extension.result_types)
 """Values of `resultType` that extensions add."""
 
+SECRET_HEADERS = frozenset(name for extension in EXTENSIONS.values() for name in extension.secret_headers)
+"""Headers of extensions, also of drafts, whose values are never recorded."""
+
+DOCUMENTS = tuple(document for extension in EXTENSIONS.values() for document in extension.documents)
+
 _META = tuple(key for extension in EXTENSIONS.values() for key in extension.meta)
 
 
@@ -53,6 +59,15 @@ def declared(capabilities: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the extensions in the capabilities of a peer, with their settings."""
     found = (capabilities or {}).get(FIELD)
     return found if isinstance(found, dict) else {}
+
+
+def document_of(target: str, media: str) -> ExtensionDocument | None:
+    """Return the document at a path with a query, or of this media type; None for anything else."""
+    path, media = target.partition("?")[0], media.partition(";")[0].strip().lower()
+    for document in DOCUMENTS:
+        if media == document.media or path.endswith(document.path):
+            return document
+    return None
 
 
 def is_defined_key(key: str) -> bool:

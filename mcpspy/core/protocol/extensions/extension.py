@@ -34,6 +34,16 @@ class ExtensionListing(NamedTuple):
     """Member of an item that hosts show their model; None if they show none."""
 
 
+class ExtensionDocument(NamedTuple):
+    """A JSON document beside the endpoint, which a client gets over HTTP before it connects."""
+
+    name: str
+    path: str
+    """The end of its path."""
+    media: str
+    """Its media type."""
+
+
 class McpExtension(NamedTuple):
     """An extension, as its specification defines it."""
 
@@ -61,5 +71,9 @@ class McpExtension(NamedTuple):
     """Media types of resources that are never shown to a model."""
     audience: tuple[str, ...] = ()
     """Path in the `_meta` of a tool to the list of those that may call it, `model` among them."""
+    documents: tuple[ExtensionDocument, ...] = ()
+    """Documents that are recorded."""
+    secret_headers: tuple[str, ...] = ()
+    """Headers of HTTP whose values are never recorded, in lower case."""
     shapes: str = ""
     """Shapes of its messages, in the notation of `analysis/lint/shapes`."""
