@@ -139,8 +139,26 @@ const barOf = ([number, begin, end, track, tone, method, subject, status]) => ({
   status,
 });
 
+/** Return a frame with the page of an app, which is loaded when it is opened; null for another row. */
+function previewOf(row) {
+  const { preview } = session.facts;
+  if (!["static", "scripts"].includes(preview) || row.method !== "resources/read" || !row.subject.startsWith("ui://") || row.answer < 0)
+    return null;
+  const how = preview === "scripts" ? "with its scripts, without network" : "without scripts and network";
+  const box = make("details.preview", {}, make("summary", {}, `Preview of the app, ${how}`));
+  box.addEventListener("toggle", () => {
+    if (!box.open || box.querySelector("iframe")) return;
+    const frame = make("iframe", { title: `App ${row.subject}` });
+    frame.setAttribute("sandbox", preview === "scripts" ? "allow-scripts" : "");
+    frame.src = `/api/${inSession(`rows/${row.number}/app`)}`;
+    box.append(frame);
+  });
+  return box;
+}
+
 const source = {
   hasStrip: false,
+  previewOf,
   chips: CHIPS,
   orders: ["time", "latency", "size"],
   tabs: VIEWS,

@@ -8,6 +8,7 @@
     /api/s/ID/rows               a window of rows: q, order, http, first, count
     /api/s/ID/rows/NUMBER        a row with its bodies
     /api/s/ID/rows/NUMBER/views  the user's cells of a row, and the views of its contents
+    /api/s/ID/rows/NUMBER/app    the page of an app in a response, only with `--preview-apps`
     /api/s/ID/place              the place of a row (number), or of the next error (from, step)
     /api/s/ID/timeline           a window of the requests over time: begin, end, parts, q
     /api/s/ID/held/TICKET        the text of a held message, and its differences from the lockfile
@@ -47,6 +48,8 @@ from mcpspy.ui.views.extension import Extension
 from mcpspy.ui.web import page, reports, runs
 from mcpspy.ui.web.access import HEADERS, LOGIN, Access
 from mcpspy.ui.web.control import SessionControl
+from mcpspy.ui.web.preview import OFF, html_of
+from mcpspy.ui.web.preview import page as preview_page
 from mcpspy.ui.web.runs import RecentRuns, described
 from mcpspy.ui.web.session import WebSession, is_pending
 
@@ -76,6 +79,7 @@ class WebServer:
         access: Access,
         *,
         allows_control: bool = False,
+        preview: str = OFF,
         extension: Extension | None = None,
     ) -> None:
         self._access = access
@@ -90,7 +94,8 @@ class WebServer:
         self._runs = RecentRuns()
         self._open: OrderedDict[str, WebSession] = OrderedDict()
         self._is_ending = False
-        self._page, self._policy = page.page()
+        self._preview = preview
+        self._page, self._policy = page.page(frames=preview != OFF)
 
     def runner(self) -> web.AppRunner:
         """Return the server of the page. Its log would be a traceback for each malformed request."""
@@ -109,6 +114,7 @@ class WebServer:
         get("/api/s/{id}/rows", self._rows)
         get("/api/s/{id}/rows/{number}", self._row)
         get("/api/s/{id}/rows/{number}/views", self._views)
+        get("/api/s/{id}/rows/{number}/app", self._app)
         get("/api/s/{id}/place", self._place)
         get("/api/s/{id}/timeline", self._timeline)
         get("/api/s/{id}/held/{ticket}", self._held)
@@ -192,7 +198,11 @@ class WebServer:
                 )
                 if version != sent or time.monotonic() > sent_at + HEARTBEAT:
                     sent, sent_at = version, time.monotonic()
-                    facts = {} if session is None else session.facts() | {"control": self._state(key)}
+                    facts = (
+                        {}
+                        if session is None
+                        else session.facts() | {"control": self._state(key), "preview": self._preview}
+                    )
                     try:
                         await response.write(f"retry: 1000\ndata: {dumps(facts)}\n\n".encode())
                     except ConnectionError:
@@ -248,6 +258,16 @@ class WebServer:
     async def _views(self, request: web.Request) -> web.Response:
         session, row = await self._reached(request)
         return _json(await session.views(row))
+
+    async def _app(self, request: web.Request) -> web.Response:
+        if self._preview == OFF:
+            raise web.HTTPForbidden(text="apps are not shown: start mcpspy web with --preview-apps")
+        session, row = await self._reached(request)
+        answer = session.model.index.answer(row)
+        html = html_of(session.model.message(row if answer is None else answer))
+        if html is None:
+            raise web.HTTPNotFound(text="the message has no page of an app")
+        return preview_page(html, self._preview)
 
     async def _reached(self, request: web.Request) -> tuple[WebSession, int]:
         """Return a session, and the row of the address, when it is read. Raise HTTPNotFound if there is none."""

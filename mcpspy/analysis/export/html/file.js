@@ -17,7 +17,12 @@ const file = (() => {
   const requests = new Map(rows.filter((row) => row.kind === "request").map((row) => [row.exchange, row]));
   const followers = new Map(rows.filter((row) => row.continues !== null).map((row) => [row.continues, row]));
   const byNumber = new Map(rows.map((row) => [row.number, row]));
-  const calls = new Map(rows.filter((row) => row.page !== null).map((row) => [row.page, row]).reverse()); // The first call of a page counts.
+  const calls = new Map(
+    rows
+      .filter((row) => row.page !== null)
+      .map((row) => [row.page, row])
+      .reverse(),
+  ); // The first call of a page counts.
   const along = new Map();
   const carriers = new Map();
   const group = (map, key, row) => (map.has(key) ? map.get(key).push(row) : map.set(key, [row]));

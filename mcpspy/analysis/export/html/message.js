@@ -12,6 +12,7 @@ function showMessage(element, row, words, close) {
     make("p.cells.aside", {}),
     flawsOf(row),
     linksOf(row),
+    source.previewOf?.(row) ?? null,
     bodies,
     alongOf(row),
     httpOf(row, words),
