@@ -141,9 +141,8 @@ const barOf = ([number, begin, end, track, tone, method, subject, status]) => ({
 
 /** Return a frame with the page of an app, which is loaded when it is opened; null for another row. */
 function previewOf(row) {
-  const { preview } = session.facts;
-  if (!["static", "scripts"].includes(preview) || row.method !== "resources/read" || !row.subject.startsWith("ui://") || row.answer < 0)
-    return null;
+  const { preview } = session.open;
+  if (!preview) return null;
   const how = preview === "scripts" ? "with its scripts, without network" : "without scripts and network";
   const box = make("details.preview", {}, make("summary", {}, `Preview of the app, ${how}`));
   box.addEventListener("toggle", () => {
@@ -186,7 +185,7 @@ const source = {
     return (
       found && {
         row: row(found.row),
-        open: { bodies: found.bodies, along: found.along.map(row), carriers: found.carriers.map(row), related },
+        open: { bodies: found.bodies, along: found.along.map(row), carriers: found.carriers.map(row), related, preview: found.preview },
       }
     );
   },

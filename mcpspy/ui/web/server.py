@@ -198,11 +198,7 @@ class WebServer:
                 )
                 if version != sent or time.monotonic() > sent_at + HEARTBEAT:
                     sent, sent_at = version, time.monotonic()
-                    facts = (
-                        {}
-                        if session is None
-                        else session.facts() | {"control": self._state(key), "preview": self._preview}
-                    )
+                    facts = {} if session is None else session.facts() | {"control": self._state(key)}
                     try:
                         await response.write(f"retry: 1000\ndata: {dumps(facts)}\n\n".encode())
                     except ConnectionError:
@@ -253,7 +249,8 @@ class WebServer:
 
     async def _row(self, request: web.Request) -> web.Response:
         session, row = await self._reached(request)
-        return _json(session.message(row))
+        has_app = self._preview != OFF and self._app_of(session, row) is not None
+        return _json({**(session.message(row) or {}), "preview": self._preview if has_app else ""})
 
     async def _views(self, request: web.Request) -> web.Response:
         session, row = await self._reached(request)
@@ -263,11 +260,18 @@ class WebServer:
         if self._preview == OFF:
             raise web.HTTPForbidden(text="apps are not shown: start mcpspy web with --preview-apps")
         session, row = await self._reached(request)
-        answer = session.model.index.answer(row)
-        html = html_of(session.model.message(row if answer is None else answer))
+        html = self._app_of(session, row)
         if html is None:
             raise web.HTTPNotFound(text="the message has no page of an app")
         return preview_page(html, self._preview)
+
+    def _app_of(self, session: WebSession, row: int) -> str | None:
+        """Return the page of an app in the response to a row, or in a row; None if it has none."""
+        index = session.model.index
+        request, answer = index.request(row), index.answer(row)
+        if request is None or index.texts[index.method[request]] != "resources/read":
+            return None
+        return html_of(session.model.message(row if answer is None else answer))
 
     async def _reached(self, request: web.Request) -> tuple[WebSession, int]:
         """Return a session, and the row of the address, when it is read. Raise HTTPNotFound if there is none."""
