@@ -10,7 +10,7 @@ specification sets for hosts (ibid., Visibility):
   apps: it has declared the extension, or has read a page. A host that knows no apps ignores the visibility, and its
   model may call the tool.
 - A tool whose `visibility` lacks `app` refuses apps. A call of it comes from the model.
-- Any other call may come from either, and has no caller here. Time is no evidence: a page may call when it is loaded,
+- Any other call may come from either, and has no caller here. Time proves nothing: a page may call when it is loaded,
   and the model may call twice.
 
 Which page made a call is known if the host has read only one of that server.
@@ -24,6 +24,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from mcpspy.core.counted import counted
 from mcpspy.core.protocol.extensions import declared
 from mcpspy.core.protocol.extensions.ui import EXTENSION, SCHEME, app_of, visibility_of
 from mcpspy.core.protocol.message import Request, Result
@@ -163,6 +164,23 @@ class AppLinks:
         """Return the link of a request in words; empty if it has none."""
         link = self.links.get(number)
         return "" if link is None else link.words
+
+    def about(self, definition: Mapping[str, Any]) -> str:
+        """Return the app of a listed tool in words: its page, its callers, and the calls of each; empty if it has none."""
+        uri, visibility = app_of(definition), visibility_of(definition)
+        if uri is None and len(visibility) == 2:
+            return ""
+        parts = [f"app {uri}"] if uri is not None else []
+        if len(visibility) < 2:
+            parts.append(f"only the {visibility[0]} may call it" if visibility else "no one may call it")
+        named = {
+            Caller.APP: "by the app",
+            Caller.MODEL: "by the model",
+            Caller.UNKNOWN: "by the model or the app",
+        }
+        calls = self.calls(str(definition.get("name")))
+        parts += [f"{counted(count, 'call')} {named[caller]}" for caller, count in sorted(calls.items())]
+        return ", ".join(parts)
 
     def calls(self, tool: str) -> dict[Caller, int]:
         """Return the number of calls of a tool by their caller."""

@@ -5,8 +5,7 @@ investigation (modelcontextprotocol.io/development/roadmap); it has no specifica
 connection preface of the client and the SETTINGS of the server (RFC 9113, 3.4), neither of which can begin a JSON-RPC
 message. Its bytes are not lines: mcpspy forwards them unchanged, and records each frame as a note.
 
-The headers are decoded with hpack, which the extra `http2` installs with h2. Without it, their names and values are
-missing: their bytes are never recorded, because a secret in Huffman code (RFC 7541, 5.2) cannot be recognised.
+The headers are decoded with h2, which the extra `http2` installs. Without it, their names and values are missing: their bytes are never recorded, because a secret in Huffman code (RFC 7541, 5.2) cannot be recognised.
 """
 
 from __future__ import annotations
@@ -84,8 +83,7 @@ class Http2Encoder:
     def close(self, at: float) -> bytes:
         """Return the note of an incomplete frame."""
         size, self._buffer = len(self._buffer), bytearray()
-        fields = {"from": self._side, "frame": "incomplete", "size": size}
-        return note(at, KIND, fields) if size else b""
+        return note(at, KIND, {"from": self._side, "frame": "incomplete", "size": size}) if size else b""
 
     def _fields(self, head: bytes, payload: bytes) -> dict[str, Any]:
         kind, flags, stream = head[3], head[4], int.from_bytes(head[5:]) & 0x7FFFFFFF
@@ -114,7 +112,7 @@ class Http2Encoder:
         block, self._block = self._block, b""
         try:
             pairs = [(str(name), str(value)) for name, value in self._decoder.decode(block)]
-        except Exception as error:  # Any error of hpack ends the shared state of both sides (RFC 9113, 4.3).
+        except Exception as error:  # Any error ends the shared state of both sides (RFC 9113, 4.3).
             self._decoder = None
             return {"error": f"headers: {type(error).__name__}"}
         own = {name: names_only(value) for name, value in pairs if name.startswith(":")}
@@ -130,9 +128,9 @@ def _content(payload: bytes) -> dict[str, str]:
 
 
 def _decoder() -> Any:
-    """Return a decoder of header blocks; None if hpack is not installed."""
+    """Return a decoder of header blocks, that of a connection of h2; None if h2 is not installed."""
     try:
-        from hpack import Decoder
+        from h2.connection import H2Connection  # type: ignore[import-untyped]
     except ImportError:
         return None
-    return Decoder()
+    return H2Connection().decoder

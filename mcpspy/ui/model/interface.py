@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
+from mcpspy.analysis.apps import AppLinks
 from mcpspy.analysis.context import definition, size_of
-from mcpspy.core.protocol.extensions import EXTENSION_LISTINGS
+from mcpspy.core.protocol.extensions import EXTENSION_LISTINGS, is_for_model
 from mcpspy.core.protocol.listing import LISTINGS, ListingPages, cursor_text
 from mcpspy.core.protocol.message import Result, loads, read_frame
 from mcpspy.core.recording.decode import Frame, read_entry
@@ -151,7 +152,7 @@ class Capability(NamedTuple):
     data: bytes
     """The JSON of the item, as sent."""
     tokens: int = 0
-    """Of the definition of a tool (docs/stats.md, Context cost); 0 if it is too large."""
+    """Of the definition of a tool (docs/stats.md, Context cost); 0 if it is too large, or not for the model."""
 
 
 class PageContents(NamedTuple):
@@ -317,8 +318,8 @@ def _read_capability(raw: bytes, method: str) -> Capability:
     details: list[SchemaField] = []
     tokens = 0
     if method == "tools/list":
-        details = [*fields(value.get("inputSchema")), *_output(value), *_hints(value)]
-        tokens = size_of(definition(value)).tokens if len(raw) <= LARGE_ITEM else 0
+        details = [*fields(value.get("inputSchema")), *_output(value), *_hints(value), *_app(value)]
+        tokens = size_of(definition(value)).tokens if len(raw) <= LARGE_ITEM and is_for_model(value) else 0
     elif method == "skills/list":
         front = _dict(value.get("frontmatter"))
         name, about = _text(front, "name"), _text(front, "description")
@@ -371,6 +372,12 @@ def _hints(tool: dict[str, Any]) -> Iterable[SchemaField]:
 def _argument(argument: dict[str, Any]) -> SchemaField:
     required = argument.get("required") is True
     return SchemaField(_text(argument, "name"), "", required, _text(argument, "description"))
+
+
+def _app(tool: dict[str, Any]) -> Iterable[SchemaField]:
+    """Return the app of a tool, and who may call the tool, as a field."""
+    text = AppLinks().about(tool)
+    return [SchemaField("(app)", "", False, text[:TEXT_WIDTH])] if text else []
 
 
 def _file(file: dict[str, Any]) -> SchemaField:

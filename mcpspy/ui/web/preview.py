@@ -1,6 +1,6 @@
 """The preview of an app's page (MCP Apps): HTML of a server in a frame that reaches nothing.
 
-The page is a response of its own, which the message shows in an `iframe`. What keeps it apart:
+The page is a separate response, which the message shows in an `iframe`. What keeps it apart:
 
 - `sandbox`, as an attribute of the frame and as a directive of the response, without `allow-same-origin`: its origin is
   opaque, so it sees neither mcpspy's page nor its cookie, also if its address is opened directly. Without

@@ -40,7 +40,7 @@ def test_a_proof_keeps_its_facts_and_loses_signature_key_nonce_and_query() -> No
 @pytest.mark.parametrize(
     "proof", ["", "a.b", "a.b.c", jwt([], {}), jwt(HEAD, 7), "x" * 9000 + ".y.z", "é.é.é"]
 )
-def test_what_is_no_proof_is_called_unreadable(proof: str) -> None:
+def test_other_text_than_a_proof_is_called_unreadable(proof: str) -> None:
     assert recorded_proof(proof) == "[redacted] unreadable"
 
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from h2.config import H2Configuration
-from h2.connection import H2Connection
+from h2.config import H2Configuration  # type: ignore[import-untyped]
+from h2.connection import H2Connection  # type: ignore[import-untyped]
 
 from mcpspy.core.protocol import http2_pipe
 from mcpspy.core.protocol.http2_pipe import Http2Encoder, begins
@@ -21,13 +21,13 @@ def client_bytes() -> bytes:
     headers = [(":method", "POST"), (":path", "/mcp?key=abc"), (":scheme", "http"), (":authority", "x")]
     connection.send_headers(1, [*headers, ("authorization", "Bearer abc"), ("mcp-method", "tools/list")])
     connection.send_data(1, REQUEST, end_stream=True)
-    return connection.data_to_send()
+    return bytes(connection.data_to_send())
 
 
 def server_bytes() -> bytes:
     connection = H2Connection(H2Configuration(client_side=False))
     connection.initiate_connection()
-    return connection.data_to_send()
+    return bytes(connection.data_to_send())
 
 
 def notes(data: bytes) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ def test_the_frames_are_the_same_in_chunks_of_any_size(step: int) -> None:
     assert body == {"frame": "DATA", "id": 1, "size": len(REQUEST), "end": True, "text": REQUEST.decode()}
 
 
-def test_without_hpack_no_byte_of_the_headers_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_h2_no_byte_of_the_headers_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http2_pipe, "_decoder", lambda: None)
     head = frames("client", client_bytes())[2]
     assert head.keys() == {"frame", "id", "size"}

@@ -55,7 +55,7 @@ def test_a_closed_standard_descriptor_becomes_the_null_device_and_a_pipe_is_clos
     os.close(read)
 
 
-def test_http2_on_the_pipes_is_recorded_as_frames_and_said_once(
+def test_http2_on_the_pipes_is_recorded_as_frames_and_reported_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     where = RecordingTarget()
@@ -68,8 +68,8 @@ def test_http2_on_the_pipes_is_recorded_as_frames_and_said_once(
             tap.feed(chunk)
         tap.eof()
     assert [client.is_http2, server.is_http2] == [True, True]
-    said = capfd.readouterr().err
-    assert said.count("HTTP/2") == 1
+    printed = capfd.readouterr().err
+    assert printed.count("HTTP/2") == 1
     lines = (tmp_path / "recording.jsonl").read_text(encoding="utf-8").splitlines()[1:]
     assert [(entry["note"], entry["from"], entry.get("frame")) for entry in map(json.loads, lines)] == [
         ("http2", "client", "preface"), ("http2", "client", "SETTINGS"), ("http2", "client", "incomplete"),

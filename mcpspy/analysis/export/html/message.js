@@ -90,7 +90,7 @@ function linksOf(row) {
   if (before) links.push(linkTo(before, `retry of #${before.number} with input`));
   if (after) links.push(linkTo(after, `continues in #${after.number}`));
   if (page) links.push(linkTo(page, `page of the app in #${page.number}`));
-  if (call) links.push(linkTo(call, `first call of the app in #${call.number}`));
+  if (call) links.push(linkTo(call, `first call with this page in #${call.number}`));
   return links.length ? make("p.links", {}, ...links) : null;
 }
 

@@ -1,4 +1,4 @@
-"""Server cards and AI catalogs: their members, and what a card says that the server does not do.
+"""Server cards and AI catalogs: their members, and what a card states that the server does not do.
 
 They are recorded when a client gets them through `mcpspy http` (note `document`, docs/format.md). A catalog may also
 contain whole cards.
@@ -30,11 +30,11 @@ _BODY = '{"$schema":"' + _SCHEMA + '","name":"com.example/server","version":"1.0
 _CARD = _NOTE % (CARD, "/mcp/server-card", _MEDIA[CARD], '"*"', _BODY)
 _CATALOG = _NOTE % (
     *(CATALOG, "/.well-known/ai-catalog.json", _MEDIA[CATALOG], '"*"'),
-    '{"specVersion":"1.0","entries":[{"identifier":"urn:air:example.com:mcp:weather","type":"%s",%s}]}',
+    '{"specVersion":"1.0","entries":[{"identifier":"urn:air:example.com:mcp:a","type":"%s",%s}]}',
 )
 _IN_CATALOG = _CATALOG % (_MEDIA[CARD], '"data":' + _BODY)
 _LINKED = _CATALOG % (_MEDIA[CARD], '"url":"https://example.com/mcp/server-card"')
-_REMOTE = ',"remotes":[{"type":"streamable-http","url":"https://example.com/mcp"%s}]'
+_REMOTE = ',"remotes":[{"type":"streamable-http","url":"https://a.example/mcp"%s}]'
 _OTHER = _CARD.replace("@ http", "@ http bare") % "" + (
     '> {"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}\n'
     '= 200 {"mcp-protocol-version":null} {}\n'
@@ -113,7 +113,7 @@ def _flaws(card: dict[str, Any]) -> Iterator[str]:
     valid=(_LINKED, _IN_CATALOG % ""),
     invalid=(
         _LINKED.replace('"specVersion":"1.0",', ""),
-        _LINKED.replace('"identifier":"urn:air:example.com:mcp:weather",', ""),
+        _LINKED.replace('"identifier":"urn:air:example.com:mcp:a",', ""),
         (_IN_CATALOG % "").replace('"data":', '"url":"https://example.com/mcp/server-card","data":'),
         _LINKED.replace('"url":', '"href":'),
         _NOTE % (CATALOG, "/.well-known/ai-catalog.json", _MEDIA[CATALOG], '"*"', '{"specVersion":"1.0"}'),
@@ -174,7 +174,7 @@ def unreadable(event: LintEvent) -> Iterator[Report]:
     valid=_CARD % (_REMOTE % ',"headers":[{"name":"X","isSecret":true,"value":"Bearer {token}"}]'),
     invalid=(
         _CARD % (_REMOTE % ',"headers":[{"name":"X","isSecret":true,"value":"abc"}]'),
-        _CARD % (_REMOTE % ',"variables":{"key":{"isSecret":true,"default":"abc"}}'),
+        _CARD % (_REMOTE % ',"variables":{"k":{"isSecret":true,"default":"abc"}}'),
     ),
 )
 def secret(event: LintEvent) -> Iterator[Report]:
@@ -197,7 +197,7 @@ def secret(event: LintEvent) -> Iterator[Report]:
 
 
 class _Known:
-    """The cards of a session, and what its server said of itself."""
+    """The cards of a session, and the description that its server gave of itself."""
 
     def __init__(self) -> None:
         self.cards: dict[str, dict[str, Any]] = {}
@@ -208,7 +208,7 @@ class _Known:
 
 @document.warning(
     "EXT405",
-    "the card says what the server does not do",
+    "the card states what the server does not do",
     on=(EventKind.NOTE, EventKind.RESULT),
     about=("document", "initialize", "server/discover"),
     page=SOURCE + "#consistency-with-runtime-behavior",
@@ -225,7 +225,7 @@ class _Known:
 )
 def contradicted(event: LintEvent) -> Iterator[Report]:
     """A client reads the card before it connects, and chooses by it. The server then has this name (alone, or after the
-    namespace), this version, and the protocol versions of its remote. Clients prefer what the server says.
+    namespace), this version, and the protocol versions of its remote. If they differ, clients follow the server.
     """
     known = event.state.memory[_Known]
     if isinstance(event.what, Note):
@@ -236,7 +236,7 @@ def contradicted(event: LintEvent) -> Iterator[Report]:
         cards = known.cards
     for card in cards.values() if known.server and len(known.cards) == 1 else ():
         for why in _contradictions(card, known.server):
-            yield Report(f"the card says {why}", card if isinstance(event.what, Note) else None)
+            yield Report(f"the card states {why}", card if isinstance(event.what, Note) else None)
 
 
 def _described(result: dict[str, Any]) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def _contradictions(card: dict[str, Any], server: dict[str, Any]) -> Iterator[st
     name, version = server.get("name"), server.get("version")
     stated = str(card.get("name"))
     if isinstance(name, str) and name not in (stated, stated.rpartition("/")[2], card.get("title")):
-        yield f"that the server is {stated[:80]}, and it says {name[:80]}"
+        yield f"that the server is {stated[:80]}, and its name is {name[:80]}"
     own = card.get("version")
     if (
         isinstance(version, str)

@@ -1,4 +1,4 @@
-"""The extension Server Cards (SEP-2127): descriptions of servers at a URL, and AI catalogs, which list them.
+"""The extension Server Cards (SEP-2127): descriptions of servers, and AI catalogs, which list them.
 
 The SEP is final; its documents are defined in a repository that is experimental, so they may change.
 """
