@@ -309,7 +309,7 @@ class SessionScreen(SessionBase):
     def action_chain(self, step: int) -> None:
         self.go(
             self._navigation.linked(step),
-            f"no {'next' if step > 0 else 'previous'} request: no input_required and no app here",
+            f"no {'next' if step > 0 else 'previous'} request: no input_required here, and no app",
         )
 
     def action_marked(self, step: int) -> None:
