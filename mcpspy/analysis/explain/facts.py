@@ -245,6 +245,7 @@ class Facts:
             or at - request.frame.at >= PATIENCE
             or self._by_request
             or request.method.endswith("/list")
+            or self.listed.apps.concerns(request)
         ):
             return False
         else:

@@ -12,6 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from mcpspy.core.protocol import dpop
+from mcpspy.core.protocol.extensions import SECRET_HEADERS
+
 Headers = list[tuple[str, str]]
 
 JSON, EVENTS = "application/json", "text/event-stream"
@@ -28,8 +31,13 @@ HOP_BY_HOP = frozenset(
 FIXED = HOP_BY_HOP | {"content-length"}
 """Headers of the connection and of the body's length, which only mcpspy sets."""
 
-SECRET = frozenset("authorization cookie set-cookie proxy-authorization x-api-key".split())
-"""Headers that are recorded by name only; their values never reach a file."""
+SECRET = frozenset(
+    "authorization cookie set-cookie proxy-authorization x-api-key dpop dpop-nonce".split()
+).union(SECRET_HEADERS)
+"""Headers that are recorded by name only, those of extensions among them; their values never reach a file.
+
+Of DPoP, the scheme and the facts of a proof are recorded (`core.protocol.dpop`).
+"""
 
 RECORDED = frozenset(
     """accept allow content-encoding content-length content-type host last-event-id location origin retry-after
@@ -205,13 +213,20 @@ def names_only(url: str) -> str:
     return _QUERY_VALUE.sub(rf"\1{REDACTED}", url)
 
 
+_SHOWN_OF_SECRET = {"authorization": dpop.recorded_scheme, dpop.HEADER: dpop.recorded_proof}
+
+
 def recorded_headers(headers: Iterable[tuple[str, str]], *, is_refusal: bool = False) -> dict[str, str]:
     """Return the headers that are recorded, with lower-case names and redacted secrets."""
     recorded: dict[str, str] = {}
     for name, value in headers:
         lower = name.lower()
         if lower in SECRET:
-            recorded[lower] = REDACTED
+            shown = _SHOWN_OF_SECRET.get(lower)
+            text = REDACTED if shown is None else shown(value)
+            recorded[lower] = (
+                f"{recorded[lower]}, {text}" if lower == dpop.HEADER and lower in recorded else text
+            )
         elif lower == "location":
             recorded[lower] = names_only(value)
         elif (

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.analysis import rows
+from mcpspy.analysis.apps import AppLinks
 from mcpspy.analysis.export import columns
 from mcpspy.analysis.export.base import dumps, fragment
 from mcpspy.core.counted import counted
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
+from mcpspy.core.protocol.peers import Peers
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.redact.placeholder import PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
@@ -98,6 +100,7 @@ class TextFormatter:
         names_notes = any(word in (args.filter or "") for word in ("http", "note", "sse"))
         self._shows_http = args.http or args.verbose or names_notes
         self._output = Output(args.color, args.width)
+        self._apps = AppLinks()
         self._issues = 0
         self._redacted = 0
         self._shown = 0
@@ -142,6 +145,7 @@ class TextFormatter:
         """Count a change; print it and its findings if `shown`."""
         row = rows.row(change)
         self._columns.add(change)
+        self._apps.add(change, self._session.client_capabilities)
         self._issues += change.has_issue
         self._redacted += redacted(change)
         if shown:
@@ -171,6 +175,7 @@ class TextFormatter:
             self._hidden += 1
             return
         self._shown += 1
+        row = row._replace(status=rows.with_link(row.status, self._apps.words(change.number)))
         if isinstance(change.what, Note | Damaged | Malformed):
             line = note_line(row, self._stream(change), self._widths)
         else:
@@ -283,6 +288,7 @@ class JsonFormatter:
         self._verbose = verbose
         self._extension = extension
         self._columns = columns.SessionColumns(header)
+        self._apps, self._peers = AppLinks(), Peers()
         self._responses: dict[int, int] = {}
         """Number of an exchange → `n` of its response."""
         self._requests: dict[int, int] = {}
@@ -294,6 +300,9 @@ class JsonFormatter:
         """Remember a change; print it if `shown`."""
         what, exchange = change.what, change.exchange
         self._columns.add(change)
+        if isinstance(what, Request):
+            self._peers.add_request(what)
+        self._apps.add(change, self._peers.client_capabilities)
         if exchange is not None and isinstance(what, Request):
             self._requests[exchange.number] = change.number
         elif exchange is not None and what is exchange.answer:
@@ -352,6 +361,8 @@ class JsonFormatter:
             document["flaws"] = flaws
         if change.effect is not None:
             document["effect"] = change.effect
+        if (link := self._apps.links.get(change.number)) is not None:
+            document["app"] = link.as_json()
         if self._verbose:
             body = fragment(what.data)
             text = what.data.decode("utf-8", "backslashreplace")

@@ -12,6 +12,7 @@ from mcpspy.analysis.diff import ChangeSeverity, SessionDiff
 from mcpspy.analysis.lint import Finding
 from mcpspy.analysis.trust import compare, interface_of, security_findings
 from mcpspy.core.counted import counted
+from mcpspy.core.protocol.extensions import EXTENSION_LISTINGS
 from mcpspy.core.protocol.listing import LISTINGS
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
@@ -91,7 +92,12 @@ def main(args: argparse.Namespace) -> int:
         return INCOMPLETE if missing else 0
     from mcpspy.io.recording.atomic import save
 
-    listed = [each.member for each in LISTINGS.values() if each.member != "resources" or args.resources]
+    listed = [
+        each.member
+        for method, each in LISTINGS.items()
+        if (each.member != "resources" or args.resources)
+        and (method not in EXTENSION_LISTINGS or each.member in found.items)
+    ]
     save(file, [updated(text, name, found, identity, listed=listed)], force=True)
     Output().line(sanitize(f"{args.lock}: {name} is trusted as listed"), rows.OK)
     return 0

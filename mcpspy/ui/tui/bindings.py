@@ -49,8 +49,18 @@ SESSION_KEYS: list[BindingType] = [
     _session_key(
         "left_square_bracket", "same(-1)", "previous call of the same tool or method", "previous-same"
     ),
-    _session_key("full_stop", "chain(1)", "next request in an input_required chain", "next-in-chain"),
-    _session_key("comma", "chain(-1)", "previous request in an input_required chain", "previous-in-chain"),
+    _session_key(
+        "full_stop",
+        "chain(1)",
+        "next request in an input_required chain, or the page of a call (MCP Apps)",
+        "next-in-chain",
+    ),
+    _session_key(
+        "comma",
+        "chain(-1)",
+        "previous request in an input_required chain, or the call of a page",
+        "previous-in-chain",
+    ),
     _session_key("v", "change_view('exchanges')", "switch between exchanges and messages", "wire", "view"),
     _session_key("V", "show('rows')", "choose rows: notifications, stderr and events, HTTP", "rows", "rows"),
     _session_key("V n", "change_view('notifications')", "toggle notifications", "notifications"),

@@ -14,6 +14,7 @@ import msgspec
 import orjson
 
 from mcpspy.analysis import rows
+from mcpspy.analysis.apps import AppLinks
 from mcpspy.analysis.context import DEFAULT_WINDOW, ContextCollector, definition, size_of
 from mcpspy.analysis.diff import DiffOptions, SessionDiff, compare, compare_exchanges
 from mcpspy.analysis.explain import Cause
@@ -21,6 +22,7 @@ from mcpspy.analysis.lint import EntryPosition, Finding
 from mcpspy.analysis.negotiation import negotiated
 from mcpspy.analysis.stats import StatsCollector
 from mcpspy.analysis.trust import interface_of
+from mcpspy.core.protocol.extensions import is_for_model
 from mcpspy.core.query.parser import parse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
@@ -127,7 +129,9 @@ def explained(summaries: Sequence[Summary], _: Query) -> Any:
 def capabilities(summaries: Sequence[Summary], _: Query) -> Any:
     """Return what the server declared in the last handshake, and listed in the last listings, with token estimates."""
     session = _session(summaries[0], "mcpspy trust")
-    found = interface_of(session)
+    found, apps = interface_of(session), AppLinks()
+    for change in session.changes:
+        apps.add(change, session.client_capabilities)
     return {
         "server": found.server,
         "revision": found.revision or session.revision,
@@ -145,9 +149,11 @@ def capabilities(summaries: Sequence[Summary], _: Query) -> Any:
             member: [
                 {
                     "name": name,
-                    "title": _text(item, "title"),
-                    "description": _text(item, "description"),
-                    "tokens": size_of(definition(item)).tokens if member == "tools" else None,
+                    **_texts(item),
+                    "app": sanitize(apps.about(item)) if member == "tools" else "",
+                    "tokens": size_of(definition(item)).tokens
+                    if member == "tools" and is_for_model(item)
+                    else None,
                     "definition": orjson.dumps(item, default=str).decode(),
                 }
                 for name, item in items.items()
@@ -155,6 +161,13 @@ def capabilities(summaries: Sequence[Summary], _: Query) -> Any:
             for member, items in found.items.items()
         },
     }
+
+
+def _texts(item: dict[str, Any]) -> dict[str, str]:
+    """Return the title and the description of a listed item; of a skill, those of its frontmatter."""
+    front = item.get("frontmatter")
+    texts = {"title": front.get("name"), **front} if isinstance(front, dict) else item
+    return {"title": _text(texts, "title"), "description": _text(texts, "description")}
 
 
 def diff(summaries: Sequence[Summary], query: Query) -> Any:

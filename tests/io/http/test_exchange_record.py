@@ -154,3 +154,28 @@ async def test_the_ends_of_events_are_recorded_with_the_first_one(
         named = b'"event_end":%b,' % (b'"' + repr((end * 2).decode())[1:-1].encode() + b'"')
         assert (named in first) is (end != b"\n")
         assert b"event_end" not in second
+
+
+async def test_a_server_card_is_recorded_and_other_documents_are_not(proxy: Start) -> None:
+    card = b'{\n "name": "com.example/a"\n}'
+    async with proxy() as spy:
+        client = await spy.client()
+        for path, body in (
+            ("/mcp/server-card", card),
+            ("/.well-known/ai-catalog.json", b"{"),
+            ("/other", b"{}"),
+        ):
+            await client.ask("GET", path)
+            headers = (
+                ("Content-Type: application/mcp-server-card+json", 'ETag: "1"') if body == card else (JSON,)
+            )
+            await (await spy.server.call()).send(plain(body, *headers, "Access-Control-Allow-Origin: *"))
+            assert await client.answer() == (200, body)
+        found = [
+            (note["document"], note["path"], note["body"], note.get("etag")) for note in spy.notes("document")
+        ]
+        assert found == [
+            ("server card", "/mcp/server-card", {"name": "com.example/a"}, '"1"'),
+            ("AI catalog", "/.well-known/ai-catalog.json", "{", None),
+        ]
+        assert spy.notes("document")[0]["allow_origin"] == "*"

@@ -92,6 +92,7 @@ class SessionScreen(SessionBase):
             self.loader,
             self.view,
             self.lint_pass,
+            self.listing.apps,
             processed=self._tick,
             found=self._findings_added,
             report=lambda error: self.notify(error, severity="error", markup=False),
@@ -308,7 +309,7 @@ class SessionScreen(SessionBase):
     def action_chain(self, step: int) -> None:
         self.go(
             self._navigation.linked(step),
-            f"no {'next' if step > 0 else 'previous'} request: no input_required here",
+            f"no {'next' if step > 0 else 'previous'} request: no input_required here, and no app",
         )
 
     def action_marked(self, step: int) -> None:

@@ -67,6 +67,6 @@ def test_the_rules_that_are_checked_are_those_that_the_causes_read() -> None:
     named: set[str] = set()
     for area in AREAS:
         source = Path(str(area.__file__)).read_text(encoding="utf-8")
-        named |= set(re.findall(r"\b(?:AGENT|AUTH|DATA|ENV|HOST|HTTP|LIFE|MOD|REC|SEC)\d{3}\b", source))
+        named |= set(re.findall(r"\b(?:AGENT|AUTH|DATA|ENV|EXT|HOST|HTTP|LIFE|MOD|REC|SEC)\d{3}\b", source))
     assert named == READ_RULES
     assert {rule.code for rule in RULES} >= READ_RULES
