@@ -220,7 +220,12 @@ def ending(note: Note | None) -> str:
 
 
 def ended_badly(note: Note) -> bool:
-    return note.fields.get("signal") is not None or note.fields.get("code") not in (0, None)
+    return judge.ended_badly(note.fields.get("code"), note.fields.get("signal"))
+
+
+def verdict_tone(verdict: judge.Verdict | None) -> str | None:
+    """Return the tone of the verdict of a session, as a list shows it; None for the usual colour."""
+    return OK if verdict is judge.Verdict.LIVE else BAD if verdict in judge.TROUBLE else None
 
 
 _HUNG_UP = {

@@ -23,7 +23,8 @@ from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.recording.catalog import find, sessions
+from mcpspy.io.recording.catalog import sessions
+from mcpspy.io.recording.lookup import find
 from mcpspy.io.recording.piped import STDIN, copy_of, is_piped
 from mcpspy.io.recording.reader import summarize
 from mcpspy.io.recording.runs import RUN, find_run
@@ -34,6 +35,13 @@ if TYPE_CHECKING:
     from mcpspy.core.query.parser import Query
 
 HINT = """use '{"name":"echo"}', name=echo, arguments.text=hi, @params.json or - for stdin"""
+LONGEST = 60
+"""Characters of a value that an error shows."""
+
+_UNQUOTED = (
+    'a shell removes double quotes: put the word in single quotes, \'arguments={"message":"hi"}\', '
+    "or use arguments.message=hi; for a text that begins so, use a JSON string: 'KEY=\"[draft]\"'"
+)
 IN_LAKE = "lake:"
 """Start of the name of a session in a lake."""
 
@@ -271,16 +279,21 @@ def _set(found: dict[str, Any], word: str) -> None:
         if not isinstance(inner, dict):
             raise UsageError(f"send: {word}: {key} is not an object", HINT)
         at = inner
-    at[keys[-1]] = _value(text)
+    at[keys[-1]] = _value(path, text)
 
 
-def _value(text: str) -> Any:
-    """Return the parsed value of JSON; return other text unchanged."""
-    if text.startswith("@"):
-        text = _read(text[1:])
+def _value(name: str, text: str) -> Any:
+    """Return the parsed value of JSON; return other text unchanged. Raise UsageError for damaged JSON."""
+    is_typed = not text.startswith("@")
+    text = text if is_typed else _read(text[1:])
     try:
         return orjson.loads(text)
-    except ValueError:
+    except ValueError as error:
+        if is_typed and text.lstrip().startswith(("{", "[")):
+            shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+            raise UsageError(
+                sanitize(f"send: {name}={shown}: begins like JSON, but is not JSON: {error}"), _UNQUOTED
+            ) from None
         return text
 
 

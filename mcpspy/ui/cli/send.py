@@ -22,7 +22,7 @@ from mcpspy.io.control.client import (
     missing_session,
 )
 from mcpspy.io.recording.catalog import Catalog
-from mcpspy.io.recording.catalog import find as find_recording
+from mcpspy.io.recording.lookup import find as find_recording
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.arguments import read_parameters

@@ -28,10 +28,10 @@ from mcpspy.core.query.sessions import SessionQuery
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog, Sessions
+from mcpspy.io.recording.listed_session import ListedSession, read_sessions_filter
 from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of
 from mcpspy.io.recording.session_counts import CountCache
 from mcpspy.ui.demo.client import record
-from mcpspy.ui.report.listed_session import ListedSession, read_sessions_filter
 from mcpspy.ui.tui.bindings import SESSIONS_KEYS
 from mcpspy.ui.tui.session.base import RunOpener
 from mcpspy.ui.tui.session.filter_bar import FilterInput, FilterLine
