@@ -287,7 +287,7 @@ def _exit(note: Note) -> NoteText:
     left = note.fields.get("left")
     status = f"others have its {' and '.join(map(str, left))}" if isinstance(left, list) and left else ""
     return (
-        ending(note),
+        ending(note).removeprefix("exit "),
         sanitize(status),
         OK if note.fields.get("code") == 0 else BAD if ended_badly(note) else QUIET,
     )

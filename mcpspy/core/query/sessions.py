@@ -27,7 +27,7 @@ PROBLEM = "problem"
 """Value of `is:` for a session with errors, unanswered requests or protocol issues, or that did not work."""
 
 _TEXTS = ("id", "name", "server", "client", "revision")
-_CHOICES = {
+CHOICES = {
     "state": (*STATES,),
     "verdict": VERDICTS,
     "origin": ORIGINS,
@@ -42,7 +42,7 @@ SHOWN_VALUES = 8
 """Maximum number of such values."""
 
 _COUNTS = ("messages", "errors", "issues", "pending", "unanswered")
-_NAMES = (*_TEXTS, "command", *_COUNTS, *_CHOICES, "since", "until", "size")
+_NAMES = (*_TEXTS, "command", *_COUNTS, *CHOICES, "since", "until", "size")
 FIELDS = FieldTable({name: name for name in _NAMES}, (*_COUNTS, "size"))
 
 _AGES = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -140,9 +140,9 @@ class _Compiler:
                 ),
                 True,
             )
-        if field in _CHOICES:
-            if value not in _CHOICES[field]:
-                reject_unknown(atom, _CHOICES[field], noun="state" if field == "is" else field)
+        if field in CHOICES:
+            if value not in CHOICES[field]:
+                reject_unknown(atom, CHOICES[field], noun="state" if field == "is" else field)
             if field == "verdict" or (field == "is" and value not in STATES):
                 return _Part(lambda item: item.verdict() == value, True)
             return _Part(lambda item: item.texts["origin" if field == "origin" else "state"] == value, False)

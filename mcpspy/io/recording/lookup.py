@@ -31,6 +31,8 @@ def find(which: str, folder: str | None = None) -> Path:
 
     If several sessions have the name or match the filter, return the newest. Raises UsageError.
     """
+    if not which.strip():
+        raise UsageError("the name of the session is empty", "use last, a name, an id or a file")
     if os.sep in which or which.endswith(".jsonl") or Path(which).is_file():
         return Path(which)
     catalog = Catalog(folder)

@@ -15,6 +15,7 @@ from mcpspy.analysis.context import count_tokens
 from mcpspy.analysis.export.base import CARRIERS
 from mcpspy.analysis.rows import BAD, duration
 from mcpspy.analysis.rows import row as row_of
+from mcpspy.core.counted import counted
 from mcpspy.core.jsontools import ABSENT, Pointer, pointer, pointer_text, value_at
 from mcpspy.core.protocol.message import Failure, Message, Request, Result
 from mcpspy.core.query.lexer import QueryError
@@ -131,7 +132,7 @@ def list_sessions(store: SessionStore, arguments: ListArguments) -> AgentAnswer:
                 str(listed.verdict or listed.state).replace("-", " "),
                 age(summary.header.started),
                 f"{duration(summary.last)}, {summary.entries} lines",
-                f"{errors} errors" if errors else "",
+                counted(errors, "error") if errors else "",
                 f"{unanswered} unanswered" if unanswered else "",
                 f"{summary.client or '?'} → {summary.server or '?'}",
                 summary.revision or "",

@@ -108,7 +108,7 @@ def recording_path(name: str, folder: str | None, lake: str | None) -> Path:
 
 def is_folder(name: str, folder: str | None) -> bool:
     """Return whether a name on the command line is that of a folder, and not of a session."""
-    if not Path(name).is_dir():
+    if not name.strip() or not Path(name).is_dir():  # The path of an empty name is the working folder.
         return False
     with suppress(UsageError):
         return Path(find(name, folder)).is_dir()
@@ -152,8 +152,13 @@ def listen_address(option: str, text: str) -> tuple[str, int]:
     """Return host and port of `PORT`, `:PORT`, `HOST:PORT` or `[::1]:PORT`; loopback without a host."""
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
-    if not port.isdecimal() or int(port) > 65535:
-        raise UsageError(f"{option} {text}: not a valid address", "use HOST:PORT")
+    if port.isdecimal() and int(port) > 65535:
+        raise UsageError(f"{option} {text}: not a valid port", "use 1 to 65535, or 0 for a free one")
+    if not port.isdecimal():
+        raise UsageError(
+            f"{option} {text}: not a valid {'port' if option == '--http' else 'address'}",
+            "use a number, such as 8809" if option == "--http" else "use HOST:PORT",
+        )
     return host, int(port)
 
 
@@ -262,7 +267,9 @@ def _object(text: str, where: str) -> dict[str, Any]:
     try:
         value = orjson.loads(text)
     except ValueError as error:
-        raise UsageError(f"send: {where}: not JSON: {error}", HINT) from None
+        raise UsageError(
+            f"send: {where}: not JSON: {error}", _UNQUOTED if where == "PARAMS" else HINT
+        ) from None
     if not isinstance(value, dict):
         raise UsageError(f"send: {where}: not a JSON object", HINT)
     return value

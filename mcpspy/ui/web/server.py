@@ -32,6 +32,7 @@ from typing import Any
 from aiohttp import web
 
 from mcpspy.analysis.export.base import dumps
+from mcpspy.core.query.absent import absent_name
 from mcpspy.core.query.lexer import QueryError
 from mcpspy.core.query.parser import parse
 from mcpspy.core.recording.origin import HOST
@@ -229,11 +230,15 @@ class WebServer:
         view = await self._view(session, request)
         shown = session.window(view, first, count)
         cells = await session.cells(shown)
+        hint = (
+            "" if len(view) or view.is_behind else absent_name(view.options.query.text, session.model.names())
+        )
         return _json(
             {
                 "total": len(view),
                 "unfiltered": view.unfiltered,
                 "behind": view.is_behind,
+                "hint": sanitize(hint),
                 "order": str(view.options.order),
                 "rows": list(map(session.row, shown)),
                 "cells": cells,
