@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.analysis import rows
 from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry
-from mcpspy.core.redact.display import redacted_command, redacted_url
+from mcpspy.core.redact.display import REDACTED, redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.outcome import TROUBLE
 from mcpspy.errors import McpspyError
@@ -115,13 +116,18 @@ def _server(
         "name": server.name,
         "type": str(server.what),
         "command": redacted_command(command, rules) if server.what is EntryKind.STDIO else None,
-        "url": redacted_url(server.url, rules) if server.what is EntryKind.URL else None,
+        "url": _shown_url(server.url, rules) if server.what is EntryKind.URL else None,
         "why": server.why or None,
         "disabled": server.disabled,
         "wrapped": wrapped is not None,
         "mcpspy_is_gone": is_gone,
         "last": _session(last) if last is not None else None,
     }
+
+
+def _shown_url(url: str, rules: RedactionRules | None) -> str:
+    """Return a URL, redacted, and without the values of its query: a key there may have any name."""
+    return re.sub(r"([?&][^=&#]*=)[^&#]*", rf"\1{REDACTED}", redacted_url(url, rules))
 
 
 def _session(last: ListedSession) -> dict[str, Any]:

@@ -233,17 +233,15 @@ def parse(name: str, arguments: list[str]) -> tuple[Any, argparse.Namespace]:
         if command[:1] == [""]:
             raise UsageError(f"{name}: COMMAND is empty", f"see mcpspy {name} --help")
         if "--" not in arguments and (words := parsed.command):
-            shown = " ".join(words)
-            before = " ".join(arguments[: -len(words)])
+            from mcpspy.core.redact.display import redacted_command
+
+            shown = " ".join(redacted_command(words))
             # The optional SESSION of `trust` may be the program.
             is_clear = not any(option.nargs == "?" for option in module.OPTIONS if option.is_argument)
+            before = "… " if len(arguments) > len(words) else ""
             raise UsageError(
                 sanitize(f"{name}: {shown}: the command of a server follows --"),
-                sanitize(
-                    f"use mcpspy {name} {before} -- {shown}".replace("  ", " ")
-                    if is_clear
-                    else f"use mcpspy {name} -- COMMAND"
-                ),
+                sanitize(f"use mcpspy {name} {f'{before}-- {shown}' if is_clear else '-- COMMAND'}"),
             )
         parsed.command = command
     parsed.words = arguments

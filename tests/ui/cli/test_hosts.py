@@ -76,7 +76,7 @@ def test_hosts_and_servers_are_listed_with_the_state_of_wrapped_servers(
         ["new", "wrapped", "no", "session", "yet", "npx", "-y", "new"],
         ["gone", "wrapped", "mcpspy", "not", "found", "npx", "-y", "gone"],
         ["plain", "(disabled)", "uvx", "plain"],
-        ["remote", "https://x.org/v1/mcp?token=[redacted]&team=a"],
+        ["remote", "https://x.org/v1/mcp?token=[redacted]&team=[redacted]"],
         ["odd", "it", "has", "neither", "a", "command", "nor", "a", "URL"],
     ]
 

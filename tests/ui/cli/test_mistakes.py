@@ -113,7 +113,7 @@ UNSET = "is not set (hosts set it by env in their config)"
         ),
         (
             ["replay", "weather", "python", "v.py"],
-            "replay: python v.py: the command of a server follows -- (use mcpspy replay weather -- python v.py)",
+            "replay: python v.py: the command of a server follows -- (use mcpspy replay … -- python v.py)",
         ),
         (["exec", "ls"], "exec: ls: the command of a server follows -- (use mcpspy exec -- ls)"),
         (
@@ -157,9 +157,9 @@ def test_a_file_of_the_folder_in_place_of_a_program_is_reported(
     )
 
 
-def test_a_session_that_is_compared_with_itself_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_session_that_is_compared_with_itself_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", RECORDING, RECORDING]) == 0
-    assert "are the same session" in capsys.readouterr().err
+    assert "are the same session" in capfd.readouterr().err
 
 
 def test_a_tool_that_the_session_does_not_have_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
