@@ -307,15 +307,15 @@ def test_a_collector_that_is_not_there_is_one_line(
     assert printed.count("\n") == 1
 
 
-def test_without_a_format_a_page_is_written_next_to_the_recording(
+def test_an_export_that_names_no_format_is_a_page_next_to_the_recording(
     make_recording: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = make_recording()
     page = path.with_suffix(".html")
     assert main(["export", str(path)]) == 0
     assert capsys.readouterr().out.startswith(f"{page}: ")
-    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert main(["export", str(path)]) == 2
     assert f"{page}: file exists (use --output FILE)" in capsys.readouterr().err
-    assert main(["export", str(path), str(page.parent)]) == 2
+    assert main(["export", str(path), str(make_recording(name="other"))]) == 2
     assert "export: missing --format" in capsys.readouterr().err
