@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 IDEMPOTENT = frozenset("DELETE GET HEAD OPTIONS PUT TRACE".split())
 
-UNREAD, UNCONNECTED, WAITING = "the server has not read", "there is no connection", "calls wait"
+UNREAD, UNCONNECTED, WAITING = "unread data", "no connection", "waiting calls"
 """Reasons for which nothing is read from a side."""
 
 NO_SHELL = cast("Shell", None)

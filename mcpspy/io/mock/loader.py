@@ -191,7 +191,9 @@ def with_messages(path: Path, changes: Mapping[int, tuple[int, bytes]]) -> Itera
                 yield line + b"\n"
             offset += size
     if left:
-        raise UsageError(f"{path}: a response is no longer where it was", "was the file replaced?")
+        raise UsageError(
+            f"{path}: a response was not found at its place in the file", "was the file replaced?"
+        )
 
 
 def _read(file: BinaryIO, offset: int, length: int) -> bytes:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from mcpspy.core.mock.delivery import PROGRESS_GAP
 from mcpspy.core.mock.responses import INTERNAL_ERROR, METHOD_NOT_FOUND
 from mcpspy.core.mock.selector import MatchMode, Selector, about, never_sent
 from mcpspy.core.mock.steering import MockOptions
@@ -132,6 +133,7 @@ def main(args: argparse.Namespace) -> int:
         plays_nearest=args.on_miss == "nearest",
         forwards=real is not None,
         speed=args.speed,
+        gap=PROGRESS_GAP,
     )
     if is_http:
         selectors, code = _serve_http(served, options, args, real, scripted), 0

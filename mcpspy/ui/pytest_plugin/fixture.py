@@ -13,6 +13,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from mcpspy.core.jsontools import pointer
+from mcpspy.core.mock.delivery import PROGRESS_GAP
 from mcpspy.core.mock.selector import MatchMode
 from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.recording.origin import PYTEST
@@ -196,6 +197,7 @@ class McpRecording:
                 match=MatchMode(options.match),
                 repeats=options.on_exhausted == "repeat",
                 forwards=upstream is not None,
+                gap=PROGRESS_GAP,
             )
             ignored = [pointer(text) for text in options.ignore]
             return ServedEndpoint(

@@ -287,7 +287,7 @@ def parameter(event: LintEvent) -> Iterator[Report]:
         given = post.request.get(name.lower())
         if value is None:
             if given is not None:
-                yield Report(f"{name} is {str(given)[:60]}, and there is no such argument", post.request)
+                yield Report(f"{name} is {str(given)[:60]}, but the call has no such argument", post.request)
         elif given is None:
             yield Report(f"no {name} header", post.request)
         elif is_sentinel(value) and given == value:

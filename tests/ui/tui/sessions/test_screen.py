@@ -12,6 +12,7 @@ import pytest
 
 from mcpspy.io.control import client
 from mcpspy.io.control.client import LiveSession
+from mcpspy.io.recording.catalog import CACHE
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.tui.session.screen import SessionScreen
@@ -215,7 +216,7 @@ async def test_all_parts_of_a_session_are_deleted(opened: Any, tmp_path: Path) -
         await screen.shows(f", {files} parts)?")
         await screen.press("y")
         await screen.shows("No sessions yet")
-        assert not os.listdir(tmp_path)
+        assert {*os.listdir(tmp_path)} <= {CACHE}  # The cache is written if the files took long to read.
 
 
 async def test_marked_sessions_are_deleted_except_live_ones(
