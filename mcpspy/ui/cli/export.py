@@ -105,6 +105,8 @@ def main(args: argparse.Namespace) -> int:
         return follow(args)
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     paths = list(recordings(args.sessions, args.dir))
+    is_chosen = any(each is not None for each in (args.format, args.output, args.endpoint))
+    output = args.output if is_chosen else _next_to(paths)
     if len(paths) > 1 and not form.several:
         several = ", ".join(each.name for each in FORMATS.values() if each.several)
         raise UsageError(
@@ -118,7 +120,6 @@ def main(args: argparse.Namespace) -> int:
         shown, sent = send_spans(args, sessions)
         Output().line(sanitize(f"{shown}: {sent} spans sent, {sessions.summary}"))
         return 0
-    output = args.output if args.format is not None or args.output is not None else _next_to(paths)
     pieces = form.exporter()(sessions.streamed() if form.streams else sessions)
     if output in (None, STDOUT):
         _print(pieces)
