@@ -225,7 +225,12 @@ def ending(note: Note | None) -> str:
 
 
 def ended_badly(note: Note) -> bool:
-    return note.fields.get("signal") is not None or note.fields.get("code") not in (0, None)
+    return judge.ended_badly(note.fields.get("code"), note.fields.get("signal"))
+
+
+def verdict_tone(verdict: judge.Verdict | None) -> str | None:
+    """Return the tone of the verdict of a session, as a list shows it; None for the usual colour."""
+    return OK if verdict is judge.Verdict.LIVE else BAD if verdict in judge.TROUBLE else None
 
 
 _HUNG_UP = {
@@ -287,7 +292,7 @@ def _exit(note: Note) -> NoteText:
     left = note.fields.get("left")
     status = f"others have its {' and '.join(map(str, left))}" if isinstance(left, list) and left else ""
     return (
-        ending(note),
+        ending(note).removeprefix("exit "),
         sanitize(status),
         OK if note.fields.get("code") == 0 else BAD if ended_badly(note) else QUIET,
     )

@@ -18,7 +18,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.ui.cli.options import Argument, Option, formats
 from mcpspy.ui.cli.workers import WORKERS, adding_shown
-from mcpspy.ui.text.terminal import Output, ProgressBar
+from mcpspy.ui.text.terminal import Output, ProgressBar, write_json
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -99,7 +99,7 @@ def _print(args: argparse.Namespace, executor: Executor | None) -> int:
         found += drift(definitions(method, pages), {}, partial(_compared, executor), method)
     found.sort(key=attrgetter("time"))
     if args.format == "json":
-        sys.stdout.buffer.write(dumps(drift_report.document(args.server, found, sessions)).encode() + b"\n")
+        write_json(dumps(drift_report.document(args.server, found, sessions)).encode() + b"\n")
     elif args.format == "markdown":
         for line in drift_report.markdown(args.server, found, sessions):
             sys.stdout.buffer.write(f"{line}\n".encode())

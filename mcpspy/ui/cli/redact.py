@@ -16,7 +16,8 @@ from mcpspy.core.counted import counted
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, McpspyError, UsageError
-from mcpspy.io.recording.catalog import find, sessions
+from mcpspy.io.recording.catalog import sessions
+from mcpspy.io.recording.lookup import find
 from mcpspy.io.recording.reader import RecordingState
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import STDOUT, RedactionOptions, clean, prepared, redactor

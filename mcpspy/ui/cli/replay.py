@@ -18,6 +18,7 @@ from mcpspy.analysis.load import LoadResult
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Note
+from mcpspy.core.recording.origin import REPLAY
 from mcpspy.core.replay.carry_hints import suggestions
 from mcpspy.core.replay.plan import plans
 from mcpspy.core.replay.player import TIMEOUT, PlayerOptions
@@ -132,6 +133,8 @@ def main(args: argparse.Namespace) -> int:
     from mcpspy.io.replay import ReplayOptions
 
     where = recorded(RecordingTarget(), args, (*RECORDING, *REDACTION))
+    # With --update, the new session has the place of the old one, also under its name.
+    where.origin = session.header.origin if args.update and session.header is not None else REPLAY
     if args.update and any(
         isinstance(change.what, Note) and change.what.kind == "part" for change in session.changes
     ):

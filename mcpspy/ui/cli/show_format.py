@@ -6,7 +6,6 @@ Prints the lines, the counts and the summary. `show` decides what is printed, an
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from mcpspy.analysis.export.base import dumps, fragment
 from mcpspy.core.counted import counted
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
 from mcpspy.core.protocol.peers import Peers
+from mcpspy.core.query.absent import absent_name
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.redact.placeholder import PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
@@ -26,7 +26,7 @@ from mcpspy.core.session.session import Change, Session
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.show_layout import Widths, heads, message_line, needs, note_line, widths
 from mcpspy.ui.model.body import pretty
-from mcpspy.ui.text.terminal import Output, warn_incomplete
+from mcpspy.ui.text.terminal import Output, warn_incomplete, write_json
 from mcpspy.ui.text.width import cells
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class TextFormatter:
         self.prefix = ""
         """Text before each line, in place of a heading and a summary."""
         self._is_filtered = args.filter is not None
+        self._filter: str = args.filter or ""
         self._verbose = args.verbose
         names_notes = any(word in (args.filter or "") for word in ("http", "note", "sse"))
         self._shows_http = args.http or args.verbose or names_notes
@@ -242,6 +243,8 @@ class TextFormatter:
             {RecordingState.LIVE: "live", RecordingState.DIED: "died (no exit note)"}.get(recording.state, "")
             or rows.ending(session.exit),
         )
+        if self._filter and not self._shown and (absent := absent_name(self._filter, _names(session))):
+            output.line(sanitize(f"0 rows: {absent}"), rows.ISSUE)
         for change in listed:
             request, exchange = change.what, change.exchange
             if not isinstance(request, Request) or exchange is None:
@@ -265,6 +268,13 @@ class TextFormatter:
                 f"incomplete last line skipped ({recording.torn} bytes): mcpspy was stopped while writing it",
                 rows.ISSUE,
             )
+
+
+def _names(session: Session) -> Iterator[tuple[str, str]]:
+    """Yield the methods of a session's messages with their subjects."""
+    for change in session.changes:
+        if isinstance(change.what, Request | Notification):
+            yield change.what.method, change.what.subject or ""
 
 
 def own_cells(extension: Extension, change: Change) -> Iterator[tuple[str, str]]:
@@ -324,8 +334,7 @@ class JsonFormatter:
         self._write({"n": finding.number, "kind": "finding", **_finding(finding)})
 
     def _write(self, document: dict[str, Any]) -> None:
-        sys.stdout.buffer.write(dumps(document).encode() + b"\n")
-        sys.stdout.buffer.flush()
+        write_json(dumps(document).encode() + b"\n")
 
     def end(
         self, recording: Recording, unanswered: list[Change], listed: list[Change], findings: int

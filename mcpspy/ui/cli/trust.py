@@ -63,6 +63,12 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("trust: name one server", "use SESSION, --url URL, or -- COMMAND")
     session = _session(args)
     found, header = interface_of(session), session.header
+    if not found.items:
+        subject = "the server" if args.session is None else args.session
+        raise UsageError(
+            sanitize(f"trust: {subject} lists nothing, so there is nothing to trust"),
+            "use a session in which the host lists the tools, or mcpspy trust -- COMMAND",
+        )
     file = Path(args.lock)
     text = read_text(file)
     if not args.check and not args.resources:

@@ -521,22 +521,6 @@ SYNONYMS = {
 }
 """Binding id → further words by which the palette finds the action."""
 
-MOVED: dict[str, dict[str, str]] = {
-    "held": {"d": "held.drop", "e": "held.answer"},
-    "session": {"o": "session.notifications", "a": "session.asides", "h": "session.http"},
-    "list": {"space": "list.page-down"},
-    "sessions": {
-        "space": "sessions.mark",
-        "r": "sessions.again",
-        "c": "sessions.copy-path",
-        "y": "sessions.copy-command",
-    },
-    "message": {"s": "detail.other"},
-    "diff": {"r": "diff.again"},
-    "timeline": {"a": "timeline.fit-rows", "m": "timeline.peak"},
-}
-"""Screen, widget or state → its former key → id of the binding that has another key now."""
-
 
 def before(keys: Iterable[BindingType]) -> list[BindingType]:
     """Return a screen's bindings, each after the interception bindings of the same key: the first applicable one wins."""

@@ -28,6 +28,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.recording.listed_session import ListedSession
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary
 from mcpspy.io.recording.scan import RecordingScan
 from mcpspy.io.recording.session_counts import is_too_large
@@ -35,7 +36,6 @@ from mcpspy.ui.report import diff as diff_report
 from mcpspy.ui.report import explanation, stats_context
 from mcpspy.ui.report import stats as stats_report
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings, by_rule
-from mcpspy.ui.report.listed_session import FAILED, ListedSession
 from mcpspy.ui.report.stats_table import counted_session
 
 LARGEST = 10
@@ -199,11 +199,8 @@ RUN_REPORTS = ("stats", "context")
 
 
 def state_tone(listed: ListedSession) -> str:
-    """Return the tone of a session's state: bad if it failed, died, or ended badly."""
-    note = listed.summary.exit
-    if listed.state in ("died", FAILED) or (note is not None and rows.ended_badly(note)):
-        return rows.BAD
-    return rows.OK if listed.state == "live" else rows.QUIET
+    """Return the tone of a session's verdict."""
+    return rows.verdict_tone(listed.verdict) or rows.QUIET
 
 
 def _session(summary: Summary, command: str) -> Session:

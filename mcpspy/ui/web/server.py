@@ -32,17 +32,18 @@ from typing import Any
 
 from aiohttp import web
 
-from mcpspy.analysis import rows
 from mcpspy.analysis.export.base import dumps
+from mcpspy.core.query.absent import absent_name
 from mcpspy.core.query.lexer import QueryError
 from mcpspy.core.query.parser import parse
+from mcpspy.core.recording.origin import HOST
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
+from mcpspy.io.recording.listed_session import ListedSession, matching
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import RUN, RecordedRun, named_run
 from mcpspy.io.recording.session_counts import CountCache, is_too_large
-from mcpspy.ui.report.listed_session import ListedSession, matching
 from mcpspy.ui.text.terminal import bug_line
 from mcpspy.ui.views.extension import Extension
 from mcpspy.ui.web import page, reports, runs
@@ -235,11 +236,15 @@ class WebServer:
         view = await self._view(session, request)
         shown = session.window(view, first, count)
         cells = await session.cells(shown)
+        hint = (
+            "" if len(view) or view.is_behind else absent_name(view.options.query.text, session.model.names())
+        )
         return _json(
             {
                 "total": len(view),
                 "unfiltered": view.unfiltered,
                 "behind": view.is_behind,
+                "hint": sanitize(hint),
                 "order": str(view.options.order),
                 "rows": list(map(session.row, shown)),
                 "cells": cells,
@@ -379,7 +384,8 @@ class WebServer:
             "key": self._key(summary),
             "name": sanitize(header.name) or "session",
             "state": listed.state,
-            "ending": rows.ending(summary.exit),
+            "origin": "" if header.origin == HOST else sanitize(header.origin),
+            "verdict": "…" if listed.verdict is None and not is_too_large(summary) else listed.words,
             "tone": reports.state_tone(listed),
             "started": sanitize(header.started),
             "lasted": summary.last,

@@ -51,7 +51,7 @@ def test_hosts_redacts_command_lines_and_urls(home: Path, capsys: pytest.Capture
     servers: dict[str, Any] = {
         "a": {"command": "npx", "args": ["a", "--token", "tiger99", "--pin", "hunter2", f"--url={URL}"]},
         "b": {"command": "mcpspy", "args": ["run", "--", "env", "API_KEY=tiger99", "b"]},
-        "c": {"url": "https://ada:hunter2@example.com/s/tiger99/mcp?token=tiger99"},
+        "c": {"url": "https://ada:hunter2@example.com/s/mcp?token=tiger99"},
         "d": {"url": "${API_BASE_URL:-https://api.example.com}/mcp?key=tiger99"},
         "e": {"url": "${API_BASE_URL:-https://ada:hunter2@api.example.com}/mcp"},
         "f": {"command": "f", "args": ["--token", "${TOKEN}", "--api-key=${KEY:-tiger99}", "${PORT:-80}"]},
@@ -72,9 +72,9 @@ def test_hosts_redacts_command_lines_and_urls(home: Path, capsys: pytest.Capture
     assert f"npx a --token [redacted] --pin [redacted] --url={SHOWN}" in shown
     assert "env API_KEY=[redacted] b" in shown
     assert [server["url"] for server in document["servers"]][2:5] == [
-        "https://example.com",
-        "${API_BASE_URL:-https://api.example.com}",
-        "${API_BASE_URL:-https://ada:[redacted]@api.example.com}",
+        "https://ada:[redacted]@example.com/s/mcp?token=[redacted]",
+        "${API_BASE_URL:-https://api.example.com}/mcp?key=[redacted]",
+        "${API_BASE_URL:-https://ada:[redacted]@api.example.com}/mcp",
     ]
     assert "f --token ${TOKEN} --api-key=${KEY:-[redacted]} ${PORT:-80}" in shown
 

@@ -99,7 +99,7 @@ class HtmlRows:
             "server": sanitize(str(peers.server or "")),
             "revision": sanitize(peers.revision_text),
             "lasted": self._last_at,
-            "ending": ending.subject if ending is not None else "",
+            "ending": rows.ending(self._exit),
             "endingTone": ending.tone if ending is not None else rows.ISSUE,
             "counts": self.counts,
             "context": self._context,

@@ -90,7 +90,7 @@ async def test_sessions_appear_change_and_vanish_automatically(
         live.calls(1, 3)
         await screen.until(lambda: " 6 " in screen.lines[2], "the number of messages")
         live.end(3)
-        await screen.shows("○ ended", "exit 3")
+        await screen.shows("○ ended", "crashed, exit 3")
         assert f"{live.path.name[-14:-6]} · " in screen.text
         live.path.unlink()
         await screen.shows("No sessions yet")
@@ -139,7 +139,7 @@ async def test_keys_of_a_session_open_it_from_the_list(
 ) -> None:
     make_recording()
     async with opened() as screen:
-        await screen.shows("exit 0")
+        await screen.shows("failures")
         await screen.press(key)
         await screen.shows(shown)
         assert isinstance(screen.app.screen_stack[1], SessionScreen)
