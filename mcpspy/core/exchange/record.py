@@ -178,17 +178,18 @@ class RecordedExchange:
 
     def _add_oauth_step(self) -> None:
         oauth, response, request = self._scope.oauth, self._recorded, self.prepared
+        location = None if response is None else response.head.named.get("location")
         asked = OAuthRequest(
             request.target,
             request.head.headers,
             self._form,
             is_mcp=self.is_mcp,
             peer=self._client,
-            location=None if response is None else response.head.named.get("location"),
+            location=location,
             response=self._answer or b"",
         )
-        if self._answer is not None and (self._status or 0) >= 400:
-            self._facts = {**self._facts, **oauth_error(self._answer)}
+        if self._answer is not None and (self._status or 0) >= 300:
+            self._facts = {**self._facts, **oauth_error(self._answer, location)}
         fields = None if self._status is None else oauth.step_fields(asked, self._status, self._facts)
         if fields is not None:
             self._add("oauth", fields)

@@ -10,6 +10,7 @@ import re
 from codecs import getincrementaldecoder
 from html import unescape
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 import orjson
 
@@ -95,9 +96,14 @@ def _without_open_string(text: str) -> str:
     return next((text[: found.start()] for found in _STRING.finditer(text) if not found[1]), text)
 
 
-def oauth_error(body: bytes) -> dict[str, str]:
-    """Return `error` and `error_description` of a refused step of OAuth; no other member, which may be a secret."""
+def oauth_error(body: bytes, location: str | None = None) -> dict[str, str]:
+    """Return `error` and `error_description` of a refused step of OAuth; no other member, which may be a secret.
+
+    They are in the body, or in the query or fragment to which a refused sign-in redirects (RFC 6749, 4.1.2.1, 4.2.2.1).
+    """
     members = _json(body)
+    if location is not None:
+        members = dict(parse_qsl(location.partition("?")[2].replace("#", "&") or location.partition("#")[2]))
     if not isinstance(members, dict):
         return {}
     found = {name: members.get(name) for name in ("error", "error_description")}
