@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from mcpspy.core.exchange.events import Output
     from mcpspy.core.exchange.prepared import PreparedRequest, PreparedResponse
-    from mcpspy.core.exchange.scope import Scope
-    from mcpspy.core.exchange.shell import Shell
+    from mcpspy.core.exchange.shell import Scope, Shell
     from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Value
 

@@ -19,9 +19,8 @@ from typing import Any, cast
 import httptools
 from multidict import CIMultiDict
 
-from mcpspy.core.exchange.heads import REASONS, RequestHead
+from mcpspy.core.exchange.heads import MAX_HEAD, MAX_KNOWN, REASONS, KnownHeads, RequestHead, header_text
 from mcpspy.core.exchange.states import Reading, read_on
-from mcpspy.io.http.message_head import MAX_HEAD, MAX_KNOWN, KnownHeads, header_text
 from mcpspy.io.http.request import ClientAddress, ClientConnection, Handler, HttpRequest, Response
 from mcpspy.io.network import listener as listeners
 from mcpspy.io.recording.recorder import say

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from mcpspy.io.http.body_stream import BUFFERED, BodyStream
+from mcpspy.io.http.request import BUFFERED, BodyStream
 
 pytestmark = pytest.mark.timeout(60)
 
