@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from codecs import getincrementaldecoder
-from html import unescape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -156,5 +155,7 @@ def _html_text(page: str) -> str:
     page = _INVISIBLE.sub(" ", page)
     found = _TITLE.search(page)
     title, text = ("" if found is None else found[1]), _TITLE.sub(" ", page)
+    from html import unescape  # Its table of names takes long to import, and few refusals are pages.
+
     title, text = (" ".join(unescape(_TAG.sub(" ", part)).split()) for part in (title, text))
     return text if text.startswith(title) else f"{title}: {text}" if text else title

@@ -52,14 +52,10 @@ class BodyStream:
 
     def flush(self) -> None:
         """Wake the reader if there is something to read."""
-        if self.has_data:
-            self.interrupt()
-
-    def interrupt(self) -> None:
-        """Wake the reader, even if nothing has arrived."""
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None and not waiting.done():
-            waiting.set_result(None)
+        if self._waiting is not None and self.has_data:
+            if not self._waiting.done():
+                self._waiting.set_result(None)
+            self._waiting = None
 
     async def _wait(self) -> None:
         self._waiting = asyncio.get_running_loop().create_future()
@@ -72,13 +68,11 @@ class BodyStream:
         return b"".join(self._pieces)
 
     async def next(self) -> bytes | None:
-        """Return what has arrived: empty after `interrupt`, None at the end. Raises the error that ended the body."""
+        """Return what has arrived; None at the end. Raises the error that ended the body."""
         if not self.has_data:
             await self._wait()
         if self._pieces:
             return self.discard()
-        if not self.is_over:
-            return b""
         if self._error is not None:
             raise self._error
         return None
@@ -95,8 +89,7 @@ class BodyStream:
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the pieces that have arrived. Raises the error that ended the body."""
         while (piece := await self.next()) is not None:
-            if piece:
-                yield piece
+            yield piece
 
 
 class ClientAddress(tuple[object, ...]):

@@ -134,11 +134,6 @@ class DownstreamConnection(asyncio.Protocol):
         if self._requests:
             self._requests[0].client_waits(is_paused=is_paused)
 
-    @property
-    def is_drained(self) -> bool:
-        """Return whether the client has read enough."""
-        return self._writable is None
-
     def pause_reading(self, *, is_paused: bool) -> None:
         """Read nothing more from the client, or continue, unless a second request waits."""
         if self.transport.is_closing():
