@@ -152,10 +152,10 @@ def _error_in(document: Any) -> str:
 
 def _html_text(page: str) -> str:
     """Return the title and the text of a page, without markup."""
+    from html import unescape  # Its table of names takes long to import, and few refusals are pages.
+
     page = _INVISIBLE.sub(" ", page)
     found = _TITLE.search(page)
     title, text = ("" if found is None else found[1]), _TITLE.sub(" ", page)
-    from html import unescape  # Its table of names takes long to import, and few refusals are pages.
-
     title, text = (" ".join(unescape(_TAG.sub(" ", part)).split()) for part in (title, text))
     return text if text.startswith(title) else f"{title}: {text}" if text else title
