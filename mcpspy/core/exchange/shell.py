@@ -1,9 +1,9 @@
 """The shell of an exchange over HTTP, and the scope that it shares with others: the sessions, and what is decided on.
 
-The shell does what the machine lets it do, in the order of the calls. It turns callbacks of its connections, and steps of the interception, into calls of the machine's events. It may
-carry out three calls later: what follows a `record` is carried out once its lines are in the file, what follows a
-`take_turn` when other exchanges had theirs, and what follows a `decide` after the steps that it delivered at once.
-Meanwhile events wait, except the loss of a side.
+The shell does what the machine lets it do, in the order of the calls. It turns callbacks of its connections, and steps
+of the interception, into calls of the machine's events. It may carry out three calls later: what follows a `record` is
+carried out once its lines are in the file, what follows a `take_turn` when other exchanges had theirs, and what
+follows a `decide` after the steps that it delivered at once. Meanwhile events wait, except the loss of a side.
 """
 
 from __future__ import annotations
