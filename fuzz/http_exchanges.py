@@ -23,6 +23,7 @@ from msgspec import structs
 from fuzz.http_messages import ORIGIN, UPSTREAM, Transport
 from fuzz.virtual_time import virtual_loop
 from mcpspy.core.exchange.events import ForwardedEvents
+from mcpspy.core.exchange.heads import KnownHeads
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.recording.decode import Damaged, Frame, read_entry
 from mcpspy.core.recording.encode import json_object, splice
@@ -32,7 +33,6 @@ from mcpspy.io.http import context as context_module
 from mcpspy.io.http import interception as interception_module
 from mcpspy.io.http import server as server_module
 from mcpspy.io.http.context import ExchangeContext
-from mcpspy.io.http.message_head import KnownHeads
 from mcpspy.io.http.proxy import HttpOptions, HttpProxy
 from mcpspy.io.http.request import Handler, HttpRequest, Response
 from mcpspy.io.http.server import DownstreamConnection

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from mcpspy.core.exchange.events import Output
     from mcpspy.core.exchange.prepared import PreparedRequest, PreparedResponse
-    from mcpspy.core.exchange.scope import Scope
-    from mcpspy.core.exchange.shell import Shell
+    from mcpspy.core.exchange.shell import Scope, Shell
     from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Value
 
@@ -214,17 +213,18 @@ class RecordedExchange:
 
     def _add_oauth_step(self) -> None:
         oauth, response, request = self._scope.oauth, self._recorded, self.prepared
+        location = None if response is None else response.head.named.get("location")
         asked = OAuthRequest(
             request.target,
             request.head.headers,
             self._form,
             is_mcp=self.is_mcp,
             peer=self._client,
-            location=None if response is None else response.head.named.get("location"),
+            location=location,
             response=self._answer or b"",
         )
-        if self._answer is not None and (self._status or 0) >= 400:
-            self._facts = {**self._facts, **oauth_error(self._answer)}
+        if self._answer is not None and (self._status or 0) >= 300:
+            self._facts = {**self._facts, **oauth_error(self._answer, location)}
         fields = None if self._status is None else oauth.step_fields(asked, self._status, self._facts)
         if fields is not None:
             self._add("oauth", fields)

@@ -65,7 +65,8 @@ _PORTS = {"http": 80, "https": 443}
 
 _METADATA_URL = re.compile(r'(\bresource_metadata=")([^"]*)')
 
-_QUERY_VALUE = re.compile(r"([?&#;][^=&#;]*=)[^&#;]+")
+_QUERY_VALUE = re.compile(r"([?&#;](?!error=[a-z_]{1,40}(?![^&#;]))[^=&#;]*=)[^&#;]+")
+"""Name and value of a parameter, except the code of an OAuth error (RFC 6749, 4.1.2.1), which is not a secret."""
 
 LOCALHOST = "localhost"
 
@@ -209,7 +210,7 @@ def _is_same_origin(one: _Origin | None, other: _Origin | None) -> bool:
 
 
 def names_only(url: str) -> str:
-    """Return a URL without the values of its query and fragment, which may be codes, tokens or states."""
+    """Return a URL without the values of its query and fragment, which may be codes, tokens or states; `error` stays."""
     return _QUERY_VALUE.sub(rf"\1{REDACTED}", url)
 
 

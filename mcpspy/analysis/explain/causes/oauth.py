@@ -146,10 +146,12 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
         later = [each for each in _steps(facts, "token") if each.at >= step.at]
         if not _unauthorized(facts) or later or not 300 <= (step.status or 0) < 400:
             continue
-        is_named = re.search(r"[?&#]error=", facts.http.locations.get(step.fields.get("http"), ""))
-        how = " that has an error and no code" if is_named else ""
+        words = _words(step)  # Empty in recordings before 2026-11-28.
+        is_named = words or re.search(r"[?&#]error=", facts.http.locations.get(step.fields.get("http"), ""))
+        how = f" that has an error and no code{clause(words)}" if is_named else ""
         title = f"the authorization server answered the request for authorization with a redirect (HTTP {step.status}){how}, and the client never asked for a token"
-        next_step = "look at error and error_description in the address of the redirect (in the browser or the client's log)"
+        look = "look at error and error_description in the address of the redirect (in the browser or the client's log)"
+        next_step = "change what the error names, and sign in again" if words else look
         if "scope" in _names(step):
             next_step += "; the request had a scope: compare it with scopes_supported of the metadata"
         claim = _claim(facts, title, next_step, step, side=CLIENT if is_named else "")
@@ -356,7 +358,7 @@ define(__name__,
     Definition(no_token_issued, "no-token-issued", "the token request was answered, and the client got no token", Level.SPECIFIC,
                ex.unauthorized(ex.oauth("token", 200, names=["client_id", "code"]))),
     Definition(authorization_refused, "authorization-refused", "the authorization server sent the client back without a code", Level.EXACT,
-               ex.unauthorized(ex.METADATA, ex.http("GET", 302, 63, {}, location="http://127.0.0.1:9/callback?error=invalid_scope"), ex.oauth("authorize", 302, names=["scope"])),
+               ex.unauthorized(ex.METADATA, ex.http("GET", 302, 63, {}, location="http://127.0.0.1:9/callback?error=invalid_scope"), ex.oauth("authorize", 302, error="invalid_scope", names=["scope"])),
                ex.unauthorized(ex.METADATA)),
     Definition(oauth_registration, "oauth-registration", "the client could not register at the authorization server", Level.EXACT,
                ex.unauthorized(ex.METADATA, ex.oauth("registration", 403)), ex.unauthorized(ex.METADATA, ex.oauth("registration", 201))),
