@@ -13,13 +13,21 @@ STRONG = """
     access-token refresh-token auth-token id-token bearer-token session-token api-token bot-token user-token
     client-secret credential authorization cookie
     secret-key-base secret-string secret-binary connection-string code-verifier
+    device-code user-code authorization-code client-assertion pass-code otp-code mfa-code verification-code recovery-code
+    contrasena clave-secreta mot-de-passe passwort kennwort wachtwoord senha haslo losenord sifre
 """.split()
 """Endings of names whose value is always secret; a hyphen marks where a spelling may have a separator."""
 
-WEAK = ["token"]
+WEAK = ["token", "session-id"]
 """Endings of names whose value is secret if it looks random: `token` has other meanings too."""
 
-SHORT = ["pass", "pwd", "auth"]
+FOREIGN = """
+    contraseña Contraseña CONTRASEÑA hasło Hasło HASŁO lösenord Lösenord LÖSENORD şifre Şifre ŞİFRE
+    пароль Пароль ПАРОЛЬ секрет Секрет 密码 密碼 密钥 パスワード 비밀번호 암호
+""".split()
+"""Like `STRONG`, as they are written: bytes have no upper and lower case beyond ASCII. The name ends there."""
+
+SHORT = ["pass", "pwd", "auth", "otp", "totp", "dpop"]
 """Like `WEAK`, but only as a whole word, and before one of `ENDS`: they are parts of many words."""
 
 QUERY = ["sig", "signature", "code", "key", "hmac", "jwt", "sas"]
@@ -54,13 +62,16 @@ CONTEXTS = (
     "kty'",
     "kty&",
     "signature=",
+    "grant_type",
+    "%40",
 )
-"""Parts of places in which a secret has no name: SQL, command lines, `.pgpass`, JDBC, JWK, AWS signatures."""
+"""Parts of places in which a secret has no name: SQL, command lines, `.pgpass`, JDBC, JWK, AWS signatures, forms of
+OAuth, the `@` of an encoded URL."""
 
 
 FRAGMENTS = """
     pass pwd auth secret token redential ookie verifier _key -key .key ikey pkey skey tkey ekey gkey nkey rkey dkey hkey
-    sig= ture= code= key= hmac= jwt= sas= dentified redis-cli -user thin: kty
+    sig= ture= code= key= hmac= jwt= sas= dentified redis-cli -user thin: kty otp dpop ssertion
 """.split()
 FRAGMENTS += (" key", "er login")
 """Parts that many literals share: the prefilter searches these first."""
@@ -75,6 +86,11 @@ def spellings(name: str) -> list[str]:
     return found
 
 
+def _escaped(name: str) -> str:
+    """Return a name as JSON may write it, with escapes beyond ASCII."""
+    return "".join(letter if letter < "\x80" else f"\\u{ord(letter):04x}" for letter in name)
+
+
 def _named() -> list[bytes]:
     """Return the fewest literals of which every name has one."""
     literals: list[str] = []
@@ -84,8 +100,17 @@ def _named() -> list[bytes]:
             if " " in spelled or not any(literal in spelled for literal in literals):
                 literals.append(spelled)
     literals += [name + end for name in SHORT for end in ENDS]
-    return [literal.encode() for literal in literals]
+    return [*(literal.encode() for literal in literals), *FOREIGN_LITERALS]
 
+
+FOREIGN_LITERALS = sorted(
+    {
+        written.encode().lower()
+        for name in FOREIGN
+        for written in (name, _escaped(name), _escaped(name).replace("\\", r"\\"))
+    }
+)
+"""Literals of the names beyond ASCII. `bytes.lower` keeps their other letters, as the search does."""
 
 NAMED = _named()
 """Literals of names, in lower case."""

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001, RUF002, UP031 - The marks of the corpus are quotation marks, and its messages have braces.
 """Secrets and look-alikes as they occur in MCP, generated with a seed: written before the rules were read.
 
 The templates are in `unseen_secrets.txt` and `unseen_lookalikes.txt`. In a template, `«p»` is a secret and `‹w›` a text
@@ -62,6 +63,15 @@ def _wordy(choose: random.Random) -> str:
     return "".join(choose.choices(string.ascii_lowercase, k=choose.randrange(9, 14)))
 
 
+WORDS = """amber basin cedar delta ember fjord grove harbor island jetty kestrel lagoon meadow nectar orchard pebble
+quarry ridge saddle timber upland valley willow yonder zephyr""".split()
+
+
+def _jwt(choose: random.Random) -> str:
+    parts = [urlsafe_b64encode(text.encode()).decode().rstrip("=") for text in ('{"alg":"HS256","typ":"JWT"}', json.dumps({"sub": choose.randrange(10**9)}))]  # fmt: skip
+    return ".".join([*parts, _letters(LETTERS["w"], 43, 43)(choose)])
+
+
 MAKERS: dict[str, Callable[[random.Random], str]] = {
     "p": _password,
     "P": lambda choose: f"{_letters(LETTERS['a'], 4, 7)(choose)}7 {_letters(LETTERS['a'], 4, 7)(choose)}Q",
@@ -82,19 +92,11 @@ MAKERS: dict[str, Callable[[random.Random], str]] = {
     "d": lambda choose: str(choose.randrange(2, 4096)),
     "i": lambda choose: b64encode(b"\x89PNG\r\n\x1a\n" + choose.randbytes(120)).decode(),
     "s": lambda choose: b64encode(choose.randbytes(64)).decode(),
-    "j": lambda choose: _jwt(choose),
+    "j": _jwt,
 }
-
-WORDS = """amber basin cedar delta ember fjord grove harbor island jetty kestrel lagoon meadow nectar orchard pebble
-quarry ridge saddle timber upland valley willow yonder zephyr""".split()
 
 _MARK = re.compile(r"«([^»]*)»|‹([^›]*)›")
 _CLASS = re.compile(r"<([a-zA-Z])([0-9]+)>|<i>")
-
-
-def _jwt(choose: random.Random) -> str:
-    parts = [urlsafe_b64encode(text.encode()).decode().rstrip("=") for text in ('{"alg":"HS256","typ":"JWT"}', json.dumps({"sub": choose.randrange(10**9)}))]  # fmt: skip
-    return ".".join([*parts, _letters(LETTERS["w"], 43, 43)(choose)])
 
 
 def _made(mark: str, choose: random.Random) -> str:
