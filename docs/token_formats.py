@@ -24,6 +24,9 @@ ROW = ("id", "literals", "back", "lead", "lead_max", "check", "pattern")
 FRAGMENT = 4
 """Bytes of a fragment: the vectorized search is slower for shorter ones."""
 
+MAX_ENCODED = 7
+"""Letters of a literal in Base64: more would only make the prefilter larger."""
+
 FAMILY = 9
 """Least number of literals that share a fragment of three bytes, as `pk_0` to `pk_f` do."""
 
@@ -31,11 +34,11 @@ ORDINARY = (".com", "com/", "pack", "ent-", "est_", "ist_")
 """Parts that are common in texts and URLs, and so never fragments."""
 
 
-NAMES = ("password", "passwd", "secret", "token", "api_key", "api-key", "apikey", "private_key", "credential")
+NAMES = ("passw", "secret", "token", "api_key", "api-key", "apikey", "private", "credent")
 """Names whose Base64 is searched for, in lower case, in capitals, and with a capital at the start of each word."""
 
 WORDS = """
-    apiKey accessKey privateKey uthorization earer PRIVATE
+    apiKey accessKey uthorization earer
     ghp_ gho_ ghs_ github_pat_ glpat- sk-ant- sk-proj- sk_live_ xoxb- xoxp- AKIA AIza npm_ pypi-
 """.split()
 """Other texts whose Base64 is searched for, as they are: parts of names, and the beginnings of tokens."""
@@ -83,7 +86,7 @@ def base64_literals() -> dict[str, int]:
         for before in range(3):
             encoded = b64encode(b"\0" * before + word.encode()).decode().rstrip("=")
             first = -(-before * 8 // 6)
-            literal = encoded[first : (before + len(word)) * 8 // 6]
+            literal = encoded[first : (before + len(word)) * 8 // 6][:MAX_ENCODED]
             if len(literal) > FRAGMENT:
                 found[literal] = first
     return dict(sorted(found.items()))

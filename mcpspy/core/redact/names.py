@@ -13,8 +13,8 @@ STRONG = """
     access-token refresh-token auth-token id-token bearer-token session-token api-token bot-token user-token
     client-secret credential authorization cookie
     secret-key-base secret-string secret-binary connection-string code-verifier
-    device-code user-code authorization-code client-assertion pass-code otp-code mfa-code verification-code recovery-code
-    contrasena clave-secreta mot-de-passe passwort kennwort wachtwoord senha haslo losenord sifre
+    device-code user-code authorization-code client-assertion pass-code otp-code mfa-code verification-code
+    contrasena clave-secreta de-passe passwort kennwort wachtwoord senha haslo losenord sifre
 """.split()
 """Endings of names whose value is always secret; a hyphen marks where a spelling may have a separator."""
 
@@ -86,9 +86,10 @@ def spellings(name: str) -> list[str]:
     return found
 
 
-def _escaped(name: str) -> str:
-    """Return a name as JSON may write it, with escapes beyond ASCII."""
-    return "".join(letter if letter < "\x80" else f"\\u{ord(letter):04x}" for letter in name)
+def _escaped(name: str, backslash: str) -> str:
+    """Return what JSON makes of a name, with escapes beyond ASCII; without the first backslash."""
+    letters = (letter if letter < "\x80" else f"{backslash}u{ord(letter):04x}" for letter in name)
+    return "".join(letters).removeprefix(backslash)
 
 
 def _named() -> list[bytes]:
@@ -103,13 +104,7 @@ def _named() -> list[bytes]:
     return [*(literal.encode() for literal in literals), *FOREIGN_LITERALS]
 
 
-FOREIGN_LITERALS = sorted(
-    {
-        written.encode().lower()
-        for name in FOREIGN
-        for written in (name, _escaped(name), _escaped(name).replace("\\", r"\\"))
-    }
-)
+FOREIGN_LITERALS = sorted({name.encode().lower() for name in FOREIGN})
 """Literals of the names beyond ASCII. `bytes.lower` keeps their other letters, as the search does."""
 
 NAMED = _named()
@@ -117,6 +112,15 @@ NAMED = _named()
 
 QUERIED = [f"{start}{name}=".encode() for start in QUERY_STARTS for name in QUERY]
 """Literals of parameters, in lower case."""
+
+ESCAPED = sorted(
+    {
+        _escaped(part, backslash).encode()
+        for part in "арол екре 密码 密碼 密钥 パスワ 비밀번 암호 asło contrase senord şifr".split()
+        for backslash in ("\\", "\\\\")
+    }
+)
+"""Literals of parts of `FOREIGN` with escapes, in JSON and in JSON in a string: enough to read the message."""
 
 PLACED = [context.encode() for context in CONTEXTS]
 """Literals of contexts, in lower case."""

@@ -19,7 +19,7 @@ from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 from mcpspy.core.redact.literals import BASE64
 from mcpspy.core.redact.literals import FRAGMENTS as FORMAT_FRAGMENTS
 from mcpspy.core.redact.literals import LITERALS as FORMATS
-from mcpspy.core.redact.names import FRAGMENTS, NAMED, PLACED, QUERIED
+from mcpspy.core.redact.names import ESCAPED, FRAGMENTS, NAMED, PLACED, QUERIED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ B64 = b'"b64":"'
 URL_MEMBERS = (b'"path":"', b'"location":"')
 """Members of the recording whose value is a URL, in which percent-encoding may hide a secret."""
 
-OF_NAMES = (*NAMED, *QUERIED, *PLACED, *SHAPES, ESCAPE, B64, *URL_MEMBERS)
+OF_NAMES = (*NAMED, *QUERIED, *PLACED, *ESCAPED, *SHAPES, ESCAPE, B64, *URL_MEMBERS)
 
 LITERALS = (*OF_NAMES, *FORMATS, *BASE64)
 """All literals; a hit is one of them."""
 
-INSENSITIVE = len(NAMED) + len(QUERIED) + len(PLACED)
+INSENSITIVE = len(NAMED) + len(QUERIED) + len(PLACED) + len(ESCAPED)
 """Number of them that are hits in any case of letters."""
 
 AT = b"@"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from mcpspy.core.redact import connectors, encoded, patterns, places
 from mcpspy.core.redact.literals import BASE64
-from mcpspy.core.redact.names import ENDS, FOREIGN_LITERALS, NAMED, PLACED, QUERIED
+from mcpspy.core.redact.names import ENDS, ESCAPED, FOREIGN_LITERALS, NAMED, PLACED, QUERIED
 from mcpspy.core.redact.prefilter import AT, B64, CUSTOM, ESCAPE, URL, URL_MEMBERS
 
 TYPE_CHECKING = False
@@ -101,6 +101,7 @@ _NAMED = frozenset(NAMED)
 _QUERIED = frozenset(QUERIED)
 _PLACED = frozenset(PLACED)
 _FOREIGN = frozenset(FOREIGN_LITERALS)
+_ESCAPED = frozenset(ESCAPED)
 _ENDS = ENDS.encode()
 _NAME_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 _NAME_ON = re.compile(rb"[A-Za-z0-9_.-]{0,80}")
@@ -112,7 +113,7 @@ _CREDENTIAL = re.compile(rb"[A-Za-z0-9+/\\._~=-]{6}")
 _SUSPECT = re.compile(
     rb"""(?x)
     (?: \\{0,15} (?: ["'`\]*_] | [nrt] | u001[bB] \[ [0-9;]{0,12} m | u00[0-9a-fA-F]{2} ) | [ \t\r\n*_"'`\]] | \x1b\[[0-9;]{0,12}m ){0,48}
-    (?: [?+]?[:=|>] | %(?:25)?(?:3[aA]|3[dD]|22) | \xef\xbc\x9a | \\uff1a | [ ][^<>\\]{0,100}(?:>|\\u003e)
+    (?: [?+]?[:=|>] | %(?:25)?(?:3[aA]|3[dD]|22) | \xef\xbc\x9a | [ ][^<>\\]{0,100}(?:>|\\u003e)
     | (?: [ \t\r\n]|\\[nrt]|\\u00[0-9a-fA-F]{2} ){1,16} (?: ["'\\]|string ) )
     """
 )
@@ -277,7 +278,7 @@ def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_ur
         return _one(_password(text, place))
     if is_uri and _QUERY_BEGUN.search(text, 0, place + 1) is None:
         return []
-    if literal in URL_MEMBERS:
+    if literal in URL_MEMBERS or literal in _ESCAPED:
         return []
     if literal == b"-----BEGIN":
         where, rule = patterns.pem(text, place), "private-key"

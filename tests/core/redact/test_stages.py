@@ -8,9 +8,9 @@ from pathlib import Path
 from mcpspy.core import redact
 
 STAGES = (
-    ("display", "command_line"),
-    ("redactor", "url"),
-    ("walker", "private_keys"),
+    ("display",),
+    ("redactor", "command_line"),
+    ("walker", "private_keys", "url"),
     ("text",),
     ("connectors", "places", "encoded"),
     ("patterns",),
@@ -32,5 +32,6 @@ def test_no_stage_imports_one_above_it() -> None:
                 if isinstance(node, ast.ImportFrom) and node.module is not None:
                     names = [node.module.rpartition(".")[2], *(name.name for name in node.names)]
                     upwards += [f"{module} imports {name}" for name in names if name in above]
-    # Only restoring reads text, and only then.
-    assert upwards == ["placeholder imports text"] * 2
+    # A recording's header has a command line; restoring a live value reads the text around its placeholder.
+    allowed = {"redactor imports command_line", "placeholder imports text"}
+    assert set(upwards) <= allowed
