@@ -1,4 +1,4 @@
-"""Why something in a recording was redacted, and what in it looks random and was not.
+"""Reasons for what was redacted in a recording, and values in it that look random and were not.
 
 For `mcpspy redact --check --why`. A finding never contains a value: a rest is described by its length and letters, and
 by the option that would redact it.
@@ -65,7 +65,7 @@ class Rest(NamedTuple):
     """A value that looks random and is not redacted."""
 
     pointer: str
-    """Where it is: a JSON pointer into the message or the line."""
+    """A JSON pointer into the message or the line."""
     shape: str
     """Its length and letters."""
     option: str
