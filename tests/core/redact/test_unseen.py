@@ -52,3 +52,10 @@ def test_hardly_any_generated_lookalike_is_touched(seed: int) -> None:
         != corpus.recorded(case.kind, case.text.encode(), None)
     ]
     assert len(touched) <= MAX_TOUCHED, touched
+
+
+def test_the_second_corpus_is_kept_out_as_well() -> None:
+    cases = list(unseen.cases("unseen_later.txt"))
+    assert len(cases) >= 150
+    leaked = [case.what for case in cases if leaks(case) and case.promised]
+    assert len(leaked) <= (1 - REQUIRED_PROMISED) * len(cases), leaked
