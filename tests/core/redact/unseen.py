@@ -35,9 +35,9 @@ class Case(NamedTuple):
     what: str
     """The kind, its template and its place."""
     promised: bool
-    """Whether docs/redact.md names the kind."""
+    """True if docs/redact.md names the kind."""
     kind: str
-    """How `corpus.recorded` records it."""
+    """The kind of entry, as `corpus.recorded` takes it."""
     text: str
     secrets: tuple[str, ...]
     """Texts that must not be in the recording: each word of a secret, and how it was written."""
