@@ -20,6 +20,7 @@ from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.cli import main as cli_main
 from mcpspy.ui.cli.arguments import shown_url
 from mcpspy.ui.cli.main import main
+from tests.core.redact import unseen
 
 SECRETS = ("hunter2", "tiger99")
 URL = "http://ada:hunter2@127.0.0.1:9/mcp?token=tiger99&page=2"
@@ -188,3 +189,23 @@ def test_the_traceback_of_a_bug_is_redacted(
     os.unlink(log)
     assert f"ValueError: cannot read {SHOWN}" in kept
     assert not [secret for secret in SECRETS if secret in printed + kept]
+
+
+def test_the_traceback_of_a_bug_contains_no_secret_of_the_traffic(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = unseen.calls()
+
+    def fail(_: object) -> None:
+        raise ValueError("\n".join(case.text for case in calls))
+
+    monkeypatch.setattr("mcpspy.ui.cli.ls.main", fail)
+    assert main(["ls"]) == cli_main.BUG
+    printed = capsys.readouterr().err
+    log = Path(printed.rpartition(" ")[2].rstrip(")\n"))
+    kept = printed + log.read_text(encoding="utf-8")
+    if os.name == "posix":
+        assert log.stat().st_mode & 0o777 == 0o600
+    os.unlink(log)
+    assert "ValueError" in kept
+    assert [case.what for case in calls if any(secret in kept for secret in case.secrets)] == []
