@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from mcpspy.analysis.explain.facts import MAX_ANSWERED, MAX_STDERR, MAX_SYMPTOMS, Facts
+from mcpspy.analysis.explain.facts import MAX_STDERR, Facts
+from mcpspy.analysis.explain.outcomes import MAX_ANSWERED, MAX_SYMPTOMS
 from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES
 from mcpspy.analysis.explain.symptoms import (
     MAX_EVIDENCE,
