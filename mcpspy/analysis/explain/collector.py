@@ -32,18 +32,18 @@ class FactCollector:
     def add(self, change: Change, place: EntryPosition, findings: list[Finding] = NO_FINDINGS) -> None:
         """Add a change with the findings of its lines."""
         what, facts = change.what, self.facts
-        is_message = isinstance(what, Message)
-        at = what.frame.at if is_message else what.at
+        at = what.at
         facts.last_at = max(facts.last_at, at)
-        refused = self._refused_by(what) if is_message and what.frame.http is not None else None
-        if findings and refused is None:
-            for finding in findings:
-                self.add_finding(finding)
-        if is_message:
+        refused = None
+        if isinstance(what, Message):
+            refused = self._refused_by(what)
             if not is_injected(change):
                 self._add_message(what, change, place, findings, refused)
         elif isinstance(what, Note):
             self._add_note(what, place, change)
+        if refused is None:
+            for finding in findings:
+                self.add_finding(finding)
         self._requests.settle(change)
 
     def add_finding(self, finding: Finding) -> None:
@@ -98,14 +98,14 @@ class FactCollector:
             if refused.method == "GET":
                 return
         side.add(what, exchange, place, findings, is_refusal=refused is not None)
-        is_request = isinstance(what, Request)
         if frame.http is not None and frame.side == CLIENT and isinstance(what, _CALLS):
-            number = exchange.number if is_request and exchange is not None else None
+            number = exchange.number if isinstance(what, Request) and exchange is not None else None
             http.post(frame.http, about_message(what, exchange), number)
         if exchange is None:
             return
-        if is_request and what.method == "tools/call":
-            facts.sent_text.add_sent(what.data)
+        if isinstance(what, Request):
+            if what.method == "tools/call":
+                facts.sent_text.add_sent(what.data)
         elif isinstance(what, Result) and frame.side == SERVER:
             facts.sent_text.add_received(what.data, place)
         self._requests.add(what, exchange, place, findings)
