@@ -47,6 +47,7 @@ IO_LEVELS = (
     ("stdio", "remote"),
     ("client",),
     ("bridge", "http", "replay", "telemetry"),
+    ("load",),
     ("mock", "forward", "listing"),
 )
 """The packages and lone modules of `io`, lowest first: each imports only from rows before its row."""

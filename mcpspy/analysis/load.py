@@ -28,6 +28,9 @@ PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "max": 1.0}
 INTERVALS = 120
 """Maximum number of intervals of the timeline."""
 
+LATE = 0.05
+"""Share of a latency from which on the lateness of the event loop is reported beside it."""
+
 KINDS = 50
 """Maximum number of kinds of errors; the rest is counted together."""
 
@@ -87,6 +90,8 @@ class LoadInterval(Struct):
 class LoadResult:
     def __init__(self) -> None:
         self.latencies = Histogram()
+        self.lateness = Histogram()
+        """Seconds between an event and its notice by mcpspy; latencies contain them."""
         self.requests: dict[str, RequestLoad] = {}
         self.kinds: Counter[str] = Counter()
         """Number of errors by kind."""
@@ -118,6 +123,19 @@ class LoadResult:
     def rate(self) -> float:
         """Completed runs per second."""
         return self.runs / self.seconds if self.seconds else 0.0
+
+    @property
+    def late_percentile(self) -> str | None:
+        """Return the first percentile of which mcpspy's own lateness is more than a small share; None if none is."""
+        return next(
+            (
+                name
+                for name in ("p50", "p95", "p99")
+                if self.lateness.quantile(PERCENTILES[name])
+                > LATE * self.latencies.quantile(PERCENTILES[name])
+            ),
+            None,
+        )
 
     def add_run(
         self, sent: Sequence[SentRequest], unsent: int, stopped: str | None, *, started: float, delay: float

@@ -1,7 +1,7 @@
 """`mcpspy replay`: plays a recorded client against a live server.
 
-Connects `core.replay`, which decides what to send, with `io.client`, which sends it. Records the run, and starts
-the runs of a load test. No server process is left at the end.
+Connects `core.replay`, which decides what to send, with `io.client`, which sends it, and records the run. No server
+process is left at the end.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import sqrt
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
@@ -140,7 +139,7 @@ def run(replay: ReplayOptions) -> list[ReplayRun]:
 async def _run(replay: ReplayOptions) -> list[ReplayRun]:
     played: list[ReplayRun] = []
     done = 0
-    signals = _cancelled_by_signals()
+    signals = cancelled_by_signals()
     try:
         for _ in range(replay.repeat):
             done = len(played)
@@ -156,120 +155,13 @@ async def _run(replay: ReplayOptions) -> list[ReplayRun]:
     return played
 
 
-COLLECTED_RUNS = 10
-"""Number of first runs of a load test whose sessions are collected, to be compared."""
-
-
-class LoadOptions(Struct, frozen=True):
-    """A load test: each client starts its next run after the last one, or `rate` decides when runs start."""
-
-    clients: int
-    """Maximum number of concurrent runs."""
-    repeat: int | None = None
-    """Number of runs: of each client, or with `rate` of all of them; None for no limit."""
-    rate: float | None = None
-    """Runs that start per second, whether or not earlier ones are over."""
-    duration: float | None = None
-    """Seconds after which no run starts."""
-    ramp: float = 0.0
-    """Seconds until all clients have started, or until `rate` is reached."""
-
-    def due_times(self) -> Iterator[float]:
-        """Yield the due time of each run at a rate, in seconds from the start."""
-        assert self.rate is not None
-        for number in itertools.count() if self.repeat is None else range(self.repeat):
-            # The rate rises linearly, so the number of runs is the area of a triangle until the end of the ramp.
-            rising = sqrt(2 * number * self.ramp / self.rate)
-            due = rising if rising < self.ramp else self.ramp / 2 + number / self.rate
-            if self.duration is not None and due >= self.duration:
-                return
-            yield due
-
-
-class LoadRunner:
-    """Starts the runs of a load test, and passes each to `take`; collects the first ones."""
-
-    def __init__(
-        self, replay: ReplayOptions, load: LoadOptions, take: Callable[[ReplayRun, float, float], None]
-    ) -> None:
-        """`take` receives a run, the start of the load test, and the run's delay in seconds."""
-        self.collected: list[ReplayRun] = []
-        self.unstarted = 0
-        """Runs that were due and did not start before the end."""
-        self._replay, self._load, self._take = replay, load, take
-        self._unrecorded = RecordingTarget()
-        self._unrecorded.recording, self._unrecorded.redaction = False, replay.where.redaction
-        self._numbers = itertools.count()
-        self._has_succeeded = self._has_failed = False
-        self._started = 0.0
-
-    def run(self) -> int | None:
-        """Return the number of the signal that ended it, or None. Raise CannotStart if the first run cannot start."""
-        return asyncio.run(self._run())
-
-    async def _run(self) -> int | None:
-        signals = _cancelled_by_signals()
-        self._started = monotonic()
-        shared = self._load.due_times() if self._load.rate is not None else None
-        count = self._load.clients
-        due_times = (shared or self._successive(self._load.ramp * place / count) for place in range(count))
-        clients = [asyncio.create_task(self._run_client(each)) for each in due_times]
-        interrupted = False
-        try:
-            await asyncio.wait(clients, return_when=asyncio.FIRST_EXCEPTION)
-        except asyncio.CancelledError:
-            interrupted = True
-        for each in clients:
-            each.cancel()
-        outcomes = await asyncio.gather(*clients, return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, Exception):
-                raise outcome
-        if shared is not None and not interrupted and self._load.duration is not None:
-            self.unstarted += sum(1 for _ in shared)
-        return (signals[0] if signals else signal.SIGINT) if interrupted else None
-
-    def _successive(self, first: float) -> Iterator[float]:
-        """Yield the due times of one client, which waits for nothing but its last run."""
-        for _ in itertools.count() if self._load.repeat is None else range(self._load.repeat):
-            due = max(first, monotonic() - self._started)
-            if self._load.duration is not None and due >= self._load.duration:
-                return
-            yield due
-
-    async def _run_client(self, due_times: Iterator[float]) -> None:
-        for due in due_times:
-            await asyncio.sleep(due - (monotonic() - self._started))
-            delay = max(0.0, monotonic() - self._started - due)
-            is_over = self._load.duration is not None and due + delay >= self._load.duration
-            if is_over or (self._has_failed and not self._has_succeeded):
-                self.unstarted += 1
-                return
-            await self._run_once(delay)
-
-    async def _run_once(self, delay: float) -> None:
-        number = next(self._numbers)
-        collects = number < COLLECTED_RUNS
-        played: list[ReplayRun] = []
-        try:
-            where = self._unrecorded if number else self._replay.where
-            await play(self._replay, where, played, collects=collects)
-        except CannotStart as error:
-            if not self._has_succeeded:
-                raise
-            played[0].stopped = str(error)
-        (run,) = played
-        if run.failed:
-            self._has_failed = True
-        else:
-            self._has_succeeded = True
-        if collects:
-            self.collected.append(run)
-        self._take(run, self._started, delay)
-
-
 async def play(
-    replay: ReplayOptions, where: RecordingTarget, played: list[ReplayRun], *, collects: bool = True
+    replay: ReplayOptions,
+    where: RecordingTarget,
+    played: list[ReplayRun],
+    *,
+    collects: bool = True,
+    is_reachable: bool = False,
 ) -> None:
     """Run all plans, one after the other. The run is added to `played` even if this is cancelled."""
     observer = RecordingObserver(where, _fields(replay), collects=collects)
@@ -280,7 +172,8 @@ async def play(
     ended: ConnectionEnded | None = None
     try:
         for plan in replay.plans:
-            connection = await connect(replay.target, observer, numbers)
+            recorder = observer if collects or path is not None else None
+            connection = await connect(replay.target, recorder, numbers, is_reachable=is_reachable)
             try:
                 player = Player(plan, replay.options, ids, monotonic())
                 playback = _Playback(connection, player, replay, run)
@@ -410,7 +303,7 @@ class _Playback:
         return f"{self._connection.name}: {why}{output}"
 
 
-def _cancelled_by_signals() -> list[int]:
+def cancelled_by_signals() -> list[int]:
     """Cancel this task on SIGINT and SIGTERM. Return the list of signals received.
 
     A second signal does not wait for servers.

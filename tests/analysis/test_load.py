@@ -136,3 +136,22 @@ def test_an_invalid_condition_names_the_term(text: str, why: str) -> None:
         gate(text)
 
     assert why in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("lateness", "name"),
+    [
+        ([0.0] * 100, None),
+        ([0.001] * 99 + [0.4], None),
+        ([0.001] * 97 + [0.4] * 3, "p99"),
+        ([0.02] * 100, "p50"),
+    ],
+)
+def test_lateness_counts_where_it_is_a_twentieth_of_the_latency_of_its_percentile(
+    lateness: list[float], name: str | None
+) -> None:
+    found = result(sent(*[0.1] * 100))
+    for each in lateness:
+        found.lateness.add(each)
+
+    assert found.late_percentile == name

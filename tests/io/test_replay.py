@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import threading
@@ -21,7 +20,7 @@ from mcpspy.errors import CannotStart
 from mcpspy.io import replay
 from mcpspy.io.client import ServerAddress, ServerCommand, stdio
 from mcpspy.io.recording.recorder import RecordingTarget
-from mcpspy.io.replay import LoadOptions, LoadRunner, ReplayInterrupted, ReplayOptions, ReplayRun, run
+from mcpspy.io.replay import ReplayInterrupted, ReplayOptions, ReplayRun, run
 from tests.core.mock.talking import Talk
 from tests.io.changing import CARRY, command, patience, read, record
 from tests.io.files import CLIENT_FRAME, EXIT, POSIX, SERVER_FRAME, frame, write
@@ -210,83 +209,6 @@ def test_a_server_that_will_not_end_is_ended(recorded: Session, monkeypatch: pyt
     assert states(played) == [State.OK] * 8
     assert played.session.exit is not None
     assert played.session.exit.fields["signal"] == "SIGKILL"
-
-
-def loaded(options: ReplayOptions, load: LoadOptions) -> tuple[LoadRunner, list[tuple[ReplayRun, float]]]:
-    """Return the runner of a load test, and the runs with their delays."""
-    taken: list[tuple[ReplayRun, float]] = []
-    runner = LoadRunner(options, load, lambda played, _, delay: taken.append((played, delay)))
-    assert runner.run() is None
-    return runner, taken
-
-
-def test_several_play_at_once_and_again_and_only_the_first_of_them_is_recorded(
-    recorded: Session, tmp_path: Path
-) -> None:
-    runner, taken = loaded(
-        request_key(recorded, "same", tmp_path / "new.jsonl"), LoadOptions(clients=3, repeat=2)
-    )
-
-    assert [states(played) for played, _ in taken] == [[State.OK] * 8] * 6
-    assert len(runner.collected) == 6
-    assert len([played for played, _ in taken if played.path is not None]) == 1
-    assert [path.name for path in tmp_path.glob("new*.jsonl")] == ["new.jsonl"]
-
-
-def test_only_the_first_runs_of_a_load_test_keep_their_sessions(
-    recorded: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(replay, "COLLECTED_RUNS", 1)
-
-    runner, taken = loaded(request_key(recorded, "same"), LoadOptions(clients=1, repeat=3))
-
-    assert len(runner.collected) == 1
-    assert sorted(len(played.session.changes) > 0 for played, _ in taken) == [False, False, True]
-    assert [len(played.sent) for played, _ in taken] == [8, 8, 8]
-
-
-def test_runs_that_are_due_while_all_clients_are_busy_count_their_delay(recorded: Session) -> None:
-    _, taken = loaded(request_key(recorded, "same"), LoadOptions(clients=1, repeat=3, rate=1000.0))
-
-    delays = [delay for _, delay in taken]
-    assert delays == sorted(delays)
-    assert delays[2] > delays[1] > 0.02
-
-
-def test_no_run_starts_after_the_duration_and_those_that_were_due_are_counted(recorded: Session) -> None:
-    runner, taken = loaded(request_key(recorded, "same"), LoadOptions(clients=1, rate=1000.0, duration=0.05))
-
-    assert len(taken) + runner.unstarted == 50
-
-
-def test_a_signal_ends_a_load_test_and_the_completed_runs_count(recorded: Session) -> None:
-    runner = LoadRunner(
-        request_key(recorded, "same"),
-        LoadOptions(clients=1, repeat=5),
-        lambda *_: os.kill(os.getpid(), signal.SIGTERM),
-    )
-
-    assert runner.run() == signal.SIGTERM
-    assert [states(played) for played in runner.collected] == [[State.OK] * 8]
-
-
-def test_a_server_that_never_responds_ends_a_load_test(recorded: Session) -> None:
-    runner, taken = loaded(request_key(recorded, "garbage"), LoadOptions(clients=1, repeat=5))
-
-    assert len(taken) == 1
-    assert runner.collected[0].failed is not None
-
-
-@pytest.mark.parametrize(
-    ("load", "due"),
-    [
-        (LoadOptions(1, 3, rate=2.0), [0.0, 0.5, 1.0]),
-        (LoadOptions(1, None, rate=2.0, duration=1.0), [0.0, 0.5]),
-        (LoadOptions(1, 5, rate=2.0, ramp=2.0), [0.0, 2**0.5, 2.0, 2.5, 3.0]),
-    ],
-)
-def test_runs_are_due_at_the_rate_after_a_linear_ramp(load: LoadOptions, due: list[float]) -> None:
-    assert list(load.due_times()) == pytest.approx(due)
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])

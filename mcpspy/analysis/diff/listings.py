@@ -26,6 +26,18 @@ _TASKS = {
 """New `taskSupport` → its effect on clients (2025-11-25, basic/utilities/tasks, Tool-Level Negotiation)."""
 
 
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "execution": {"taskSupport": "forbidden"},
+    "annotations": {
+        "readOnlyHint": False,
+        "destructiveHint": True,
+        "idempotentHint": False,
+        "openWorldHint": True,
+    },
+}
+"""Members of a tool → the values that they have if they are missing (2025-11-25, schema, Tool)."""
+
+
 def by_name(items: Any, name: str) -> dict[str, Any] | None:
     """Return items by name; None if it is not a list, or an item has no name."""
     if not isinstance(items, list):
@@ -60,7 +72,10 @@ def _item(listing: ListMethod, old: Any, new: Any, *, tolerance: Tolerance) -> I
         return
     judged = {"inputSchema", "outputSchema"} if listing.noun == "tool" else {"arguments"}
     tasks = [_task_support(each) for each in (old, new)]
-    for found in deltas(_other(old, judged), _other(new, judged), tolerance=tolerance):
+    others = [_other(each, judged) for each in (old, new)]
+    if listing.noun == "tool":
+        others = [_completed(each) for each in others]
+    for found in deltas(*others, tolerance=tolerance):
         severity, why = _severity(listing, found), ""
         if found.tokens in (("execution",), ("execution", "taskSupport")) and tasks[0] != tasks[1]:
             why = _TASKS.get(tasks[1], "")
@@ -127,6 +142,15 @@ def _task_support(item: dict[str, Any]) -> str:
     """Return the task support of a tool, which is `forbidden` if it is missing."""
     execution = item.get("execution")
     return str(execution.get("taskSupport", "forbidden")) if isinstance(execution, dict) else "forbidden"
+
+
+def _completed(tool: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool with the defaults of what it leaves out: writing a default down changes nothing."""
+    found = dict(tool)
+    for member, defaults in _DEFAULTS.items():
+        if isinstance(given := tool.get(member, {}), dict):
+            found[member] = {**defaults, **given}
+    return found
 
 
 def _other(item: dict[str, Any], members: set[str]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from mcpspy.core.jsontools import Pointer, pointer_text
 from mcpspy.core.protocol.listing import EVERY_LISTING, LISTINGS
 from mcpspy.core.protocol.message import Failure, Notification, Result, loads
 from mcpspy.core.protocol.peers import Peer
-from mcpspy.core.protocol.spec import MODERN
+from mcpspy.core.protocol.spec import MODERN, SERVER_CAPABILITIES
 from mcpspy.core.session.exchange import TRANSITIONS, Event, Exchange, State
 from mcpspy.core.session.outcome import FAILED, OK, OUTCOMES, TOOL_ERRORS, describe
 
@@ -340,7 +340,9 @@ def _results(old: dict[str, Any], new: dict[str, Any], *, is_across: bool) -> It
         if first == "capabilities":
             # Subscriptions work differently since 2026-07-28.
             is_revision_specific = is_across and (len(rest) > 1 or not _OF_LEGACY.isdisjoint(rest))
-            yield _capability(pointer, found.old, found.new, rest, is_revision_specific=is_revision_specific)
+            yield from _capability(
+                pointer, found.old, found.new, rest, is_revision_specific=is_revision_specific
+            )
         elif first == "serverInfo" and (is_across or found.tokens[1:] in (("name",), ("version",))):
             continue  # Reported already; since 2026-07-28 it is in `_meta`.
         elif first == "supportedVersions" and not is_across:
@@ -351,18 +353,21 @@ def _results(old: dict[str, Any], new: dict[str, Any], *, is_across: bool) -> It
 
 def _capability(
     pointer: str, old: Any, new: Any, rest: list[str], *, is_revision_specific: bool
-) -> DiffChange:
-    """Return the change of a capability, or of a part of one; `false` is equal to missing."""
+) -> Iterator[DiffChange]:
+    """Yield the change of a capability, or of a part of one; `false` is equal to missing.
+
+    No client can miss a capability that no method of a server needs: one of clients, or an unknown one.
+    """
     name = ".".join(rest)
-    if rest[:1] in (["experimental"], ["extensions"]) or is_revision_specific:
-        return _note(pointer, old, new)
-    if new is UNSET or new is False:
-        if old is False or old is UNSET:
-            return _note(pointer, old, new)
-        return _change(BREAKING, pointer, old, new, f"lost the capability {name}")
-    if old is UNSET or old is False:
-        return _change(NOTE, pointer, old, new, f"gained the capability {name}")
-    return _change(DIFFERENT, pointer, old, new)
+    had, has = (side is not UNSET and side is not False for side in (old, new))
+    if rest and (rest[0] not in SERVER_CAPABILITIES or is_revision_specific):
+        yield _note(pointer, old, new)
+    elif had and has:
+        yield _change(DIFFERENT, pointer, old, new)
+    elif had:
+        yield _change(BREAKING, pointer, old, new, f"lost the capability {name}")
+    elif has:
+        yield _change(NOTE, pointer, old, new, f"gained the capability {name}")
 
 
 def _peer_fields(peer: Peer | None) -> Any:

@@ -103,6 +103,11 @@ METHODS = {
     )
 }
 
+SERVER_CAPABILITIES = frozenset(
+    method.needs.partition(".")[0] for method in METHODS.values() if method.needs and method.sender != SERVER
+)
+"""Capabilities that a server declares for the methods of the core."""
+
 METHODS |= {
     name: Method(
         name, method.sender, method.since or REVISIONS[0], subject=method.subject, extension=extension.id

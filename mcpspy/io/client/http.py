@@ -76,12 +76,14 @@ async def open_http(
     oauth: OAuthClient | None = None,
     *,
     receive: Receive | None = None,
+    is_reachable: bool = False,
 ) -> HttpConnection:
     """Connect to a server. Raise CannotStart if it cannot be reached or uses another transport.
 
     `receive` records and handles each message, which is then not among the events.
     """
-    await check_reachable(address)
+    if not is_reachable:
+        await check_reachable(address)
     connection = HttpConnection(address, client(address), recorder, numbers, oauth, receive=receive)
     is_sse = address.is_sse
     if is_sse is None:

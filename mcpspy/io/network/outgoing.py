@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import ssl
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import Generic, TypeVar
 from urllib.request import getproxies, proxy_bypass
 
@@ -51,10 +51,14 @@ def environment_proxy(url: URL) -> URL | None:
     return None if found is None or host in LOOPBACK or proxy_bypass(host) else URL(found)
 
 
-def trust(cacert: str | None, *, insecure: bool, protocols: Sequence[str] = ("http/1.1",)) -> ssl.SSLContext:
+@lru_cache(maxsize=8)
+def trust(
+    cacert: str | None, *, insecure: bool, protocols: tuple[str, ...] = ("http/1.1",)
+) -> ssl.SSLContext:
     """Return the verification of certificates, against the system's CAs and those of `cacert`.
 
-    `protocols` are the names that are offered by ALPN, the preferred one first (RFC 7301, 6).
+    `protocols` are the names that are offered by ALPN, the preferred one first (RFC 7301, 6). One context serves all
+    connections of a process, and must not be changed: reading the system's CAs takes tens of milliseconds of CPU.
     """
     context = ssl.create_default_context()
     context.set_alpn_protocols(list(protocols))

@@ -74,6 +74,8 @@ def comparison(*more: str) -> Options:
             read=slower),
         Option("--fail-on", None, "exit 1 at or above this severity (default: different)",
             choices=[*map(str, ChangeSeverity)], default=str(ChangeSeverity.DIFFERENT)),
+        Option("--show", None, "print only changes at or above this severity (default: note); the others are counted",
+            choices=[*map(str, ChangeSeverity)], default=str(ChangeSeverity.NOTE)),
         *formats(f"{about}; {' and '.join(more)}: of a load test" if more else about, *FORMATS, *more),
         Option("-o --output", "FILE", "write --format to this file, and print text on stdout",
             requires="--format", hint=f"use --format {', '.join(FORMATS)}"),
@@ -138,7 +140,8 @@ def report(
         from mcpspy.ui.report.diff import terminal, ways_to_ignore
 
         output = Output()
-        output.lines(terminal(difference, width=output.width, fail_on=fail_on))
+        show = ChangeSeverity(args.show)
+        output.lines(terminal(difference, width=output.width, fail_on=fail_on, show=show))
         for number, line in enumerate(ways_to_ignore(ways)):
             if number == 0:
                 output.line("to ignore these changes:")

@@ -53,8 +53,9 @@ from mcpspy.ui.text.terminal import Output, StatusLine
 
 if TYPE_CHECKING:
     from mcpspy.io.client import ServerTarget
+    from mcpspy.io.load import LoadOptions
     from mcpspy.io.recording.atomic import Replacement
-    from mcpspy.io.replay import LoadOptions, ReplayOptions, ReplayRun
+    from mcpspy.io.replay import ReplayOptions, ReplayRun
 
 EPILOG = """\
 examples:

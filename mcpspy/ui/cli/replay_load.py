@@ -20,7 +20,8 @@ from mcpspy.ui.report import load as load_report
 from mcpspy.ui.text.terminal import Output, StatusLine
 
 if TYPE_CHECKING:
-    from mcpspy.io.replay import LoadOptions, ReplayOptions, ReplayRun
+    from mcpspy.io.load import LoadOptions
+    from mcpspy.io.replay import ReplayOptions, ReplayRun
 
 RATE_CLIENTS = 100
 """Default of --clients with --rate."""
@@ -71,7 +72,7 @@ def read_load(args: argparse.Namespace) -> LoadOptions | None:
         if args.format == name or getattr(args, name, None) is not None:
             raise UsageError(f"replay: a load test has no {name} report", "use --format json, csv or html")
 
-    from mcpspy.io.replay import LoadOptions
+    from mcpspy.io.load import LoadOptions
 
     clients = args.clients or (1 if args.rate is None else RATE_CLIENTS)
     repeat = args.repeat or (1 if args.duration is None else None)
@@ -86,7 +87,7 @@ class LoadTest:
         args: argparse.Namespace,
         title: str,
     ) -> None:
-        from mcpspy.io.replay import LoadRunner
+        from mcpspy.io.load import LoadRunner
 
         self.result = LoadResult()
         self._gate, self._args, self._title = args.fail_if, args, title
@@ -106,6 +107,7 @@ class LoadTest:
         with self._status:
             interrupted = self._runner.run()
         self.result.seconds, self.result.unstarted = monotonic() - started, self._runner.unstarted
+        self.result.lateness = self._runner.lateness
         return interrupted
 
     def _take(self, run: ReplayRun, started: float, delay: float) -> None:
@@ -135,6 +137,8 @@ class LoadTest:
             :MAX_WARNINGS
         ]:
             say(sanitize(warning))
+        if (name := result.late_percentile) is not None:
+            say(load_report.lateness(name, result))
         if result.unstarted:
             say(f"{result.unstarted} runs were due and did not start: use more --clients, or a lower --rate")
         count = len(self.collected)

@@ -11,7 +11,7 @@ import json
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -29,6 +29,8 @@ from mcpspy.analysis.diff import (
 )
 from mcpspy.analysis.diff.model import IgnoreSuggestion
 from mcpspy.analysis.rows import duration
+from mcpspy.core.counted import counted
+from mcpspy.core.jsontools import pointer
 from mcpspy.core.sanitize import sanitize
 
 _REASONS = {
@@ -188,27 +190,103 @@ MARKS = {OLD: rows.BAD, NEW: rows.OK, SAME: rows.QUIET}
 
 KINDS = max(map(len, ChangeKind))
 
+_INTERFACE = (ChangeKind.INTERFACE, ChangeKind.HANDSHAKE)
+
+NAMED = 3
+"""Length of a pointer to a tool, resource or prompt: `/result/tools/echo`."""
+
+SEVERAL = 3
+"""Minimum tools, resources or prompts whose equal changes are one."""
+
 TERMINAL_WIDTH = 120
 """Characters of a value if the output has no width."""
 
 
 def terminal(
-    difference: SessionDiff, *, width: int = 0, fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT
+    difference: SessionDiff,
+    *,
+    width: int = 0,
+    fail_on: ChangeSeverity = ChangeSeverity.DIFFERENT,
+    show: ChangeSeverity = ChangeSeverity.NOTE,
 ) -> Iterator[tuple[str, str | None]]:
-    """Yield the lines of the report with their tones; `width` 0 for lines of any length."""
-    for case in difference.changed:
+    """Yield the lines of the report with their tones, what breaks first; `width` 0 for lines of any length.
+
+    Changes below the severity `show` are only counted.
+    """
+    hidden = 0
+    for case in gravest_first(difference):
         severity = case.severity
         assert severity is not None
+        changes = sorted(case.changes, key=lambda change: change.severity.rank)
+        shown = [change for change in changes if change.severity.rank <= show.rank]
+        hidden += len(changes) - len(shown)
+        if not shown:
+            continue
         where = places(case)
         yield f"{severity:10} {about(case)}" + (f"  · {where}" if where else ""), TONES[severity]
-        for change in case.changes:
-            yield from _change_lines(change, severity, width)
+        for group in grouped(shown):
+            yield from _change_lines(group, severity, width)
+    if hidden:
+        yield f"… {counted(hidden, 'lesser change')} not shown: --show note", rows.QUIET
     yield verdict(difference, fail_on), None if difference.is_same(fail_on) else rows.BAD
+    if (meaning := upgrade(difference)) is not None:
+        yield meaning
+
+
+def upgrade(difference: SessionDiff) -> tuple[str, str | None] | None:
+    """Return what a changed interface means for clients, with its tone; None if it is the same."""
+    changes = [change for _, change in difference.changes if change.kind in _INTERFACE]
+    if not changes:
+        return None
+    gravest = min(changes, key=lambda change: change.severity.rank)
+    count = sum(change.severity is gravest.severity for change in changes)
+    if gravest.severity is ChangeSeverity.BREAKING:
+        name = _listed_name(gravest)
+        why = reason(gravest) or short(gravest.pointer)
+        more = f", and {counted(count - 1, 'more change')}" if count > 1 else ""
+        return f"upgrade: breaks clients: {short(name) + ': ' if name else ''}{why}{more}", rows.BAD
+    if gravest.severity is ChangeSeverity.DIFFERENT:
+        return f"upgrade: breaks no client; {counted(count, 'change')} may matter", rows.OPEN
+    return "upgrade: breaks no client: only additions and descriptions", rows.OK
+
+
+def grouped(changes: Sequence[DiffChange]) -> Iterator[list[DiffChange]]:
+    """Yield changes; those of an interface that are equal in several tools, resources or prompts together."""
+    groups: dict[object, list[DiffChange]] = {}
+    for number, change in enumerate(changes):
+        tokens = pointer(change.pointer) if change.pointer else ()
+        key: object = number
+        if change.kind is ChangeKind.INTERFACE and len(tokens) > NAMED:
+            key = (
+                change.severity,
+                tokens[NAMED],
+                tokens[-1],
+                one_line(_value(change.old)),
+                one_line(_value(change.new)),
+            )
+        groups.setdefault(key, []).append(change)
+    for group in groups.values():
+        names = {_listed_name(change) for change in group}
+        if len(names) >= SEVERAL:
+            yield group
+        else:
+            yield from ([change] for change in group)
+
+
+def _value(value: Any) -> Any:
+    return [] if value is UNSET else [value]
+
+
+def _listed_name(change: DiffChange) -> str:
+    """Return the name of the tool, resource or prompt that an interface change is about; empty for others."""
+    tokens = pointer(change.pointer) if change.kind is ChangeKind.INTERFACE and change.pointer else ()
+    return tokens[NAMED - 1] if len(tokens) >= NAMED else ""
 
 
 def _change_lines(
-    change: DiffChange, severity: ChangeSeverity, width: int
+    group: list[DiffChange], severity: ChangeSeverity, width: int
 ) -> Iterator[tuple[str, str | None]]:
+    change = group[0]
     head = f"  {change_heading(change, KINDS, beside=severity)}"
     room = (width or TERMINAL_WIDTH) - 6
     old, new = values(change, room)
@@ -216,10 +294,20 @@ def _change_lines(
         both = f"{head}  {old} {ARROW} {new}"
         if len(both) <= (width or TERMINAL_WIDTH):
             yield both, None
+            yield from _others(group, room)
             return
     yield head, None
     for mark, line in body(change, room):
         yield f"    {mark} {line}", MARKS[mark]
+    yield from _others(group, room)
+
+
+def _others(group: list[DiffChange], room: int) -> Iterator[tuple[str, str | None]]:
+    """Yield a line with the others that have the same change."""
+    if len(group) > 1:
+        names = [name for name in dict.fromkeys(map(_listed_name, group)) if name != _listed_name(group[0])]
+        line = f"also in {len(names)}: {short(', '.join(names))}"
+        yield f"      {line if len(line) <= room else line[: room - 1] + '…'}", rows.QUIET
 
 
 def document(
@@ -305,6 +393,8 @@ def markdown(
         f"### mcpspy diff: {verdict(difference, fail_on)}",
         f"{span(sanitize(titles[0]))} {ARROW} {span(sanitize(titles[1]))}",
     ]
+    if (meaning := upgrade(difference)) is not None:
+        parts.append(span(meaning[0]))
     if difference.changed:
         parts.append(_markdown_table(difference))
     options = ways_to_ignore(ways)
@@ -347,11 +437,13 @@ def _markdown_case(case: ComparedCase) -> str:
     where = places(case)
     title = f"**{case.severity}** {span(about(case))}" + (f" ({where})" if where else "")
     block: list[str] = []
-    for change in case.changes[:SHOWN_CHANGES]:
-        block.append(f"@@ {change_heading(change, beside=case.severity)} @@")
-        block += (f"{mark} {line}" for mark, line in body(change, MARKDOWN_WIDTH))
-    if len(case.changes) > SHOWN_CHANGES:
-        block.append(f"  … {len(case.changes) - SHOWN_CHANGES} more changes")
+    groups = list(grouped(sorted(case.changes, key=lambda change: change.severity.rank)))
+    for group in groups[:SHOWN_CHANGES]:
+        block.append(f"@@ {change_heading(group[0], beside=case.severity)} @@")
+        block += (f"{mark} {line}" for mark, line in body(group[0], MARKDOWN_WIDTH))
+        block += (f"  {line.lstrip()}" for line, _ in _others(group, MARKDOWN_WIDTH))
+    if len(groups) > SHOWN_CHANGES:
+        block.append(f"  … {len(groups) - SHOWN_CHANGES} more changes")
     return f"{title}\n\n{fence(block)}"
 
 

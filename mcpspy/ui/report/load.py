@@ -60,6 +60,16 @@ def summary(result: LoadResult) -> str:
     return f"{runs} · {result.sent} requests in {result.seconds:.2f} s{rates}"
 
 
+def lateness(name: str, result: LoadResult) -> str:
+    """Return a warning about latencies that contain much of mcpspy's own lateness; `name`: the percentile."""
+    late = duration(result.lateness.quantile(PERCENTILES[name]))
+    latency = duration(result.latencies.quantile(PERCENTILES[name]))
+    return (
+        f"this process noticed responses late: {name} {late}, which is part of the {name} latency of {latency}: "
+        "use a lower --rate, fewer --clients, or a machine that does nothing else"
+    )
+
+
 def measured(term: GateTerm, result: LoadResult) -> str:
     """Return a term with the measured value: `p95>200ms (312.0 ms)`."""
     value = term.value(result)
@@ -80,6 +90,7 @@ def document(result: LoadResult, gate: LoadGate | None) -> bytes:
         "seconds": round(result.seconds, 3),
         "runs_per_second": round(result.rate, 3),
         "latency_ms": _summary(result.latencies),
+        "lateness_ms": _summary(result.lateness) | {"is_relevant": result.late_percentile is not None},
         "by_request": [
             {
                 "request": sanitize(about),
@@ -195,6 +206,8 @@ def _page(result: LoadResult, title: str, gate: LoadGate | None) -> Iterator[str
         terms = escape(", ".join(measured(term, result) for term in met or gate.terms))
         yield f'<p class="{"bad" if met else "ok"}">{"Failed" if met else "Passed"}: {terms}</p>\n'
     yield f"<p>{result.different} of {result.runs} runs are different.</p>\n"
+    if (name := result.late_percentile) is not None:
+        yield f'<p class="bad">{escape(lateness(name, result))}.</p>\n'
     yield "<h2>Latency by percentile</h2>\n"
     yield from _percentiles(result.latencies)
     yield "<h2>Throughput over time</h2>\n"

@@ -64,7 +64,7 @@ def handshake_changes(record: Make, old: Any, new: Any) -> list[tuple[str, Chang
         ),
         (
             {"capabilities": {"tools": {"listChanged": True, "subscribe": False}, "logging": {}}},
-            [("/result/capabilities/tools/subscribe", NOTE, "")],
+            [],
         ),
         (
             {"capabilities": {"tools": {"listChanged": "yes"}, "logging": {}}},
@@ -176,3 +176,11 @@ def test_across_eras_only_what_is_gone_as_a_whole_is_breaking(record: Make) -> N
         ("/result/capabilities/logging", NOTE),
     ]
     assert ("/result/capabilities/tools", BREAKING) in server({})
+
+
+@pytest.mark.parametrize("name", ["sampling", "roots", "somethingOfItsMaker"])
+def test_a_lost_capability_that_no_method_of_a_server_needs_breaks_nothing(record: Make, name: str) -> None:
+    capabilities: dict[str, Any] = {"tools": {"listChanged": True}, "logging": {}, name: {}}
+    old, new = initialize({**RESULT, "capabilities": capabilities}), initialize(RESULT)
+
+    assert handshake_changes(record, old, new) == [(f"/result/capabilities/{name}", NOTE, "")]

@@ -70,7 +70,6 @@ NO_TASKS = "a call as a task is refused now"
         ({"taskSupport": "optional"}, None, DIFFERENT, NO_TASKS),
         ({"taskSupport": "required"}, {"taskSupport": "optional"}, DIFFERENT, ""),
         (None, {"taskSupport": "optional"}, DIFFERENT, ""),
-        (None, {"taskSupport": "forbidden"}, DIFFERENT, ""),
         (None, "odd", DIFFERENT, ""),
         ({"taskSupport": []}, {"taskSupport": {}}, DIFFERENT, ""),
     ],
@@ -151,3 +150,16 @@ def test_an_item_that_is_ignored_in_one_session_is_not_compared() -> None:
     old: dict[str, Any] = {"x": None}
 
     assert [*compare_listed(LISTINGS["tools/list"], old, {"x": TOOL}, tolerance=Tolerance.NONE)] == []
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("execution", {"taskSupport": "forbidden"}),
+        ("execution", {}),
+        ("annotations", {"readOnlyHint": False, "destructiveHint": True}),
+    ],
+)
+def test_writing_a_default_down_changes_nothing(member: str, value: object) -> None:
+    assert weights("tools/list", {"name": "x"}, {"name": "x", member: value}) == []
+    assert weights("tools/list", {"name": "x", member: value}, {"name": "x"}) == []

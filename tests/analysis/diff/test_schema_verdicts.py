@@ -57,6 +57,9 @@ CHANGES: list[tuple[str, Any, Any, str]] = [
     ("input", record(a=S), record(a=S | {"description": "x", "title": "A"}), "compatible"),
     ("input", record(a=S), {"$schema": "https://json-schema.org/draft/2020-12/schema", **record(a=S)}, "compatible"),
     ("input", {"properties": {"a": S}}, {"properties": {"a": False}}, "breaking"),
+    ("input", record(a=I), record(a=I | {"maximum": 2**53 - 1}), "breaking"),
+    ("input", record(a=I), record(a=I | {"minimum": -(2**53) + 1}), "breaking"),
+    ("input", record(a=I | {"maximum": 2**53}), record(a=I | {"maximum": 2**53 - 1}), "breaking"),
     # Types.
     ("input", S, I, "breaking"),
     ("input", I, N, "compatible"),

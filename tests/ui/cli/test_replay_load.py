@@ -17,6 +17,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not let a busy machine add its own line."""
+    monkeypatch.setattr("mcpspy.analysis.load.LATE", float("inf"))
+
+
+def test_a_process_that_is_late_itself_says_so(
+    recorded: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpspy.analysis.load.LATE", -1.0)
+
+    ran = Ran(capfd, recorded, "same", "--clients", "2")
+
+    assert ran.code == 0
+    assert ran.err.startswith("mcpspy: this process noticed responses late: p50 ")
+
+
 def test_clients_report_their_latencies_and_the_number_of_different_runs(
     recorded: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

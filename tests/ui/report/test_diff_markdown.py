@@ -70,6 +70,7 @@ def test_no_text_of_a_peer_is_markup(difference: SessionDiff, hostile: str) -> N
     assert [token.type for token in tokens if token.nesting >= 0 and token.level == 0] == [
         "heading_open",
         "paragraph_open",
+        "paragraph_open",
         "table_open",
         *["paragraph_open", "fence"] * 4,
     ]

@@ -1,0 +1,174 @@
+"""Load tests: many runs of a recording, at a rate or by a number of clients.
+
+It also measures itself. A latency includes the time that the event loop of this process needed to notice a response,
+so the report names a lateness that is a large part of the latencies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from math import sqrt
+from time import monotonic
+
+from msgspec import Struct
+
+from mcpspy.analysis.load import Histogram
+from mcpspy.errors import CannotStart
+from mcpspy.io.client import prepare
+from mcpspy.io.recording.recorder import RecordingTarget
+from mcpspy.io.replay import ReplayOptions, ReplayRun, cancelled_by_signals, play
+
+COLLECTED_RUNS = 10
+"""Number of first runs of a load test whose sessions are collected, to be compared."""
+
+
+class LoadOptions(Struct, frozen=True):
+    """A load test: each client starts its next run after the last one, or `rate` decides when runs start."""
+
+    clients: int
+    """Maximum number of concurrent runs."""
+    repeat: int | None = None
+    """Number of runs: of each client, or with `rate` of all of them; None for no limit."""
+    rate: float | None = None
+    """Runs that start per second, whether or not earlier ones are over."""
+    duration: float | None = None
+    """Seconds after which no run starts."""
+    ramp: float = 0.0
+    """Seconds until all clients have started, or until `rate` is reached."""
+
+    def due_times(self) -> Iterator[float]:
+        """Yield the due time of each run at a rate, in seconds from the start."""
+        assert self.rate is not None
+        for number in itertools.count() if self.repeat is None else range(self.repeat):
+            # The rate rises linearly, so the number of runs is the area of a triangle until the end of the ramp.
+            rising = sqrt(2 * number * self.ramp / self.rate)
+            due = rising if rising < self.ramp else self.ramp / 2 + number / self.rate
+            if self.duration is not None and due >= self.duration:
+                return
+            yield due
+
+
+PROBE_INTERVAL = 0.02
+"""Seconds between two measurements of the event loop's lateness."""
+
+
+class LoopLateness:
+    """Measures how late the event loop notices what happens, in seconds.
+
+    A thread wakes the loop at certain times, as a socket does when a response arrives. The time that the thread needs
+    to wake up counts, too: on a busy machine, a response waits for the processor in the same way. A timer of the loop
+    would not do: it is up to a millisecond late even in an idle process.
+    """
+
+    def __init__(self, histogram: Histogram) -> None:
+        self._histogram = histogram
+        self._loop = asyncio.get_running_loop()
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._probe, name="mcpspy-lateness", daemon=True)
+
+    def __enter__(self) -> LoopLateness:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _probe(self) -> None:
+        due = monotonic() + PROBE_INTERVAL
+        while not self._is_over.wait(due - monotonic()):
+            self._loop.call_soon_threadsafe(self._notice, due)
+            due = max(due, monotonic()) + PROBE_INTERVAL
+
+    def _notice(self, due: float) -> None:
+        self._histogram.add(monotonic() - due)
+
+
+class LoadRunner:
+    """Starts the runs of a load test, and passes each to `take`; collects the first ones."""
+
+    def __init__(
+        self, replay: ReplayOptions, load: LoadOptions, take: Callable[[ReplayRun, float, float], None]
+    ) -> None:
+        """`take` receives a run, the start of the load test, and the run's delay in seconds."""
+        self.collected: list[ReplayRun] = []
+        self.unstarted = 0
+        """Runs that were due and did not start before the end."""
+        self.lateness = Histogram()
+        """Seconds between an event and its notice by the event loop."""
+        self._replay, self._load, self._take = replay, load, take
+        self._unrecorded = RecordingTarget()
+        self._unrecorded.recording, self._unrecorded.redaction = False, replay.where.redaction
+        self._numbers = itertools.count()
+        self._has_succeeded = self._has_failed = False
+        self._started = 0.0
+
+    def run(self) -> int | None:
+        """Return the number of the signal that ended it, or None. Raise CannotStart if the first run cannot start."""
+        return asyncio.run(self._run())
+
+    async def _run(self) -> int | None:
+        prepare(self._replay.target)
+        signals = cancelled_by_signals()
+        self._started = monotonic()
+        shared = self._load.due_times() if self._load.rate is not None else None
+        count = self._load.clients
+        due_times = (shared or self._successive(self._load.ramp * place / count) for place in range(count))
+        clients = [asyncio.create_task(self._run_client(each)) for each in due_times]
+        interrupted = False
+        with LoopLateness(self.lateness):
+            try:
+                await asyncio.wait(clients, return_when=asyncio.FIRST_EXCEPTION)
+            except asyncio.CancelledError:
+                interrupted = True
+        for each in clients:
+            each.cancel()
+        outcomes = await asyncio.gather(*clients, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):
+                raise outcome
+        if shared is not None and not interrupted and self._load.duration is not None:
+            self.unstarted += sum(1 for _ in shared)
+        return (signals[0] if signals else signal.SIGINT) if interrupted else None
+
+    def _successive(self, first: float) -> Iterator[float]:
+        """Yield the due times of one client, which waits for nothing but its last run."""
+        for _ in itertools.count() if self._load.repeat is None else range(self._load.repeat):
+            due = max(first, monotonic() - self._started)
+            if self._load.duration is not None and due >= self._load.duration:
+                return
+            yield due
+
+    async def _run_client(self, due_times: Iterator[float]) -> None:
+        for due in due_times:
+            await asyncio.sleep(due - (monotonic() - self._started))
+            delay = max(0.0, monotonic() - self._started - due)
+            is_over = self._load.duration is not None and due + delay >= self._load.duration
+            if is_over or (self._has_failed and not self._has_succeeded):
+                self.unstarted += 1
+                return
+            await self._run_once(delay)
+
+    async def _run_once(self, delay: float) -> None:
+        number = next(self._numbers)
+        collects = number < COLLECTED_RUNS
+        played: list[ReplayRun] = []
+        try:
+            where = self._unrecorded if number else self._replay.where
+            await play(self._replay, where, played, collects=collects, is_reachable=self._has_succeeded)
+        except CannotStart as error:
+            if not self._has_succeeded:
+                raise
+            played[0].stopped = str(error)
+        (run,) = played
+        if run.failed:
+            self._has_failed = True
+        else:
+            self._has_succeeded = True
+        if collects:
+            self.collected.append(run)
+        self._take(run, self._started, delay)
