@@ -25,7 +25,7 @@ class FactCollector:
     def __init__(
         self, header: Header, session: StreamingSession, focus: frozenset[int] = frozenset()
     ) -> None:
-        """`focus` are the numbers of the exchanges that are to be explained, each as a symptom of its own."""
+        """`focus` are the numbers of the exchanges that are to be explained, each as its own symptom."""
         self.facts = Facts(header, session)
         self._requests = RequestOutcomes(self.facts, focus)
 

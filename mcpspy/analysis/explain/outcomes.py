@@ -85,7 +85,7 @@ class RequestOutcomes:
     """The requests of a session: their messages in, symptoms into the facts."""
 
     def __init__(self, facts: Facts, focus: frozenset[int]) -> None:
-        """`focus` are the numbers of the exchanges that are to be explained, each as a symptom of its own."""
+        """`focus` are the numbers of the exchanges that are to be explained, each as its own symptom."""
         self._facts, self._focus = facts, focus
         self._outcomes = FinalOutcomes()
         self._open: dict[int, OpenRequest] = {}
