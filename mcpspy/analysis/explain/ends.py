@@ -1,4 +1,4 @@
-"""The ends of a session as symptoms: a server that ended without being asked to, and a client that left early."""
+"""The ends as symptoms: of a server that was not asked to end, and of a client that left early."""
 
 from __future__ import annotations
 

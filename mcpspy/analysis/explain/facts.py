@@ -1,4 +1,4 @@
-"""The facts of a session, which the causes read: its symptoms, and their surroundings. They name no cause.
+"""The facts of a session, which the causes read: its symptoms, and their surroundings.
 
 `collector` gathers them in one pass. Memory is bounded: requests that failed in the same way are one symptom, and lists
 keep their first or last items.
