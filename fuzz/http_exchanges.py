@@ -113,6 +113,8 @@ class LoggedTransport(Transport):
         self._is_lost = False
         self.written_at = 0
         """Position in the log after the last write."""
+        self.is_full = False
+        """True while the connection is asked to write nothing."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if not self.is_closing():
@@ -306,9 +308,11 @@ class Peers:
                 transport.receive(data)
             case b"x":
                 transport.lose()
-            case b"p" if client.is_drained:
+            case b"p" if not transport.is_full:
+                transport.is_full = True
                 transport.call(client.pause_writing)
             case b"c":
+                transport.is_full = False
                 transport.call(client.resume_writing)
             case _ if server is not None:
                 await self._server_step(server, kind, data)

@@ -811,7 +811,7 @@ def explain_claims(recorded: RecordedCase) -> Reading:
     for number, line in enumerate(recorded.lines, 2):
         explainer.add(read_entry(line), EntryPosition(number))
     explainer.end()
-    claims = claims_of(explainer._facts, CAUSES)
+    claims = claims_of(explainer.facts, CAUSES)
     requests = [each for claim in claims for each in claim.symptoms if isinstance(each, FailedRequest)]
     return Reading(
         causes={claim.code for claim in claims},

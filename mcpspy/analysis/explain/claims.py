@@ -77,8 +77,10 @@ class CauseKind(NamedTuple):
     summary: str
     claims: Explain
     level: Level
-    positive: tuple[str, ...]
-    negative: tuple[str, ...]
+    positive: tuple[str, ...] = ()
+    negative: tuple[str, ...] = ()
+    rules: frozenset[str] = frozenset()
+    """The rules of lint whose findings it reads."""
 
     @property
     def explanation(self) -> str:
@@ -92,17 +94,23 @@ CAUSES: list[CauseKind] = []
 def cause(
     code: str,
     summary: str,
-    *,
     level: Level,
+    *,
+    rules: str | Iterable[str] = "",
     positive: str | tuple[str, ...] = (),
     negative: str | tuple[str, ...] = (),
 ) -> Callable[[Explain], Explain]:
-    """Add the decorated function as a cause; its docstring has the reasons. Raise ValueError for a code in use."""
+    """Add the decorated function as a cause; its docstring has the reasons. Raise ValueError for a code in use.
+
+    `rules` are the rules of lint whose findings it reads: no others are checked.
+    """
     if any(other.code == code for other in CAUSES):
         raise ValueError(f"{code}: already in use")
 
     def add(claims: Explain) -> Explain:
-        CAUSES.append(CauseKind(code, summary, claims, level, _several(positive), _several(negative)))
+        examples = _several(positive), _several(negative)
+        read = frozenset(rules.split() if isinstance(rules, str) else rules)
+        CAUSES.append(CauseKind(code, summary, claims, level, *examples, read))
         return claims
 
     return add

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from mcpspy.analysis.explain.causes import CAUSES, READ_RULES
 from mcpspy.analysis.explain.claims import Claim, claims_of, folded, lines_of
+from mcpspy.analysis.explain.collector import FactCollector
 from mcpspy.analysis.explain.evidence import EvidenceLine, quote
-from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.lint import RULES, EntryPosition, Linter
 from mcpspy.analysis.lint.host_profiles import HostProfile
 from mcpspy.core.recording.decode import Entry, Header
@@ -77,7 +77,8 @@ class Explainer:
         `focus` are the numbers of the exchanges that are to be explained; empty for the whole session.
         """
         self._session, self._linter = StreamingSession(header), Linter(header, _RULES, hosts)
-        self._facts = Facts(header, self._session, focus)
+        self._collector = FactCollector(header, self._session, focus)
+        self.facts = self._collector.facts
         self._focus = focus
         self._first = EntryPosition()
         """The position of the first of the lines that are being added."""
@@ -96,16 +97,13 @@ class Explainer:
 
     def _take_line(self, change: Change, line: int) -> None:
         number, part = self._first
-        place = EntryPosition(number + line, part)
-        if self._focus or not self._linter.take_ordinary(change, place):
-            self._take(change, place)
-        elif not self._facts.add_ordinary(change, place):
-            self._facts.add(change, place, [])
+        self._take(change, EntryPosition(number + line, part))
 
     def _take(self, change: Change, place: EntryPosition) -> None:
-        findings = self._linter.add(change, place)
-        if findings or not self._facts.add_ordinary(change, place):
-            self._facts.add(change, place, findings)
+        if self._linter.take_ordinary(change, place):
+            self._collector.add(change, place)
+        else:
+            self._collector.add(change, place, self._linter.add(change, place))
         if self._focus and change.exchange is not None and change.exchange.number in self._focus:
             self._lines.add((place.part, place.line))
 
@@ -113,12 +111,12 @@ class Explainer:
         """Add what is known at the end of a session that is not live."""
         self._session.end()
         for finding in self._linter.end():
-            self._facts.add_finding(finding)
-        self._facts.end()
+            self._collector.add_finding(finding)
+        self._collector.end()
 
     def diagnosis(self, line: int | None = None) -> Diagnosis:
         """Return the causes: all, or those of what is on a line of the first file and of its exchange."""
-        claims = claims_of(self._facts, CAUSES)
+        claims = claims_of(self.facts, CAUSES)
         if line is None:
             claims = folded(claims)
         else:
@@ -130,7 +128,7 @@ class Explainer:
             rest = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
             summary = f"{causes[0].title}{rest}"
         else:
-            messages = self._facts.client.messages + self._facts.server.messages
+            messages = self.facts.client.messages + self.facts.server.messages
             about = f"in {messages:,} messages" if line is None else f"with line {line}"
             summary = f"nothing wrong found {about}"
         return Diagnosis(summary, tuple(causes), None, tuple(observations))

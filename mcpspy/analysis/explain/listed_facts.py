@@ -31,7 +31,8 @@ class ListedFacts(Struct):
     """The revision that a client asked for (2026-07-28), and those of the server, which lack it."""
 
     def add_request(self, what: Request) -> None:
-        if what.body.cursor and self.next_pages.get(what.method, ("",))[0] == text(what.body.cursor):
+        page = self.next_pages.get(what.method)
+        if page is not None and page[0] == text(what.body.cursor):
             del self.next_pages[what.method]
 
     def add_result(self, what: Result, request: Request, place: EntryPosition) -> None:

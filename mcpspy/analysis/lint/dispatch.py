@@ -21,11 +21,15 @@ from mcpspy.analysis.lint.rule import CALLED, MESSAGES, Check, LintRule, Report
 from mcpspy.analysis.lint.rules import RULES
 from mcpspy.analysis.lint.shapes import shape_codes
 from mcpspy.core.protocol.listing import LISTINGS
-from mcpspy.core.protocol.message import Message, text
+from mcpspy.core.protocol.message import Failure, Message, Request, Result, text
 from mcpspy.core.recording.decode import Note
+from mcpspy.core.session.outcome import is_error_response
 
 EXCERPT = 200
 """Maximum characters of an excerpt."""
+
+MAX_WORDS = 300
+"""Maximum characters of the words of an error."""
 
 # Reading a member of an Enum runs Python code; reading a name does not.
 _RESULT, _MALFORMED = EventKind.RESULT, EventKind.MALFORMED
@@ -137,6 +141,7 @@ class RuleDispatch:
                         event.side,
                         f"{event.method} {event.subject or ''}".strip(),
                         report.excerpt is None and kind is not _MALFORMED,
+                        *_message_of(event),
                     )
                 )
         return found
@@ -217,6 +222,18 @@ def _written(value: Any, document: Any, data: bytes | Raw) -> bytes | None:
     except (DecodeError, ValueError, KeyError, RecursionError):
         pass
     return None
+
+
+def _message_of(event: LintEvent) -> tuple[str | None, str, str | None]:
+    """Return the id and the kind of the message of an event, and the words of the error that it reports."""
+    what = event.what
+    if not isinstance(what, Message):
+        return None, "", None
+    number = what.id if isinstance(what, Request | Result | Failure) else None
+    error = None
+    if isinstance(what, Result | Failure) and is_error_response(what):
+        error = what.text[:MAX_WORDS]
+    return number, what.kind, error
 
 
 ALL = "ALL"

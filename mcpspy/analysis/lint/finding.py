@@ -94,6 +94,12 @@ class Finding(Struct, frozen=True):
     """Method and subject of the message, or of its request; kind of a note."""
     is_whole: bool = False
     """True if the excerpt is the beginning of the whole message."""
+    id: str | None = None
+    """JSON text of the id of the message; None if it has none, or if the entry is not a message."""
+    kind: str = ""
+    """`core.protocol.message.Message.kind`; empty if the entry is not a message."""
+    error: str | None = None
+    """The words of a response that reports an error of JSON-RPC or of a tool; None for all others."""
 
     def fingerprint(self, server: str) -> str:
         """Return 16 hex digits that identify the finding in every recording of this server.

@@ -200,6 +200,10 @@ class UnreadRequest(_Unread, Request, frozen=True, kw_only=True, gc=False):
     def subject(self) -> str | None:
         return self.about or super().subject
 
+    @property
+    def progress_token(self) -> str | None:
+        return super().progress_token if b"rogressToken" in self.data or b"\\u" in self.data else None
+
 
 class UnreadNotification(_Unread, Notification, frozen=True, kw_only=True, gc=False):
     whole: Notification | None = None

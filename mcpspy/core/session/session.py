@@ -232,6 +232,7 @@ class Session(Correlation[Exchange]):
 
 # Each message passes here, and `A | B` in a call makes a new union.
 _RESPONSES = (Result, Failure)
+_CALLS = (Request, Notification)
 
 
 def _take(exchange: Exchange, correlated: CorrelatedEntry[Exchange]) -> None:
@@ -286,4 +287,4 @@ def is_injected(change: Change) -> bool:
 
 
 def _is_sent_by_viewer(what: AnyMessage | Note | Damaged) -> bool:
-    return isinstance(what, Request | Notification) and what.frame.by is not None
+    return isinstance(what, _CALLS) and what.frame.by is not None

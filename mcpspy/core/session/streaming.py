@@ -178,18 +178,6 @@ class FinalOutcomes:
             self.since.setdefault(exchange.number, change.what.at)
         return settled
 
-    def open(self, exchange: Exchange) -> None:
-        """Take a new request, as `take` would, that continues none and polls none."""
-        self._open[exchange.number] = exchange
-
-    def close(self, exchange: Exchange) -> None:
-        """Forget a request whose outcome is final, as `take` would."""
-        self._settle(exchange)
-
-    def is_late(self, at: float) -> bool:
-        """Return whether `overdue` has something to return at a time."""
-        return bool(self.since) and next(iter(self.since.values())) < at - LATEST
-
     def overdue(self, at: float) -> Sequence[Exchange]:
         """Return the requests for which no late response is awaited any more at a time."""
         over: list[Exchange] = []

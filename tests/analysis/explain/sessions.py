@@ -18,4 +18,4 @@ def explained(text: str, focus: frozenset[int] = frozenset()) -> Explainer:
 
 
 def facts_of(text: str, focus: frozenset[int] = frozenset()) -> Facts:
-    return explained(text, focus)._facts
+    return explained(text, focus).facts

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from mcpspy.analysis.explain.facts import MAX_ANSWERED, MAX_STDERR, MAX_SYMPTOMS, Facts
+from mcpspy.analysis.explain.facts import MAX_STDERR, Facts
+from mcpspy.analysis.explain.outcomes import MAX_ANSWERED, MAX_SYMPTOMS
 from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES
 from mcpspy.analysis.explain.symptoms import (
     MAX_EVIDENCE,
@@ -17,7 +18,7 @@ from mcpspy.analysis.explain.symptoms import (
 )
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
-from tests.analysis.explain.sessions import facts_of
+from tests.analysis.explain.sessions import explained, facts_of
 
 
 def call(number: int, name: str = "a") -> str:
@@ -117,10 +118,12 @@ def test_lines_of_a_symptom_stderr_and_lines_that_are_not_messages_are_bounded()
 
 
 def test_answered_requests_are_forgotten() -> None:
-    found = facts(*(line for number in range(2, 200) for line in (call(number), done(number))))
+    lines = (line for number in range(2, 200) for line in (call(number), done(number)))
+    explainer = explained("\n".join(lines))
+    found, requests = explainer.facts, explainer._collector._requests
     assert found.symptoms == []
-    assert found._open == {}
-    assert len(found._succeeded) <= MAX_ANSWERED
+    assert requests._open == {}
+    assert len(requests._succeeded) <= MAX_ANSWERED
     assert found.answered[CLIENT, "tools/call"] == 198
 
 

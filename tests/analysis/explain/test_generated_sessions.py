@@ -257,8 +257,8 @@ def test_each_request_that_failed_is_explained_once_without_a_false_sentence(hea
     for seed in range(SESSIONS):
         text = session(head, seed)
         explainer = explained(text)
-        claims = claims_of(explainer._facts, CAUSES)
-        failed = explainer._facts.failed()
+        claims = claims_of(explainer.facts, CAUSES)
+        failed = explainer.facts.failed()
         claimed = Counter(number for claim in claims for number in numbers_of(claim))
         assert {*claimed} >= failed_of(text), f"not explained: {text}"
         assert not [number for number, count in claimed.items() if count > 1], f"explained twice: {text}"

@@ -44,7 +44,15 @@ def test_a_finding_has_a_position_and_a_message() -> None:
     (finding,) = findings("@ bare\n* stderr {}\n<< DEBUG: hello")
 
     assert finding == Finding(
-        "ENV101", RULES[0].severity, "not JSON on stdout", "DEBUG: hello", EntryPosition(3), 1, 4.0, "server"
+        "ENV101",
+        RULES[0].severity,
+        "not JSON on stdout",
+        "DEBUG: hello",
+        EntryPosition(3),
+        1,
+        4.0,
+        "server",
+        kind="malformed",
     )
 
 
@@ -54,6 +62,21 @@ def test_a_finding_names_the_method_and_subject_of_its_message() -> None:
     )
 
     assert finding.about == "tools/call a"
+
+
+def test_a_finding_has_the_id_the_kind_and_the_error_of_its_message() -> None:
+    (unsolicited,) = findings('< {"id":"x","result":{}}')
+    (stray,) = findings('< {"id":77,"error":{"code":-32601,"message":"Method not found"}}')
+    (second, *_) = findings(
+        '> {"id":2,"method":"tools/call","params":{"name":"a"}}\n< {"id":2,"result":{"content":[]}}\n'
+        '< {"id":2,"result":{"content":[{"type":"text","text":"boom"}],"isError":true}}'
+    )
+    (noise,) = findings("<< DEBUG")
+
+    assert (unsolicited.id, unsolicited.kind, unsolicited.error) == ('"x"', "result", None)
+    assert (stray.id, stray.kind, stray.error) == ("77", "error", "Method not found")
+    assert (second.id, second.kind, second.error) == ("2", "result", "boom")
+    assert (noise.id, noise.kind, noise.error) == (None, "malformed", None)
 
 
 def test_only_a_whole_message_counts_as_one() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Definition, define
-from mcpspy.analysis.explain.claims import Claim, Level
+from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.core.protocol.extensions import declared
@@ -49,6 +48,13 @@ def _observed(title: str, next_step: str, line: EvidenceLine, side: str) -> Clai
     )
 
 
+@cause(
+    "app-not-declared",
+    "the client does not know MCP Apps",
+    Level.GENERAL,
+    positive=ex.session("@ bare", ex.initialize(), ex.welcome(), ex.INITIALIZED, _LISTED),
+    negative=ex.session(_host(MEDIA_TYPE), _LISTED),
+)
 def not_declared(facts: Facts) -> Iterator[Claim]:
     """A host shows apps only if both sides have the extension: a client that does not declare it shows the text of the
     result. Some hosts declare it only for some of their windows.
@@ -60,6 +66,13 @@ def not_declared(facts: Facts) -> Iterator[Claim]:
         yield _observed(title, next_step, line, CLIENT)
 
 
+@cause(
+    "app-type-not-declared",
+    "the client does not list the type of apps",
+    Level.GENERAL,
+    positive=ex.session(_host("text/html"), _LISTED),
+    negative=ex.session(_host(MEDIA_TYPE), _LISTED),
+)
 def type_not_declared(facts: Facts) -> Iterator[Claim]:
     """The client lists the types of apps that it can show; servers offer none of another type."""
     settings = declared(facts.session.client_capabilities).get(EXTENSION.id)
@@ -71,6 +84,13 @@ def type_not_declared(facts: Facts) -> Iterator[Claim]:
         yield _observed(title, f"the client must list {MEDIA_TYPE} in mimeTypes", line, CLIENT)
 
 
+@cause(
+    "app-not-read",
+    "the client did not read the page of an app",
+    Level.GENERAL,
+    positive=ex.session(_host(MEDIA_TYPE), _LISTED),
+    negative=ex.session(_host(MEDIA_TYPE), _LISTED, _read(resourceDomains=["https://*.example"])),
+)
 def not_read(facts: Facts) -> Iterator[Claim]:
     """A page is a resource that the host reads, at the start or with the first call. Without that it has nothing to show,
     unless it has the page from an earlier session.
@@ -85,6 +105,14 @@ def not_read(facts: Facts) -> Iterator[Claim]:
         yield _observed(title, next_step, line, CLIENT)
 
 
+@cause(
+    "app-invalid",
+    "the page of an app is missing or invalid",
+    Level.SPECIFIC,
+    rules=_RULES,
+    positive=ex.session(_host(MEDIA_TYPE), _LISTED, _read(media="text/html")),
+    negative=ex.session(_host(MEDIA_TYPE), _LISTED, _read(resourceDomains=["https://cdn.example"])),
+)
 def invalid(facts: Facts) -> Iterator[Claim]:
     """The page does not exist, has another type or URI, is not an HTML document, or its metadata are wrong: findings of
     EXT201 to EXT206 and EXT208. Hosts show nothing then, mostly without a message.
@@ -105,6 +133,13 @@ def invalid(facts: Facts) -> Iterator[Claim]:
         )
 
 
+@cause(
+    "app-blocked-by-csp",
+    "an app loads from an origin that its csp does not name",
+    Level.GENERAL,
+    positive=ex.session(_host(MEDIA_TYPE), _LISTED, _read()),
+    negative=ex.session(_host(MEDIA_TYPE), _LISTED, _read(resourceDomains=["https://cdn.example"])),
+)
 def blocked(facts: Facts) -> Iterator[Claim]:
     """A host lets a page load only from the origins in its `csp`, by default from none. A page without its script stays
     empty, and the error is only in the console of the host's frame.
@@ -113,18 +148,3 @@ def blocked(facts: Facts) -> Iterator[Claim]:
         title = f"the app {quote(uri)} loads from {quote(origin)}, which {member} of its csp does not name: a host blocks that"
         next_step = f"add {origin} to _meta.ui.csp.{member} of the resource, or put everything into the page"
         yield _observed(title, next_step, line, SERVER)
-
-
-define(__name__,
-    Definition(invalid, "app-invalid", "the page of an app is missing or invalid", Level.SPECIFIC,
-               ex.session(_host(MEDIA_TYPE), _LISTED, _read(media="text/html")),
-               ex.session(_host(MEDIA_TYPE), _LISTED, _read(resourceDomains=["https://cdn.example"]))),
-    Definition(type_not_declared, "app-type-not-declared", "the client does not list the type of apps", Level.GENERAL,
-               ex.session(_host("text/html"), _LISTED), ex.session(_host(MEDIA_TYPE), _LISTED)),
-    Definition(not_declared, "app-not-declared", "the client does not know MCP Apps", Level.GENERAL,
-               ex.session("@ bare", ex.initialize(), ex.welcome(), ex.INITIALIZED, _LISTED), ex.session(_host(MEDIA_TYPE), _LISTED)),
-    Definition(not_read, "app-not-read", "the client did not read the page of an app", Level.GENERAL,
-               ex.session(_host(MEDIA_TYPE), _LISTED), ex.session(_host(MEDIA_TYPE), _LISTED, _read(resourceDomains=["https://*.example"]))),
-    Definition(blocked, "app-blocked-by-csp", "an app loads from an origin that its csp does not name", Level.GENERAL,
-               ex.session(_host(MEDIA_TYPE), _LISTED, _read()), ex.session(_host(MEDIA_TYPE), _LISTED, _read(resourceDomains=["https://cdn.example"]))),
-)  # fmt: skip

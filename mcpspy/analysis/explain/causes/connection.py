@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Definition, FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow, define
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_stream
-from mcpspy.analysis.explain.claims import Claim, Level
+from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange
@@ -18,20 +18,11 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.http_exchanges import NOT_OFFERED
 
-IDLE_SECONDS = 1.0
-"""Seconds within which no proxy ends a connection for its silence."""
-
 _TLS = re.compile(
     r"(?i)certificate|\bssl\b|\btls\b|hostname mismatch|handshake failure|self[- ]signed|wrong version number"
 )
 _NAME = re.compile(r"(?i)name or service|resolve|getaddrinfo|no address|DNS")
 """The errors of mcpspy's own connection: OpenSSL's, and those of the resolver."""
-
-_CLOSED = re.compile(r"(?i)closed the connection|connection reset|disconnected")
-_ENDED = re.compile(r"(?i)connection refused|connect call failed")
-"""A server that ended during a request, and one that does not listen."""
-
-REFUSED_BY_MCPSPY = re.compile(r"\b(Host|Origin) (\S+) is not this machine")
 
 
 def _unreachable(error: str) -> str:
@@ -42,8 +33,43 @@ _WRONG_TLS = _unreachable("https://127.0.0.1:3001/mcp: [SSL: WRONG_VERSION_NUMBE
 _NO_SERVER = _unreachable("http://127.0.0.1:3001/mcp: Connection refused")
 
 
+define(
+    __name__,
+    FailureRow(
+        "upstream-tls",
+        "the connection to the server failed in TLS",
+        Level.EXACT,
+        why="Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port.",
+        title="the connection to the server failed in TLS: {error}",
+        next_step="trust the server's CA with --cacert FILE, correct the host name in the URL, or use "
+        "http:// if it has no TLS",
+        side="configuration",
+        if_refused=lambda _, exchange: _TLS.search(exchange.error) is not None,
+        positive=_WRONG_TLS,
+        negative=_NO_SERVER,
+    ),
+)
+
+
+_CLOSED = re.compile(r"(?i)closed the connection|connection reset|disconnected")
+_ENDED = re.compile(r"(?i)connection refused|connect call failed")
+"""A server that ended during a request, and one that does not listen."""
+
+
+REFUSED_BY_MCPSPY = re.compile(r"\b(Host|Origin) (\S+) is not this machine")
+
+
+@cause(
+    "upstream-unreachable",
+    "the server cannot be reached",
+    Level.EXACT,
+    positive=_NO_SERVER,
+    negative=ex.first_answer(502, {}, {"server": "nginx"}),
+)
 def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
-    """Nothing listens at the URL, its name does not resolve, a proxy is in between, or the server has ended."""
+    """Nothing listens at the URL, its name does not resolve, a proxy is in between, or the server
+    has ended.
+    """
     found = [each for each in exchanges(facts) if each[0].error and not _TLS.search(each[0].error)]
     found = [each for each in found if not REFUSED_BY_MCPSPY.search(each[0].error)]
     if not found:
@@ -60,17 +86,32 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     title = f"the server cannot be reached: {quote(error)}"
     is_gone = any(_ENDED.search(each.error) and each.at >= first.at for each, _ in found)
     if first.asked and is_gone and _CLOSED.search(error):
-        title = f"the server ended while it worked on {first.asked}: it closed the connection without a response, and nothing listens at its address since"
+        title = (
+            f"the server ended while it worked on {first.asked}: it closed the connection without a "
+            f"response, and nothing listens at its address since"
+        )
         next_step, side = "look into the server's own log for the error that ended it at this request", SERVER
         if first.asked == "initialize" and facts.answered[CLIENT, "initialize"]:
             title += "; it had answered an earlier initialize"
-            next_step = "make a server object for each session (one transport and one server for each Mcp-Session-Id); its log has the error"
+            next_step = (
+                "make a server object for each session (one transport and one server for each "
+                "Mcp-Session-Id); its log has the error"
+            )
     symptoms = [symptom for _, symptom in found]
     yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
 
 
+@cause(
+    "optional-refusal-fatal",
+    "the client left after a refusal that the specification allows",
+    Level.EXACT,
+    positive=ex.session("@ http", ex.http("GET", 405), ex.http("GET", 405, 51)),
+    negative=ex.session("@ http", ex.http("GET", 405)),
+)
 def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
-    """A server that sends nothing on its own answers GET with 405, and one that does not let clients end sessions DELETE."""
+    """A server that sends nothing on its own answers GET with 405, and one that does not let
+    clients end sessions DELETE.
+    """
     others = [each for each in facts.of(RefusedExchange) if is_stream(each)]
     for left in facts.of(ClientLeft):
         # One GET with 405 may well be the last thing that a client does; one that asks again does not accept it.
@@ -81,7 +122,10 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
         if facts.failed() or refused.status in (401, 403):
             continue
         why, side = ": a server without a stream answers 405", SERVER
-        next_step = "let the server answer GET with 405, or with a stream; this client takes another status for a failure"
+        next_step = (
+            "let the server answer GET with 405, or with a stream; this client takes another status for "
+            "a failure"
+        )
         if refused.status == NOT_OFFERED:
             why, side = ", which is allowed: the server has no stream", CLIENT
             next_step = "the client must continue without the stream: update it"
@@ -90,9 +134,20 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=[left, *others], evidence=lines, side=side)
 
 
+@cause(
+    "encoding-not-asked-for",
+    "a response is compressed, although no one asked for that",
+    Level.SPECIFIC,
+    positive=ex.session(
+        "@ http",
+        ex.request("tools/list"),
+        ex.answered(200, {}, {"content-type": JSON, "content-encoding": "br"}),
+        ex.result(tools=[ex.with_schema()]),
+    ),
+)
 def encoding_not_asked_for(facts: Facts) -> Iterator[Claim]:
-    """Mcpspy asks for no coding (Accept-Encoding: identity). A server or cache that compresses anyway may also send what a client
-    cannot decode (RFC 9110, 12.5.3).
+    """Mcpspy asks for no coding (Accept-Encoding: identity). A server or cache that compresses
+    anyway may also send what a client cannot decode (RFC 9110, 12.5.3).
     """
     if (encoded := facts.http.encoded) is None:
         return
@@ -101,16 +156,34 @@ def encoding_not_asked_for(facts: Facts) -> Iterator[Claim]:
         f"the response to {about(encoded)} has Content-Encoding {coding}, although no coding was asked for"
     )
     title += ", and the client did not continue after it" if left else ""
-    next_step = f"let the server, or what caches in front of it, send {coding} only to clients whose Accept-Encoding has it (Vary: Accept-Encoding)"
+    next_step = (
+        f"let the server, or what caches in front of it, send {coding} only to clients whose "
+        f"Accept-Encoding has it (Vary: Accept-Encoding)"
+    )
     lines = [evidence(encoded.place, f"{encoded.line}, Content-Encoding: {coding}")]
     claim = Claim(title=title, next_step=next_step, symptoms=[*left], evidence=lines, side=SERVER)
     claim.is_observation = not left
     yield claim
 
 
+@cause(
+    "body-not-sent",
+    "the head of a response came, and its body did not",
+    Level.EXACT,
+    positive=ex.session(
+        "@ http",
+        ex.request("tools/list"),
+        ex.answered(200, {}, {"content-type": JSON, "content-length": "427"}),
+        "+ 8",
+        ex.cancelled(),
+    ),
+    negative=ex.session(
+        "@ http", ex.request("tools/list"), ex.answered(200, {}, ex.EVENT_STREAM), "+ 8", ex.cancelled()
+    ),
+)
 def body_not_sent(facts: Facts) -> Iterator[Claim]:
-    """A gateway that changes a body and keeps the old Content-Length sends less than it announced: its own HTTP library then
-    sends nothing, and the client waits for the rest.
+    """A gateway that changes a body and keeps the old Content-Length sends less than it announced:
+    its own HTTP library then sends nothing, and the client waits for the rest.
     """
     for failed in facts.failed(State.CANCELLED, State.UNANSWERED):
         exchange = failed.refusal
@@ -124,15 +197,32 @@ def body_not_sent(facts: Facts) -> Iterator[Claim]:
             continue
         size = exchange.response.get("content-length", "")
         announced = f", Content-Length {quote(size, 20)}" if size else ""
-        title = f"the response to {failed.about} began (HTTP {exchange.status}{announced}), and its body had not come {failed.waited} after the request"
-        next_step = "look into what sends this response: a gateway that changed the body must compute Content-Length again (or send chunks); a server must end what it began"
+        title = (
+            f"the response to {failed.about} began (HTTP {exchange.status}{announced}), and its body had "
+            f"not come {failed.waited} after the request"
+        )
+        next_step = (
+            "look into what sends this response: a gateway that changed the body must compute "
+            "Content-Length again (or send chunks); a server must end what it began"
+        )
         lines = [evidence(exchange.place, f"{exchange.line}{announced}")]
         yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side="proxy")
+
+
+IDLE_SECONDS = 1.0
+"""Seconds within which no proxy ends a connection for its silence."""
 
 
 _AS_EVENTS = ex.session("@ http", ex.call(), ex.answered(200, {}, ex.EVENT_STREAM))
 
 
+@cause(
+    "stream-cut",
+    "the stream with a response was cut",
+    Level.SPECIFIC,
+    positive=ex.session(_AS_EVENTS, ex.note("http-end", http=3, stream="1", hung_up="server")),
+    negative=ex.session(_AS_EVENTS, ex.done(), ex.note("http-end", http=3, stream="1", hung_up="server")),
+)
 def stream_cut(facts: Facts) -> Iterator[Claim]:
     """A proxy closes a connection that is silent for 30, 60 or 300 seconds, or the server ended."""
     for failed in facts.failed(State.UNANSWERED, State.INCOMPLETE, State.CANCELLED):
@@ -145,27 +235,53 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
         last_at = facts.server.last_at or 0.0
         silent = ended_at - max(last_at if last_at < ended_at else 0.0, failed.asked_at)
         how = "the connection was broken off" if exchange.hung_up == SERVER else "the stream ended"
-        title = f"{how} {duration(max(ended_at - failed.asked_at, 0.0))} after {failed.about}, without its response"
+        title = (
+            f"{how} {duration(max(ended_at - failed.asked_at, 0.0))} after {failed.about}, without its "
+            f"response"
+        )
         title += f": no byte had come for {duration(silent)}" if silent >= 1 else ""
         via = exchange.response.get("server") or exchange.response.get("via")
         named = f" (answered by {quote(via, 40)})" if via else ""
         is_short = ended_at - failed.asked_at < IDLE_SECONDS
-        next_step = f"if a proxy is in between, raise its idle timeout (nginx: proxy_read_timeout), or let the server send SSE comments or progress while it works{named}; otherwise look into the server's log at this time"
+        next_step = (
+            f"if a proxy is in between, raise its idle timeout (nginx: proxy_read_timeout), or let the "
+            f"server send SSE comments or progress while it works{named}; otherwise look into the "
+            f"server's log at this time"
+        )
         if is_short:
-            next_step = "let the server send the response on the stream of its request, before it ends this stream; look into its log at this time"
+            next_step = (
+                "let the server send the response on the stream of its request, before it ends this "
+                "stream; look into its log at this time"
+            )
         side = "proxy" if silent >= 1 and not is_short else SERVER
         yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
 
 
+@cause(
+    "response-incomplete",
+    "a response was begun and never completed",
+    Level.SPECIFIC,
+    rules="ENV113 ENV119 HTTP310",
+    positive=ex.session(_AS_EVENTS, '<< {"jsonrpc":"2.0","id":2,"result":{"content":[]}}\\x04'),
+    negative=ex.session(_AS_EVENTS, ex.done()),
+)
 def response_incomplete(facts: Facts) -> Iterator[Claim]:
-    """An event ends with a blank line, a line with a newline, a body with its last byte; receivers discard what lacks it."""
+    """An event ends with a blank line, a line with a newline, a body with its last byte; receivers
+    discard what lacks it.
+    """
     for failed in facts.failed(State.INCOMPLETE):
         is_event = "blank line" in failed.why
-        next_step = "look what ended the connection: a limit of a proxy, a crash of the server, or a size that is not Content-Length"
+        next_step = (
+            "look what ended the connection: a limit of a proxy, a crash of the server, or a size that "
+            "is not Content-Length"
+        )
         if is_event:
             next_step = "the server must end each event with a blank line"
         elif failed.refusal is not None and failed.refusal.hung_up == CLIENT:
-            next_step = "the client waited for the end and gave up: the server must end the response (Content-Length, or the last chunk)"
+            next_step = (
+                "the client waited for the end and gave up: the server must end the response "
+                "(Content-Length, or the last chunk)"
+            )
         title = f"no response to {failed.about}: {failed.why}"
         symptoms = [failed, *facts.of(ClientLeft), *facts.violations("HTTP310", "ENV113", "ENV119")]
         level = Level.EXACT if is_event else None
@@ -175,14 +291,27 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
 _PROGRESS = ex.notified("<", "notifications/progress", progressToken=1, progress=1)
 
 
+@cause(
+    "stream-held-back",
+    "something in front of the server holds event streams back until they are complete",
+    Level.EXACT,
+    positive=ex.session(
+        "@ http", ex.call(_meta={"progressToken": 1}), "+ 0.01", _PROGRESS, _PROGRESS, ex.done()
+    ),
+)
 def stream_held_back(facts: Facts) -> Iterator[Claim]:
-    """A proxy that buffers responses delivers progress only with the response, so clients give up long calls."""
+    """A proxy that buffers responses delivers progress only with the response, so clients give up
+    long calls.
+    """
     if facts.held_back is None or facts.is_stdio:
         return
     waiting = facts.failed(State.CANCELLED, State.UNANSWERED)
     failed = [each for each in waiting if each.side == CLIENT and not each.progress]
     got = f"; {failed[0].about} got no byte in {failed[0].waited}" if failed else ""
-    title = f"progress came all at once, with the response: something in front of the server holds the stream back until it is complete{got}"
+    title = (
+        f"progress came all at once, with the response: something in front of the server holds the "
+        f"stream back until it is complete{got}"
+    )
     next_step = "switch buffering off there (nginx: proxy_buffering off; the server: X-Accel-Buffering: no)"
     lines = [facts.held_back]
     claim = Claim(title=title, next_step=next_step, symptoms=[*failed], evidence=lines, side="proxy")
@@ -190,8 +319,21 @@ def stream_held_back(facts: Facts) -> Iterator[Claim]:
     yield claim
 
 
+@cause(
+    "get-storm",
+    "the client opens the GET stream again and again",
+    Level.SPECIFIC,
+    positive=ex.session(
+        "@ http", ex.call(), ex.done(), *(ex.http("GET", 404, number) for number in (50, 51, 52))
+    ),
+    negative=ex.session(
+        "@ http", ex.call(), ex.done(), *(ex.http("GET", 405, number) for number in (50, 51, 52))
+    ),
+)
 def get_storm(facts: Facts) -> Iterator[Claim]:
-    """A server without a GET stream answers 405; a page, an error or a stream that ends at once makes clients ask again."""
+    """A server without a GET stream answers 405; a page, an error or a stream that ends at once
+    makes clients ask again.
+    """
     works = bool(facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"])
     for refusal in facts.of(RefusedExchange):
         if refusal.method != "GET" or ".well-known" in refusal.path:
@@ -211,33 +353,10 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
         span = duration((facts.http.last_at or refusal.at) - refusal.at)
         often = f", and the client asked {repeats} times in {span}" if repeats > 1 else ""
         title = f"GET {refusal.path} is answered with {kind} in place of a stream or 405{often}"
-        next_step = "let the server answer GET with 405 Method Not Allowed if it sends nothing on its own, else with text/event-stream"
+        next_step = (
+            "let the server answer GET with 405 Method Not Allowed if it sends nothing on its own, else "
+            "with text/event-stream"
+        )
         claim = Claim(title=title, next_step=next_step, symptoms=[refusal], side=SERVER)
         claim.is_observation = not is_page and repeats < 3
         yield claim
-
-
-define(__name__,
-    FailureRow("upstream-tls", "the connection to the server failed in TLS", Level.EXACT,
-        "Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port.", "the connection to the server failed in TLS: {error}",
-        "trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS", _WRONG_TLS, _NO_SERVER, side="configuration",
-        if_refused=lambda _, exchange: _TLS.search(exchange.error) is not None),
-    Definition(upstream_unreachable, "upstream-unreachable", "the server cannot be reached", Level.EXACT, _NO_SERVER, ex.first_answer(502, {}, {"server": "nginx"})),
-    Definition(optional_refusal_fatal, "optional-refusal-fatal", "the client left after a refusal that the specification allows", Level.EXACT,
-               ex.session("@ http", ex.http("GET", 405), ex.http("GET", 405, 51)), ex.session("@ http", ex.http("GET", 405))),
-    Definition(encoding_not_asked_for, "encoding-not-asked-for", "a response is compressed, although no one asked for that", Level.SPECIFIC,
-               ex.session("@ http", ex.request("tools/list"), ex.answered(200, {}, {"content-type": JSON, "content-encoding": "br"}), ex.result(tools=[ex.with_schema()]))),
-    Definition(body_not_sent, "body-not-sent", "the head of a response came, and its body did not", Level.EXACT,
-               ex.session("@ http", ex.request("tools/list"), ex.answered(200, {}, {"content-type": JSON, "content-length": "427"}), "+ 8", ex.cancelled()),
-               ex.session("@ http", ex.request("tools/list"), ex.answered(200, {}, ex.EVENT_STREAM), "+ 8", ex.cancelled())),
-    Definition(stream_cut, "stream-cut", "the stream with a response was cut", Level.SPECIFIC,
-               ex.session(_AS_EVENTS, ex.note("http-end", http=3, stream="1", hung_up="server")),
-               ex.session(_AS_EVENTS, ex.done(), ex.note("http-end", http=3, stream="1", hung_up="server"))),
-    Definition(response_incomplete, "response-incomplete", "a response was begun and never completed", Level.SPECIFIC,
-               ex.session(_AS_EVENTS, '<< {"jsonrpc":"2.0","id":2,"result":{"content":[]}}\\x04'), ex.session(_AS_EVENTS, ex.done())),
-    Definition(stream_held_back, "stream-held-back", "something in front of the server holds event streams back until they are complete", Level.EXACT,
-               ex.session("@ http", ex.call(_meta={"progressToken": 1}), "+ 0.01", _PROGRESS, _PROGRESS, ex.done())),
-    Definition(get_storm, "get-storm", "the client opens the GET stream again and again", Level.SPECIFIC,
-               ex.session("@ http", ex.call(), ex.done(), *(ex.http("GET", 404, number) for number in (50, 51, 52))),
-               ex.session("@ http", ex.call(), ex.done(), *(ex.http("GET", 405, number) for number in (50, 51, 52)))),
-)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Definition of causes: by a function, or by a row of what failures have in common."""
+"""Causes that are defined by what failures have in common, and not by a function."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from mcpspy.analysis.explain.causes.exchanges import about, alike, exchanges, is_overcome, said, who_refused
-from mcpspy.analysis.explain.claims import Claim, Explain, Level, cause
+from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
@@ -17,7 +17,9 @@ from mcpspy.core.session.exchange import State
 Examples = str | tuple[str, ...]
 
 Advice = tuple[tuple[str, str], ...]
-"""Pattern of words → next step; the first pattern that the words have counts, and the last one has to fit all."""
+"""Pattern of words → next step; the first pattern that the words have counts, and the last one has
+to fit all.
+"""
 
 
 def advised(advice: str | Advice, words: str) -> str:
@@ -27,19 +29,10 @@ def advised(advice: str | Advice, words: str) -> str:
     return next(step for pattern, step in advice if re.search(pattern, words, re.IGNORECASE))
 
 
-class Definition(NamedTuple):
-    """A cause by its function, whose docstring has the reasons."""
-
-    claims: Explain
-    code: str
-    summary: str
-    level: Level
-    positive: Examples = ()
-    negative: Examples = ()
-
-
 class FailureRow(NamedTuple):
-    """A cause by what its failures have in common: requests of the client in a state, or refused HTTP exchanges."""
+    """A cause by what its failures have in common: requests of the client in a state, or refused
+    HTTP exchanges.
+    """
 
     code: str
     summary: str
@@ -66,7 +59,9 @@ class FailureRow(NamedTuple):
     is_observation: bool = False
 
     def claims(self, facts: Facts) -> Iterator[Claim]:
-        """Yield a claim for each failure, or for all alike; those that were overcome later are observations."""
+        """Yield a claim for each failure, or for all alike; those that were overcome later are
+        observations.
+        """
         found = [*self._found(facts)]
         for symptom, exchange, words in found[:1] if self.is_together else found:
             symptoms = [symptom]
@@ -103,18 +98,14 @@ def shown(facts: Facts, symptom: Symptom, exchange: RefusedExchange | None, word
     return parts
 
 
-def define(area: str, *definitions: Definition | FailureRow) -> None:
-    """Add the causes of a module, in this order, which decides between claims that are equally specific."""
-    for each in definitions:
-        claims = _of_row(each, area) if isinstance(each, FailureRow) else each.claims
-        cause(each.code, each.summary, level=each.level, positive=each.positive, negative=each.negative)(
-            claims
-        )
+def define(area: str, row: FailureRow) -> None:
+    """Add the cause of a row, of a module."""
 
-
-def _of_row(row: FailureRow, area: str) -> Explain:
     def claims(facts: Facts) -> Iterator[Claim]:
         return row.claims(facts)
 
     claims.__doc__, claims.__module__ = row.why, area
-    return claims
+    add = cause(
+        row.code, row.summary, row.level, rules=row.rules, positive=row.positive, negative=row.negative
+    )
+    add(claims)

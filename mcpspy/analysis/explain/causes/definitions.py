@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Definition, define
-from mcpspy.analysis.explain.claims import Claim, Level
+from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft
@@ -41,53 +40,143 @@ def _image(kind: str) -> str:
 
 
 _TABLE = (
-    _Row("tool-dropped", "the host does not offer tools of this server to its model", "HOST102 HOST101 HOST107 HOST106 DATA202 DATA201",
-        "correct the definition that the evidence quotes; mcpspy lint --host all checks every host", ex.host("claude-code", ex.listed(ex.with_schema(type="array"))),
-        negative=ex.host("claude-code", ex.listed("a"))),
-    _Row("result-rejected", "a result has a form that clients reject", "DATA303 DATA302 DATA304 ENV108 DATA102 DATA401 DATA402 DATA403 DATA406 ENV105 DATA103",
-        "correct the form of this result: clients that check it raise an error, although the exchange looks fine", ex.session(ex.call(), ex.result(content="done"))),
-    _Row("error-swallowed", "a tool failed, but its result reports a success", "AGENT103 DATA306",
-        "set isError: true in the result, or raise an error in the handler", ex.session(ex.call(), ex.done(2, "Error: ENOENT: no such file or directory, open 'a'")),
-        negative=ex.session(ex.call(), ex.done(2, "no file is missing"))),
-    _Row("response-to-notification", "the server answered a notification", "ENV206",
-        "let the server answer only messages with an id: a notification gets no response, not even an error",
-        ex.session(ex.notified(">", "notifications/x"), ex.error("Method not found", -32601, None))),
-    _Row("progress-unknown", "progress was reported for no open request", "LIFE302 LIFE303",
-        "let the server send progress only with the progressToken of an open request, and before its response: some clients raise an error for an unknown token",
-        ex.session(_WITH_TOKEN, ex.done(), _PROGRESS), negative=ex.session(_WITH_TOKEN, _PROGRESS, ex.done())),
-    _Row("pagination-endless", "a list never ends, or its cursors are wrong", "DATA502 DATA503 DATA505",
-        "let the last page have no nextCursor, and each other page its own cursor",
-        ex.session(ex.listed("a", nextCursor="p"),
-                *(ex.session(ex.request("tools/list", n, cursor="p"), ex.result(n, tools=[], nextCursor="p")) for n in (3, 4))),
-        negative=ex.session(ex.listed("a", nextCursor="p"), ex.request("tools/list", 3, cursor="p"), ex.result(3, tools=[]))),
-    _Row("result-too-large", "a result is too large for the host", "HOST201", "return less: pages, a summary, or a resource link",
-        ex.host("codex-mcp-client", ex.call(), ex.done(2, "x" * 66_000)), negative=ex.host("codex-mcp-client", ex.call(), ex.done())),
-    _Row("late-for-host", "a response came after the host's timeout", "HOST301",
-        "make the call or the start faster, report progress, or raise the timeout of the host",
-        ex.host("codex-mcp-client", ex.call(), ex.done()).replace("@ bare", "@ bare\n+ 12")),
-    _Row("content-type-wrong", "the bytes of a content block are of another type than its mimeType", "DATA411",
-        "let the server name the type of the bytes that it sends; models refuse an image whose type is wrong", ex.session(ex.call(), _image("image/jpeg")),
-        negative=ex.session(ex.call(), _image("image/png"))),
-    _Row("not-strict-json", "a message has values that strict parsers of JSON refuse", "ENV117",
-        "let the sender write no NaN, Infinity or lone surrogates (Python: json.dumps(…, allow_nan=False))",
-        ex.session(ex.call(), '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"x":NaN}}}'), side=""),
-    _Row("list-changed-ignored", "the client did not list the tools again after they changed", "LIFE113",
-        "restart the server in the host; not every host follows notifications/tools/list_changed", ex.session(ex.listed("a"), _CHANGED, ex.call(3), ex.done(3)),
-        side=CLIENT),
-    _Row("host-ignores", "the host ignores what the server sent", "HOST302 HOST202", "do not rely on it with this host",
-        ex.host("cursor-vscode", ex.listed("a"), _CHANGED), side="", is_observation=True, negative=ex.host("cursor-vscode", ex.listed("a"))),
-    _Row("records-lost", "a part of the session was not recorded", "REC101",
-        "make room on the disk, or raise --max-body: messages were forwarded, but some are missing here", ex.note("lost", entries=3, why="No space left on device"),
-        side="mcpspy", is_observation=True),
-    _Row("repeated-calls", "the same call was sent again and again", "AGENT101 AGENT102 AGENT104", "say in the result what to do instead",
-        ex.session(*(ex.session(ex.call(n), ex.done(n, "3")) for n in range(3, 15))), side="", is_observation=True),
-)  # fmt: skip
+    _Row(
+        "tool-dropped",
+        "the host does not offer tools of this server to its model",
+        rules="HOST102 HOST101 HOST107 HOST106 DATA202 DATA201",
+        next_step="correct the definition that the evidence quotes; mcpspy lint --host all checks every host",
+        positive=ex.host("claude-code", ex.listed(ex.with_schema(type="array"))),
+        negative=ex.host("claude-code", ex.listed("a")),
+    ),
+    _Row(
+        "result-rejected",
+        "a result has a form that clients reject",
+        rules="DATA303 DATA302 DATA304 ENV108 DATA102 DATA401 DATA402 DATA403 DATA406 ENV105 DATA103",
+        next_step="correct the form of this result: clients that check it raise an error, although the "
+        "exchange looks fine",
+        positive=ex.session(ex.call(), ex.result(content="done")),
+    ),
+    _Row(
+        "error-swallowed",
+        "a tool failed, but its result reports a success",
+        rules="AGENT103 DATA306",
+        next_step="set isError: true in the result, or raise an error in the handler",
+        positive=ex.session(ex.call(), ex.done(2, "Error: ENOENT: no such file or directory, open 'a'")),
+        negative=ex.session(ex.call(), ex.done(2, "no file is missing")),
+    ),
+    _Row(
+        "response-to-notification",
+        "the server answered a notification",
+        rules="ENV206",
+        next_step="let the server answer only messages with an id: a notification gets no response, not "
+        "even an error",
+        positive=ex.session(ex.notified(">", "notifications/x"), ex.error("Method not found", -32601, None)),
+    ),
+    _Row(
+        "progress-unknown",
+        "progress was reported for no open request",
+        rules="LIFE302 LIFE303",
+        next_step="let the server send progress only with the progressToken of an open request, and before "
+        "its response: some clients raise an error for an unknown token",
+        positive=ex.session(_WITH_TOKEN, ex.done(), _PROGRESS),
+        negative=ex.session(_WITH_TOKEN, _PROGRESS, ex.done()),
+    ),
+    _Row(
+        "pagination-endless",
+        "a list never ends, or its cursors are wrong",
+        rules="DATA502 DATA503 DATA505",
+        next_step="let the last page have no nextCursor, and each other page its own cursor",
+        positive=ex.session(
+            ex.listed("a", nextCursor="p"),
+            *(
+                ex.session(ex.request("tools/list", n, cursor="p"), ex.result(n, tools=[], nextCursor="p"))
+                for n in (3, 4)
+            ),
+        ),
+        negative=ex.session(
+            ex.listed("a", nextCursor="p"), ex.request("tools/list", 3, cursor="p"), ex.result(3, tools=[])
+        ),
+    ),
+    _Row(
+        "result-too-large",
+        "a result is too large for the host",
+        rules="HOST201",
+        next_step="return less: pages, a summary, or a resource link",
+        positive=ex.host("codex-mcp-client", ex.call(), ex.done(2, "x" * 66_000)),
+        negative=ex.host("codex-mcp-client", ex.call(), ex.done()),
+    ),
+    _Row(
+        "late-for-host",
+        "a response came after the host's timeout",
+        rules="HOST301",
+        next_step="make the call or the start faster, report progress, or raise the timeout of the host",
+        positive=ex.host("codex-mcp-client", ex.call(), ex.done()).replace("@ bare", "@ bare\n+ 12"),
+    ),
+    _Row(
+        "content-type-wrong",
+        "the bytes of a content block are of another type than its mimeType",
+        rules="DATA411",
+        next_step="let the server name the type of the bytes that it sends; models refuse an image whose "
+        "type is wrong",
+        positive=ex.session(ex.call(), _image("image/jpeg")),
+        negative=ex.session(ex.call(), _image("image/png")),
+    ),
+    _Row(
+        "not-strict-json",
+        "a message has values that strict parsers of JSON refuse",
+        rules="ENV117",
+        next_step="let the sender write no NaN, Infinity or lone surrogates (Python: json.dumps(…, "
+        "allow_nan=False))",
+        side="",
+        positive=ex.session(
+            ex.call(), '<< {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"x":NaN}}}'
+        ),
+    ),
+    _Row(
+        "list-changed-ignored",
+        "the client did not list the tools again after they changed",
+        rules="LIFE113",
+        next_step="restart the server in the host; not every host follows notifications/tools/list_changed",
+        side=CLIENT,
+        positive=ex.session(ex.listed("a"), _CHANGED, ex.call(3), ex.done(3)),
+    ),
+    _Row(
+        "host-ignores",
+        "the host ignores what the server sent",
+        rules="HOST302 HOST202",
+        next_step="do not rely on it with this host",
+        side="",
+        is_observation=True,
+        positive=ex.host("cursor-vscode", ex.listed("a"), _CHANGED),
+        negative=ex.host("cursor-vscode", ex.listed("a")),
+    ),
+    _Row(
+        "records-lost",
+        "a part of the session was not recorded",
+        rules="REC101",
+        next_step="make room on the disk, or raise --max-body: messages were forwarded, but some are "
+        "missing here",
+        side="mcpspy",
+        is_observation=True,
+        positive=ex.note("lost", entries=3, why="No space left on device"),
+    ),
+    _Row(
+        "repeated-calls",
+        "the same call was sent again and again",
+        rules="AGENT101 AGENT102 AGENT104",
+        next_step="say in the result what to do instead",
+        side="",
+        is_observation=True,
+        positive=ex.session(*(ex.session(ex.call(n), ex.done(n, "3")) for n in range(3, 15))),
+    ),
+)
+
 
 _ENDS_SESSIONS = ("tool-dropped", "result-rejected", "response-to-notification")
 """Causes for which clients leave."""
 
 
-def _definition(row: _Row) -> Definition:
+def _define(row: _Row) -> None:
     rules = row.rules.split()
 
     def claims(facts: Facts) -> Iterator[Claim]:
@@ -109,11 +198,15 @@ def _definition(row: _Row) -> Definition:
             yield claim
 
     claims.__doc__ = f"{row.summary[0].upper()}{row.summary[1:]}: findings of {', '.join(rules)}."
-    return Definition(claims, row.code, row.summary, Level.GENERAL, row.positive, row.negative)
+    # What it reads beside its own rules, to recognise a client that left for another reason, other causes declare.
+    add = cause(
+        row.code, row.summary, Level.GENERAL, rules=row.rules, positive=row.positive, negative=row.negative
+    )
+    add(claims)
 
 
-_MODEL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-"""The names of functions that the interfaces of Anthropic and OpenAI allow."""
+for _row in _TABLE:
+    _define(_row)
 
 
 def _listed(title: str, next_step: str, line: EvidenceLine, side: str, *, is_observation: bool) -> Claim:
@@ -123,26 +216,61 @@ def _listed(title: str, next_step: str, line: EvidenceLine, side: str, *, is_obs
     return claim
 
 
+@cause(
+    "schema-root-combined",
+    "an input schema has oneOf, anyOf or allOf at its root",
+    Level.GENERAL,
+    positive=ex.listed(ex.with_schema(oneOf=[{}])),
+)
 def schema_root_combined(facts: Facts) -> Iterator[Claim]:
-    """MCP allows it. The interfaces of several models refuse it, and with it the whole list of tools, also of other servers."""
+    """MCP allows it. The interfaces of several models refuse it, and with it the whole list of
+    tools, also of other servers.
+    """
     for name, line in facts.listed.combined[:1]:
-        title = f"the inputSchema of {quote(name)} has oneOf, anyOf or allOf at its root: interfaces of models refuse such a list of tools"
+        title = (
+            f"the inputSchema of {quote(name)} has oneOf, anyOf or allOf at its root: interfaces of "
+            f"models refuse such a list of tools"
+        )
         next_step = "let the schema be a flat object: an enum for the action, and the other members optional"
         yield _listed(title, next_step, line, SERVER, is_observation=bool(facts.client.methods["tools/call"]))
 
 
+_MODEL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""The names of functions that the interfaces of Anthropic and OpenAI allow."""
+
+
+@cause(
+    "name-refused-by-models",
+    "tool names have characters that the interfaces of models refuse",
+    Level.GENERAL,
+    positive=ex.listed("files.read"),
+)
 def name_refused(facts: Facts) -> Iterator[Claim]:
-    """MCP allows dots and 128 characters, interfaces of models do not; hosts that do not replace them fail at the model."""
+    """MCP allows dots and 128 characters, interfaces of models do not; hosts that do not replace
+    them fail at the model.
+    """
     names = sorted(name for name in facts.listed.tools if not _MODEL_NAME.fullmatch(name))
     if names and not facts.client.methods["tools/call"]:
         shown = ", ".join(quote(name, 40) for name in names[:3])
-        title = f"{counted(len(names), 'tool')} ({shown}) have names that MCP allows and interfaces of models refuse (other characters than letters, digits, _ and -), and no tool was called"
+        title = (
+            f"{counted(len(names), 'tool')} ({shown}) have names that MCP allows and interfaces of "
+            f"models refuse (other characters than letters, digits, _ and -), and no tool was called"
+        )
         next_step = "the host should replace these characters; in the server, use _ in place of the dot"
         yield Claim(title=title, next_step=next_step, symptoms=[], side=CLIENT, is_observation=True)
 
 
+@cause(
+    "pages-not-requested",
+    "the client did not ask for the next page of a list",
+    Level.SPECIFIC,
+    rules="DATA502",
+    positive=ex.session(ex.listed("a", nextCursor="p"), ex.END),
+)
 def pages_not_requested(facts: Facts) -> Iterator[Claim]:
-    """A list with nextCursor has more pages, and their items do not exist for a client that does not ask for them."""
+    """A list with nextCursor has more pages, and their items do not exist for a client that does
+    not ask for them.
+    """
     is_endless = bool(facts.violations("DATA502"))
     for method, (_, line) in () if is_endless else facts.listed.next_pages.items():
         title = f"the result of {method} has a nextCursor, and the client never asked for the next page"
@@ -150,8 +278,17 @@ def pages_not_requested(facts: Facts) -> Iterator[Claim]:
         yield _listed(title, next_step, line, CLIENT, is_observation=method != "tools/list")
 
 
+@cause(
+    "one-at-a-time",
+    "the server works on one request at a time",
+    Level.GENERAL,
+    positive=ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(), ex.done(3)),
+    negative=ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(3), ex.done()),
+)
 def one_at_a_time(facts: Facts) -> Iterator[Claim]:
-    """Calls that were sent while a slow one ran are answered right after it: they waited for it, and are not slow themselves."""
+    """Calls that were sent while a slow one ran are answered right after it: they waited for it,
+    and are not slow themselves.
+    """
     for slow in facts.slow:
         took = slow.answer_at - slow.asked_at
         during = [each for each in facts.slow if slow.asked_at < each.asked_at < slow.answer_at]
@@ -159,28 +296,37 @@ def one_at_a_time(facts: Facts) -> Iterator[Claim]:
         after = [each for each in after if each.answer_at - each.asked_at < took]
         if after:
             names = ", ".join(dict.fromkeys(each.about for each in after[:3]))
-            title = f"{names} waited until {slow.about} had its response after {took:.1f} s: the server works on one request at a time"
-            next_step = "let the server work on calls concurrently (async, threads); these calls are not slow themselves"
+            title = (
+                f"{names} waited until {slow.about} had its response after {took:.1f} s: the server "
+                f"works on one request at a time"
+            )
+            next_step = (
+                "let the server work on calls concurrently (async, threads); these calls are not slow "
+                "themselves"
+            )
             line = evidence(slow.place, f"{slow.about}: {took:.1f} s")
             yield _listed(title, next_step, line, SERVER, is_observation=True)
             break
 
 
+@cause(
+    "schema-dialect",
+    "an output schema is in another dialect than 2020-12",
+    Level.GENERAL,
+    positive=ex.listed(
+        {
+            **ex.with_schema(),
+            "outputSchema": {"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"},
+        }
+    ),
+)
 def schema_dialect(facts: Facts) -> Iterator[Claim]:
-    """Some hosts of 2026 compile output schemas strictly as 2020-12, and refuse a tool that declares draft-07."""
+    """Some hosts of 2026 compile output schemas strictly as 2020-12, and refuse a tool that
+    declares draft-07.
+    """
     for name, dialect, line in facts.listed.dialects[:1]:
-        title = f"the outputSchema of {quote(name)} declares {quote(dialect, 80)}: some hosts of 2026 refuse it, and never call the tool"
+        title = (
+            f"the outputSchema of {quote(name)} declares {quote(dialect, 80)}: some hosts of 2026 refuse "
+            f"it, and never call the tool"
+        )
         yield _listed(title, "declare 2020-12 or no $schema", line, SERVER, is_observation=True)
-
-
-define(__name__, *map(_definition, _TABLE),
-    Definition(schema_root_combined, "schema-root-combined", "an input schema has oneOf, anyOf or allOf at its root", Level.GENERAL,
-               ex.listed(ex.with_schema(oneOf=[{}]))),
-    Definition(name_refused, "name-refused-by-models", "tool names have characters that the interfaces of models refuse", Level.GENERAL, ex.listed("files.read")),
-    Definition(pages_not_requested, "pages-not-requested", "the client did not ask for the next page of a list", Level.SPECIFIC,
-               ex.session(ex.listed("a", nextCursor="p"), ex.END)),
-    Definition(one_at_a_time, "one-at-a-time", "the server works on one request at a time", Level.GENERAL,
-               ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(), ex.done(3)), ex.session(ex.call(), ex.call(3), "+ 0.1", ex.done(3), ex.done())),
-    Definition(schema_dialect, "schema-dialect", "an output schema is in another dialect than 2020-12", Level.GENERAL,
-               ex.listed({**ex.with_schema(), "outputSchema": {"type": "object", "$schema": "http://json-schema.org/draft-07/schema#"},})),
-)  # fmt: skip

@@ -6,40 +6,29 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Definition, define
-from mcpspy.analysis.explain.claims import Claim, Level
+from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, of_finding, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd
 from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
-REJECTED = frozenset(
-    """ENV101 ENV102 ENV104 ENV105 ENV106 ENV108 ENV110 ENV111 ENV117 ENV118 ENV201 ENV204 ENV205 ENV206 ENV207 DATA101 DATA102 DATA103
-    DATA201 DATA202 DATA206 DATA302 DATA303 DATA304 DATA401 DATA402 DATA403 DATA406 DATA503 LIFE114 LIFE302 LIFE303 MOD201
-    HTTP302 HTTP303""".split()
-)
-"""Rules whose findings make clients reject a message: their parsers check its form."""
-
-SLOW_SECONDS = 4.0
-"""Seconds after the end of stdin within which a busy server may still be ending itself."""
-
 _BROKEN_PIPE = re.compile(
     r"(?i)\bEPIPE\b|broken ?pipe|write after end|ERR_STREAM_(?:WRITE_AFTER_END|DESTROYED)"
 )
 """A closed pipe in the words of the system, of Python, Ruby and Rust, and of Node.js."""
 
-_NOTIFICATION = re.compile(r"notifications/[\w/]+")
-
-LINE_LIMIT = 65_536
-"""Bytes of a line that some readers do not exceed (asyncio, Go's bufio.Scanner)."""
-
-REACTION = 0.1
-"""Seconds within which a client that fails at a line ends the session."""
 
 _PIPE_ERROR = ex.stderr("BrokenPipeError: [Errno 32] Broken pipe")
 
 
+@cause(
+    "client-gone-first",
+    "the client went away first, and the server's error follows from that",
+    Level.EXACT,
+    positive=ex.session(ex.call(), ex.CLIENT_CLOSED, "+ 0.1", _PIPE_ERROR, ex.exited(1)),
+    negative=ex.session(ex.call(), _PIPE_ERROR, ex.exited(1)),
+)
 def client_gone_first(facts: Facts) -> Iterator[Claim]:
     """A server that writes to a pipe that no one reads any more ends with EPIPE: it is not to blame."""
     gone = [
@@ -56,13 +45,23 @@ def client_gone_first(facts: Facts) -> Iterator[Claim]:
             continue
         at, place = min(gone)
         calls = [f", {duration(at - each.asked_at)} after {each.about}" for each in end.during[:1]]
-        title = f"the client went away first{''.join(calls)}: the server then failed to write its response ({quote(text) or end.words})"
+        title = (
+            f"the client went away first{''.join(calls)}: the server then failed to write its response "
+            f"({quote(text) or end.words})"
+        )
         next_step = "look into the client's log why it left; the server may handle a closed pipe quietly"
         symptoms = [end, *end.during]
         lines = [evidence(place, "the client closed its end")]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=CLIENT)
 
 
+@cause(
+    "crash",
+    "the server ended in the middle of the session",
+    Level.SPECIFIC,
+    rules="LIFE401 LIFE403 LIFE404",
+    positive=ex.session(ex.request("ping"), ex.stderr("TypeError: x is not a function"), ex.exited(1)),
+)
 def crash(facts: Facts) -> Iterator[Claim]:
     """An error that nothing caught, a kill, or a limit of memory."""
     for end in facts.of(ServerEnd):
@@ -75,19 +74,50 @@ def crash(facts: Facts) -> Iterator[Claim]:
         if end.named is not None:
             next_step = end.named.next_step
         elif end.code == 0:
-            title = f"the server ended by itself with exit code 0{calls}, although the client had not closed its stdin"
+            title = (
+                f"the server ended by itself with exit code 0{calls}, although the client had not closed "
+                f"its stdin"
+            )
             next_step = "let the server wait until its transport closes: its main function returns too early"
         elif end.signal == "SIGKILL":
             next_step = "something killed it: a limit of memory (dmesg, docker inspect), or a supervisor"
         else:
-            next_step = "mcpspy replay repeats the session against the server; its last lines on stderr say where it was"
+            next_step = (
+                "mcpspy replay repeats the session against the server; its last lines on stderr say "
+                "where it was"
+            )
         symptoms = [end, *end.during, *facts.violations("LIFE401", "LIFE403", "LIFE404")]
         lines = [] if end.named is None else [end.named.evidence]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
 
 
+REJECTED = frozenset(
+    """ENV101 ENV102 ENV104 ENV105 ENV106 ENV108 ENV110 ENV111 ENV117 ENV118 ENV201 ENV204 ENV205 ENV206
+    ENV207 DATA101 DATA102 DATA103 DATA201 DATA202 DATA206 DATA302 DATA303 DATA304 DATA401 DATA402
+    DATA403 DATA406 DATA503 LIFE114 LIFE302 LIFE303 MOD201 HTTP302 HTTP303""".split()
+)
+"""Rules whose findings make clients reject a message: their parsers check its form."""
+
+
+_NOTIFICATION = re.compile(r"notifications/[\w/]+")
+
+
+@cause(
+    "client-left",
+    "the client left right after a message that it does not accept",
+    Level.EXACT,
+    rules=REJECTED,
+    positive=ex.session(
+        "+ 0.01",
+        ex.listed({"name": "a", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": None}}),
+        ex.END,
+    ),
+    negative=ex.session("+ 0.01", ex.request("tools/list"), ex.result(tools=[]), ex.END),
+)
 def client_left(facts: Facts) -> Iterator[Claim]:
-    """A parser that rejects a message often ends the session without a word: what lint finds in it is the suspect."""
+    """A parser that rejects a message often ends the session without a word: what lint finds in it
+    is the suspect.
+    """
     refused = [each.at for each in facts.symptoms if isinstance(each, RefusedExchange | FailedRequest)]
     findings = [each for violation in facts.findings.values() for each in violation.findings]
     for left in facts.of(ClientLeft):
@@ -102,34 +132,83 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             after = after if first.place == left.place else f"soon after {first.about or left.message}"
             title = f"the client left {after}: {quote(first.message)}"
             next_step = f"correct the form of this message: {first.code} (mcpspy lint explains it)"
-            named = _NOTIFICATION.search(first.excerpt) if '"error"' in first.excerpt else None
+            named = _NOTIFICATION.search(first.error or "")
             if named is not None and facts.client.methods[named[0]]:
-                title = f"the client left after the server had answered {named[0]} with an error, under an id that is not its own: {quote(first.message)}"
-                next_step = "let the server answer only messages with an id: a notification gets no response, not even an error"
+                title = (
+                    f"the client left after the server had answered {named[0]} with an error, under an "
+                    f"id that is not its own: {quote(first.message)}"
+                )
+                next_step = (
+                    "let the server answer only messages with an id: a notification gets no response, "
+                    "not even an error"
+                )
             symptoms = [left, *facts.violations(*{each.code for each in suspects}, side=SERVER)]
             lines = [of_finding(each) for each in suspects[:3]]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
         elif is_silent and facts.server.methods:
-            title = f"the client left {after}, without notifications/initialized: the server had sent {', '.join(sorted(facts.server.methods))} before the response to initialize"
-            next_step = "let the server send nothing but the response, pings and log messages before notifications/initialized; some clients take the first message for the response"
+            title = (
+                f"the client left {after}, without notifications/initialized: the server had sent "
+                f"{', '.join(sorted(facts.server.methods))} before the response to initialize"
+            )
+            next_step = (
+                "let the server send nothing but the response, pings and log messages before "
+                "notifications/initialized; some clients take the first message for the response"
+            )
             yield Claim(title=title, next_step=next_step, symptoms=[left], side=SERVER)
         elif is_silent and facts.client.methods["initialize"]:
             how = " (its lines end with CR LF)" if facts.server.carriage_returns else ""
-            title = f"the client did not continue after {left.message}: no notifications/initialized, no request{how}"
-            next_step = "the client did not understand or accept this response: look into its log at this time; compare the revision, capabilities and line ends of the response with what the client expects"
+            title = (
+                f"the client did not continue after {left.message}: no notifications/initialized, no "
+                f"request{how}"
+            )
+            next_step = (
+                "the client did not understand or accept this response: look into its log at this time; "
+                "compare the revision, capabilities and line ends of the response with what the client "
+                "expects"
+            )
             yield Claim(title=title, next_step=next_step, symptoms=[left], level=Level.GENERAL)
 
 
+LINE_LIMIT = 65_536
+"""Bytes of a line that some readers do not exceed (asyncio, Go's bufio.Scanner)."""
+
+
+REACTION = 0.1
+"""Seconds within which a client that fails at a line ends the session."""
+
+
+@cause(
+    "ended-after-long-line",
+    "the client ended the session at a long line",
+    Level.EXACT,
+    positive=ex.session(
+        ex.call(),
+        "+ 0.05",
+        ex.done(2, "x" * 70_000),
+        ex.note("signal", signal="SIGTERM"),
+        ex.note("exit", code=None, signal="SIGTERM"),
+    ),
+    negative=ex.session(
+        ex.call(),
+        "+ 0.05",
+        ex.done(2, "x"),
+        ex.note("signal", signal="SIGTERM"),
+        ex.note("exit", code=None, signal="SIGTERM"),
+    ),
+)
 def ended_after_long_line(facts: Facts) -> Iterator[Claim]:
-    """Readers with a limit for a line (64 KiB in asyncio and in Go's bufio.Scanner, 10 MiB in some hosts) fail at a longer one,
-    and the client ends.
+    """Readers with a limit for a line (64 KiB in asyncio and in Go's bufio.Scanner, 10 MiB in some
+    hosts) fail at a longer one, and the client ends.
     """
     server, closed_at = facts.server, facts.client.closed_at
     for note, place in facts.notes.get("oversized", []):
         size = f"{note.fields.get('size'):,} bytes"
         if note.fields.get("from") == SERVER and closed_at is not None and closed_at <= note.at + REACTION:
             title = f"the client closed the session while a line of {size} came from the server"
-            next_step = "let the server send less in one result (an image of lower resolution, pages, a link to a resource): this client reads no line as long as that"
+            next_step = (
+                "let the server send less in one result (an image of lower resolution, pages, a link to "
+                "a resource): this client reads no line as long as that"
+            )
             symptoms, lines = facts.of(ServerEnd), [evidence(place, f"a line of {size}")]
             yield Claim(title=title, next_step=next_step, symptoms=[*symptoms], evidence=lines, side=SERVER)
             return
@@ -137,7 +216,10 @@ def ended_after_long_line(facts: Facts) -> Iterator[Claim]:
         after = sent.at - (server.last_at or sent.at)
         if facts.is_stdio and server.last_size > LINE_LIMIT and 0 <= after <= REACTION:
             size = f"{server.last_size:,} bytes"
-            title = f"the client ended the server {duration(after)} after a line of {size}, without a further request"
+            title = (
+                f"the client ended the server {duration(after)} after a line of {size}, without a "
+                f"further request"
+            )
             next_step = "if the host failed there: its reader may have a limit for a line; raise it"
             lines = [evidence(server.last_place, f"{server.last_message}: {size}")]
             lines += [evidence(place, f"signal {sent.fields.get('signal')}")]
@@ -146,11 +228,24 @@ def ended_after_long_line(facts: Facts) -> Iterator[Claim]:
             yield claim
 
 
+SLOW_SECONDS = 4.0
+"""Seconds after the end of stdin within which a busy server may still be ending itself."""
+
+
 _END_AT_EOF = "end the server at the end of stdin, also its threads, timers and child processes"
 
 
+@cause(
+    "server-did-not-end",
+    "the server did not end when the client closed its stdin",
+    Level.GENERAL,
+    rules="LIFE402",
+    positive=ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.note("signal", signal="SIGTERM")),
+)
 def server_did_not_end(facts: Facts) -> Iterator[Claim]:
-    """Threads, timers, child processes or an HTTP listener keep it running; hosts then kill it, or leave it behind."""
+    """Threads, timers, child processes or an HTTP listener keep it running; hosts then kill it, or
+    leave it behind.
+    """
     left_at, exit_, violations = facts.client.closed_at, facts.exit, facts.violations("LIFE402")
     if left_at is not None and not violations and exit_ is None:
         signals = [each for each in facts.notes.get("signal", []) if each[0].at - left_at > PATIENCE]
@@ -167,19 +262,3 @@ def server_did_not_end(facts: Facts) -> Iterator[Claim]:
         claim = Claim(title=title, next_step=_END_AT_EOF, symptoms=[violation], side=SERVER)
         claim.is_observation = (waited < SLOW_SECONDS and not was_killed) or bool(facts.failed())
         yield claim
-
-
-define(__name__,
-    Definition(client_gone_first, "client-gone-first", "the client went away first, and the server's error follows from that", Level.EXACT,
-               ex.session(ex.call(), ex.CLIENT_CLOSED, "+ 0.1", _PIPE_ERROR, ex.exited(1)), ex.session(ex.call(), _PIPE_ERROR, ex.exited(1))),
-    Definition(crash, "crash", "the server ended in the middle of the session", Level.SPECIFIC,
-               ex.session(ex.request("ping"), ex.stderr("TypeError: x is not a function"), ex.exited(1))),
-    Definition(client_left, "client-left", "the client left right after a message that it does not accept", Level.EXACT,
-               ex.session("+ 0.01", ex.listed({"name": "a", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": None}}), ex.END),
-               ex.session("+ 0.01", ex.request("tools/list"), ex.result(tools=[]), ex.END)),
-    Definition(ended_after_long_line, "ended-after-long-line", "the client ended the session at a long line", Level.EXACT,
-               ex.session(ex.call(), "+ 0.05", ex.done(2, "x" * 70_000), ex.note("signal", signal="SIGTERM"), ex.note("exit", code=None, signal="SIGTERM")),
-               ex.session(ex.call(), "+ 0.05", ex.done(2, "x"), ex.note("signal", signal="SIGTERM"), ex.note("exit", code=None, signal="SIGTERM"))),
-    Definition(server_did_not_end, "server-did-not-end", "the server did not end when the client closed its stdin", Level.GENERAL,
-               ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.note("signal", signal="SIGTERM"))),
-)  # fmt: skip

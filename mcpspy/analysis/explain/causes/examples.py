@@ -97,7 +97,9 @@ def host(name: str, *lines: str) -> str:
 
 
 def answered(status: int, *parts: JsonObject | str) -> str:
-    """Return an HTTP response: changes to the recorded headers of request and response, a body that is not a message."""
+    """Return an HTTP response: changes to the recorded headers of request and response, a body that
+    is not a message.
+    """
     return " ".join(["=", str(status), *map(json.dumps, parts)])
 
 
@@ -151,6 +153,7 @@ END = session(CLIENT_CLOSED, exited(0))
 """The client closes stdin, and the server ends."""
 
 EVENT_STREAM = {"content-type": "text/event-stream"}
+WITH_TOKEN = {"authorization": "Bearer x"}
 
 
 def not_started(text: str, code: int = 1, head: str = "@ bare") -> str:

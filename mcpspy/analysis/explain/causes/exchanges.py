@@ -11,9 +11,12 @@ from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Sym
 from mcpspy.core.protocol.http_headers import EVENTS
 
 _PROXIES = re.compile(
-    r"(?i)nginx|cloudflare|haproxy|envoy|traefik|caddy|awselb|akamai|varnish|apache|gws|vercel|istio|openresty"
+    r"(?i)nginx|cloudflare|haproxy|envoy|traefik|caddy|awselb|akamai|varnish|apache|gws|vercel"
+    r"|istio|openresty"
 )
 """Proxies by the beginning of the header Server."""
+
+LOGIN = re.compile(r"(?i)\b(?:log ?in|sign ?in|sso|single sign|authenticate)\b")
 
 
 def exchanges(facts: Facts, *statuses: int) -> Iterator[tuple[RefusedExchange, Symptom]]:

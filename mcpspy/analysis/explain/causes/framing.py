@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Definition, define
-from mcpspy.analysis.explain.claims import Claim, Level
+from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.side_facts import OddLine
@@ -20,6 +19,7 @@ _BEGUN = re.compile(rb'(?s)^\s*[{\[].*"(?:jsonrpc|id)"')
 _RESULT = re.compile(rb'"(?:protocolVersion|serverInfo|tools|content|resources|prompts|capabilities)"')
 _STREAMS = {CLIENT: "stdin", SERVER: "stdout"}
 _SIDES = (CLIENT, SERVER)
+_UNREADABLE = "ENV101 ENV102 ENV103 ENV110 ENV111 ENV113 ENV118 ENV119"
 
 
 def text_of(line: OddLine) -> str:
@@ -31,7 +31,9 @@ def _lines(side: str, lines: list[OddLine]) -> list[EvidenceLine]:
 
 
 def _affected(facts: Facts, side: str, since: float) -> list[Symptom]:
-    """Return what unreadable bytes of a side bring about: requests without a response, and the end of the client."""
+    """Return what unreadable bytes of a side bring about: requests without a response, and the end
+    of the client.
+    """
     found: list[Symptom] = []
     for symptom in facts.symptoms:
         match symptom:
@@ -41,8 +43,7 @@ def _affected(facts: Facts, side: str, since: float) -> list[Symptom]:
                     found.append(symptom)
             case ClientLeft() | IgnoredResponse() if side == SERVER:
                 found.append(symptom)
-    codes = ("ENV101", "ENV102", "ENV103", "ENV110", "ENV111", "ENV113", "ENV118", "ENV119")
-    return [*found, *facts.violations(*codes, side=side)]
+    return [*found, *facts.violations(*_UNREADABLE.split(), side=side)]
 
 
 def _claim(facts: Facts, side: str, lines: list[OddLine], title: str, next_step: str) -> Claim:
@@ -50,32 +51,33 @@ def _claim(facts: Facts, side: str, lines: list[OddLine], title: str, next_step:
     return Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=shown, side=side)
 
 
+@cause(
+    "content-length",
+    "one side frames its messages with Content-Length headers",
+    Level.EXACT,
+    rules=_UNREADABLE,
+    positive=ex.session(
+        "@ bare",
+        ex.request("initialize", 1),
+        "<< Content-Length: 36",
+        "<< ",
+        '<< {"jsonrpc":"2.0","id":1,"result":{}}',
+    ),
+    negative=ex.session("@ bare", ex.request("initialize", 1), "<< Content: 36"),
+)
 def content_length(facts: Facts) -> Iterator[Claim]:
-    """The Language Server Protocol frames its messages so. MCP on stdio has one message per line, without headers."""
+    """The Language Server Protocol frames its messages so. MCP on stdio has one message per line,
+    without headers.
+    """
     for side in _SIDES:
         lines = [each for each in facts.sides[side].odd if _CONTENT_LENGTH.match(each.data)]
         if facts.is_stdio and lines:
-            title = f"the {side} writes Content-Length headers, and the {other(side)} expects one message per line"
+            title = (
+                f"the {side} writes Content-Length headers, and the {other(side)} expects one message "
+                f"per line"
+            )
             next_step = f"change the {side} to messages that end with a newline, or update its SDK"
             yield _claim(facts, side, lines, title, next_step)
-
-
-def wrong_encoding(facts: Facts) -> Iterator[Claim]:
-    """Windows PowerShell writes UTF-16 or a byte order mark, and Python on Windows the code page of the system."""
-    for side in _SIDES if facts.is_stdio else ():
-        for line in facts.sides[side].odd:
-            if kind := _encoding(line):
-                title = f"the {side} writes {kind}, and MCP is UTF-8 without a mark"
-                next_step = f"let the {side} write UTF-8: PYTHONUTF8=1 for Python, [Console]::OutputEncoding = [Text.UTF8Encoding]::new($false) for PowerShell"
-                yield _claim(facts, side, [line], title, next_step)
-                break
-        else:
-            for violation in facts.violations("ENV110", "ENV111", side=side):
-                title = f"the {side} does not write UTF-8: {quote(violation.findings[0].message)}"
-                next_step = f"let the {side} write UTF-8 without a byte order mark (PYTHONUTF8=1 for Python)"
-                symptoms = _affected(facts, side, violation.at)
-                lines = violation.lines[:2]
-                yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
 def _encoding(line: OddLine) -> str:
@@ -87,18 +89,82 @@ def _encoding(line: OddLine) -> str:
     return "bytes that are not UTF-8" if "UTF-8" in line.why else ""
 
 
+@cause(
+    "wrong-encoding",
+    "one side does not write UTF-8",
+    Level.EXACT,
+    rules=_UNREADABLE,
+    positive=ex.session("@ bare", '<< \\xff\\xfe{\\x00"\\x00j\\x00', ex.request("ping", 1)),
+)
+def wrong_encoding(facts: Facts) -> Iterator[Claim]:
+    """Windows PowerShell writes UTF-16 or a byte order mark, and Python on Windows the code page of
+    the system.
+    """
+    for side in _SIDES if facts.is_stdio else ():
+        for line in facts.sides[side].odd:
+            if kind := _encoding(line):
+                title = f"the {side} writes {kind}, and MCP is UTF-8 without a mark"
+                next_step = (
+                    f"let the {side} write UTF-8: PYTHONUTF8=1 for Python, [Console]::OutputEncoding = "
+                    f"[Text.UTF8Encoding]::new($false) for PowerShell"
+                )
+                yield _claim(facts, side, [line], title, next_step)
+                break
+        else:
+            for violation in facts.violations("ENV110", "ENV111", side=side):
+                title = f"the {side} does not write UTF-8: {quote(violation.findings[0].message)}"
+                next_step = f"let the {side} write UTF-8 without a byte order mark (PYTHONUTF8=1 for Python)"
+                symptoms = _affected(facts, side, violation.at)
+                lines = violation.lines[:2]
+                yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+
+
+@cause(
+    "text-misread",
+    "the server reads what it is sent in another encoding than UTF-8",
+    Level.EXACT,
+    positive=ex.session(
+        ex.request("tools/call", name="a", arguments={"text": "Žižkov"}), ex.done(2, "Ĺ˝iĹľkov")
+    ),
+    negative=ex.session(
+        ex.request("tools/call", name="a", arguments={"text": "Žižkov"}), ex.done(2, "Žižkov")
+    ),
+)
 def text_misread(facts: Facts) -> Iterator[Claim]:
-    """Nothing fails: the text is stored wrong, and is seen when it comes back. Each character outside ASCII is two or more."""
+    """Nothing fails: the text is stored wrong, and is seen when it comes back. Each character
+    outside ASCII is two or more.
+    """
     if (changed := facts.sent_text.changed) is not None:
         text, place = changed
-        title = f"the client sent {quote(text.sent)!r}, and the server has {quote(text.received)!r}: it reads UTF-8 as {text.encoding}"
-        next_step = "let the server read stdin as UTF-8 (Python: PYTHONUTF8=1 by env in the host's configuration), and repair what it has stored"
+        title = (
+            f"the client sent {quote(text.sent)!r}, and the server has {quote(text.received)!r}: it "
+            f"reads UTF-8 as {text.encoding}"
+        )
+        next_step = (
+            "let the server read stdin as UTF-8 (Python: PYTHONUTF8=1 by env in the host's "
+            "configuration), and repair what it has stored"
+        )
         lines = [evidence(place, f"{text.received} in place of {text.sent}")]
         yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=SERVER)
 
 
+def _is_broken(line: OddLine) -> bool:
+    is_json = line.why.startswith(("neither", "not an object"))
+    return bool(_BEGUN.search(line.data)) and not is_json and "never completed" not in line.why
+
+
+@cause(
+    "message-broken",
+    "a message is cut or broken, so its receiver cannot read it",
+    Level.EXACT,
+    rules=_UNREADABLE,
+    positive=ex.session(ex.request("ping"), '<< {"jsonrpc":"2.0","id":2,"result":{"x":\\x04'),
+    negative=ex.session(ex.request("ping"), "<< DEBUG: start", ex.result()),
+)
 def message_broken(facts: Facts) -> Iterator[Claim]:
-    """The line begins like a message, but its end is missing, or a line break or the text of another thread is inside."""
+    """The line begins like a message, but its end is missing, or a line break or the text of
+    another thread is inside.
+    """
     for side in _SIDES:
         line = next((each for each in facts.sides[side].odd if _is_broken(each)), None)
         if line is None:
@@ -109,7 +175,10 @@ def message_broken(facts: Facts) -> Iterator[Claim]:
         next_step = f"let the {side} write each message as one line of JSON, in one write"
         if cut or not line.is_whole:
             what = f"was cut after {line.size} bytes"
-            next_step = f"look for a limit of the {side} or of a wrapper around it (4 KiB, 64 KiB, 1 MiB), and send whole lines"
+            next_step = (
+                f"look for a limit of the {side} or of a wrapper around it (4 KiB, 64 KiB, 1 MiB), and "
+                f"send whole lines"
+            )
             if not line.is_whole and side == CLIENT:
                 next_step = "the line has no newline at its end: the client must write and flush whole lines"
         stream = f" on {_STREAMS[side]}" if facts.is_stdio else ""
@@ -119,16 +188,26 @@ def message_broken(facts: Facts) -> Iterator[Claim]:
         yield claim
 
 
-def _is_broken(line: OddLine) -> bool:
-    is_json = line.why.startswith(("neither", "not an object"))
-    return bool(_BEGUN.search(line.data)) and not is_json and "never completed" not in line.why
-
-
+@cause(
+    "result-not-wrapped",
+    "the server writes a result without its JSON-RPC envelope",
+    Level.EXACT,
+    rules=_UNREADABLE,
+    positive=ex.session(
+        "@ bare", ex.request("initialize", 1), '<< {"protocolVersion":"2024-11-05","capabilities":{}}'
+    ),
+    negative=ex.session(ex.request("ping"), '<< {"level":"info","message":"ping"}', ex.result()),
+)
 def result_not_wrapped(facts: Facts) -> Iterator[Claim]:
-    """The receiver finds a response by its id; an object without `jsonrpc`, `id` and `result` is not a message."""
+    """The receiver finds a response by its id; an object without `jsonrpc`, `id` and `result` is
+    not a message.
+    """
     for line in facts.server.odd:
         if line.why.startswith("neither") and line.data.lstrip()[:1] == b"{" and _RESULT.search(line.data):
-            title = f"the server wrote a result without its envelope, so no request gets it: {quote(text_of(line), 80)}"
+            title = (
+                f"the server wrote a result without its envelope, so no request gets it: "
+                f"{quote(text_of(line), 80)}"
+            )
             next_step = 'let the server write {"jsonrpc":"2.0","id":<the id of the request>,"result":{…}}'
             yield _claim(facts, SERVER, [line], title, next_step)
             break
@@ -140,26 +219,56 @@ def _text(facts: Facts, side: str) -> list[OddLine]:
     return [each for each in lines if facts.is_stdio and not _CONTENT_LENGTH.match(each.data)]
 
 
+@cause(
+    "stdout-noise",
+    "the server writes text to stdout that is not a message",
+    Level.SPECIFIC,
+    rules=_UNREADABLE,
+    positive=ex.session(ex.request("ping"), "<< DEBUG: start", ex.result()),
+    negative=ex.session(ex.request("ping"), ex.stderr("DEBUG: start"), ex.result()),
+)
 def stdout_noise(facts: Facts) -> Iterator[Claim]:
     """`print`, `console.log`, a banner or a library's logger: stdout is reserved for messages."""
     lines = _text(facts, SERVER)
     if lines and facts.server.messages:
         is_before = (facts.server.first_at or 0.0) > lines[0].at
         when = "before its first message" if is_before else "between its messages"
-        title = f"the server writes text to stdout {when}, where only messages may be: {quote(text_of(lines[0]), 80)}"
+        title = (
+            f"the server writes text to stdout {when}, where only messages may be: "
+            f"{quote(text_of(lines[0]), 80)}"
+        )
         next_step = "write logs to stderr (print(…, file=sys.stderr), console.error)"
         yield _claim(facts, SERVER, lines, title, next_step)
 
 
+@cause(
+    "stdin-noise",
+    "the client writes text to the server's stdin that is not a message",
+    Level.SPECIFIC,
+    rules=_UNREADABLE,
+    positive=ex.session(">> hello", ex.request("ping")),
+)
 def stdin_noise(facts: Facts) -> Iterator[Claim]:
     """Something else than an MCP client has the server's stdin, or the client writes its log there."""
     if lines := _text(facts, CLIENT):
-        title = f"the client writes text to the server's stdin that is not a message: {quote(text_of(lines[0]), 80)}"
+        title = (
+            f"the client writes text to the server's stdin that is not a message: "
+            f"{quote(text_of(lines[0]), 80)}"
+        )
         yield _claim(facts, CLIENT, lines, title, "correct the client: each line on stdin is one message")
 
 
+@cause(
+    "event-no-message",
+    "the server sends events or bodies that are not messages",
+    Level.SPECIFIC,
+    rules="ENV101 ENV102",
+    positive=ex.session("@ http", ex.call(), '<< {"type":"heartbeat"}', ex.done()),
+)
 def event_no_message(facts: Facts) -> Iterator[Claim]:
-    """Clients parse the data of each event as a message. A sign of life belongs into a comment of SSE (`: keep-alive`)."""
+    """Clients parse the data of each event as a message. A sign of life belongs into a comment of
+    SSE (`: keep-alive`).
+    """
     lines = [each for each in facts.server.odd if not each.is_refusal and each.is_whole]
     if not facts.is_stdio and lines:
         more = f" ({facts.server.odd_count} times)" if facts.server.odd_count > 1 else ""
@@ -168,26 +277,3 @@ def event_no_message(facts: Facts) -> Iterator[Claim]:
         symptoms = [*facts.of(ClientLeft), *facts.violations("ENV101", "ENV102", side=SERVER)]
         shown = [evidence(each.place, f"data: {text_of(each)}") for each in lines[:3]]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=shown, side=SERVER)
-
-
-define(__name__,
-    Definition(content_length, "content-length", "one side frames its messages with Content-Length headers", Level.EXACT,
-               ex.session("@ bare", ex.request("initialize", 1), "<< Content-Length: 36", "<< ", '<< {"jsonrpc":"2.0","id":1,"result":{}}'),
-               ex.session("@ bare", ex.request("initialize", 1), "<< Content: 36")),
-    Definition(wrong_encoding, "wrong-encoding", "one side does not write UTF-8", Level.EXACT,
-               ex.session("@ bare", '<< \\xff\\xfe{\\x00"\\x00j\\x00', ex.request("ping", 1))),
-    Definition(text_misread, "text-misread", "the server reads what it is sent in another encoding than UTF-8", Level.EXACT,
-               ex.session(ex.request("tools/call", name="a", arguments={"text": "Žižkov"}), ex.done(2, "Ĺ˝iĹľkov")),
-               ex.session(ex.request("tools/call", name="a", arguments={"text": "Žižkov"}), ex.done(2, "Žižkov"))),
-    Definition(message_broken, "message-broken", "a message is cut or broken, so its receiver cannot read it", Level.EXACT,
-               ex.session(ex.request("ping"), '<< {"jsonrpc":"2.0","id":2,"result":{"x":\\x04'), ex.session(ex.request("ping"), "<< DEBUG: start", ex.result())),
-    Definition(result_not_wrapped, "result-not-wrapped", "the server writes a result without its JSON-RPC envelope", Level.EXACT,
-               ex.session("@ bare", ex.request("initialize", 1), '<< {"protocolVersion":"2024-11-05","capabilities":{}}'),
-               ex.session(ex.request("ping"), '<< {"level":"info","message":"ping"}', ex.result())),
-    Definition(stdout_noise, "stdout-noise", "the server writes text to stdout that is not a message", Level.SPECIFIC,
-               ex.session(ex.request("ping"), "<< DEBUG: start", ex.result()), ex.session(ex.request("ping"), ex.stderr("DEBUG: start"), ex.result())),
-    Definition(stdin_noise, "stdin-noise", "the client writes text to the server's stdin that is not a message", Level.SPECIFIC,
-               ex.session(">> hello", ex.request("ping"))),
-    Definition(event_no_message, "event-no-message", "the server sends events or bodies that are not messages", Level.SPECIFIC,
-               ex.session("@ http", ex.call(), '<< {"type":"heartbeat"}', ex.done())),
-)  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Definition, FailureRow, define
+from mcpspy.analysis.explain.causes.definition import FailureRow, define
 from mcpspy.analysis.explain.causes.exchanges import (
     about,
     alike,
@@ -17,7 +17,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
     said,
     who_refused,
 )
-from mcpspy.analysis.explain.claims import Claim, Level
+from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
@@ -25,29 +25,46 @@ from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
-_SESSION = re.compile(r"(?i)session")
-_STALE = re.compile(r"(?i)session|initiali[sz]ed")
-_AGAIN = re.compile(r"(?i)already initiali[sz]ed")
-_ALREADY = re.compile(r"(?i)already (?:connected|initiali[sz]ed|started)")
-"""The SDKs: no session with this id, a second initialize, and a server object that has a transport."""
 
-_ID = "mcp-session-id"
-
-
+@cause(
+    "sse-transport",
+    "the client uses the old HTTP+SSE transport, and the server Streamable HTTP",
+    Level.EXACT,
+    rules="ENV204 ENV208",
+    positive=ex.session("@ http bare", ex.http("GET", 404)),
+    negative=ex.session("@ http", ex.http("GET", 405)),
+)
 def sse_transport(facts: Facts) -> Iterator[Claim]:
-    """A client of the transport of 2024-11-05 begins with GET; a server of Streamable HTTP wants a POST first."""
+    """A client of the transport of 2024-11-05 begins with GET; a server of Streamable HTTP wants a
+    POST first.
+    """
     for refusal in (*facts.of(RefusedExchange), *facts.http.not_offered):
         is_first = is_stream(refusal) and not facts.client.messages and ".well-known" not in refusal.path
         if is_first and refusal.status in (400, 404, 405, 406):
-            title = f"the client opened a stream with GET before any POST (the old HTTP+SSE transport), and the server answered HTTP {refusal.status}{clause(refusal.words)}"
-            next_step = "set the client's transport to Streamable HTTP (type: http), or give it the server's URL for SSE"
+            title = (
+                f"the client opened a stream with GET before any POST (the old HTTP+SSE transport), and "
+                f"the server answered HTTP {refusal.status}{clause(refusal.words)}"
+            )
+            next_step = (
+                "set the client's transport to Streamable HTTP (type: http), or give it the server's URL "
+                "for SSE"
+            )
             symptoms = [refusal, *facts.violations("ENV204", "ENV208", side=SERVER)]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
             break
 
 
+@cause(
+    "sse-endpoint-lost",
+    "the endpoint that the SSE stream names does not exist",
+    Level.EXACT,
+    positive=ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(404)),
+    negative=ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(202)),
+)
 def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
-    """The `endpoint` event has a path that lacks the prefix under which a proxy or a mount serves the server."""
+    """The `endpoint` event has a path that lacks the prefix under which a proxy or a mount serves
+    the server.
+    """
     events = [each for each in facts.notes.get("sse", []) if each[0].fields.get("event") == "endpoint"]
     upstream = urlsplit(facts.header.upstream or "")
     is_new = not any(method == "POST" and (status or 300) < 300 for method, status in facts.http.statuses)
@@ -55,23 +72,91 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
         named = str(note.fields.get("data", ""))
         endpoint, lines = urlsplit(named), [evidence(place, f"endpoint: {named}")]
         if endpoint.hostname not in (None, upstream.hostname, *LOOPBACK) and not facts.client.messages:
-            title = f"the SSE stream names an endpoint at another host, {quote(named, 100)}, and no message was ever posted here: the client cannot reach that host, or posts past this URL"
-            next_step = "let the server name its endpoint by path, or with the host that clients use (base URL, X-Forwarded-Host)"
+            title = (
+                f"the SSE stream names an endpoint at another host, {quote(named, 100)}, and no message "
+                f"was ever posted here: the client cannot reach that host, or posts past this URL"
+            )
+            next_step = (
+                "let the server name its endpoint by path, or with the host that clients use (base URL, "
+                "X-Forwarded-Host)"
+            )
             yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side="configuration")
         for exchange, symptom in exchanges(facts, 404, 405, 400, 307, 308):
             if exchange.status == 400 and said(exchange, symptom):
                 continue  # It found the endpoint, and names another reason.
             is_endpoint = endpoint.path.rstrip("/") == exchange.path.rstrip("/")
             if exchange.method == "POST" and is_new and is_endpoint:
-                title = f"the SSE stream {quote(upstream.path)} names the endpoint {quote(named, 100)}, and {who_refused(exchange)} answers HTTP {exchange.status} there"
-                next_step = "tell the server its public path (root_path, mount path, base URL), so that the endpoint has the prefix; or let the proxy serve this path too"
+                title = (
+                    f"the SSE stream {quote(upstream.path)} names the endpoint {quote(named, 100)}, and "
+                    f"{who_refused(exchange)} answers HTTP {exchange.status} there"
+                )
+                next_step = (
+                    "tell the server its public path (root_path, mount path, base URL), so that the "
+                    "endpoint has the prefix; or let the proxy serve this path too"
+                )
                 symptoms, side = alike(facts, exchange), "configuration"
                 yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
                 break
 
 
+_ID = "mcp-session-id"
+
+
+def _has_none(facts: Facts, exchange: RefusedExchange) -> bool:
+    """Return whether a message was posted without the session id that the server had not assigned."""
+    is_unassigned = not facts.http.session_ids and facts.answered[CLIENT, "initialize"] > 0
+    return is_unassigned and exchange.method == "POST" and _ID not in exchange.request
+
+
+define(
+    __name__,
+    FailureRow(
+        "session-not-assigned",
+        "the server wants a session id, and none came with the result of initialize",
+        Level.EXACT,
+        why="A gateway or proxy between mcpspy and the server drops Mcp-Session-Id from the "
+        "response, or the server forgets it.",
+        title="the response to initialize had no Mcp-Session-Id, and {about} without one is refused "
+        "with HTTP {status}: {words}",
+        next_step="let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; "
+        "ask the server directly to compare",
+        side="proxy",
+        statuses=(400, 404),
+        words="session",
+        if_refused=_has_none,
+        is_together=True,
+        positive=ex.session(
+            "@ http bare",
+            ex.initialize(),
+            ex.answered(200, {}, {_ID: None}),
+            ex.welcome(),
+            ex.request("tools/list"),
+            ex.answered(400, {_ID: None}),
+            ex.error("Bad Request: Missing session ID", -32600, None),
+        ),
+    ),
+)
+
+
+_SESSION = re.compile(r"(?i)session")
+_STALE = re.compile(r"(?i)session|initiali[sz]ed")
+_AGAIN = re.compile(r"(?i)already initiali[sz]ed")
+_ALREADY = re.compile(r"(?i)already (?:connected|initiali[sz]ed|started)")
+"""The SDKs: no session with this id, a second initialize, and a server object that has a transport."""
+
+
+@cause(
+    "session-header-missing",
+    "the client does not send the session id that it was given",
+    Level.EXACT,
+    rules="HTTP202",
+    positive=ex.list_answer(400, {_ID: None}, "Missing session id"),
+    negative=ex.list_answer(400, "Missing session id"),
+)
 def session_header_missing(facts: Facts) -> Iterator[Claim]:
-    """A proxy drops the header, a page cannot read it (Access-Control-Expose-Headers), or the client knows no sessions."""
+    """A proxy drops the header, a page cannot read it (Access-Control-Expose-Headers), or the
+    client knows no sessions.
+    """
     assigned_at = min(facts.http.session_ids.values(), default=None)
     begin = facts.http.heads.get("initialize")
     exposed = "" if begin is None else begin.response.get("access-control-expose-headers", "").lower()
@@ -85,10 +170,19 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
         is_hidden = bool(origin) and begin is not None and _ID not in exposed
         if not is_hidden and not _SESSION.search(said(exchange, symptom)):
             continue
-        title = f"{about(exchange)} came without the session id that the server had assigned, and got HTTP {exchange.status}"
-        next_step = "let the client send Mcp-Session-Id with each request after initialize; look whether a proxy between client and mcpspy drops it"
+        title = (
+            f"{about(exchange)} came without the session id that the server had assigned, and got HTTP "
+            f"{exchange.status}"
+        )
+        next_step = (
+            "let the client send Mcp-Session-Id with each request after initialize; look whether a proxy "
+            "between client and mcpspy drops it"
+        )
         if is_hidden:
-            title += f": the page at {quote(origin or '', 60)} cannot read it, since Access-Control-Expose-Headers does not name Mcp-Session-Id"
+            title += (
+                f": the page at {quote(origin or '', 60)} cannot read it, since "
+                f"Access-Control-Expose-Headers does not name Mcp-Session-Id"
+            )
             next_step = "let the server answer with Access-Control-Expose-Headers: Mcp-Session-Id (CORS)"
         same = [each for other, each in exchanges(facts, exchange.status or 0) if _ID not in other.request]
         symptoms, side = [*same, *facts.violations("HTTP202")], SERVER if is_hidden else CLIENT
@@ -103,8 +197,17 @@ def _ping(*numbers: int) -> str:
 _LOST = ex.session(ex.request("tools/list"), ex.answered(404, "Session not found"))
 
 
+@cause(
+    "replicas",
+    "several copies of the server do not share their sessions",
+    Level.EXACT,
+    positive=ex.session("@ http", ex.request("tools/list"), ex.answered(404), _ping(3)),
+    negative=ex.session("@ http", _ping(3, 4), _LOST),
+)
 def replicas(facts: Facts) -> Iterator[Claim]:
-    """A load balancer sends requests of one session to different copies; one that did not create the session refuses it."""
+    """A load balancer sends requests of one session to different copies; one that did not create
+    the session refuses it.
+    """
     for exchange, _ in exchanges(facts, 400, 404):
         session_id, status = exchange.request.get(_ID), exchange.status
         if session_id is None or exchange.asked in ("initialize", ""):
@@ -112,42 +215,82 @@ def replicas(facts: Facts) -> Iterator[Claim]:
         since = exchange.at - facts.http.session_ids.get(session_id, float("-inf"))
         if facts.http.accepted.get(session_id, 0.0) > exchange.at:
             level = Level.EXACT
-            title = f"the server refused the session with HTTP {status} in some requests and accepted it in others: several copies of it serve this address and do not share sessions"
+            title = (
+                f"the server refused the session with HTTP {status} in some requests and accepted it in "
+                f"others: several copies of it serve this address and do not share sessions"
+            )
         elif since < 1.0 and facts.http.accepted_count[session_id] <= 2 and status == 404:
             level = Level.SPECIFIC
-            title = f"the server assigned a session, and {duration(since)} later did not know it (HTTP {status}): another copy of it answered, or it does not keep its sessions"
+            title = (
+                f"the server assigned a session, and {duration(since)} later did not know it (HTTP "
+                f"{status}): another copy of it answered, or it does not keep its sessions"
+            )
         else:
             continue
-        next_step = "route all requests with one Mcp-Session-Id to the same copy, share the sessions, or make the server stateless"
+        next_step = (
+            "route all requests with one Mcp-Session-Id to the same copy, share the sessions, or make "
+            "the server stateless"
+        )
         symptoms = [each for other, each in exchanges(facts) if other.status == status]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="proxy", level=level)
         break
 
 
+define(
+    __name__,
+    FailureRow(
+        "delete-refused",
+        "the end of a session was refused",
+        Level.EXACT,
+        why="A client may end its session with DELETE. A server that does not allow it answers 405; "
+        "nothing depends on it.",
+        title="DELETE at the end of the session was answered HTTP {status}; nothing depends on it",
+        next_step="let the server answer 204, or 405 if clients may not end sessions",
+        side="",
+        statuses=range(400, 1000),
+        if_refused=lambda _, exchange: exchange.method == "DELETE",
+        is_observation=True,
+        positive=ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 404, head={_ID: "s-1"})),
+        negative=ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 405, head={_ID: "s-1"})),
+    ),
+)
+
+
+@cause(
+    "initialize-with-session",
+    "initialize was sent with the id of an old session",
+    Level.EXACT,
+    rules="LIFE105 LIFE114",
+    positive=ex.session("@ http", ex.initialize(), ex.answered(404, {_ID: "s-1"})),
+    negative=ex.session("@ http", ex.initialize(), ex.answered(404)),
+)
 def initialize_with_session(facts: Facts) -> Iterator[Claim]:
     """Initialize begins a session, so it carries no session id; a server looks the id up and refuses it."""
     for exchange, symptom in exchanges(facts, 400, 404):
         if exchange.asked != "initialize":
             continue
         if _AGAIN.search(said(exchange, symptom)):
-            title = f"the client sent initialize again in a session that was initialized: {quote(said(exchange, symptom))}"
+            title = (
+                f"the client sent initialize again in a session that was initialized: "
+                f"{quote(said(exchange, symptom))}"
+            )
             next_step = "the client must send initialize once, and then notifications/initialized"
             symptoms = [symptom, *facts.violations("LIFE105", "LIFE114")]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
             break
         if _ID in exchange.request:
             same = [each for each in exchanges(facts) if each[0].status == exchange.status]
-            title = f"the client sent initialize with the id of the session that had ended, and the server refused it with HTTP {exchange.status}"
-            next_step = "the client must send initialize without Mcp-Session-Id; the server could ignore the header there"
+            title = (
+                f"the client sent initialize with the id of the session that had ended, and the server "
+                f"refused it with HTTP {exchange.status}"
+            )
+            next_step = (
+                "the client must send initialize without Mcp-Session-Id; the server could ignore the "
+                "header there"
+            )
             symptoms = [each for other, each in same if _ID in other.request]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
             break
-
-
-def _has_none(facts: Facts, exchange: RefusedExchange) -> bool:
-    """Return whether a message was posted without the session id that the server had not assigned."""
-    is_unassigned = not facts.http.session_ids and facts.answered[CLIENT, "initialize"] > 0
-    return is_unassigned and exchange.method == "POST" and _ID not in exchange.request
 
 
 def _is_one_too_many(facts: Facts, exchange: RefusedExchange) -> bool:
@@ -159,6 +302,33 @@ def _is_one_too_many(facts: Facts, exchange: RefusedExchange) -> bool:
 _NO_ROOM = ex.session(ex.request("initialize", 14), ex.answered(503, "Too many sessions"))
 
 
+define(
+    __name__,
+    FailureRow(
+        "sessions-not-ended",
+        "the client begins sessions and never ends them, until the server has no room",
+        Level.EXACT,
+        why="A client that begins a session for each call has to end it with DELETE; a server has to "
+        "end those that are idle.",
+        title="the server refused initialize with HTTP {status} after {sessions} sessions, none of "
+        "which the client had ended: {words}",
+        next_step="let the client use one session for its calls, or end each with DELETE; let the server "
+        "end sessions that are idle",
+        side=CLIENT,
+        statuses=(429, 500, 503),
+        words="too many|limit|max|session",
+        if_refused=_is_one_too_many,
+        is_together=True,
+        positive=ex.session(
+            "@ http",
+            *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)),
+            _NO_ROOM,
+        ),
+        negative=ex.session("@ http", _NO_ROOM),
+    ),
+)
+
+
 def _is_lost(exchange: RefusedExchange, symptom: Symptom) -> bool:
     """Return whether a server refused a request for its session id."""
     if exchange.method == "DELETE" or _ID not in exchange.request:
@@ -168,8 +338,18 @@ def _is_lost(exchange: RefusedExchange, symptom: Symptom) -> bool:
     return is_stale or (exchange.status == 404 and not exchange.error)
 
 
+@cause(
+    "session-lost",
+    "the server does not know the session any more",
+    Level.SPECIFIC,
+    rules="HTTP205",
+    positive=ex.session("@ http", _ping(3, 4), _LOST),
+    negative=ex.list_answer(404, {_ID: None}),
+)
 def session_lost(facts: Facts) -> Iterator[Claim]:
-    """The server restarted, or the session expired. It answers 404, and the client must send initialize again."""
+    """The server restarted, or the session expired. It answers 404, and the client must send
+    initialize again.
+    """
     refused = [each for each in exchanges(facts) if _is_lost(*each)]
     if not refused:
         return
@@ -186,10 +366,16 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
     if status == 404:
         is_used = count > 1 and not began_again
         title += f", and the client still used it in {counted(count, 'request')}" if is_used else ""
-        next_step = "the client must send initialize again after a 404; keep the server's sessions over restarts, or make it stateless"
+        next_step = (
+            "the client must send initialize again after a 404; keep the server's sessions over "
+            "restarts, or make it stateless"
+        )
     else:
         title += ": it restarted or lost its state, and does not answer 404"
-        next_step = "let the server answer 404 for a session that it does not know, so that the client sends initialize again; keep sessions over restarts"
+        next_step = (
+            "let the server answer 404 for a session that it does not know, so that the client sends "
+            "initialize again; keep sessions over restarts"
+        )
     is_renewed = began_again and len(requests) == len(lost) and is_overcome(lost)
     next_step = "the client began a new session, as it should" if is_renewed else next_step
     symptoms = lost if is_renewed else [*lost, *facts.violations("HTTP205")]
@@ -197,6 +383,13 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
     yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_renewed)
 
 
+@cause(
+    "one-session-only",
+    "the server can serve one session only",
+    Level.EXACT,
+    positive=ex.session("@ http", ex.request("initialize"), ex.answered(500)),
+    negative=ex.first_answer(500),
+)
 def one_session_only(facts: Facts) -> Iterator[Claim]:
     """One server object is shared by all sessions, and the SDK connects it to one transport only."""
     for failed in facts.failed():
@@ -209,44 +402,13 @@ def one_session_only(facts: Facts) -> Iterator[Claim]:
         says_so = _ALREADY.search(failed.words)
         if says_so or status == 500:
             how = f"HTTP {status}" if status else "an error"
-            title = f"the server answered the first initialize, and each later one with {how}: {quote(failed.words) or 'it can serve one session only'}"
-            next_step = "make a server object for each session (one transport and one server for each Mcp-Session-Id), and end sessions that are over"
+            title = (
+                f"the server answered the first initialize, and each later one with {how}: "
+                f"{quote(failed.words) or 'it can serve one session only'}"
+            )
+            next_step = (
+                "make a server object for each session (one transport and one server for each "
+                "Mcp-Session-Id), and end sessions that are over"
+            )
             level = Level.EXACT if says_so else Level.SPECIFIC
             yield Claim(title=title, next_step=next_step, symptoms=[failed], side=SERVER, level=level)
-
-
-define(__name__,
-    Definition(sse_transport, "sse-transport", "the client uses the old HTTP+SSE transport, and the server Streamable HTTP", Level.EXACT,
-               ex.session("@ http bare", ex.http("GET", 404)), ex.session("@ http", ex.http("GET", 405))),
-    Definition(sse_endpoint_lost, "sse-endpoint-lost", "the endpoint that the SSE stream names does not exist", Level.EXACT,
-               ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(404)), ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(202))),
-    FailureRow("session-not-assigned", "the server wants a session id, and none came with the result of initialize", Level.EXACT,
-        "A gateway or proxy between mcpspy and the server drops Mcp-Session-Id from the response, or the server forgets it.",
-        "the response to initialize had no Mcp-Session-Id, and {about} without one is refused with HTTP {status}: {words}",
-        "let the gateway or proxy behind mcpspy pass on the header Mcp-Session-Id of responses; ask the server directly to compare",
-        ex.session("@ http bare", ex.initialize(), ex.answered(200, {}, {_ID: None}), ex.welcome(), ex.request("tools/list"),
-                   ex.answered(400, {_ID: None}), ex.error("Bad Request: Missing session ID", -32600, None)), side="proxy", statuses=(400, 404), words="session",
-        is_together=True, if_refused=_has_none),
-    Definition(session_header_missing, "session-header-missing", "the client does not send the session id that it was given", Level.EXACT,
-               ex.list_answer(400, {_ID: None}, "Missing session id"), ex.list_answer(400, "Missing session id")),
-    Definition(replicas, "replicas", "several copies of the server do not share their sessions", Level.EXACT,
-               ex.session("@ http", ex.request("tools/list"), ex.answered(404), _ping(3)), ex.session("@ http", _ping(3, 4), _LOST)),
-    FailureRow("delete-refused", "the end of a session was refused", Level.EXACT,
-        "A client may end its session with DELETE. A server that does not allow it answers 405; nothing depends on it.",
-        "DELETE at the end of the session was answered HTTP {status}; nothing depends on it", "let the server answer 204, or 405 if clients may not end sessions",
-        ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 404, head={_ID: "s-1"})),
-        ex.session("@ http", ex.call(), ex.done(), ex.http("DELETE", 405, head={_ID: "s-1"})), side="", statuses=range(400, 1000), is_observation=True,
-        if_refused=lambda _, exchange: exchange.method == "DELETE"),
-    Definition(initialize_with_session, "initialize-with-session", "initialize was sent with the id of an old session", Level.EXACT,
-               ex.session("@ http", ex.initialize(), ex.answered(404, {_ID: "s-1"})), ex.session("@ http", ex.initialize(), ex.answered(404))),
-    FailureRow("sessions-not-ended", "the client begins sessions and never ends them, until the server has no room", Level.EXACT,
-        "A client that begins a session for each call has to end it with DELETE; a server has to end those that are idle.",
-        "the server refused initialize with HTTP {status} after {sessions} sessions, none of which the client had ended: {words}",
-        "let the client use one session for its calls, or end each with DELETE; let the server end sessions that are idle",
-        ex.session("@ http", *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)), _NO_ROOM), ex.session("@ http", _NO_ROOM), side=CLIENT,
-        statuses=(429, 500, 503), words="too many|limit|max|session", is_together=True, if_refused=_is_one_too_many),
-    Definition(session_lost, "session-lost", "the server does not know the session any more", Level.SPECIFIC, ex.session("@ http", _ping(3, 4), _LOST),
-               ex.list_answer(404, {_ID: None})),
-    Definition(one_session_only, "one-session-only", "the server can serve one session only", Level.EXACT,
-               ex.session("@ http", ex.request("initialize"), ex.answered(500)), ex.first_answer(500)),
-)  # fmt: skip

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Definition, define
 from mcpspy.analysis.explain.causes.environment import trouble_of
 from mcpspy.analysis.explain.causes.framing import text_of
-from mcpspy.analysis.explain.claims import Claim, Level
+from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ServerEnd, Symptom
@@ -17,22 +16,19 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
 
 _NOT_FOUND = re.compile(
-    r"(?i)command not found|not recognized as an internal|: not found$|No such file or directory: '?(?:npx|uvx|uv|node|python|docker|bunx|deno)\b"
+    r"(?i)command not found|not recognized as an internal|: not found$"
+    r"|No such file or directory: '?(?:npx|uvx|uv|node|python|docker|bunx|deno)\b"
     r"|spawn \S+ ENOENT|env: .{1,60}: No such file|executable file not found in"
 )
 """A missing command in the words of POSIX shells, cmd.exe, Python, Node.js, env and Go."""
 
-_FORBIDDEN = re.compile(r"ermission|not executable|[Ee]xec format|is a directory")
-_DOWNLOADS = re.compile(
-    r"(?i)\b(?:downloading|installing|installed \d+ packages|resolved \d+ packages|building|compiling|npm warn exec|need to install the following|will be installed)\b"
-)
-"""The progress of pip, uv, npx and compilers."""
 
 _RUNNERS = re.compile(
     r"(?:^|[/\\])(?:uvx|npx|bunx|pnpx|uv|docker|podman|deno|java|dotnet|node|python[\d.]*)(?:\.exe|\.cmd)?$"
 )
 _SETTINGS = ("service-refused-key", "setting-missing", "name-not-resolved", "file-missing")
 """Troubles that a placeholder in place of a value brings about."""
+
 
 _NO_COMMAND = ex.session("@ bare", ex.note("error", text="cannot start uvxx: not found"), ex.exited(127))
 _NO_PERMISSION = ex.session(
@@ -54,8 +50,17 @@ def _is_runner_alone(facts: Facts) -> bool:
     return bool(command) and _RUNNERS.search(command[0]) is not None and not names
 
 
+@cause(
+    "command-not-found",
+    "the server's command was not found",
+    Level.EXACT,
+    positive=_NO_COMMAND,
+    negative=_NO_PERMISSION,
+)
 def command_not_found(facts: Facts) -> Iterator[Claim]:
-    """A desktop has another PATH than a shell, and some configurations hold the command and its arguments in one string."""
+    """A desktop has another PATH than a shell, and some configurations hold the command and its
+    arguments in one string.
+    """
     desktop = "a host that is started from the desktop has another PATH than a shell"
     lines = [line for line in facts.stderr if _NOT_FOUND.search(line.text)]
     for end, symptoms in _before_answer(facts):
@@ -70,14 +75,35 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
             next_step = f'put {quote(name)!r} into "command", and {quote(arguments)!r} into "args"'
         elif lines and not is_missing:
             title = f"a command was not found: {quote(lines[-1].text)}"
-            next_step = f"give its absolute path, or add its folder to PATH by env in the host's configuration: {desktop}"
+            next_step = (
+                f"give its absolute path, or add its folder to PATH by env in the host's configuration: "
+                f"{desktop}"
+            )
         else:
             title = f"the command {quote(command)} was not found"
-            next_step = f"give the absolute path of {quote(command)} in the host's configuration (`which {quote(command)}` prints it): {desktop}"
+            next_step = (
+                f"give the absolute path of {quote(command)} in the host's configuration (`which "
+                f"{quote(command)}` prints it): {desktop}"
+            )
         said = [line.evidence for line in lines[-2:]]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side="configuration")
 
 
+_FORBIDDEN = re.compile(r"ermission|not executable|[Ee]xec format|is a directory")
+_DOWNLOADS = re.compile(
+    r"(?i)\b(?:downloading|installing|installed \d+ packages|resolved \d+ packages|building"
+    r"|compiling|npm warn exec|need to install the following|will be installed)\b"
+)
+"""The progress of pip, uv, npx and compilers."""
+
+
+@cause(
+    "command-not-executable",
+    "the server's command may not be executed",
+    Level.EXACT,
+    positive=_NO_PERMISSION,
+    negative=_NO_COMMAND,
+)
 def command_not_executable(facts: Facts) -> Iterator[Claim]:
     """The file has no permission to execute, is a folder, or is built for another system."""
     command = quote((facts.header.command or ["the command"])[0])
@@ -89,11 +115,23 @@ def command_not_executable(facts: Facts) -> Iterator[Claim]:
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
 
 
+@cause(
+    "command-incomplete",
+    "the command starts other programs, and its arguments name none",
+    Level.EXACT,
+    positive=ex.not_started("Usage: uvx [OPTIONS] [COMMAND]", 2, '@ bare command=["uvx"]'),
+    negative=ex.not_started("Usage: uvx [OPTIONS] [COMMAND]", 2, '@ bare command=["uvx","mcp-weather"]'),
+)
 def command_incomplete(facts: Facts) -> Iterator[Claim]:
-    """uvx, npx, docker and others print their usage without the name of a package, image or file in their arguments."""
+    """uvx, npx, docker and others print their usage without the name of a package, image or file in
+    their arguments.
+    """
     for end, symptoms in _before_answer(facts):
         if not end.error and _is_runner_alone(facts):
-            title = f"the command is {quote(' '.join(facts.header.command or ()))!r} alone: it names no server to start"
+            title = (
+                f"the command is {quote(' '.join(facts.header.command or ()))!r} alone: it names no "
+                f"server to start"
+            )
             next_step = 'add the name of the package, image or file to "args" in the host\'s configuration'
             lines = [line.evidence for line in facts.first_stderr[:2]]
             side = "configuration"
@@ -103,8 +141,19 @@ def command_incomplete(facts: Facts) -> Iterator[Claim]:
 _BAD_KEY = ex.not_started("Error: Invalid API key provided")
 
 
+@cause(
+    "placeholder-not-replaced",
+    "a setting is a placeholder, and not a value",
+    Level.EXACT,
+    positive=_BAD_KEY.replace(
+        "@ bare", ex.session("@ bare", ex.note("placeholders", variables=["WEATHER_API_KEY"]))
+    ),
+    negative=_BAD_KEY,
+)
 def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
-    """Not every host expands ${VARIABLE} in its configuration, and examples are copied with YOUR_API_KEY in them."""
+    """Not every host expands ${VARIABLE} in its configuration, and examples are copied with
+    YOUR_API_KEY in them.
+    """
     for note_, place in facts.notes.get("placeholders", [])[:1]:
         names = [str(name) for key in ("variables", "arguments") for name in note_.fields.get(key, [])]
         shown = ", ".join(quote(name, 60) for name in names[:3])
@@ -115,13 +164,22 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
                 symptoms.append(failed)
         quoted = f"; {quote(symptoms[0].lines[0].text)}" if symptoms and symptoms[0].lines else ""
         title = f"the server got a placeholder in place of a value: {shown}{quoted}"
-        next_step = "write the value itself into the host's configuration, or set the variable where the host starts: this host does not replace the placeholder"
+        next_step = (
+            "write the value itself into the host's configuration, or set the variable where the host "
+            "starts: this host does not replace the placeholder"
+        )
         lines, side = [evidence(place, f"a placeholder: {shown}")], "configuration"
         claim = Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
         claim.is_observation = not symptoms
         yield claim
 
 
+@cause(
+    "start-failed",
+    "the server ended before it answered",
+    Level.GENERAL,
+    positive=ex.not_started("SyntaxError: invalid syntax"),
+)
 def start_failed(facts: Facts) -> Iterator[Claim]:
     """The process ended before its first message; what it printed names the error."""
     for end, symptoms in _before_answer(facts):
@@ -137,16 +195,31 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
             title = f"the server could not be started: {quote(end.error)}"
             next_step = "correct the command in the host's configuration"
         elif end.code == 0:
-            title = "the server ended by itself with exit code 0 before it answered: it does not wait for messages on stdin"
-            next_step = "check that this command starts the server on stdio, and not another transport or a command that ends; in the code, wait for the transport to close"
+            title = (
+                "the server ended by itself with exit code 0 before it answered: it does not wait for "
+                "messages on stdin"
+            )
+            next_step = (
+                "check that this command starts the server on stdio, and not another transport or a "
+                "command that ends; in the code, wait for the transport to close"
+            )
         else:
             title = f"the server ended before it answered, with {end.words} and without a word"
             next_step = "run its command in a terminal: an MCP server waits for input, and does not end"
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines)
 
 
+@cause(
+    "start-slow",
+    "the server was not ready when the client gave up",
+    Level.SPECIFIC,
+    positive=ex.session("@ bare", ex.initialize(), ex.stderr("Downloading numpy (16.1MiB)"), ex.cancelled(1)),
+    negative=ex.session("@ bare", ex.initialize(), ex.stderr("ready"), ex.cancelled(1)),
+)
 def start_slow(facts: Facts) -> Iterator[Claim]:
-    """Npx and uvx install a package at its first start, models and containers are loaded; hosts wait 5 to 60 seconds."""
+    """Npx and uvx install a package at its first start, models and containers are loaded; hosts
+    wait 5 to 60 seconds.
+    """
     lines = [line for line in facts.first_stderr if _DOWNLOADS.search(line.text)]
     for failed in facts.failed():
         is_late = failed.answer_at is not None and failed.gave_up_at is not None
@@ -156,25 +229,16 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
         title = f"the client gave up {failed.method} after {failed.waited}, while the server was starting"
         if failed.answer_at is not None:
             took = failed.answer_at - failed.asked_at
-            title = f"the server answered {failed.method} after {took:.1f} s, but the client had given up after {failed.waited}"
+            title = (
+                f"the server answered {failed.method} after {took:.1f} s, but the client had given up "
+                f"after {failed.waited}"
+            )
         elif lines:
             title += f": {quote(lines[-1].text)}"
-        next_step = "start it once in a terminal so that everything is installed, do slow work after the answer to initialize, or raise the host's timeout of the start"
+        next_step = (
+            "start it once in a terminal so that everything is installed, do slow work after the answer "
+            "to initialize, or raise the host's timeout of the start"
+        )
         symptoms = [failed, *(end for end, _ in _before_answer(facts))]
         said = [line.evidence for line in lines[-2:]]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side=SERVER)
-
-
-define(__name__,
-    Definition(command_not_found, "command-not-found", "the server's command was not found", Level.EXACT, _NO_COMMAND, _NO_PERMISSION),
-    Definition(command_not_executable, "command-not-executable", "the server's command may not be executed", Level.EXACT, _NO_PERMISSION, _NO_COMMAND),
-    Definition(command_incomplete, "command-incomplete", "the command starts other programs, and its arguments name none", Level.EXACT,
-               ex.not_started("Usage: uvx [OPTIONS] [COMMAND]", 2, '@ bare command=["uvx"]'),
-               ex.not_started("Usage: uvx [OPTIONS] [COMMAND]", 2, '@ bare command=["uvx","mcp-weather"]')),
-    Definition(placeholder_not_replaced, "placeholder-not-replaced", "a setting is a placeholder, and not a value", Level.EXACT,
-               _BAD_KEY.replace("@ bare", ex.session("@ bare", ex.note("placeholders", variables=["WEATHER_API_KEY"]))), _BAD_KEY),
-    Definition(start_failed, "start-failed", "the server ended before it answered", Level.GENERAL, ex.not_started("SyntaxError: invalid syntax")),
-    Definition(start_slow, "start-slow", "the server was not ready when the client gave up", Level.SPECIFIC,
-               ex.session("@ bare", ex.initialize(), ex.stderr("Downloading numpy (16.1MiB)"), ex.cancelled(1)),
-               ex.session("@ bare", ex.initialize(), ex.stderr("ready"), ex.cancelled(1))),
-)  # fmt: skip

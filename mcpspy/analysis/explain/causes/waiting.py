@@ -1,4 +1,4 @@
-"""Responses that are missing, late, or do not find their request: who waited for whom."""
+"""Responses that are missing or late: who waited for whom."""
 
 from __future__ import annotations
 
@@ -6,41 +6,38 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.definition import Definition, define
-from mcpspy.analysis.explain.claims import Claim, Level
+from mcpspy.analysis.explain.causes.requests import SILENT, without_response
+from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import NamedError, clause, evidence, named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd
-from mcpspy.analysis.lint.finding import Finding
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session.exchange import State
 
-_LATE = (State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR)
-_SILENT = (State.UNANSWERED, State.CANCELLED)
 
-_INSTALLS = re.compile(r"(?:^|[/\\])(npx|bunx|pnpx|uvx|uv|pipx|docker|podman)(?:\.exe|\.cmd)?$")
-"""Commands that fetch a package or an image before they start it."""
-
-QUIET_SECONDS = 3.0
-"""Seconds without a line on stderr after which a server is not just starting any more."""
-
-_STARTS = re.compile(
-    r"(?i)\b(?:launch|load|start|initiali[sz]|connect|warm|boot|pull|fetch|download|install|build|compil|index|migrat)ing\b"
+@cause(
+    "client-did-not-respond",
+    "the server waited for a response of the client",
+    Level.EXACT,
+    positive=ex.session(ex.call(), ex.asked("roots/list"), ex.END),
+    negative=ex.session(ex.call(), ex.asked("roots/list"), '> {"id":7,"result":{"roots":[]}}', ex.done()),
 )
-_LISTENS = re.compile(
-    r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)"
-)
-"""A server that is starting, and one that listens on a port, in the words of uvicorn, Express and others."""
-
-
-def without_response(facts: Facts, side: str = "") -> Iterator[FailedRequest]:
-    """Yield the requests that got no response in time, and whose HTTP exchange, if any, was accepted."""
-    for failed in facts.failed(*_SILENT, *_LATE):
-        carrier = failed.refusal
-        refused = carrier is not None and (bool(carrier.error) or (carrier.status or 0) >= 300)
-        if (not side or failed.side == side) and not failed.effects and not refused:
-            yield failed
+def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
+    """A host that does not answer roots, sampling or elicitation requests holds up the call in
+    which the server asks.
+    """
+    for asking in without_response(facts, SERVER):
+        held = [failed for failed in without_response(facts, CLIENT) if failed.about in asking.waiting]
+        held = [each for each in held if each.asked_at <= asking.asked_at <= each.asked_at + each.took]
+        until = f" for {asking.waited}" if asking.took > 0 else ""
+        calls = f", and held up {', '.join(dict.fromkeys(asking.waiting))}" if asking.waiting else ""
+        title = f"the server's {asking.about} got no response from the client{until}{calls}"
+        next_step = (
+            f"the client must answer {asking.method}, or not declare the capability; the server should "
+            f"ask only what the client declares, and continue without an answer"
+        )
+        yield Claim(title=title, next_step=next_step, symptoms=[asking, *held], side=CLIENT)
 
 
 def has_endpoint(facts: Facts) -> bool:
@@ -48,39 +45,28 @@ def has_endpoint(facts: Facts) -> bool:
     return any(each.fields.get("event") == "endpoint" for each, _ in facts.notes.get("sse", []))
 
 
-def _names(failed: list[FailedRequest]) -> str:
-    return ", ".join(dict.fromkeys(each.about for each in failed[:3]))
-
-
-def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
-    """A server may wait for it before it answers other requests; some refuse them until then."""
-    is_sent = facts.client.methods["notifications/initialized"] or facts.session.is_modern
-    failed = [
-        each
-        for each in facts.failed()
-        if each.side == CLIENT and not each.is_handshake and not each.effects
-        and (each.state in _SILENT or re.search(r"(?i)initiali[sz]", each.words))
-    ]  # fmt: skip
-    if failed and facts.answered[CLIENT, "initialize"] and not is_sent:
-        how = "does not answer" if failed[0].state in _SILENT else "refuses"
-        title = f"the client never sent notifications/initialized after the result of initialize, and the server {how} {failed[0].about}"
-        next_step = "the client must send notifications/initialized before other requests"
-        symptoms = [*failed, *facts.violations("LIFE103", "LIFE102")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
-
-
-def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
-    """A host that does not answer roots, sampling or elicitation requests holds up the call in which the server asks."""
-    for asking in without_response(facts, SERVER):
-        held = [failed for failed in without_response(facts, CLIENT) if failed.about in asking.waiting]
-        held = [each for each in held if each.asked_at <= asking.asked_at <= each.asked_at + each.took]
-        until = f" for {asking.waited}" if asking.took > 0 else ""
-        calls = f", and held up {', '.join(dict.fromkeys(asking.waiting))}" if asking.waiting else ""
-        title = f"the server's {asking.about} got no response from the client{until}{calls}"
-        next_step = f"the client must answer {asking.method}, or not declare the capability; the server should ask only what the client declares, and continue without an answer"
-        yield Claim(title=title, next_step=next_step, symptoms=[asking, *held], side=CLIENT)
-
-
+@cause(
+    "get-blocks-server",
+    "the open GET stream keeps the server from answering other requests",
+    Level.EXACT,
+    positive=ex.session(
+        "@ http",
+        ex.note(
+            "http",
+            http=50,
+            method="GET",
+            path="/mcp",
+            status=200,
+            request={},
+            response=ex.EVENT_STREAM,
+            asked_at=7.0,
+        ),
+        ex.request("tools/list"),
+        ex.note("http", http=3, stream="1", method="POST", path="/mcp", status=None, request={}, response={}),
+        ex.note("http-end", http=3, stream="1", hung_up="client"),
+        ex.note("http-end", http=50, hung_up="client"),
+    ),
+)
 def get_blocks_server(facts: Facts) -> Iterator[Claim]:
     """A server that works on one HTTP request at a time is busy as long as the GET stream is open."""
     if has_endpoint(facts):
@@ -91,14 +77,34 @@ def get_blocks_server(facts: Facts) -> Iterator[Claim]:
         ended_at = get.ended_at if get.ended_at is not None else facts.last_at
         during = [each for each in failed if get.asked_at <= each.asked_at <= ended_at + 1.0]
         if during and not get.is_refused and (facts.server.last_at or 0.0) <= get.asked_at:
-            title = f"the server answered nothing any more since the client had opened its GET stream: {during[0].about} got no response in {during[0].waited}"
-            next_step = "let the server answer requests while a stream is open (more than one worker or thread), or answer GET with 405"
+            title = (
+                f"the server answered nothing any more since the client had opened its GET stream: "
+                f"{during[0].about} got no response in {during[0].waited}"
+            )
+            next_step = (
+                "let the server answer requests while a stream is open (more than one worker or thread), "
+                "or answer GET with 405"
+            )
             yield Claim(title=title, next_step=next_step, symptoms=[*during], side=SERVER)
             break
 
 
+@cause(
+    "sse-stream-ended",
+    "the stream on which a response was to come had ended",
+    Level.EXACT,
+    positive=ex.session(
+        "@ sse 2024-11-05",
+        ex.note("http-end", http=1000, stream="1", hung_up="server"),
+        ex.request("tools/list"),
+        ex.answered(404),
+    ),
+    negative=ex.session("@ sse 2024-11-05", ex.listed("a")),
+)
 def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
-    """In HTTP+SSE, all responses come on the one GET stream; a platform or proxy that limits its time ends the session."""
+    """In HTTP+SSE, all responses come on the one GET stream; a platform or proxy that limits its
+    time ends the session.
+    """
     if not has_endpoint(facts):
         return
     # Time of the request, of the end, and seconds between them.
@@ -107,7 +113,7 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
         for get in facts.http.gets
         if get.ended_at is not None and not get.is_refused and get.hung_up != CLIENT
     ]
-    for failed in facts.failed(*_SILENT, State.REFUSED, State.ERROR):
+    for failed in facts.failed(*SILENT, State.REFUSED, State.ERROR):
         status = 0 if failed.refusal is None else failed.refusal.status or 0
         until = failed.asked_at + failed.took + 0.1
         streams = [each for each in ended if each[0] <= failed.asked_at and each[1] <= until]
@@ -115,7 +121,10 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
             continue
         _, ended_at, lasted = streams[0]
         title, side = f"the SSE stream ended {duration(lasted)} after it was opened", SERVER
-        next_step = "raise the limit for long responses, let the server send comments while it works, or use Streamable HTTP"
+        next_step = (
+            "raise the limit for long responses, let the server send comments while it works, or use "
+            "Streamable HTTP"
+        )
         if sum(abs(took - lasted) < 0.2 for _, _, took in ended) > 1:
             title, side = f"{title}, as the others did: a limit of the platform or a proxy", "proxy"
         if status >= 400:
@@ -131,8 +140,21 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
         break
 
 
+def _names(failed: list[FailedRequest]) -> str:
+    return ", ".join(dict.fromkeys(each.about for each in failed[:3]))
+
+
+@cause(
+    "server-stuck",
+    "the server answers nothing any more since one request",
+    Level.SPECIFIC,
+    positive=ex.session(ex.call(), ex.request("ping", 3), ex.END),
+    negative=ex.session(ex.request("ping"), ex.request("ping", 3), ex.result(3), ex.END),
+)
 def server_stuck(facts: Facts) -> Iterator[Claim]:
-    """A call blocks the server: it waits in the handler, holds a lock, or runs a child process that shares stdin."""
+    """A call blocks the server: it waits in the handler, holds a lock, or runs a child process that
+    shares stdin.
+    """
     for side in (CLIENT, SERVER):
         waiting = without_response(facts, side)
         failed = [each for each in waiting if each.answer_at is None and not each.is_handshake]
@@ -144,13 +166,30 @@ def server_stuck(facts: Facts) -> Iterator[Claim]:
         others = _names([each for each in failed[1:] if each.asked_at >= first.asked_at])
         unread = facts.notes.get("unread", []) if receiver == SERVER else []
         reads = f", and read nothing ({unread[-1][0].fields.get('size')} bytes are unread)," if unread else ""
-        title = f"the {receiver} answered nothing any more{reads} after {first.about}: it is stuck in this call, also for {others or 'the calls after it'}"
-        next_step = "look what this call waits for (py-spy dump, a debugger): a lock, a child process that shares stdin, a blocking call in an event loop, or a stderr that the client does not read"
+        title = (
+            f"the {receiver} answered nothing any more{reads} after {first.about}: it is stuck in this "
+            f"call, also for {others or 'the calls after it'}"
+        )
+        next_step = (
+            "look what this call waits for (py-spy dump, a debugger): a lock, a child process that "
+            "shares stdin, a blocking call in an event loop, or a stderr that the client does not read"
+        )
         yield Claim(title=title, next_step=next_step, symptoms=[*failed], side=receiver)
 
 
+@cause(
+    "output-only-at-end",
+    "the server's output comes only when its input ends",
+    Level.EXACT,
+    rules="LIFE114 LIFE202 LIFE405 LIFE406",
+    positive=ex.session(
+        "@ bare", ex.request("initialize", 1), ex.CLIENT_CLOSED, "+ 0.01", ex.result(1), ex.exited(0)
+    ),
+)
 def output_only_at_end(facts: Facts) -> Iterator[Claim]:
-    """Output to a pipe stays in a buffer until it is full or the program ends; or the server reads all of stdin first."""
+    """Output to a pipe stays in a buffer until it is full or the program ends; or the server reads
+    all of stdin first.
+    """
     left_at, begun_at = facts.client.closed_at, facts.client.first_at
     times = [at for at in (facts.server.first_at,) if at is not None] + [
         each.at for each in facts.server.odd[:1]
@@ -160,16 +199,49 @@ def output_only_at_end(facts: Facts) -> Iterator[Claim]:
     if left_at - begun_at >= 0.5:
         waited = [each for each in facts.failed() if each.side == CLIENT and each.asked_at < left_at]
         findings = facts.violations("LIFE114", "LIFE202", "LIFE405", "LIFE406")
-        title = "the server's first message came only after the client had closed stdin: its output was not flushed, or it reads stdin to the end before it answers"
-        next_step = "flush stdout after each message (print(…, flush=True), python -u, stdbuf -oL), and read stdin line by line"
+        title = (
+            "the server's first message came only after the client had closed stdin: its output was not "
+            "flushed, or it reads stdin to the end before it answers"
+        )
+        next_step = (
+            "flush stdout after each message (print(…, flush=True), python -u, stdbuf -oL), and read "
+            "stdin line by line"
+        )
         symptoms = [*waited, *facts.of(ClientLeft), *findings]
         lines = [evidence(facts.client.closed_place, "the client closed stdin")]
         lines += [evidence(facts.server.last_place, "messages of the server after it")]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
 
 
+_INSTALLS = re.compile(r"(?:^|[/\\])(npx|bunx|pnpx|uvx|uv|pipx|docker|podman)(?:\.exe|\.cmd)?$")
+"""Commands that fetch a package or an image before they start it."""
+
+
+QUIET_SECONDS = 3.0
+"""Seconds without a line on stderr after which a server is not just starting any more."""
+
+
+_STARTS = re.compile(
+    r"(?i)\b(?:launch|load|start|initiali[sz]|connect|warm|boot|pull|fetch|download|install|build"
+    r"|compil|index|migrat)ing\b"
+)
+_LISTENS = re.compile(
+    r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)"
+)
+"""A server that is starting, and one that listens on a port, in the words of uvicorn, Express and others."""
+
+
+@cause(
+    "nothing-on-stdout",
+    "the server runs, and has not written one byte to stdout",
+    Level.SPECIFIC,
+    positive=ex.session("@ bare", ex.initialize(), ex.cancelled(1)),
+    negative=ex.session(ex.request("ping"), ex.cancelled()),
+)
 def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
-    """It hangs before it reads, waits for something else than lines, or listens on a port, which its stderr then names."""
+    """It hangs before it reads, waits for something else than lines, or listens on a port, which
+    its stderr then names.
+    """
     if not facts.is_stdio or facts.server.messages or facts.server.odd_count:
         return
     failed = [each for each in without_response(facts, CLIENT) if each.is_handshake]
@@ -186,38 +258,69 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         lines = [listens[0].evidence]
     elif unread:
         title += f": no process reads its stdin ({unread[-1][0].fields.get('size')} bytes are unread)"
-        next_step = "the process that mcpspy started does not read stdin: start the server itself and not a wrapper that keeps its stdin (docker run -i, ssh without -n)"
+        next_step = (
+            "the process that mcpspy started does not read stdin: start the server itself and not a "
+            "wrapper that keeps its stdin (docker run -i, ssh without -n)"
+        )
         lines = [evidence(unread[-1][1], "bytes are unread in the server's stdin")]
         if runner := _INSTALLS.search((facts.header.command or [""])[0]):
-            title = f"no answer to {asking.method} in {asking.waited}, and not one byte on stdout: {runner[1]} had not started the server yet ({unread[-1][0].fields.get('size')} bytes of its stdin are unread)"
-            next_step = f"run the command once in a terminal: {runner[1]} installs the package at its first start (and asks for the newest version at each start with @latest); pin a version, install it, or raise the host's timeout of the start"
+            title = (
+                f"no answer to {asking.method} in {asking.waited}, and not one byte on stdout: "
+                f"{runner[1]} had not started the server yet ({unread[-1][0].fields.get('size')} bytes "
+                f"of its stdin are unread)"
+            )
+            next_step = (
+                f"run the command once in a terminal: {runner[1]} installs the package at its first "
+                f"start (and asks for the newest version at each start with @latest); pin a version, "
+                f"install it, or raise the host's timeout of the start"
+            )
             side = "environment"
     elif asking.method == "server/discover" and printed:
         title += f": it does not know this method, and says so only on stderr: {quote(printed[-1].text, 100)}"
-        next_step = "let the server answer unknown methods with the error -32601; then the client continues with initialize"
+        next_step = (
+            "let the server answer unknown methods with the error -32601; then the client continues with "
+            "initialize"
+        )
     elif error := named_error(printed, certain=True):
         title += f"; on stderr: {quote(error.text)}"
         next_step, lines = error.next_step, [error.evidence]
     elif starting and asking.asked_at + asking.took - printed[-1].at < QUIET_SECONDS:
-        title = f"the {asking.side} gave up {asking.method} after {asking.waited}, while the server was still starting: {quote(starting[-1].text, 100)}"
+        title = (
+            f"the {asking.side} gave up {asking.method} after {asking.waited}, while the server was "
+            f"still starting: {quote(starting[-1].text, 100)}"
+        )
         next_step = "let the server answer initialize before slow work, or raise the host's timeout"
         lines = [starting[-1].evidence]
     else:
         title += ": the server waits for something else than lines (framing), or hangs at its start"
         title += f"; its last words on stderr: {quote(printed[-1].text, 100)}" if printed else ""
-        next_step = "look where the server waits, with a debugger or py-spy dump: it hangs before it reads, or expects Content-Length headers and not one message per line"
+        next_step = (
+            "look where the server waits, with a debugger or py-spy dump: it hangs before it reads, or "
+            "expects Content-Length headers and not one message per line"
+        )
     symptoms = [*failed, *facts.of(ServerEnd)]
     yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
+@cause(
+    "response-ignored",
+    "the client did not accept a response that had arrived",
+    Level.SPECIFIC,
+    positive=ex.session(ex.request("ping"), '< {"id":2,"result":[]}', ex.cancelled()),
+)
 def response_ignored(facts: Facts) -> Iterator[Claim]:
-    """The client waited on after the response, so it did not take it for one: its form is wrong for the client's parser."""
+    """The client waited on after the response, so it did not take it for one: its form is wrong for
+    the client's parser.
+    """
     for ignored in facts.of(IgnoredResponse):
         sender = other(ignored.side)
         rejecting = [each for each in ignored.findings if each.side != ignored.side]
         why = f": {rejecting[0].message}" if rejecting else ""
         look = f"look into the {ignored.side}'s log at this time: it got the response"
-        title = f"the {ignored.side} did not accept the response to {ignored.about}, and waited {duration(ignored.waited)} more{why}"
+        title = (
+            f"the {ignored.side} did not accept the response to {ignored.about}, and waited "
+            f"{duration(ignored.waited)} more{why}"
+        )
         next_step = "correct this form of the response" if rejecting else look
         symptoms = [ignored, *facts.violations(*{each.code for each in rejecting}, side=sender)]
         lines = [of_finding(each) for each in rejecting[:2]]
@@ -233,12 +336,23 @@ def _waited(failed: FailedRequest, title: str, next_step: str, error: NamedError
     return Claim(title=title, next_step=error.next_step, symptoms=[failed], evidence=lines, level=level)
 
 
+@cause(
+    "timeout",
+    "a request was given up before its response",
+    Level.GENERAL,
+    positive=ex.session(ex.call(), ex.cancelled()),
+)
 def timeout(facts: Facts) -> Iterator[Claim]:
-    """The work took longer than the requester waits, or hangs. Progress keeps some requesters waiting, if they asked for it."""
+    """The work took longer than the requester waits, or hangs. Progress keeps some requesters
+    waiting, if they asked for it.
+    """
     for failed in without_response(facts):
         if failed.state is State.UNANSWERED:
             continue
-        title = f"the {failed.cancelled_by or failed.side} gave up {failed.about} after {failed.waited}, before a response"
+        title = (
+            f"the {failed.cancelled_by or failed.side} gave up {failed.about} after {failed.waited}, "
+            f"before a response"
+        )
         if failed.answer_at is not None:
             after = duration(failed.answer_at - failed.asked_at)
             title += f"; the response came {after} after the request{clause(failed.words)}"
@@ -249,14 +363,29 @@ def timeout(facts: Facts) -> Iterator[Claim]:
         if error := named_error(failed.stderr, certain=True):
             title += f"; meanwhile the server printed {quote(error.text, 100)!r}"
         if not failed.has_token:
-            next_step = f"make the work faster, answer with a task, or raise {limit} of {failed.waited}: the request had no progressToken, so progress cannot be reported"
+            next_step = (
+                f"make the work faster, answer with a task, or raise {limit} of {failed.waited}: the "
+                f"request had no progressToken, so progress cannot be reported"
+            )
         elif not failed.progress:
-            next_step = f"the request asked for progress: let the {other(failed.side)} report it, make the work faster, or raise {limit}"
+            next_step = (
+                f"the request asked for progress: let the {other(failed.side)} report it, make the work "
+                f"faster, or raise {limit}"
+            )
         else:
             next_step = f"it reported progress {failed.progress} times: raise {limit} of {failed.waited}"
         yield _waited(failed, title, next_step, error)
 
 
+_BATCH = '>> [{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]'
+
+
+@cause(
+    "no-response",
+    "a request got no response before the session ended",
+    Level.GENERAL,
+    positive=(ex.session(ex.request("ping"), ex.END), ex.session("@ 2025-03-26", _BATCH, ex.END)),
+)
 def no_response(facts: Facts) -> Iterator[Claim]:
     """The receiver still works on it, hangs, or has forgotten it."""
     ended = [failed for end in facts.of(ServerEnd) for failed in end.during]
@@ -271,138 +400,29 @@ def no_response(facts: Facts) -> Iterator[Claim]:
         next_step += "; mcpspy send repeats it alone" if failed.side == CLIENT else ""
         can_be_asked = facts.session.client_capabilities and not facts.session.is_modern
         if failed.side == CLIENT and can_be_asked and not facts.is_stdio and not facts.http.session_ids:
-            next_step += "; the server assigned no session id: so it cannot ask the client for roots, sampling or input meanwhile"
+            next_step += (
+                "; the server assigned no session id: so it cannot ask the client for roots, sampling or "
+                "input meanwhile"
+            )
         closed_at = facts.client.closed_at if facts.is_stdio and failed.side == CLIENT else None
         is_cut_off = closed_at is not None and 0 <= closed_at - failed.asked_at < PATIENCE
         if closed_at is not None and is_cut_off:
-            title = f"the client closed stdin {duration(closed_at - failed.asked_at)} after {failed.about}, and the server ended without a response to it"
-            next_step = "let the server answer what it has read before it ends; the client should wait for responses before it closes stdin"
+            title = (
+                f"the client closed stdin {duration(closed_at - failed.asked_at)} after {failed.about}, "
+                f"and the server ended without a response to it"
+            )
+            next_step = (
+                "let the server answer what it has read before it ends; the client should wait for "
+                "responses before it closes stdin"
+            )
         elif failed.batch is not None:
             title += ": it was sent in a batch"
-            next_step = f"send each message on its own: only 2025-03-26 has batches, and the {receiver} may not know them"
+            next_step = (
+                f"send each message on its own: only 2025-03-26 has batches, and the {receiver} may not "
+                f"know them"
+            )
         if error := named_error(failed.stderr, certain=True):
             title += f"; on stderr: {quote(error.text)}"
         claim = _waited(failed, title, next_step, error)
         claim.side = receiver if failed.batch is not None or is_cut_off else ""
         yield claim
-
-
-_BATCH = '>> [{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]'
-
-_ID = re.compile(r'"id"\s*:\s*("[^"]{0,60}"|[-\w.+]{1,40})')
-_MESSAGE = re.compile(r'"message"\s*:\s*"((?:[^"\\]|\\.){1,300})')
-_ERROR = re.compile(r'"error"|"isError":true')
-_CANNOT_READ = re.compile(r"(?i)decode|codec|encoding|unicode|parse|json|charset|utf")
-"""A parser of JSON, or a codec, in the words of SDKs and of Python."""
-
-
-def _findings(facts: Facts, *codes: str, side: str = "") -> list[Finding]:
-    return [finding for each in facts.violations(*codes, side=side) for finding in each.findings]
-
-
-def _id(finding: Finding) -> str | None:
-    """Return the JSON text of the id in a message with a finding."""
-    found = _ID.search(finding.excerpt)
-    return found[1] if found else None
-
-
-def _is_near(finding: Finding, failed: FailedRequest) -> bool:
-    """Return whether the other side sent the message with a finding while a request waited."""
-    until = failed.asked_at + max(failed.took, 0.0) + 1.0
-    return finding.side != failed.side and failed.asked_at <= finding.at <= until
-
-
-def wrong_id(facts: Facts) -> Iterator[Claim]:
-    """Responses are matched by value and type of the id: 1, "1" and 1.0 differ, and some types have no room beyond 2^53."""
-    found = _findings(facts, "ENV204", "ENV205", "ENV207", "ENV201")
-    found = [each for each in found if "error" not in each.excerpt[:200].partition('"result"')[0]]
-    for failed in without_response(facts):
-        for finding in found:
-            if _is_near(finding, failed) and (given := _id(finding)) != failed.id:
-                side, wrong = other(failed.side), f"the id {given}" if given else "no id"
-                title = f"the {side}'s response to {failed.about} has {wrong}, and not that of the request"
-                next_step = f"the {side} must copy the id of the request into its response, unchanged in type and value"
-                symptoms = [failed, *facts.violations("ENV204", "ENV205", "ENV207", "DATA102", side=side)]
-                lines = [evidence(finding.place, f"{finding.message} | {finding.excerpt}")]
-                yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
-                break
-
-
-def answer_not_matched(facts: Facts) -> Iterator[Claim]:
-    """A server without sessions gets each POST in its own context, so the response never reaches the call that waits for it."""
-    found = [] if facts.is_stdio else _findings(facts, "ENV204", side=CLIENT)
-    for asked in without_response(facts, SERVER):
-        answers = [each for each in found if _id(each) == asked.id and each.at >= asked.asked_at]
-        if not answers:
-            continue
-        waiting = without_response(facts, CLIENT)
-        held = [failed for failed in waiting if failed.about in asked.waiting or not asked.waiting]
-        after = duration(answers[0].at - asked.asked_at)
-        title = f"the client answered {asked.about} after {after}, and the server did not continue with it"
-        title += "" if facts.http.session_ids else ": without an Mcp-Session-Id, it works without sessions"
-        next_step = "let the server keep sessions if it asks the client for something (sampling, elicitation, roots), or use input_required of 2026-07-28"
-        symptoms = [asked, *held, *facts.violations("ENV204", side=CLIENT)]
-        lines = [evidence(answers[0].place, f"the client's response: {answers[0].excerpt}")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
-
-
-def duplicate_id(facts: Facts) -> Iterator[Claim]:
-    """Responses are matched by id: of two open requests with one id, one gets the other's response, or none."""
-    for violation in facts.violations("ENV202"):
-        ids = {each for finding in violation.findings if (each := _id(finding)) is not None}
-        failed = [each for each in without_response(facts, violation.side) if each.id in ids or not ids]
-        shared = f"two open requests the id {min(ids)}" if ids else "a request an id that is in use"
-        title = f"the {violation.side} gave {shared}: their responses are mixed up"
-        next_step = f"the {violation.side} must give each request its own id within the session"
-        symptoms = [*failed, *facts.violations("ENV202", "ENV204", "ENV205")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=violation.side)
-
-
-def stray_response(facts: Facts) -> Iterator[Claim]:
-    """A response with the id of no open request reaches no one. One without an id may mean that the request was unreadable."""
-    for violation in facts.violations("ENV204", "ENV205", "ENV207", "ENV208", "ENV201"):
-        errors = [each for each in violation.findings if _ERROR.search(each.excerpt)]
-        for finding in errors[:1]:
-            words = message[1] if (message := _MESSAGE.search(finding.excerpt)) else finding.excerpt
-            is_unread = violation.code in ("ENV207", "ENV208") and _CANNOT_READ.search(words)
-            waiting = without_response(facts) if is_unread else ()
-            failed = [each for each in waiting if any(_is_near(found, each) for found in errors)]
-            side = violation.side
-            title = f"the {side} sent an error that belongs to no request: {quote(finding.message)}"
-            next_step = f"let the {side} answer each request once, with its id"
-            if failed:
-                title = f"the {side} could not read the request {failed[0].about}: {quote(words)}"
-                next_step = f"let the {side} read its input as UTF-8 (Python: PYTHONUTF8=1), and compare the line with what it expects (mcpspy show -v)"
-            symptoms, level = [violation, *failed], Level.EXACT if failed else None
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
-
-
-define(__name__,
-    Definition(wrong_id, "wrong-id", "a response has another id than its request", Level.EXACT, ex.session(ex.request("ping"), '< {"id":"2","result":{}}')),
-    Definition(answer_not_matched, "answer-not-matched", "the server does not match the client's response with its own request", Level.EXACT),
-    Definition(duplicate_id, "duplicate-id", "two open requests have the same id", Level.EXACT,
-               ex.session(ex.request("ping"), ex.request("ping"), ex.result(), ex.END)),
-    Definition(stray_response, "stray-response", "an error that belongs to no request", Level.QUOTE,
-               (ex.session(ex.request("ping"), ex.result(), ex.error("boom")), ex.session(ex.request("ping"), ex.error("UnicodeDecodeError: cp950", -32700, None))),
-               ex.session(ex.request("ping"), ex.error("Method not found", -32601))),
-    Definition(handshake_incomplete, "handshake-incomplete", "the client never sent notifications/initialized", Level.EXACT,
-               ex.session("@ bare", ex.request("initialize", 1), ex.result(1), ex.request("tools/list"), ex.END), ex.session(ex.request("ping"), ex.END)),
-    Definition(client_did_not_respond, "client-did-not-respond", "the server waited for a response of the client", Level.EXACT,
-               ex.session(ex.call(), ex.asked("roots/list"), ex.END), ex.session(ex.call(), ex.asked("roots/list"), '> {"id":7,"result":{"roots":[]}}', ex.done())),
-    Definition(get_blocks_server, "get-blocks-server", "the open GET stream keeps the server from answering other requests", Level.EXACT,
-               ex.session("@ http", ex.note("http", http=50, method="GET", path="/mcp", status=200, request={}, response=ex.EVENT_STREAM, asked_at=7.0), ex.request("tools/list"), ex.note("http", http=3, stream="1", method="POST", path="/mcp", status=None, request={}, response={}), ex.note("http-end", http=3, stream="1", hung_up="client"), ex.note("http-end", http=50, hung_up="client"))),
-    Definition(sse_stream_ended, "sse-stream-ended", "the stream on which a response was to come had ended", Level.EXACT,
-               ex.session("@ sse 2024-11-05", ex.note("http-end", http=1000, stream="1", hung_up="server"), ex.request("tools/list"), ex.answered(404)),
-               ex.session("@ sse 2024-11-05", ex.listed("a"))),
-    Definition(server_stuck, "server-stuck", "the server answers nothing any more since one request", Level.SPECIFIC,
-               ex.session(ex.call(), ex.request("ping", 3), ex.END), ex.session(ex.request("ping"), ex.request("ping", 3), ex.result(3), ex.END)),
-    Definition(output_only_at_end, "output-only-at-end", "the server's output comes only when its input ends", Level.EXACT,
-               ex.session("@ bare", ex.request("initialize", 1), ex.CLIENT_CLOSED, "+ 0.01", ex.result(1), ex.exited(0))),
-    Definition(nothing_on_stdout, "nothing-on-stdout", "the server runs, and has not written one byte to stdout", Level.SPECIFIC,
-               ex.session("@ bare", ex.initialize(), ex.cancelled(1)), ex.session(ex.request("ping"), ex.cancelled())),
-    Definition(response_ignored, "response-ignored", "the client did not accept a response that had arrived", Level.SPECIFIC,
-               ex.session(ex.request("ping"), '< {"id":2,"result":[]}', ex.cancelled())),
-    Definition(timeout, "timeout", "a request was given up before its response", Level.GENERAL, ex.session(ex.call(), ex.cancelled())),
-    Definition(no_response, "no-response", "a request got no response before the session ended", Level.GENERAL,
-               (ex.session(ex.request("ping"), ex.END), ex.session("@ 2025-03-26", _BATCH, ex.END))),
-)  # fmt: skip

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from mcpspy.analysis.explain import CAUSES
+from mcpspy.analysis.explain import CAUSES, causes
 from mcpspy.analysis.explain.causes import AREAS, READ_RULES
 from mcpspy.analysis.explain.causes.examples import HEALTHY
 from mcpspy.analysis.explain.claims import CauseKind
@@ -63,10 +64,17 @@ def test_every_area_defines_causes() -> None:
     assert {cause.claims.__module__ for cause in CAUSES} == {area.__name__ for area in AREAS}
 
 
-def test_the_rules_that_are_checked_are_those_that_the_causes_read() -> None:
-    named: set[str] = set()
-    for area in AREAS:
-        source = Path(str(area.__file__)).read_text(encoding="utf-8")
-        named |= set(re.findall(r"\b(?:AGENT|AUTH|DATA|ENV|EXT|HOST|HTTP|LIFE|MOD|REC|SEC)\d{3}\b", source))
-    assert named == READ_RULES
+def rules_in(source: str) -> set[str]:
+    return set(re.findall(r"\b(?:AGENT|AUTH|DATA|ENV|EXT|HOST|HTTP|LIFE|MOD|REC|SEC)\d{3}\b", source))
+
+
+def test_a_cause_declares_the_rules_that_it_names() -> None:
+    for cause in CAUSES:
+        if cause.claims.__name__ != "claims":  # Made from a row.
+            assert rules_in(inspect.getsource(cause.claims)) <= cause.rules, cause.code
+
+
+def test_the_rules_that_are_checked_are_those_that_the_causes_name() -> None:
+    modules = Path(str(causes.__file__)).parent.glob("*.py")
+    assert rules_in("".join(path.read_text(encoding="utf-8") for path in modules)) == READ_RULES
     assert {rule.code for rule in RULES} >= READ_RULES

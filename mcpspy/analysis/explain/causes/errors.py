@@ -1,0 +1,319 @@
+"""Requests that were answered with an error: headers, sessions, tasks, questions, and what no other
+cause knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.requests import ERRORS, held_up
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import clause, named_error, quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import FailedRequest
+from mcpspy.core.protocol.spec import CLIENT, SERVER, other
+from mcpspy.core.session.exchange import SUBSCRIBE, State
+
+_LISTEN = ex.request(SUBSCRIBE, notifications={"toolsListChanged": True})
+
+
+define(
+    __name__,
+    FailureRow(
+        "ended-by-design",
+        "an error that the specification has for something that is not a failure",
+        Level.EXACT,
+        why="A subscription ends with an error when its connection does, and -32042 asks the client "
+        "to open a URL first.",
+        title="{about} was answered with error {code}{quoted}",
+        next_step="nothing; after -32042 the client opens the URL for its user, and sends the request again",
+        side="",
+        states=ERRORS,
+        if_failed=lambda _, failed: (
+            failed.code == -32042 or (failed.method == SUBSCRIBE and failed.code == -32000)
+        ),
+        is_observation=True,
+        positive=ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed", -32000)),
+        negative=ex.session("@ 2026-07-28", _LISTEN, ex.error("Connection closed")),
+    ),
+)
+
+
+_HEADER = re.compile(
+    r"(?i)header mismatch|missing (?:required )?(?:mcp-[\w-]+ )?header|mcp-(?:method|name|param)"
+)
+_TASK = re.compile(r"(?i)\btask\b.{0,30}required|requires? (?:a )?task")
+_SESSION = (
+    r"\bsession\b.{0,40}(?:not found|invalid|expired|unknown|missing|terminated|closed|does not exist)"
+    r"|(?:invalid|unknown|missing|no valid|expired).{0,30}\bsession"
+)
+"""The SDKs of TypeScript, Python, Go and Rust."""
+
+
+@cause(
+    "header-dropped",
+    "a header that the client sent did not reach the server",
+    Level.EXACT,
+    rules="HTTP101 HTTP102 HTTP103 HTTP104 HTTP106",
+    positive=ex.session(
+        "@ 2026-07-28 http",
+        ex.call(),
+        ex.answered(400, {"mcp-name": None}),
+        ex.error("Header mismatch: Mcp-Name is missing", -32020),
+    ),
+    negative=ex.session(
+        "@ 2026-07-28 http", ex.call(), ex.answered(400), ex.error("Unknown tool: a", -32602)
+    ),
+)
+def header_dropped(facts: Facts) -> Iterator[Claim]:
+    """The server compares headers of 2026-07-28 with the body. mcpspy recorded those that the client sent."""
+    missing = facts.violations("HTTP101", "HTTP102", "HTTP103", "HTTP104", "HTTP106")
+    for failed in facts.failed(*ERRORS, State.REFUSED):
+        if failed.code != -32020 and not _HEADER.search(failed.words):
+            continue
+        named = re.search(r"(?i)\bmcp-[\w-]+", failed.words)
+        is_sent = failed.refusal is None or named is None or named[0].lower() in failed.refusal.request
+        title = (
+            f"the server misses a header of {failed.about} that the client sent ({quote(failed.words)}): "
+            f"something between mcpspy and the server dropped it"
+        )
+        next_step = "let the proxy or gateway behind mcpspy pass on all headers that begin with Mcp-"
+        side = "proxy"
+        if missing or not is_sent:
+            title = f"{failed.about} came without a header that the server wants: {quote(failed.words)}"
+            next_step, side = "let the client send it; or look what drops it before mcpspy", CLIENT
+        symptoms, is_over = [failed, *missing], failed.succeeded_at is not None
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_over)
+
+
+define(
+    __name__,
+    FailureRow(
+        "session-refused-in-200",
+        "the server refuses the session with an error in place of HTTP 404",
+        Level.EXACT,
+        why="A client sends initialize again after a 404; after an error of JSON-RPC it cannot know "
+        "that it should.",
+        title="the server refuses the session that it had assigned, with HTTP 200 and an "
+        "error{quoted}: it lost its sessions, and the client cannot know that it must begin again",
+        next_step="let the server answer 404 for a session that it does not know, and keep its sessions "
+        "over restarts",
+        states=ERRORS,
+        words=_SESSION,
+        if_failed=lambda facts, failed: failed.refusal is None and bool(facts.http.session_ids),
+        is_together=True,
+        positive=ex.session("@ http", ex.call(), ex.error("Session not found", -32000)),
+        negative=ex.session("@ http", ex.call(), ex.error("no data", -32000)),
+    ),
+)
+
+
+_UNAUTHORIZED = (
+    r"(?:invalid|expired|revoked).{0,30}(?:access )?token|token.{0,30}(?:invalid|expired|revoked)"
+    r"|invalid[-_ ]authori[sz]ation|unauthori[sz]ed|\b401\b"
+)
+"""The service behind the server, in the words of its HTTP client."""
+
+
+_REFUSED_KEY = ex.done(2, "401 Unauthorized: invalid access token", isError=True)
+_SAMPLE = ex.asked("sampling/createMessage", messages=[], maxTokens=9)
+_SAMPLING = ex.session(ex.call(), _SAMPLE, ex.error("no sampling here", -32603, 7, ">"), ex.done())
+
+
+define(
+    __name__,
+    FailureRow(
+        "token-refused-in-200",
+        "a refused token is hidden in a result",
+        Level.EXACT,
+        why="A client refreshes its token after a 401; an error in a result with HTTP 200 does not "
+        "have that effect.",
+        title="the token of the client is not accepted, and the server answers with a result and HTTP "
+        "200{quoted}",
+        next_step="let the server answer 401, so that the client refreshes its token; until then sign in "
+        "again",
+        states=ERRORS,
+        words=_UNAUTHORIZED,
+        if_failed=lambda facts, failed: failed.refusal is None and facts.http.has_token,
+        is_together=True,
+        positive=ex.session(
+            "@ http", ex.call(), ex.answered(200, {"authorization": "Bearer x"}), _REFUSED_KEY
+        ),
+        negative=ex.session("@ http", ex.call(), _REFUSED_KEY),
+    ),
+)
+
+
+@cause(
+    "capability-missing",
+    "a feature is used that the other side did not declare",
+    Level.SPECIFIC,
+    rules="LIFE106 LIFE115 MOD305",
+    positive=ex.session("@ client={}", _SAMPLING),
+    negative=_SAMPLING,
+)
+def capability_missing(facts: Facts) -> Iterator[Claim]:
+    """A server must not ask for sampling, elicitation or roots of a client that has not declared them."""
+    rules = ("LIFE106", "LIFE115", "MOD305")
+    for failed in facts.failed():
+        is_found = failed.state in ERRORS and any(each.code in rules for each in failed.findings)
+        is_unknown = failed.code == -32601 and failed.side == CLIENT
+        if failed.code == -32021 or (is_found and not is_unknown):
+            who, peer = failed.side, other(failed.side)
+            title = (
+                f"the {who} sent {failed.about}, and the {peer} has not declared that it can do this: "
+                f"{quote(failed.words)}"
+            )
+            next_step = (
+                f"let the {who} ask only for what the {peer} declared in the handshake; or let the "
+                f"{peer} declare it"
+            )
+            symptoms = [failed, *held_up(facts, failed), *facts.violations(*rules, side=who)]
+            level = Level.EXACT if failed.findings else None
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=who, level=level)
+    for violation in facts.violations("MOD305"):
+        title = quote(violation.findings[0].message)
+        next_step = "let the server ask only for what the client declared in its request"
+        waiting = [violation, *facts.failed(State.NOT_CONTINUED)]
+        yield Claim(title=title, next_step=next_step, symptoms=waiting, side=SERVER)
+
+
+def _wants_task(facts: Facts, failed: FailedRequest) -> bool:
+    is_found = any(each.code == "DATA706" for each in failed.findings)
+    return failed.method == "tools/call" and (is_found or _TASK.search(failed.words) is not None)
+
+
+define(
+    __name__,
+    FailureRow(
+        "task-required",
+        "a tool that wants a task was called without one",
+        Level.EXACT,
+        why='execution.taskSupport is "required" in tools/list, and the client does not know tasks.',
+        title="{about} was called without a task, which the tool requires{quoted}",
+        next_step='use a client that knows tasks, or let the server declare taskSupport "optional"',
+        side=CLIENT,
+        rules="DATA706",
+        states=ERRORS,
+        if_failed=_wants_task,
+        positive=ex.session(ex.call(), ex.error("Tool a requires task-augmented execution", -32601)),
+        negative=ex.session(ex.call(), ex.error("internal error")),
+    ),
+)
+
+
+_COMPLETED = ex.session(ex.task(2, "completed"), ex.request("tasks/result", 4, taskId="t"), ex.done(4))
+
+
+define(
+    __name__,
+    FailureRow(
+        "task-failed",
+        "a task failed",
+        Level.SPECIFIC,
+        why="The call was answered with a task, and the task ended as failed.",
+        title="the task of {about} failed after {waited}{quoted}",
+        next_step="read the server's log at this time; let it state the reason in statusMessage or as an "
+        "error",
+        states=(State.TASK_FAILED,),
+        positive=ex.task(2, "failed"),
+        negative=_COMPLETED,
+    ),
+)
+
+
+@cause(
+    "task-not-finished",
+    "a task had not ended when the session did",
+    Level.SPECIFIC,
+    positive=ex.session(ex.task(2, "working"), ex.END),
+    negative=ex.session(_COMPLETED, ex.END),
+)
+def task_not_finished(facts: Facts) -> Iterator[Claim]:
+    """The client never asked for the state of the task, gave it up, or the task takes longer than
+    the session.
+    """
+    has_asked = facts.client.methods["tasks/get"] + facts.client.methods["tasks/result"]
+    for failed in facts.failed(State.UNFINISHED):
+        title = f"the task of {failed.about} was still working after {failed.waited}, when the session ended"
+        next_step = (
+            "let the client wait for the task, and let the server report its state; the work may still "
+            "continue"
+        )
+        if not has_asked:
+            title = f"{failed.about} was answered with a task, and the client never asked for its state"
+            next_step = (
+                "the client does not know tasks: let the server create one only if the client asked for "
+                "it or declared the extension"
+            )
+        side = "" if has_asked else CLIENT
+        yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
+
+
+define(
+    __name__,
+    FailureRow(
+        "question-not-answered",
+        "a request was answered with a question that the client never answered",
+        Level.SPECIFIC,
+        why="Since 2026-07-28, a server asks for input in its result, and the client sends the "
+        "request again with the answers.",
+        title="{about} was answered with a question (input_required), and the client never sent it "
+        "again with an answer",
+        next_step="look into the client: it does not know this question, or the user has not answered it",
+        side=CLIENT,
+        states=(State.NOT_CONTINUED,),
+        positive=ex.session(
+            "@ 2026-07-28", ex.call(), ex.result(resultType="input_required", inputRequests={}), ex.END
+        ),
+    ),
+)
+
+
+_DROPPED = '* rule {"action":"drop","rule":"1","from":"client","id":"2","method":"tools/call","subject":"a"}'
+
+
+@cause(
+    "mcpspy-rule",
+    "a rule or a viewer of mcpspy changed, held or dropped a message",
+    Level.DELIBERATE,
+    positive=ex.session(ex.call(), _DROPPED, ex.cancelled()),
+    negative=ex.session(ex.call(), ex.cancelled()),
+)
+def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
+    """--rule, --rules, --call-timeout, a script or a viewer acted on this very request."""
+    for failed in facts.failed():
+        if failed.effects:
+            title = f"mcpspy acted on {failed.about}: {quote('; '.join(dict.fromkeys(failed.effects)))}"
+            next_step = "remove --rule, --rules, --script and --call-timeout, and try again"
+            yield Claim(title=title, next_step=next_step, symptoms=[failed], side="mcpspy")
+
+
+@cause(
+    "request-failed",
+    "a request failed, for the reason that its error names",
+    Level.QUOTE,
+    positive=ex.session(ex.call(), ex.error("boom")),
+)
+def request_failed(facts: Facts) -> Iterator[Claim]:
+    """The error is the best explanation there is."""
+    for failed in facts.failed():
+        receiver, words = other(failed.side), failed.words or failed.why
+        title = f"{failed.about}: {failed.state}{clause(words)}"
+        next_step = f"look into the {receiver}'s own log at this time"
+        if failed.state in ERRORS:
+            kind = "tool error" if failed.state in (State.TOOL_ERROR, State.LATE_TOOL_ERROR) else "error"
+            code = f" {failed.code}" if failed.code is not None else ""
+            title = f"{failed.about} failed: {kind}{code}{clause(words)}"
+            next_step = (
+                f"these are the words of the {receiver}: correct what they name; mcpspy show -v prints "
+                f"the whole message"
+            )
+        on_stderr = named_error(failed.stderr, certain=True)
+        if on_stderr is not None and on_stderr.text[:60] not in words:
+            title += f"; on stderr: {quote(on_stderr.text)}"
+        lines = [] if on_stderr is None else [on_stderr.evidence]
+        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines)

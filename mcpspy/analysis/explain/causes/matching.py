@@ -1,0 +1,175 @@
+"""Responses that do not find their request, and requests that come too early."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.requests import SILENT, without_response
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import FailedRequest
+from mcpspy.analysis.lint.finding import Finding
+from mcpspy.core.counted import duration
+from mcpspy.core.protocol.message import Failure
+from mcpspy.core.protocol.spec import CLIENT, SERVER, other
+
+_CANNOT_READ = re.compile(r"(?i)decode|codec|encoding|unicode|parse|json|charset|utf")
+"""A parser of JSON, or a codec, in the words of SDKs and of Python."""
+
+
+def _findings(facts: Facts, *codes: str, side: str = "") -> list[Finding]:
+    return [finding for each in facts.violations(*codes, side=side) for finding in each.findings]
+
+
+def _is_near(finding: Finding, failed: FailedRequest) -> bool:
+    """Return whether the other side sent the message with a finding while a request waited."""
+    until = failed.asked_at + max(failed.took, 0.0) + 1.0
+    return finding.side != failed.side and failed.asked_at <= finding.at <= until
+
+
+@cause(
+    "wrong-id",
+    "a response has another id than its request",
+    Level.EXACT,
+    rules="DATA102 ENV201 ENV204 ENV205 ENV207",
+    positive=ex.session(ex.request("ping"), '< {"id":"2","result":{}}'),
+)
+def wrong_id(facts: Facts) -> Iterator[Claim]:
+    """Responses are matched by value and type of the id: 1, "1" and 1.0 differ, and some types have
+    no room beyond 2^53.
+    """
+    found = _findings(facts, "ENV204", "ENV205", "ENV207", "ENV201")
+    found = [each for each in found if each.kind != Failure.kind]
+    for failed in without_response(facts):
+        for finding in found:
+            if _is_near(finding, failed) and (given := finding.id) != failed.id:
+                side, wrong = other(failed.side), f"the id {given}" if given else "no id"
+                title = f"the {side}'s response to {failed.about} has {wrong}, and not that of the request"
+                next_step = (
+                    f"the {side} must copy the id of the request into its response, unchanged in type "
+                    f"and value"
+                )
+                symptoms = [failed, *facts.violations("ENV204", "ENV205", "ENV207", "DATA102", side=side)]
+                lines = [evidence(finding.place, f"{finding.message} | {finding.excerpt}")]
+                yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+                break
+
+
+@cause(
+    "answer-not-matched",
+    "the server does not match the client's response with its own request",
+    Level.EXACT,
+    rules="ENV204",
+)
+def answer_not_matched(facts: Facts) -> Iterator[Claim]:
+    """A server without sessions gets each POST in its own context, so the response never reaches
+    the call that waits for it.
+    """
+    found = [] if facts.is_stdio else _findings(facts, "ENV204", side=CLIENT)
+    for asked in without_response(facts, SERVER):
+        answers = [each for each in found if each.id == asked.id and each.at >= asked.asked_at]
+        if not answers:
+            continue
+        waiting = without_response(facts, CLIENT)
+        held = [failed for failed in waiting if failed.about in asked.waiting or not asked.waiting]
+        after = duration(answers[0].at - asked.asked_at)
+        title = f"the client answered {asked.about} after {after}, and the server did not continue with it"
+        title += "" if facts.http.session_ids else ": without an Mcp-Session-Id, it works without sessions"
+        next_step = (
+            "let the server keep sessions if it asks the client for something (sampling, elicitation, "
+            "roots), or use input_required of 2026-07-28"
+        )
+        symptoms = [asked, *held, *facts.violations("ENV204", side=CLIENT)]
+        lines = [evidence(answers[0].place, f"the client's response: {answers[0].excerpt}")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+
+
+@cause(
+    "duplicate-id",
+    "two open requests have the same id",
+    Level.EXACT,
+    rules="ENV202 ENV204 ENV205",
+    positive=ex.session(ex.request("ping"), ex.request("ping"), ex.result(), ex.END),
+)
+def duplicate_id(facts: Facts) -> Iterator[Claim]:
+    """Responses are matched by id: of two open requests with one id, one gets the other's response,
+    or none.
+    """
+    for violation in facts.violations("ENV202"):
+        ids = {each for finding in violation.findings if (each := finding.id) is not None}
+        failed = [each for each in without_response(facts, violation.side) if each.id in ids or not ids]
+        shared = f"two open requests the id {min(ids)}" if ids else "a request an id that is in use"
+        title = f"the {violation.side} gave {shared}: their responses are mixed up"
+        next_step = f"the {violation.side} must give each request its own id within the session"
+        symptoms = [*failed, *facts.violations("ENV202", "ENV204", "ENV205")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=violation.side)
+
+
+@cause(
+    "stray-response",
+    "an error that belongs to no request",
+    Level.QUOTE,
+    rules="ENV201 ENV204 ENV205 ENV207 ENV208",
+    positive=(
+        ex.session(ex.request("ping"), ex.result(), ex.error("boom")),
+        ex.session(ex.request("ping"), ex.error("UnicodeDecodeError: cp950", -32700, None)),
+    ),
+    negative=ex.session(ex.request("ping"), ex.error("Method not found", -32601)),
+)
+def stray_response(facts: Facts) -> Iterator[Claim]:
+    """A response with the id of no open request reaches no one. One without an id may mean that the
+    request was unreadable.
+    """
+    for violation in facts.violations("ENV204", "ENV205", "ENV207", "ENV208", "ENV201"):
+        errors = [each for each in violation.findings if each.error is not None]
+        for finding in errors[:1]:
+            words = finding.error or finding.excerpt
+            is_unread = violation.code in ("ENV207", "ENV208") and _CANNOT_READ.search(words)
+            waiting = without_response(facts) if is_unread else ()
+            failed = [each for each in waiting if any(_is_near(found, each) for found in errors)]
+            side = violation.side
+            title = f"the {side} sent an error that belongs to no request: {quote(finding.message)}"
+            next_step = f"let the {side} answer each request once, with its id"
+            if failed:
+                title = f"the {side} could not read the request {failed[0].about}: {quote(words)}"
+                next_step = (
+                    f"let the {side} read its input as UTF-8 (Python: PYTHONUTF8=1), and compare the "
+                    f"line with what it expects (mcpspy show -v)"
+                )
+            symptoms, level = [violation, *failed], Level.EXACT if failed else None
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
+
+
+@cause(
+    "handshake-incomplete",
+    "the client never sent notifications/initialized",
+    Level.EXACT,
+    rules="LIFE102 LIFE103",
+    positive=ex.session(
+        "@ bare", ex.request("initialize", 1), ex.result(1), ex.request("tools/list"), ex.END
+    ),
+    negative=ex.session(ex.request("ping"), ex.END),
+)
+def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
+    """A server may wait for it before it answers other requests; some refuse them until then."""
+    is_sent = facts.client.methods["notifications/initialized"] or facts.session.is_modern
+    failed = [
+        each
+        for each in facts.failed()
+        if each.side == CLIENT
+        and not each.is_handshake
+        and not each.effects
+        and (each.state in SILENT or re.search(r"(?i)initiali[sz]", each.words))
+    ]
+    if failed and facts.answered[CLIENT, "initialize"] and not is_sent:
+        how = "does not answer" if failed[0].state in SILENT else "refuses"
+        title = (
+            f"the client never sent notifications/initialized after the result of initialize, and the "
+            f"server {how} {failed[0].about}"
+        )
+        next_step = "the client must send notifications/initialized before other requests"
+        symptoms = [*failed, *facts.violations("LIFE103", "LIFE102")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)

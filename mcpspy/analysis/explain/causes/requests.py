@@ -1,0 +1,35 @@
+"""Requests that failed or got no response: which they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import FailedRequest
+from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.session.exchange import State
+
+ERRORS = (State.ERROR, State.TOOL_ERROR, State.LATE_ERROR, State.LATE_TOOL_ERROR)
+SILENT = (State.UNANSWERED, State.CANCELLED)
+_LATE = (State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR)
+
+
+def errors(facts: Facts, side: str = CLIENT) -> Iterator[FailedRequest]:
+    """Yield the requests of a side that got an error."""
+    for failed in facts.failed(*ERRORS):
+        if failed.side == side and not failed.effects:
+            yield failed
+
+
+def held_up(facts: Facts, asking: FailedRequest) -> list[FailedRequest]:
+    """Return the failed calls during which the other side sent a request."""
+    return [each for each in facts.failed(*ERRORS) if each.about in asking.waiting]
+
+
+def without_response(facts: Facts, side: str = "") -> Iterator[FailedRequest]:
+    """Yield the requests that got no response in time, and whose HTTP exchange, if any, was accepted."""
+    for failed in facts.failed(*SILENT, *_LATE):
+        carrier = failed.refusal
+        refused = carrier is not None and (bool(carrier.error) or (carrier.status or 0) >= 300)
+        if (not side or failed.side == side) and not failed.effects and not refused:
+            yield failed

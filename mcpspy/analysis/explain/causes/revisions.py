@@ -1,0 +1,252 @@
+"""Methods, revisions and the first request: what one side knows and the other does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.requests import ERRORS, errors, held_up
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange, ServerEnd, Symptom
+from mcpspy.core.protocol.spec import CLIENT, METHODS, MODERN, SERVER, other
+from mcpspy.core.session.exchange import State
+
+_OPTIONAL = (
+    "resources/list resources/templates/list prompts/list logging/setLevel completion/complete ping "
+    "tools/list"
+).split()
+"""Methods that clients ask for without need."""
+
+
+@cause(
+    "method-not-found",
+    "the receiver does not know a method",
+    Level.SPECIFIC,
+    rules="DATA603 LIFE106 LIFE108 LIFE109",
+    positive=ex.session(ex.request("tools/list"), ex.error("Method not found", -32601)),
+    negative=ex.session(ex.request("tools/list"), ex.error("internal error")),
+)
+def method_not_found(facts: Facts) -> Iterator[Claim]:
+    """The method is of a capability that was not declared, or of another revision. Asking for an
+    optional one is harmless.
+    """
+    for side in (CLIENT, SERVER):
+        declared = facts.session.server_capabilities if side == CLIENT else facts.session.client_capabilities
+        for failed in errors(facts, side):
+            if failed.code != -32601 or failed.method == "server/discover":
+                continue
+            known, receiver = METHODS.get(failed.method), other(side)
+            needed = (known.needs or "").partition(".")[0] if known is not None else ""
+            is_declared = bool(needed) and needed in declared
+            left: list[Symptom] = [
+                each for each in facts.of(ClientLeft) if each.at <= (failed.answer_at or 0.0)
+            ]
+            is_ping = failed.method == "ping"
+            if is_declared:
+                title = f"the {receiver} declared {needed}, and does not know {failed.method} (error -32601)"
+                next_step = f"implement {failed.method}, or do not declare {needed}"
+            elif needed:
+                title = f"the {side} asked for {failed.method}, and the {receiver} has not declared {needed}"
+                title += ", and left after this error, although it is the right answer" if left else ""
+                next_step = f"let the {side} ask only for what is declared; or declare and implement {needed}"
+            elif is_ping:
+                title = (
+                    f"the {receiver} answers ping with the error -32601; every side must answer it with "
+                    f"an empty result"
+                )
+                next_step = f"let the {receiver} answer ping with {{}}"
+                ends = [each for each in facts.of(ServerEnd) if side == SERVER and not each.code]
+                left += [each for each in ends if (failed.answer_at or 0.0) <= each.at]
+                title += ": the server took the client for dead, and ended" if left else ""
+            else:
+                title = f"the {receiver} does not know {failed.method} (error -32601)"
+                next_step = f"check the method's name and revision: {failed.method} is not in this {receiver}"
+            rules = ("DATA603", "LIFE106", "LIFE108", "LIFE109")
+            findings = facts.violations(*rules, side=receiver if is_declared else side)
+            symptoms = [failed, *left, *held_up(facts, failed), *findings]
+            is_early = bool(needed) and not is_declared
+            who = side if is_early else receiver
+            claim = Claim(title=title, next_step=next_step, symptoms=symptoms, side=who)
+            claim.is_observation = is_early and failed.method in _OPTIONAL and not left
+            is_exact = is_ping or (is_declared and failed.method != "tools/call")
+            claim.level = Level.EXACT if is_exact else None
+            yield claim
+
+
+_REVISION = re.compile(
+    r"(?i)(?:protocol|unsupported|revision|mcp)[ -]?version|version .{0,30}not supported|unsupported protocol"
+)
+"""The SDKs, which refuse the revision of a request."""
+
+
+_DISCOVER = ex.request("server/discover", 9, _meta={"io.modelcontextprotocol/protocolVersion": MODERN})
+_UPDATE = "update the server's SDK for features of the newer revision"
+
+
+@cause(
+    "initialize-not-tried",
+    "the client stopped after server/discover, without initialize",
+    Level.EXACT,
+    rules="MOD106 MOD108",
+    positive=ex.session(
+        "@ http bare", _DISCOVER, ex.answered(400, {"mcp-session-id": None}, {"content-type": "text/plain"})
+    ),
+    negative=ex.session(
+        "@ http bare", _DISCOVER, ex.answered(503, {"mcp-session-id": None}, {"content-type": "text/plain"})
+    ),
+)
+def initialize_not_tried(facts: Facts) -> Iterator[Claim]:
+    """Any refusal of server/discover but one for the revision means a server of an older revision,
+    to which clients send initialize (2026-07-28, versioning: compatibility with earlier revisions).
+    """
+    if facts.client.methods["initialize"] or facts.is_stdio:
+        return  # On stdio, some clients begin another process, and so another session, for initialize.
+    for failed in facts.failed(State.REFUSED, State.ERROR):
+        status = None if failed.refusal is None else failed.refusal.status
+        is_of_server = status in (None, 200, 400, 404, 405) and not _REVISION.search(failed.words)
+        if failed.method != "server/discover" or not is_of_server:
+            continue
+        how = f" (HTTP {status})" if status else ""
+        title = (
+            f"the client stopped after server/discover was refused{how}, and never sent initialize, "
+            f"which a server of an earlier revision needs: {quote(failed.words or failed.why)}"
+        )
+        next_step = "update the client: it must send initialize after this refusal"
+        gets = [each for each in facts.of(RefusedExchange) if each.method == "GET"]
+        symptoms = [failed, *facts.of(ClientLeft), *gets, *facts.violations("MOD106", "MOD108")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+
+
+@cause(
+    "discover-refused",
+    "the server refused server/discover, and the client continued with initialize",
+    Level.EXACT,
+    rules="MOD106 MOD108",
+    positive=ex.session(
+        "@ http bare",
+        _DISCOVER,
+        ex.answered(400, {"mcp-session-id": None}, {"content-type": "text/plain"}),
+        *(ex.initialize(), ex.welcome(), ex.INITIALIZED),
+    ),
+)
+def discover_refused(facts: Facts) -> Iterator[Claim]:
+    """A client of 2026-07-28 asks an older server first for its revisions; after any refusal it
+    begins with initialize.
+    """
+    went_on = facts.client.methods["initialize"] > 0
+    for failed in facts.failed():
+        # Some clients begin another process, and so another session, for initialize.
+        is_unknown = failed.code == -32601 and not failed.effects and failed.state in ERRORS
+        if failed.method == "server/discover" and failed.code != -32020 and (went_on or is_unknown):
+            how = "continued with initialize, as it should" if went_on else "has to begin with initialize"
+            title = (
+                f"the server refused server/discover ({MODERN}), and the client {how}: "
+                f"{quote(failed.words or failed.why)}"
+            )
+            symptoms = [failed, *facts.violations("MOD106", "MOD108")]
+            claim = Claim(title=title, next_step=_UPDATE, symptoms=symptoms, is_observation=True)
+            claim.level = Level.EXACT if went_on else Level.SPECIFIC
+            yield claim
+
+
+@cause(
+    "version-mismatch",
+    "client and server have no common revision of the protocol",
+    Level.EXACT,
+    rules="HOST303 LIFE104 LIFE114 MOD106 MOD108",
+    positive=ex.session("@ bare", ex.initialize(), ex.error("Unsupported protocol version", -32602, 1)),
+)
+def version_mismatch(facts: Facts) -> Iterator[Claim]:
+    """A server should answer initialize with a revision that it knows, and a client that does not
+    know it leaves.
+    """
+    for failed in facts.failed():
+        is_about = failed.code == -32022 or (failed.code is not None and _REVISION.search(failed.words))
+        is_discover = failed.method == "server/discover"
+        has_gone_on = failed.succeeded_at is not None or (is_discover and facts.client.methods["initialize"])
+        if failed.effects or has_gone_on or not is_about:
+            continue
+        if is_discover:
+            title = (
+                f"the server does not know the revision of server/discover: {quote(failed.words)}, and "
+                f"the client did not fall back to initialize"
+            )
+            next_step = (
+                "the client must send initialize to an older server: update it, or set it to the older "
+                "revisions"
+            )
+            symptoms = [failed, *facts.violations("MOD106", "MOD108")]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+            continue
+        asked = facts.listed.asked_revision if failed.method == "initialize" else None
+        left = facts.of(ClientLeft) if failed.is_handshake else []
+        title = (
+            f"the server refused the revision{f' {quote(asked, 20)}' if asked else ''} that the client "
+            f"asked for: {quote(failed.words)}"
+        )
+        next_step = (
+            "let the server answer with a revision that it knows, in place of an error; or update the "
+            "older side"
+        )
+        symptoms = [failed, *left, *facts.violations("LIFE104", "MOD106", "HOST303")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
+    has_worked = facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]
+    closed_at = facts.client.closed_at
+    has_left_before = closed_at is not None and (facts.server.last_at or 0.0) >= closed_at
+    for violation in facts.violations("LIFE114", "HOST303"):
+        message = violation.findings[0].message
+        if not has_worked and not has_left_before and "revision None" not in message:
+            title = quote(message)
+            next_step = "update the older side: the revisions are in initialize and its response"
+            yield Claim(title=title, next_step=next_step, symptoms=[violation, *facts.of(ClientLeft)])
+
+
+@cause(
+    "revision-not-supported",
+    "the server supports none of the revisions that the client asked for",
+    Level.EXACT,
+    positive=ex.session(
+        f"@ {MODERN} http", ex.request("server/discover"), ex.result(supportedVersions=["2099-01-01"])
+    ),
+    negative=ex.session(
+        f"@ {MODERN} http", ex.request("server/discover"), ex.result(supportedVersions=[MODERN])
+    ),
+)
+def revision_not_supported(facts: Facts) -> Iterator[Claim]:
+    """Since 2026-07-28, a client asks server/discover for the revisions, and leaves if it knows
+    none of them.
+    """
+    went_on = facts.client.methods["tools/list"] + facts.client.methods["initialize"]
+    if facts.listed.unsupported is not None and not went_on:
+        asked, supported = facts.listed.unsupported
+        title = (
+            f"the client asked for {quote(asked, 20)}, and the server supports "
+            f"{quote(', '.join(supported), 100)}"
+        )
+        next_step = "update the older side: they have no revision in common"
+        yield Claim(title=title, next_step=next_step, symptoms=[*facts.of(ClientLeft)])
+
+
+@cause(
+    "downgrade",
+    "the server answered with an older revision than the client asked for",
+    Level.GENERAL,
+    positive=ex.session(
+        "@ bare",
+        ex.initialize(),
+        ex.welcome(1, "2025-06-18"),
+        ex.INITIALIZED,
+        ex.request("ping"),
+        ex.result(),
+    ),
+)
+def downgrade(facts: Facts) -> Iterator[Claim]:
+    """Both speak the older revision, so all is well; features of the newer one are not available."""
+    asked, agreed = facts.listed.asked_revision, facts.session.agreed_revision
+    if asked is not None and agreed is not None and agreed < asked:
+        title = f"the client asked for {quote(asked, 20)}, and the server chose {quote(agreed, 20)}"
+        next_step = "update the server's SDK for features of the newer revision"
+        yield Claim(title=title, next_step=next_step, symptoms=[], is_observation=True)

@@ -1,0 +1,349 @@
+"""HTTP requests that were refused or not answered by a message: what status and body mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.exchanges import (
+    LOGIN,
+    about,
+    alike,
+    exchanges,
+    is_overcome,
+    said,
+    who_refused,
+)
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import clause, quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange
+from mcpspy.core.counted import duration
+from mcpspy.core.protocol.http_headers import EVENTS, JSON
+from mcpspy.core.protocol.refusal import ACCEPTED
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+
+_TYPE = re.compile(
+    r"(?i)(?:unsupported|invalid|unexpected|wrong|bad)\b.{0,20}\b(?:content|media)[- ]?type"
+    r"|content[- ]type .{0,40}(?:not supported|unsupported|must be|expected)"
+)
+"""A body of another type, which some servers refuse with another status than 415."""
+
+
+STREAM_SILENCE = 2.0
+"""Seconds after which a status of a gateway means that it waited for bytes, and not that the server
+is down.
+"""
+
+
+class _Status(NamedTuple):
+    what: str
+    """The act of the refuser."""
+    next_step: str
+    side: str
+    """The origin of the mistake."""
+    detail: str = ""
+    """The header of the request, or with a colon before it of the response, with details; `took`
+    for the duration.
+    """
+
+
+_STATUSES = {
+    406: _Status(
+        "does not accept the request's Accept header",
+        "send Accept: application/json, text/event-stream with each POST, notifications too",
+        CLIENT,
+        "Accept",
+    ),
+    408: _Status(
+        "waited too long for the request",
+        "send the whole body at once; look for a proxy that holds it back",
+        CLIENT,
+    ),
+    409: _Status(
+        "has a stream for this session already",
+        "end the earlier GET stream, or let the server accept a new one in its place",
+        SERVER,
+    ),
+    411: _Status("wants a Content-Length", "send the body with Content-Length", CLIENT),
+    413: _Status(
+        "allows no request as large as this one",
+        "raise the limit of the proxy (nginx: client_max_body_size) or of the server, or send less",
+        "proxy",
+        "Content-Length",
+    ),
+    414: _Status("allows no URL as long as this one", "put the data into the body", CLIENT),
+    415: _Status(
+        "does not accept the request's Content-Type",
+        "send Content-Type: application/json",
+        CLIENT,
+        "Content-Type",
+    ),
+    426: _Status("wants another protocol", "use the URL and scheme that it names", "configuration"),
+    429: _Status(
+        "limits the rate of requests",
+        "wait for the time in Retry-After, and send fewer requests",
+        "",
+        ":Retry-After",
+    ),
+    431: _Status(
+        "allows no headers as large as these",
+        "send fewer or shorter headers: tokens and cookies grow",
+        CLIENT,
+    ),
+    501: _Status(
+        "does not know this method of HTTP", "check that the URL is that of an MCP endpoint", "configuration"
+    ),
+    502: _Status(
+        "got no answer from the server behind it",
+        "look whether the server behind the proxy runs, and into its log",
+        SERVER,
+        "took",
+    ),
+    503: _Status(
+        "is not available",
+        "look whether the server runs and is not overloaded; Retry-After has the time to try again",
+        SERVER,
+        ":Retry-After",
+    ),
+    504: _Status(
+        "gave up the server behind it",
+        "raise the proxy's timeout (nginx: proxy_read_timeout), or let the server answer as an "
+        "event stream and report progress: it may still work",
+        "proxy",
+        "took",
+    ),
+    524: _Status(
+        "gave up the server behind it",
+        "let the server answer as an event stream and report progress: it may still work",
+        "proxy",
+        "took",
+    ),
+}
+"""Statuses with a fixed meaning (RFC 9110, 15.5 and 15.6; RFC 6585; 524 is Cloudflare's)."""
+
+
+def _detail(exchange: RefusedExchange, name: str) -> str:
+    if name == "took" or (name and exchange.status == 503 and exchange.took >= 0.5):
+        return f" after {duration(exchange.took)}" if exchange.took >= 0.5 else ""
+    of_response = name.startswith(":")
+    value = (exchange.response if of_response else exchange.request).get(name.lstrip(":").lower())
+    if value is None:
+        return "" if of_response or not name or exchange.status == 413 else f" (it has no {name})"
+    return f" ({name.lstrip(':')}: {quote(value, 60)})"
+
+
+def _overcome(claim: Claim) -> Claim:
+    """Return the claim; as an observation if the same requests succeeded later."""
+    claim.is_observation = is_overcome(claim.symptoms)
+    return claim
+
+
+def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
+    """Return what a refusal means; None if neither its status nor its words have a fixed meaning."""
+    row = _STATUSES[415] if _TYPE.search(words) else _STATUSES.get(exchange.status or 0)
+    if row is _STATUSES[415]:
+        sent = exchange.request.get("content-type", "")
+        if (
+            sent.partition(";")[0].strip().lower() == JSON
+        ):  # RFC 9110, 8.3.1: parameters do not belong to the type.
+            next_step = (
+                "the type is right: let the server compare the media type without its parameters (charset)"
+            )
+            return row._replace(next_step=next_step, side=SERVER)
+    is_gateway = exchange.method == "GET" and exchange.status in (502, 503, 504)
+    if row is not None and is_gateway and exchange.took >= STREAM_SILENCE and facts.answered:
+        what = (
+            f"gave up the stream after {duration(exchange.took)}: no byte had come, and a server need "
+            f"not send one"
+        )
+        next_step = (
+            "let the proxy pass the response on at once, without buffering (nginx: proxy_buffering off), "
+            "and with a long read timeout for this path; or let the server answer GET with 405"
+        )
+        return _Status(what, next_step, "proxy")
+    return row
+
+
+@cause(
+    "http-status",
+    "an HTTP request was refused with a status that names the reason",
+    Level.SPECIFIC,
+    rules="HTTP304",
+    positive=ex.list_answer(429, {}, {"retry-after": "30"}),
+    negative=ex.list_answer(500),
+)
+def http_status(facts: Facts) -> Iterator[Claim]:
+    """The status has a fixed meaning, and the refusal may say more."""
+    told: set[tuple[int, str]] = set()
+    for exchange, symptom in exchanges(facts, *range(400, 600)):
+        words, status = said(exchange, symptom), exchange.status or 0
+        if (row := _row(facts, exchange, words)) is None:
+            continue
+        # A limit or a failure behind a proxy concerns all requests alike.
+        kind = "" if status in (429, 502, 503) else about(exchange)
+        if (status, kind) in told:
+            continue
+        told.add((status, kind))
+        same = [each for other, each in exchanges(facts, status) if kind in ("", about(other))]
+        what = exchange.asked or f"{exchange.method} {exchange.path}"
+        title = f"{what}: {who_refused(exchange)} {row.what}{_detail(exchange, row.detail)}: HTTP {status}"
+        title += f", {quote(words)}" if words else ""
+        symptoms = [*same, *(facts.violations("HTTP304") if status == 406 else [])]
+        yield _overcome(Claim(title=title, next_step=row.next_step, symptoms=symptoms, side=row.side))
+
+
+@cause(
+    "wrong-endpoint",
+    "the URL is not that of an MCP endpoint",
+    Level.SPECIFIC,
+    rules="HTTP307",
+    positive=ex.first_answer(404),
+    negative=ex.list_answer(404),
+)
+def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
+    """The path, the port or the host is wrong: a page, a 404 or a 405 answers to the first POST."""
+    for exchange, symptom in exchanges(facts, 404, 405, 410):
+        is_other = exchange.method != "POST" or ".well-known" in exchange.path
+        has_worked = exchange.asked != "initialize" and facts.server.messages > (exchange.media_type == JSON)
+        if is_other or has_worked or "mcp-session-id" in exchange.request:
+            continue
+        hint, allow = "most servers use /mcp, those of 2024-11-05 use /sse", exchange.response.get("allow")
+        if exchange.status == 405 and allow:
+            hint = (
+                f"it allows {quote(allow, 40)}: with GET alone it may be an endpoint of the old HTTP+SSE "
+                f"transport"
+            )
+        title = (
+            f"no MCP endpoint at {quote(facts.header.upstream or exchange.path)}: "
+            f"{who_refused(exchange)} answers HTTP {exchange.status}{clause(said(exchange, symptom))}"
+        )
+        next_step = f"correct the path of the URL ({hint})"
+        symptoms = [*alike(facts, exchange), *facts.violations("HTTP307")]
+        yield _overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration"))
+        break
+
+
+@cause(
+    "page-in-place-of-message",
+    "a page or another body came in place of a message",
+    Level.SPECIFIC,
+    rules="HTTP303",
+    positive=ex.first_answer(200, {}, {"content-type": "text/html"}, "<title>Sign in</title>"),
+)
+def page_in_place(facts: Facts) -> Iterator[Claim]:
+    """A proxy, a gateway for signing in or the web server of an application answers, not the MCP server."""
+    for exchange, symptom in exchanges(facts):
+        is_success = exchange.status is not None and exchange.status < 300 and exchange.status not in ACCEPTED
+        if not is_success or exchange.method != "POST" or exchange.error or exchange.request_number is None:
+            continue
+        kind = exchange.media_type
+        if kind in (JSON, EVENTS):
+            continue
+        side = "configuration"
+        next_step = "check the URL: this is not the MCP endpoint, but another part of the web server"
+        if LOGIN.search(exchange.words):
+            next_step = (
+                "this is a page for signing in: give the client a token, or let the gateway answer "
+                "programs with 401"
+            )
+        elif "html" not in kind:
+            next_step = (
+                f"let the server answer with Content-Type application/json or text/event-stream, not "
+                f"{kind or 'none'}"
+            )
+            side = SERVER
+        title = (
+            f"{exchange.asked} was answered with {kind or 'no content type'} in place of a message (HTTP "
+            f"{exchange.status}): {quote(exchange.words)}"
+        )
+        symptoms = [symptom, *facts.of(ClientLeft), *facts.violations("HTTP303")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+
+
+@cause(
+    "notification-body",
+    "a notification was not answered with 202",
+    Level.SPECIFIC,
+    rules="HTTP301 HTTP302",
+    positive=ex.notification_answer(200),
+    negative=ex.notification_answer(202),
+)
+def notification_body(facts: Facts) -> Iterator[Claim]:
+    """Notifications and responses are answered with 202 and no body; clients that parse each 200 as
+    a message fail.
+    """
+    left = facts.of(ClientLeft)
+    for violation in facts.violations("HTTP301", "HTTP302"):
+        if left or facts.failed() or not facts.answered[CLIENT, "tools/call"]:
+            title = violation.findings[0].message
+            next_step = "let the server answer notifications with 202 Accepted and no body"
+            yield Claim(title=title, next_step=next_step, symptoms=[violation, *left], side=SERVER)
+
+
+define(
+    __name__,
+    FailureRow(
+        "server-error",
+        "the server failed at a request",
+        Level.GENERAL,
+        why="An HTTP status of 500 and more without a message: an exception that nothing caught.",
+        title="{about}: {who} failed with HTTP {status}{quoted}",
+        next_step="look into the server's own log at this time: an exception is there",
+        statuses=tuple(status for status in range(500, 1000) if status not in _STATUSES),
+        positive=ex.list_answer(500, "Internal Server Error"),
+        negative=ex.list_answer(429),
+    ),
+)
+
+
+def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
+    """Return False for a metadata address, and for a GET for a stream that a server refuses without
+    a word.
+    """
+    is_silent_get = exchange.method == "GET" and facts.server.messages and not exchange.words
+    return ".well-known" not in exchange.path and not is_silent_get
+
+
+define(
+    __name__,
+    FailureRow(
+        "request-refused",
+        "the server refused an HTTP request",
+        Level.GENERAL,
+        why="A status of 400 to 499, with the text of the refusal.",
+        title="{about}: {who} refused it with HTTP {status}{quoted}",
+        next_step=(
+            (
+                r"not (?:been )?initiali[sz]ed|initiali[sz]e first|before initiali",
+                (
+                    "the client must send initialize first, and then notifications/initialized with the "
+                    "session id"
+                ),
+            ),
+            ("", "correct what the refusal names; signing in would not help"),
+        ),
+        side="",
+        statuses=tuple(status for status in range(400, 500) if status not in (401, 403, *_STATUSES)),
+        if_refused=_is_of_mcp,
+        positive=ex.list_answer(400, "Bad Request: no such list"),
+        negative=ex.list_answer(500),
+    ),
+)
+
+
+@cause(
+    "http-refused",
+    "an HTTP request was refused",
+    Level.QUOTE,
+    positive=ex.session("@ http", ex.call(), ex.done(), ex.http("PUT", 304, head={})),
+)
+def http_refused(facts: Facts) -> Iterator[Claim]:
+    """The status and the text of the refusal are the best explanation there is."""
+    for refusal in facts.of(RefusedExchange):
+        title = f"{refusal.line}{clause(refusal.error or refusal.words)}"
+        next_step = "look into the log of the server, or of the proxy in front of it, at this time"
+        yield Claim(title=title, next_step=next_step, symptoms=[refusal])

@@ -1,0 +1,207 @@
+"""Calls that were answered with an error: the name of the tool, and its arguments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.requests import ERRORS, errors
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+
+_UNKNOWN = re.compile(
+    r"(?i)\b(?:unknown|no such|not found|does not exist|unrecognized|not registered|no tool)\b"
+)
+_RAN = re.compile(r"(?i)^error (?:executing|running|calling|in) (?:the )?tool \S+?:? ")
+"""The words that SDKs put before the error of a tool that they know and have run."""
+
+
+@cause(
+    "unknown-tool",
+    "a tool was called that the server does not offer",
+    Level.EXACT,
+    rules="DATA307",
+    positive=ex.session(
+        ex.listed("forecast"), ex.call(3, "weather_forecast"), ex.error("Unknown tool: x", -32602, 3)
+    ),
+    negative=ex.session(ex.call(2, "forecast"), ex.error("internal error")),
+)
+def unknown_tool(facts: Facts) -> Iterator[Claim]:
+    """The host has an old list, adds its own prefix, or the model invented the name."""
+    tools = facts.listed.tools
+    for failed in errors(facts):
+        name = failed.subject
+        words = _RAN.sub("", failed.words[:300])
+        says_so = ("tool" in words.lower() or f"{name!r}" in words) and _UNKNOWN.search(words)
+        if failed.method != "tools/call" or name in tools or not (says_so or tools):
+            continue
+        if not says_so and failed.code not in (-32601, -32602):
+            continue
+        title = f"the tool {quote(name)!r} was called, which the server does not offer"
+        next_step = "list the tools again: the host has an old list, or the model invented the name"
+        inner = [each for each in tools if name.endswith(each) or each.endswith(name)]
+        near = get_close_matches(name, sorted(tools), 1, 0.6)
+        if inner:
+            title += f"; it offers {quote(inner[0])!r}: the prefix is the host's or the gateway's"
+            next_step = (
+                "remove the prefix before the call is sent to this server, or use the name that "
+                "tools/list has"
+            )
+        elif near:
+            title += f"; it offers {quote(near[0])!r}"
+            next_step = f"call {quote(near[0])!r}, or list the tools again"
+        symptoms = [failed, *facts.violations("DATA307")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+
+
+define(
+    __name__,
+    FailureRow(
+        "own-result-refused",
+        "the server's own library refused the result of its tool",
+        Level.EXACT,
+        why="SDKs check results before they send them, and answer with the code of invalid params: "
+        "it is not about the arguments.",
+        title="the result of {about} was refused by the server's own library{quoted}",
+        next_step="correct the result that the tool returns: the form that its schema or the protocol "
+        "requires",
+        states=ERRORS,
+        words=r"invalid \S{0,20} ?result|output validation|invalid structured content"
+        r"|result (?:is )?not valid",
+        positive=ex.session(
+            ex.call(), ex.error("Invalid tools/call result: content 0 data: Invalid Base64 string", -32602)
+        ),
+        negative=ex.session(ex.call(), ex.error("Invalid arguments for tool a", -32602)),
+    ),
+)
+
+
+_ARGUMENTS = re.compile(
+    r"(?i)validation error|invalid arguments?|invalid params|input validation|failed to (?:parse"
+    r"|deserialize) (?:parameters|arguments)|missing (?:required )?(?:argument|parameter|field"
+    r"|property)|required (?:argument|parameter|property)|unexpected keyword|invalid_type"
+    r"|invalid input|must (?:be|have) (?:a |an |required )?(?:string|number|integer|object|array"
+    r"|boolean|property)"
+)
+"""The SDKs, and pydantic, zod, ajv, jsonschema and serde under them."""
+
+
+@cause(
+    "invalid-arguments",
+    "arguments do not fit the tool's schema",
+    Level.SPECIFIC,
+    rules="DATA101 DATA301",
+    positive=ex.session(
+        ex.call(), ex.done(2, "Input validation error: days is a required property", isError=True)
+    ),
+    negative=ex.session(ex.call(), ex.done(2, "no data", isError=True)),
+)
+def invalid_arguments(facts: Facts) -> Iterator[Claim]:
+    """The model did not know what the arguments mean, or the server checks more than its schema states."""
+    for failed in errors(facts):
+        broken = [each for each in failed.findings if each.code in ("DATA301", "DATA101")]
+        is_said = failed.code == -32602 or _ARGUMENTS.search(failed.words[:400])
+        if not broken and (failed.method != "tools/call" or not is_said):
+            continue
+        side, next_step = "", "compare the arguments with the schema, which should state what is required"
+        if broken:
+            side = CLIENT
+            next_step = (
+                "correct the arguments that the client sends: they violate the tool's schema, as "
+                "tools/list has it"
+            )
+        elif facts.listed.tools:
+            side = SERVER
+            next_step = (
+                "the arguments fit the schema that the server listed, and it refused them: let the "
+                "schema state what the tool requires"
+            )
+        words = failed.words or (broken[0].message if broken else "")
+        title = f"{failed.about}: the arguments do not fit: {quote(words)}"
+        symptoms = [failed, *facts.violations(*{each.code for each in broken})]
+        lines = [evidence(each.place, f"{each.code} {each.message}") for each in broken[:2]]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+
+
+_TYPED = re.compile(
+    r"(?i)\b(?:arrays?|lists?|objects?|dict(?:ionary)?|mapping|expected|type|pars(?:e|ing)|must be)\b"
+)
+_ABSENT = re.compile(
+    r"(?i)\b(?:is|are|was|of|got|be) (?:null|none|undefined|nil|empty|missing|required)\b"
+    r"|\bmissing\b|\bnot (?:provided|set|given|specified)\b|NoneType|\brequired\b"
+)
+"""Validators, and what programs print that use a value without a look."""
+
+
+@cause(
+    "argument-as-text",
+    "an argument is the JSON text of a value, and not the value",
+    Level.EXACT,
+    rules="DATA301",
+    positive=ex.session(
+        ex.request("tools/call", name="a", arguments={"path": '["b"]'}),
+        ex.done(2, "path must be an array", isError=True),
+    ),
+    negative=ex.session(
+        ex.request("tools/call", name="a", arguments={"path": '["b"]'}),
+        ex.done(2, "the disk is full", isError=True),
+    ),
+)
+def argument_as_text(facts: Facts) -> Iterator[Claim]:
+    """Hosts flatten an array or object to its text if the schema of the argument also allows a
+    string, or has no type.
+    """
+    for failed in errors(facts):
+        if failed.json_arguments and _TYPED.search(failed.words[:400]):
+            names = ", ".join(quote(name, 40) for name in failed.json_arguments[:3])
+            title = (
+                f"{failed.about}: the client sent {names} as a string that holds JSON, and not as a "
+                f"value: {quote(failed.words)}"
+            )
+            next_step = (
+                "let the client send the array or object itself; a schema that allows nothing else for "
+                "this argument (no string beside it) keeps hosts from this"
+            )
+            symptoms = [failed, *facts.violations("DATA301")]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+
+
+@cause(
+    "argument-not-read",
+    "the server misses an argument that was sent",
+    Level.EXACT,
+    rules="DATA301",
+    positive=ex.session(
+        ex.request("tools/call", name="a", arguments={"city": "Rome"}),
+        ex.done(2, 'Cannot read "city" because it is null', isError=True),
+    ),
+    negative=ex.session(ex.call(), ex.done(2, "city is required", isError=True)),
+)
+def argument_not_read(facts: Facts) -> Iterator[Claim]:
+    """The server has the argument under another name (arg0, if Java was compiled without
+    -parameters), or reads it from another place than params.arguments.
+    """
+    for failed in errors(facts):
+        words = failed.words[:400]
+        absent = _ABSENT.search(words)
+        if failed.method != "tools/call" or absent is None or "header" in words:
+            continue
+        around = words[max(absent.start() - 40, 0) : absent.end() + 40]
+        missed = [name for name in sorted(failed.arguments) if re.search(rf"\b{re.escape(name)}\b", around)]
+        if missed:
+            name = quote(missed[0], 40)
+            title = (
+                f"{failed.about}: the call has the argument {name!r}, and the server does not find it: "
+                f"{quote(words)}"
+            )
+            next_step = (
+                f"compare {name!r} with the names in the tool's inputSchema (tools/list): the server "
+                f"reads it under another name or from another place"
+            )
+            symptoms = [failed, *facts.violations("DATA301")]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)

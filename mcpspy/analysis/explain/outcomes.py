@@ -1,0 +1,349 @@
+"""Requests from their first message to their outcome; the ones that did not succeed are symptoms.
+
+`core.session.outcome` has the meaning of states, and `FinalOutcomes` decides when one is final.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from msgspec import DecodeError, Struct, field, json
+
+from mcpspy.analysis.explain.evidence import EvidenceLine, evidence
+from mcpspy.analysis.explain.facts import PATIENCE, Facts, SlowCall
+from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, about_request
+from mcpspy.analysis.explain.symptoms import FailedRequest, IgnoredResponse, RefusedExchange
+from mcpspy.analysis.lint.finding import EntryPosition, Finding
+from mcpspy.core.protocol.message import Failure, Message, Notification, Request, Result
+from mcpspy.core.protocol.refusal import ACCEPTED
+from mcpspy.core.protocol.spec import CLIENT, SERVER, other
+from mcpspy.core.session import outcome
+from mcpspy.core.session.exchange import Exchange, State
+from mcpspy.core.session.rule_notes import words
+from mcpspy.core.session.session import Change
+from mcpspy.core.session.streaming import FinalOutcomes
+
+MAX_SYMPTOMS = 500
+"""Kinds of failures that are distinguished; more are counted with the last one of their state."""
+
+MAX_SLOW = 200
+"""Calls that waited and that are kept."""
+
+MAX_ANSWERED = 64
+"""Answered requests that are kept, to recognise a cancellation after the response."""
+
+GAVE_UP = re.compile(r"(?i)time[d -]*out|deadline|-32001")
+BY_USER = re.compile(r"(?i)\buser\b|interrupt|\besc\b|stopped by|cancel button")
+
+_VOLATILE = re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b|\b[0-9a-f]{12,}\b|\d+(?:\.\d+)?")
+
+# Each message passes here: reading a member of an Enum runs Python code, and `A | B` in a call makes a new union.
+_OK = State.OK
+_RESPONSES = (Result, Failure)
+
+
+class OpenRequest(Struct):
+    """A request whose outcome is not final."""
+
+    exchange: Exchange
+    place: EntryPosition
+    is_first: bool
+    has_token: bool
+    findings: list[Finding] = field(default_factory=list)
+    words: str = ""
+    code: int | None = None
+    answer_at: float | None = None
+    answer_place: EntryPosition | None = None
+    cancelled_by: str = ""
+    reason: str = ""
+    cancel_at: float | None = None
+    cancel_place: EntryPosition | None = None
+    progress: int = 0
+    progress_at: float | None = None
+    """Time of the first progress."""
+    waiting: list[str] = field(default_factory=list)
+    effects: list[str] = field(default_factory=list)
+    carrier: RefusedExchange | None = None
+    """The HTTP exchange that carried it, once it has ended, if it is not an ordinary one."""
+
+    def add_notification(self, what: Notification, place: EntryPosition) -> None:
+        if what.method == "notifications/progress":
+            self.progress += 1
+            self.progress_at = what.at if self.progress_at is None else self.progress_at
+        elif what.method == "notifications/cancelled" and self.cancel_at is None:
+            params = what.params
+            reason = params.get("reason") if isinstance(params, dict) else None
+            self.cancelled_by, self.cancel_at, self.cancel_place = what.side, what.at, place
+            self.reason = reason if isinstance(reason, str) else ""
+
+
+class RequestOutcomes:
+    """The requests of a session: their messages in, symptoms into the facts."""
+
+    def __init__(self, facts: Facts, focus: frozenset[int]) -> None:
+        """`focus` are the numbers of the exchanges that are to be explained, each as its own symptom."""
+        self._facts, self._focus = facts, focus
+        self._outcomes = FinalOutcomes()
+        self._open: dict[int, OpenRequest] = {}
+        self._last_failed: FailedRequest | None = None
+        self._succeeded: deque[OpenRequest] = deque(maxlen=MAX_ANSWERED)
+        """The latest requests that got a result."""
+        self._failed: dict[tuple[object, ...], FailedRequest] = {}
+        self._by_request: dict[tuple[str, str, str], list[FailedRequest]] = {}
+
+    def add(self, what: Message, exchange: Exchange, place: EntryPosition, findings: list[Finding]) -> None:
+        """Add a message of a request, with its findings."""
+        if what is exchange.request and exchange.poll_of is None:
+            self._open_request(exchange, place)
+        call = exchange.poll_of or exchange
+        if (known := self._open.get(call.number)) is not None:
+            if findings:
+                known.findings += findings
+            self._add_to_request(what, call, known, place)
+        elif isinstance(what, Notification):
+            self._add_after_result(what, call, place)
+
+    def settle(self, change: Change) -> None:
+        """Take the outcomes that are final after a change."""
+        for exchange in self._outcomes.take(change):
+            self._settle(exchange)
+        if self._outcomes.since and change.exchange is not None:
+            for exchange in self._outcomes.overdue(change.what.at):
+                self._settle(exchange)
+
+    def end(self) -> None:
+        """Take all other outcomes, at the end of the session."""
+        for exchange in self._outcomes.end():
+            self._settle(exchange)
+
+    def add_carrier(self, exchange: RefusedExchange) -> None:
+        """Add the HTTP exchange that carried a request, and that has ended."""
+        known = None if exchange.request_number is None else self._open.get(exchange.request_number)
+        if known is not None and not (exchange.is_plain and known.answer_at is not None):
+            known.carrier = exchange
+
+    def add_effect(self, fields: dict[str, Any]) -> None:
+        """Add what a rule or a viewer did to a message of a request, or to its response."""
+        stream, number = fields.get("stream"), fields.get("id")
+        sides = (str(fields.get("from")), other(str(fields.get("from"))))
+        for side in sides:
+            for known in reversed(self._open.values()):
+                request = known.exchange.request
+                if (request.frame.stream, request.side, request.id) == (stream, side, number):
+                    known.effects.append(words(fields))
+                    return
+        if self._last_failed is not None and self._last_failed.id == number:  # Its response was changed.
+            self._last_failed.effects.append(words(fields))
+
+    def _add_after_result(self, what: Notification, call: Exchange, place: EntryPosition) -> None:
+        """Add a notification about a request that has its result."""
+        known = next((known for known in self._succeeded if known.exchange is call), None)
+        if known is not None:
+            self._succeeded.remove(known)
+            known.add_notification(what, place)
+            self._add_ignored(call, known)
+
+    def _add_to_request(
+        self, what: Message, call: Exchange, known: OpenRequest, place: EntryPosition
+    ) -> None:
+        """Add a message of a request whose outcome is not final."""
+        if isinstance(what, Notification):
+            known.add_notification(what, place)
+        elif isinstance(what, Request):
+            self._facts.listed.add_request(what)
+        elif isinstance(what, _RESPONSES):
+            known.answer_at, known.answer_place = what.frame.at, place
+            if call.state in outcome.FAILED or call.state in outcome.UNANSWERED:
+                answer = outcome.error_of(call)
+                known.words = outcome.error_text(call)
+                known.code = answer.code if isinstance(answer, Failure) else None
+            elif isinstance(what, Result) and what.frame.side == SERVER:
+                self._facts.listed.add_result(what, call.request, place)
+
+    def _open_request(self, exchange: Exchange, place: EntryPosition) -> None:
+        request, facts = exchange.request, self._facts
+        known = OpenRequest(exchange, place, not facts.answered, request.progress_token is not None)
+        self._open[exchange.number] = known
+        if request.frame.side == SERVER:
+            waiting = (each for each in facts.session.pending if each.request.side == CLIENT)
+            known.waiting = [about_request(each) for each in islice(waiting, 3)]
+        if request.method == "initialize" and isinstance(params := request.params, dict):
+            asked = params.get("protocolVersion")
+            facts.listed.asked_revision = asked if isinstance(asked, str) else None
+
+    def _settle(self, exchange: Exchange) -> None:
+        """Add a request whose outcome is final as a symptom, if it has not succeeded."""
+        known = self._open.pop(exchange.number, None)
+        if known is None or not exchange.is_counted:
+            return
+        request, state = exchange.request, exchange.state
+        if state is _OK:
+            self._facts.answered[request.frame.side, request.method] += 1
+            self._add_slow(exchange, known)
+            if self._by_request:
+                for earlier in self._by_request.pop(
+                    (request.side, request.method, request.subject or ""), ()
+                ):
+                    earlier.succeeded_at = known.answer_at
+            self._succeeded.append(known)
+            return
+        if not self._is_symptom(exchange, known):
+            return
+        refusal = known.carrier
+        if refusal is None and request.frame.http is not None:
+            refusal = self._facts.http.of(request.frame.http)
+            if refusal is None and state in (State.CANCELLED, State.UNANSWERED):
+                refusal = self._facts.http.begun.get(request.frame.http)
+        self._add_failed(self._failed_request(exchange, known, refusal), exchange, known)
+
+    def _add_failed(self, failed: FailedRequest, exchange: Exchange, known: OpenRequest) -> None:
+        """Add a failed request to those that failed in the same way."""
+        refusal, key = failed.refusal, (failed.side, failed.method, failed.subject)
+        status = None if refusal is None else refusal.status
+        words = _VOLATILE.sub("0", failed.words[:200])
+        group: tuple[object, ...] = (*key, failed.state, words, status, bool(failed.effects))
+        if exchange.number in self._focus:
+            group = (exchange.number,)
+        if len(self._failed) >= MAX_SYMPTOMS and group not in self._failed:
+            group = (failed.side, failed.state)
+        if (same := self._failed.get(group)) is None:
+            same = self._failed[group] = failed
+            self._facts.symptoms.append(failed)
+            if (status or 0) >= 300:
+                self._by_request.setdefault(key, []).append(failed)
+        else:
+            same.count += 1
+            same.findings += failed.findings[: MAX_ODD_LINES - len(same.findings)]
+        self._last_failed = same
+        if len(same.numbers) < MAX_SYMPTOMS:
+            same.numbers.add(exchange.number)
+        for line in self._lines(exchange, known, failed):
+            same.add_line(line)
+
+    def _add_slow(self, exchange: Exchange, known: OpenRequest) -> None:
+        """Remember a call that waited, to recognise a server that works on one request at a time."""
+        request = exchange.request
+        if known.answer_at is None or request.side != CLIENT or known.answer_at - request.at < PATIENCE:
+            return
+        first, facts = known.progress_at, self._facts
+        if (
+            known.progress > 1
+            and first is not None
+            and first - request.at > known.answer_at - first + PATIENCE
+        ):
+            facts.held_back = facts.held_back or evidence(
+                known.answer_place or known.place,
+                f"{about_request(exchange)}: {known.progress} notifications and the response came together, after"
+                f" {first - request.at:.1f} s",
+            )
+        if len(facts.slow) < MAX_SLOW:
+            facts.slow.append(SlowCall(request.at, known.answer_at, known.place, about_request(exchange)))
+
+    def _is_symptom(self, exchange: Exchange, known: OpenRequest) -> bool:
+        state = exchange.state
+        if state in outcome.FAILED or state in outcome.UNANSWERED:
+            return True
+        if state in (State.DROPPED, State.ABANDONED):
+            return bool(known.effects)
+        if state not in (State.CANCELLED, State.LATE_OK) or BY_USER.search(known.reason):
+            return False
+        at = known.cancel_at if known.cancel_at is not None else self._facts.last_at
+        waited = at - exchange.request.at
+        return bool(GAVE_UP.search(known.reason)) or (waited >= PATIENCE and not exchange.is_subscription)
+
+    def _failed_request(
+        self, exchange: Exchange, known: OpenRequest, refusal: RefusedExchange | None
+    ) -> FailedRequest:
+        request = exchange.request
+        settled = known.cancel_at or known.answer_at or self._facts.last_at
+        if (
+            known.cancel_at is None
+            and known.answer_at is None
+            and refusal is not None
+            and refusal.status not in ACCEPTED  # In HTTP+SSE, responses come on another stream.
+        ):
+            settled = refusal.ended_at or refusal.at
+        words = known.words or (refusal.words if refusal is not None else "")
+        cancelled_by = known.cancelled_by
+        if not cancelled_by and exchange.state is State.CANCELLED:
+            cancelled_by = CLIENT if " client " in f" {exchange.why} " else SERVER
+        arguments = _arguments(request)
+        return FailedRequest(
+            at=request.at,
+            place=known.place,
+            side=request.side,
+            id=request.id,
+            method=request.method,
+            subject=request.subject or "",
+            state=exchange.state,
+            words=words,
+            why=exchange.why,
+            code=known.code,
+            asked_at=request.at,
+            took=settled - request.at,
+            cancelled_by=cancelled_by,
+            reason=known.reason,
+            gave_up_at=known.cancel_at,
+            answer_at=known.answer_at,
+            has_token=known.has_token,
+            arguments=frozenset(arguments),
+            json_arguments=tuple(name for name, value in arguments.items() if _is_json_text(value)),
+            progress=known.progress,
+            batch=request.index,
+            effects=known.effects,
+            findings=[*known.findings],
+            refusal=refusal,
+            stderr=[
+                line for line in self._facts.stderr if request.at - 0.01 <= line.at <= settled + PATIENCE
+            ],
+            waiting=known.waiting,
+            stream=request.frame.stream or "",
+            is_first=known.is_first,
+        )
+
+    def _lines(self, exchange: Exchange, known: OpenRequest, failed: FailedRequest) -> Iterator[EvidenceLine]:
+        state, _ = outcome.describe(exchange)
+        said = f": {failed.words}" if failed.words and failed.words not in state else ""
+        yield evidence(known.answer_place or known.place, f"{failed.about}: {state}{said}")
+        if known.cancel_place is not None:
+            yield evidence(
+                known.cancel_place, f"{failed.about} cancelled: {known.reason or 'without a reason'}"
+            )
+
+    def _add_ignored(self, exchange: Exchange, known: OpenRequest) -> None:
+        """Add a response that was followed by a cancellation: its requester did not accept it."""
+        if known.cancel_at is None or known.answer_at is None or known.cancel_place is None:
+            return
+        waited = known.cancel_at - known.answer_at
+        if waited < PATIENCE / 2 or not (GAVE_UP.search(known.reason) or not known.reason):
+            return
+        ignored = IgnoredResponse(
+            at=known.answer_at,
+            place=known.answer_place or known.place,
+            side=exchange.request.side,
+            about=about_request(exchange),
+            waited=waited,
+            findings=[*known.findings],
+        )
+        ignored.add_line(evidence(ignored.place, f"the response to {ignored.about}"))
+        ignored.add_line(evidence(known.cancel_place, f"cancelled {waited:.1f} s after it: {known.reason}"))
+        self._facts.symptoms.append(ignored)
+
+
+def _arguments(request: Request) -> dict[str, Any]:
+    arguments = request.params.get("arguments") if isinstance(request.params, dict) else None
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _is_json_text(value: object) -> bool:
+    if not isinstance(value, str) or value[:1] + value[-1:] not in ("[]", "{}"):
+        return False
+    try:
+        json.decode(value)
+    except DecodeError:
+        return False
+    return True
