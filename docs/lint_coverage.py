@@ -68,8 +68,8 @@ REAL = """
 On 2026-11-28, 45 servers from the package registries, in 108 sessions on stdio with the Python SDKs 1.30
 (2025-11-25, 2025-06-18) and 2.3 (which chooses the revision): everything is listed, and each tool that changes
 nothing is called once with arguments made from its schema. The machine was busy and had no network. Each of the
-200 findings was compared with the specification: none is wrong. Three that were wrong before (SEC301 in the pages
-of MCP Apps) led to a change of the rule, and a refused ping to LIFE205.
+200 findings was judged by its kind, and some by their messages: none is known to be wrong. Three that were wrong
+before (SEC301 in the pages of MCP Apps) led to a change of the rule, and a refused ping to LIFE205.
 [lint-findings.md](lint-findings.md#real-servers) has other servers, also over HTTP.
 
 | servers | findings | verdict |
