@@ -93,7 +93,8 @@ class RequestOutcomes:
         self._succeeded: deque[OpenRequest] = deque(maxlen=MAX_ANSWERED)
         """The latest requests that got a result."""
         self._failed: dict[tuple[object, ...], FailedRequest] = {}
-        self._by_request: dict[tuple[str, str, str], list[FailedRequest]] = {}
+        self._by_request: dict[tuple[str, str, str], list[tuple[Request, FailedRequest]]] = {}
+        """Refused requests that may be sent again, by side, method and subject."""
 
     def add(self, what: Message, exchange: Exchange, place: EntryPosition, findings: list[Finding]) -> None:
         """Add a message of a request, with its findings."""
@@ -185,10 +186,10 @@ class RequestOutcomes:
             self._facts.answered[request.frame.side, request.method] += 1
             self._add_slow(exchange, known)
             if self._by_request:
-                for earlier in self._by_request.pop(
-                    (request.side, request.method, request.subject or ""), ()
-                ):
-                    earlier.succeeded_at = known.answer_at
+                refused = self._by_request.get((request.side, request.method, request.subject or ""), ())
+                for earlier, failed in refused:
+                    if failed.succeeded_at is None and _arguments(earlier) == _arguments(request):
+                        failed.succeeded_at = known.answer_at
             self._succeeded.append(known)
             return
         if not self._is_symptom(exchange, known):
@@ -214,7 +215,7 @@ class RequestOutcomes:
             same = self._failed[group] = failed
             self._facts.symptoms.append(failed)
             if (status or 0) >= 300:
-                self._by_request.setdefault(key, []).append(failed)
+                self._by_request.setdefault(key, []).append((exchange.request, failed))
         else:
             same.count += 1
             same.findings += failed.findings[: MAX_ODD_LINES - len(same.findings)]

@@ -195,6 +195,8 @@ def body_not_sent(facts: Facts) -> Iterator[Claim]:
             continue
         if exchange.ended_at is not None and exchange.ended_at < failed.asked_at + failed.took:
             continue
+        if any(each.at >= exchange.at for each in facts.server.odd):
+            continue  # A body came, which is not a message.
         size = exchange.response.get("content-length", "")
         announced = f", Content-Length {quote(size, 20)}" if size else ""
         title = (

@@ -294,18 +294,27 @@ TROUBLES = (
         errors=("Error: Access denied - path outside allowed directories: /a/b not in /srv",),
     ),
     Trouble(
+        "read-only-folder",
+        "the server writes to a folder that is read-only",
+        next_step="start the server in a folder that it may write to (cwd in the host's configuration): desktop hosts "
+        "start servers in /; or let it write to an absolute path, such as a cache folder",
+        named_by="EROFS in the words of Python, Node.js and Go.",
+        signs=r"read-only file system|\bEROFS\b",
+        errors=("OSError: [Errno 30] Read-only file system: 'logs'",),
+    ),
+    Trouble(
         "permission-denied",
         "the server may not use a file or another resource",
         next_step=(
             (
-                r"spawn|exec|interpreter|: permission denied$",
+                r"\bspawn\b|\bexec\b|interpreter|: permission denied$",
                 "make the file executable (chmod +x), or start it with its interpreter",
             ),
             ("", "give the user that starts the server access to it, or set another path"),
         ),
-        named_by="The system refuses access: EACCES, EPERM, EROFS, or `Access is denied` on Windows.",
+        named_by="The system refuses access: EACCES, EPERM, or `Access is denied` on Windows.",
         signs=r"\bEACCES\b|\bEPERM\b|PermissionError|permission denied|operation not permitted"
-        r"|access is denied|read-only file system|EROFS"
+        r"|access is denied"
         r"|exec format error|ENOEXEC|bad interpreter|not executable",
         errors=(
             "PermissionError: [Errno 13] Permission denied: '/data/a.db'",
@@ -429,7 +438,11 @@ def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
                 "the package is installed in a version that has no such module: start the server with "
                 "the version that it was written for (uvx --with 'package<2'), or update the server"
             )
-    is_of_root = trouble.code in ("permission-denied", "file-missing") and _ROOT_PATH.search(words)
+    is_of_root = trouble.code in (
+        "permission-denied",
+        "read-only-folder",
+        "file-missing",
+    ) and _ROOT_PATH.search(words)
     is_relative = trouble.code == "file-missing" and _RELATIVE_PATH.search(words)
     if cwd is not None and (is_of_root or is_relative):
         return f"{next_step}; this server was started in {quote(cwd, 80)}"

@@ -12,11 +12,16 @@ from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.side_facts import OddLine
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, Symptom
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
+from mcpspy.core.session.exchange import State
 
 _CONTENT_LENGTH = re.compile(rb"(?i)^\s*Content-Length:\s*\d+\s*$")
 _UTF_16 = re.compile(rb"^(?:\xff\xfe|\xfe\xff)|^\x00?[{\[\"]?\x00.\x00")
 _BEGUN = re.compile(rb'(?s)^\s*[{\[].*"(?:jsonrpc|id)"')
 _RESULT = re.compile(rb'"(?:protocolVersion|serverInfo|tools|content|resources|prompts|capabilities)"')
+_WRAPPED = re.compile(
+    r'(?s)\s*\{\s*"(\w+)"\s*:\s*"(?:[^"\\]|\\[rnt])*(?:data:\s*)?\{\s*\\"(?:jsonrpc|result|id)\\"'
+)
+"""An object whose first member has a message, or an SSE event with one, as text."""
 _STREAMS = {CLIENT: "stdin", SERVER: "stdout"}
 _SIDES = (CLIENT, SERVER)
 _UNREADABLE = "ENV101 ENV102 ENV103 ENV110 ENV111 ENV113 ENV118 ENV119"
@@ -274,6 +279,17 @@ def event_no_message(facts: Facts) -> Iterator[Claim]:
         more = f" ({facts.server.odd_count} times)" if facts.server.odd_count > 1 else ""
         title = f"the server sends data that is not a JSON-RPC message{more}: {quote(text_of(lines[0]), 80)}"
         next_step = "let the server send only messages as data; a sign of life is a comment (': keep-alive')"
-        symptoms = [*facts.of(ClientLeft), *facts.violations("ENV101", "ENV102", side=SERVER)]
+        side, level, symptoms = SERVER, Level.SPECIFIC, [*facts.of(ClientLeft)]
+        if wrapped := _WRAPPED.match(text_of(lines[0])):
+            side, level = "proxy", Level.EXACT
+            title = (
+                f"a response is not a JSON-RPC message, but an object whose member {quote(wrapped[1], 40)!r} has "
+                f"the message as text{more}: something between client and server wrapped it"
+            )
+            next_step = "let the gateway pass on body and Content-Type of the server unchanged, also text/event-stream"
+            symptoms += [each for each in facts.failed(State.UNANSWERED, State.CANCELLED) if not each.effects]
+        symptoms += facts.violations("ENV101", "ENV102", side=SERVER)
         shown = [evidence(each.place, f"data: {text_of(each)}") for each in lines[:3]]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=shown, side=SERVER)
+        yield Claim(
+            title=title, next_step=next_step, symptoms=symptoms, evidence=shown, side=side, level=level
+        )

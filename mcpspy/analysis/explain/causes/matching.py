@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.requests import SILENT, without_response
+from mcpspy.analysis.explain.causes.requests import ERRORS, SILENT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -56,6 +56,71 @@ def wrong_id(facts: Facts) -> Iterator[Claim]:
                 lines = [evidence(finding.place, f"{finding.message} | {finding.excerpt}")]
                 yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
                 break
+
+
+_UNREADABLE_REQUEST = (-32700, -32600)
+"""Codes of errors that have the id null, because the server could not read the id (JSON-RPC 2.0, 5)."""
+
+
+@cause(
+    "error-without-id",
+    "an error has no id, so the client cannot match it with its request",
+    Level.EXACT,
+    rules="ENV207",
+    positive=ex.session("@ http", ex.call(), ex.answered(200), ex.error("boom", -32602, None)),
+    negative=ex.session("@ http", ex.call(), ex.answered(200), ex.error("boom", -32602)),
+)
+def error_without_id(facts: Facts) -> Iterator[Claim]:
+    """Over HTTP, the exchange shows which request was meant. Clients look only at the id: they wait until they give up."""
+    if facts.is_stdio:
+        return
+    for failed in facts.failed(*ERRORS):
+        found = [
+            each for each in _findings(facts, "ENV207", side=other(failed.side)) if _is_near(each, failed)
+        ]
+        if not found or failed.refusal is not None or failed.code in _UNREADABLE_REQUEST:
+            continue
+        side = other(failed.side)
+        title = (
+            f"the {side}'s error for {failed.about} has no id, so the client cannot match it, and waits: "
+            f"{quote(failed.words)}"
+        )
+        next_step = f"the {side} must copy the id of the request into its error"
+        symptoms = [failed, *facts.violations("ENV207", side=side)]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+
+
+LARGEST_EXACT = (1 << 53) - 1
+"""Largest integer that JavaScript represents exactly, as all smaller ones (Number.MAX_SAFE_INTEGER)."""
+
+
+@cause(
+    "id-too-large",
+    "the server does not answer requests whose id is beyond 2^53",
+    Level.EXACT,
+    rules="ENV115",
+    positive=ex.session(ex.call(), ex.done(), ex.call(1795881489177719583), "+ 9", ex.END),
+    negative=ex.session(ex.call(), ex.done(), ex.call(3), "+ 9", ex.END),
+)
+def id_too_large(facts: Facts) -> Iterator[Claim]:
+    """JavaScript reads another number. Servers on the TypeScript SDK refuse such an id, and drop the request silently."""
+    failed = [each for each in without_response(facts) if _is_too_large(each.id)]
+    small = [each for each in without_response(facts) if not _is_too_large(each.id)]
+    for side in {each.side for each in failed}:
+        affected = [each for each in failed if each.side == side]
+        if any(each.side == side for each in small) or not any(key[0] == side for key in facts.answered):
+            continue
+        title = (
+            f"{affected[0].about} has the id {affected[0].id}, which is beyond 2^53 - 1, and got no response; "
+            f"requests with small ids did"
+        )
+        next_step = f"the {side} must use small ids: JavaScript reads larger ones as another number"
+        symptoms = [*affected, *facts.violations("ENV115", side=side)]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+
+
+def _is_too_large(id_: str | None) -> bool:
+    return id_ is not None and id_.lstrip("-").isdigit() and abs(int(id_)) > LARGEST_EXACT
 
 
 @cause(

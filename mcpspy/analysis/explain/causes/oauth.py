@@ -86,10 +86,21 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
             "compare issuer, audience, keys and scopes of the token with what the server checks; signing "
             "in again brings the same"
         )
-        if not has_resource:
+        side = SERVER if has_resource else CLIENT
+        if exchange.media_type.startswith("text/html") and "www-authenticate" not in exchange.response:
+            side = "proxy"
+            title = (
+                f"something in front of the MCP server refuses the new token: its HTTP 401 has no WWW-Authenticate, "
+                f"and a body that is not JSON ({quote(words) or exchange.response.get('content-type', '')})"
+            )
+            next_step = (
+                "look at the path rule and the access control of the load balancer, gateway or identity-aware proxy: "
+                "it must pass requests of the endpoint on, with their Authorization header"
+            )
+        elif not has_resource:
             title += "; the client asked for it without resource, so it may be for another audience"
             next_step = "let the client send resource = the URL of this server in both requests (RFC 8707)"
-        yield sign_in_claim(facts, title, next_step, issued[-1], side=SERVER if has_resource else CLIENT)
+        yield sign_in_claim(facts, title, next_step, issued[-1], side=side)
         break
 
 
@@ -156,7 +167,10 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
         )
         if "scope" in names_of(step):
             next_step += "; the request had a scope: compare it with scopes_supported of the metadata"
-        claim = sign_in_claim(facts, title, next_step, step, side=CLIENT if is_named else "")
+        side = CLIENT if is_named else ""
+        if "scope" in words:
+            side = "configuration"  # Clients ask for what the resource's metadata list.
+        claim = sign_in_claim(facts, title, next_step, step, side=side)
         claim.level = Level.EXACT if is_named else Level.SPECIFIC
         yield claim
 
@@ -270,6 +284,9 @@ def oauth_metadata(facts: Facts) -> Iterator[Claim]:
             break
 
 
+_LACKS = re.compile(r"(?i)missing|required|parameter")
+
+
 _NOT_PERMITTED = re.compile(r"(?i)redirect.{0,200}(?:not (?:permitted|allowed)|allow-?list|whitelist)")
 """An authorization server that has a list of redirect URIs beside the registered ones."""
 
@@ -342,8 +359,9 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     is_of_client = not words or "client" in words
     if step.step == "authorize" and is_of_client and not steps_of(facts, "registration"):
         next_step = (
-            "the client used a client_id from an earlier registration, which the authorization server "
-            "may no longer know: remove the client's stored registration, so that it registers again"
+            "it does not know the client_id, or its redirect_uri is not registered (RFC 6749, 4.1.2.1): compare both "
+            "with the registration or the client's metadata document, in which the port of a loopback address does "
+            "not count (RFC 8252, 7.3); a registration from earlier may be lost: remove the stored one"
         )
     side = "configuration"
     is_registered = any((each.status or 400) < 300 for each in steps_of(facts, "registration"))
@@ -361,6 +379,12 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
                 "answers invalid_grant for a dead refresh token"
             )
     title = f"the {what} was refused (HTTP {step.status}){clause(words)}"
+    if step.step == "token" and _LACKS.search(words) and is_basic:
+        title += "; the request has an Authorization header, and no client_id in its form"
+        next_step = (
+            "the client named itself by HTTP Basic (client_secret_basic): it must use the method that the registration "
+            "answered (token_endpoint_auth_method), such as client_secret_post"
+        )
     yield sign_in_claim(facts, title, next_step, step, side=side)
 
 

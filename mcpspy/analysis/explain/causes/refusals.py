@@ -266,6 +266,34 @@ def _is_bot_wall(facts: Facts, exchange: RefusedExchange) -> bool:
 define(
     __name__,
     FailureRow(
+        "content-blocked",
+        "a firewall in front of the server blocked a request for its content",
+        Level.EXACT,
+        why="Web application firewalls take SQL, HTML or shell commands in arguments for attacks.",
+        title="{who} blocked {about} before it reached the server (HTTP {status}), and other calls passed: its rules "
+        "look at the content of the request{quoted}",
+        next_step="look in the log of this firewall for the rule that matched, and exclude the endpoint from it: "
+        "arguments of tools are text, also if they look like SQL, HTML or commands",
+        side="proxy",
+        if_refused=lambda facts, exchange: bool(
+            exchange.status == 403 and facts.answered[CLIENT, "tools/call"] and _is_bot_wall(facts, exchange)
+        ),
+        is_together=True,
+        positive=ex.session(
+            "@ http",
+            *(ex.call(), ex.answered(200), ex.done()),
+            *(
+                ex.call(3),
+                ex.answered(403, {}, {"server": "cloudflare", "content-type": "text/html"}, "blocked"),
+            ),
+        ),
+        negative=ex.session("@ http", *(ex.call(), ex.answered(200), ex.done())),
+    ),
+)
+
+define(
+    __name__,
+    FailureRow(
         "bot-wall",
         "a protection against bots answered in place of the server",
         Level.EXACT,

@@ -11,6 +11,7 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange, ServerEnd, Symptom
+from mcpspy.core.counted import duration
 from mcpspy.core.protocol.spec import CLIENT, METHODS, MODERN, SERVER, other
 from mcpspy.core.session.exchange import State
 
@@ -230,6 +231,10 @@ def revision_not_supported(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=[*facts.of(ClientLeft)])
 
 
+SECONDS_TO_LEAVE = 1.0
+"""Seconds after the result of `initialize` within which a client leaves that does not accept it."""
+
+
 @cause(
     "downgrade",
     "the server answered with an older revision than the client asked for",
@@ -249,4 +254,14 @@ def downgrade(facts: Facts) -> Iterator[Claim]:
     if asked is not None and agreed is not None and agreed < asked:
         title = f"the client asked for {quote(asked, 20)}, and the server chose {quote(agreed, 20)}"
         next_step = "update the server's SDK for features of the newer revision"
-        yield Claim(title=title, next_step=next_step, symptoms=[], is_observation=True)
+        left = next(iter(facts.of(ClientLeft)), None)
+        has_asked = facts.client.methods.keys() - {"initialize", "notifications/initialized"}
+        if left is None or has_asked or left.after > SECONDS_TO_LEAVE:
+            yield Claim(title=title, next_step=next_step, symptoms=[], is_observation=True)
+        else:
+            title += f"; the client left {duration(left.after)} later without a request: it does not accept this revision"
+            next_step = (
+                "update the client, which must accept a revision that it supports also if it asked for a newer one, "
+                "or update the server's SDK"
+            )
+            yield Claim(title=title, next_step=next_step, symptoms=[left], side=CLIENT, level=Level.SPECIFIC)

@@ -71,7 +71,8 @@ _STATUSES = {
     411: _Status("wants a Content-Length", "send the body with Content-Length", CLIENT),
     413: _Status(
         "allows no request as large as this one",
-        "raise the limit of the proxy (nginx: client_max_body_size) or of the server, or send less",
+        "raise the limit of the server (Express: express.json({ limit }), 100 kB by default) or of the proxy (nginx: "
+        "client_max_body_size), or send less",
         "proxy",
         "Content-Length",
     ),
