@@ -48,7 +48,7 @@ def main() -> None:
         assert b"bare" in run(mcpspy, "ls", cwd=folder, MCPSPY_DIR=sessions)
         assert b"ping" in run(mcpspy, "show", "last", cwd=folder, MCPSPY_DIR=sessions)
         assert b"forecast" in run(mcpspy, "demo", cwd=folder, MCPSPY_DIR=sessions)
-        run(mcpspy, "export", "last", "-o", "page.html", cwd=folder, MCPSPY_DIR=sessions)
+        run(mcpspy, "export", "origin:demo", "-o", "page.html", cwd=folder, MCPSPY_DIR=sessions)
         assert b"forecast" in (folder / "page.html").read_bytes()
         run(mcpspy, "lint", "last", "--select", "HOST", "--host", "all", cwd=folder, MCPSPY_DIR=sessions)
         run(mcpspy, "--help", cwd=folder)
