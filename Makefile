@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 # Without what only development needs: a tenth of the size, and of the time.
 BASE := $(VENV)/.base
 
-.PHONY: help demo setup environment test coverage check lint types wheel peers recordings docs site bench conformance hostlab hosts alarms fuzz keys soak torture telemetry release clean
+.PHONY: help demo setup environment test collect coverage check lint types wheel peers recordings docs site bench conformance hostlab hosts alarms fuzz keys soak torture telemetry release clean
 
 help:
 	@echo "make demo        set up, record a sample session and show it"
@@ -46,6 +46,12 @@ endif
 test: setup
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
+# Python compiles each test when it is first imported, in 36 s of CPU time, and each process of pytest-xdist imports all
+# of them: in `check`, one process does so before.
+collect: $(INSTALLED)
+	@mkdir -p build
+	$(BIN)/python -m pytest --collect-only -qq >build/collected.txt || (cat build/collected.txt; exit 1)
+
 # All tests once more, slower; the tests of imports fail, because coverage imports more than mcpspy does.
 coverage: setup
 	-$(BIN)/python tests/line_coverage.py
@@ -53,7 +59,7 @@ coverage: setup
 
 # The fast checks come first, two at once.
 check: setup
-	@$(MAKE) --no-print-directory --jobs=2 AT_ONCE=yes lint types site wheel
+	@$(MAKE) --no-print-directory --jobs=2 AT_ONCE=yes types collect lint site wheel
 	@$(MAKE) --no-print-directory test
 
 # JavaScript: each file, and the script of each page as a whole, in which every name must be declared and used.

@@ -132,7 +132,7 @@ def run(folder: Path, seconds: float, protocol: str, chance: random.Random) -> t
     lock = state / "mcpspy" / "telemetry" / "lock"
     exporter_kills = sessions = 0
     with ExitStack() as stack:
-        stack.callback(_signal, lock, signal.SIGTERM)
+        stack.callback(_end, lock)
         stack.callback(collector.kill)
         collector.start()
         clients = [
@@ -239,6 +239,14 @@ def _signal(lock: Path, number: int) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def _end(lock: Path) -> None:
+    """End the exporter and wait for it, as it writes its state into a folder that is deleted next."""
+    until, number = time.monotonic() + 20, int(signal.SIGTERM)
+    while _signal(lock, number) and time.monotonic() < until:
+        number = 0  # Sends nothing: it only asks whether the process exists.
+        time.sleep(0.05)
 
 
 def _free_port() -> int:

@@ -23,6 +23,7 @@ from msgspec import structs
 from fuzz.http_messages import ORIGIN, UPSTREAM, Transport
 from fuzz.virtual_time import virtual_loop
 from mcpspy.core.exchange.events import ForwardedEvents
+from mcpspy.core.exchange.heads import KnownHeads
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.recording.decode import Damaged, Frame, read_entry
 from mcpspy.core.recording.encode import json_object, splice
@@ -32,7 +33,6 @@ from mcpspy.io.http import context as context_module
 from mcpspy.io.http import interception as interception_module
 from mcpspy.io.http import server as server_module
 from mcpspy.io.http.context import ExchangeContext
-from mcpspy.io.http.message_head import KnownHeads
 from mcpspy.io.http.proxy import HttpOptions, HttpProxy
 from mcpspy.io.http.request import Handler, HttpRequest, Response
 from mcpspy.io.http.server import DownstreamConnection
@@ -113,6 +113,8 @@ class LoggedTransport(Transport):
         self._is_lost = False
         self.written_at = 0
         """Position in the log after the last write."""
+        self.is_full = False
+        """True while the connection is asked to write nothing."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if not self.is_closing():
@@ -306,9 +308,11 @@ class Peers:
                 transport.receive(data)
             case b"x":
                 transport.lose()
-            case b"p" if client.is_drained:
+            case b"p" if not transport.is_full:
+                transport.is_full = True
                 transport.call(client.pause_writing)
             case b"c":
+                transport.is_full = False
                 transport.call(client.resume_writing)
             case _ if server is not None:
                 await self._server_step(server, kind, data)

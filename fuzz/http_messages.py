@@ -14,9 +14,8 @@ from typing import TypeAlias
 
 import h11
 
-from mcpspy.core.exchange.heads import ResponseHead, client_head
+from mcpspy.core.exchange.heads import ResponseHead, client_head, header_text
 from mcpspy.core.protocol.http_headers import read_upstream, request_headers, response_headers
-from mcpspy.io.http.message_head import header_text
 from mcpspy.io.http.request import HttpRequest, Response
 from mcpspy.io.http.server import DownstreamConnection
 from mcpspy.io.http.upstream import UpstreamClient

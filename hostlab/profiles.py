@@ -161,17 +161,20 @@ def _grouped(on: str, words: dict[str, str], effect: Any) -> Iterator[Json]:
 
 def profile_of(measured: Json, current: str) -> str:
     """Return the text of a profile: its limits with other sources, and those that were measured."""
-    sourced = [limit for limit in tomllib.loads(current).get("limits", []) if "source" in limit]
+    before = tomllib.loads(current)
+    sourced = [limit for limit in before.get("limits", []) if "source" in limit]
     head = {key: measured[key] for key in ("title", "version", "date")}
     head |= {"clients": [measured["client"]], "prefix": measured["prefix"]}
     lines = [f"{key} = {_toml(value)}" for key, value in head.items()]
     for limit in (*sourced, *limits_of(measured)):
         lines += ["", "[[limits]]", *(f"{key} = {_toml(value)}" for key, value in limit.items())]
+    for feature in before.get("features", []):
+        lines += ["", "[[features]]", *(f"{key} = {_toml(value)}" for key, value in feature.items())]
     return "\n".join(lines) + "\n"
 
 
 def _toml(value: Any) -> str:
-    """Return a string, a number or a list of strings as TOML: they are written as in JSON."""
+    """Return a string, a number, a boolean or a list of strings as TOML: they are written as in JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -245,7 +248,9 @@ def page() -> str:
 
 def _limit(limit: HostLimit) -> str:
     bound = f"{limit.max:,}" if limit.max else ", ".join(limit.words) or f"`{limit.pattern}`"
-    return f"{limit.on}: {bound} ({limit.effect})"
+    versions = f", {limit.since} to {limit.until}" if limit.is_of_versions else ""
+    when = f", {limit.when}" if limit.when else ""
+    return f"{limit.on}: {bound} ({limit.effect}{versions}{when})"
 
 
 def _cell(probe: str, outcome: list[str] | None) -> str:

@@ -11,6 +11,9 @@ errors end a command, but not a recording or the traffic.
 FINDINGS = 1
 """Exit code of a command that worked and reports findings or differences."""
 
+INCOMPLETE = 4
+"""Exit code of a command that found nothing wrong in a recording that lacks what it would have to judge."""
+
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
 """Exit codes of shells for a command that they cannot execute, or cannot find."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from recordings import make
+from tests import forks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -166,7 +167,7 @@ class Workplace:
     @property
     def _environment(self) -> dict[str, str]:
         folders = (self.folder / "bin", Path(sys.executable).parent, make.PEERS / "node_modules" / ".bin")
-        path = os.pathsep.join([*map(str, folders), os.environ["PATH"]])
+        path = os.pathsep.join([*map(str, folders), os.environ["PATH"], self._values["forks"]])
         return {
             "PATH": path,
             "HOME": str(self.folder),
@@ -411,6 +412,7 @@ def prepare(folder: Path, values: dict[str, str]) -> None:
         path = folder / "bin" / name
         path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         path.chmod(0o700)
+    forks.write_command(folder / "bin" / "mcpspy")
     for name in ("weather.py", "server.py", "shop.py"):
         (folder / name).write_text(WEATHER, encoding="utf-8")
     (folder / "agent.py").write_text("", encoding="utf-8")

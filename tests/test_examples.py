@@ -20,6 +20,7 @@ from recordings import make
 from tests import examples
 from tests.e2e.test_http import serving
 from tests.examples import CODES, FIRST, NOT_RUN, SUBSTITUTED, command_lines, lines_of_pages
+from tests.forks import forks, modules_of_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,10 +44,11 @@ def running(
     wanted = {_page_of(item) for item in request.session.items}
     with (
         examples.collector() as collector,
+        forks({Path(sys.executable): modules_of_commands()}) as forked,
         serving("sdk", SERVER, "/mcp", folder) as upstream,
         ThreadPoolExecutor(os.cpu_count() or 1) as pool,
     ):
-        values = {"upstream": upstream, "collector": collector}
+        values = {"upstream": upstream, "collector": collector, "forks": forked}
         examples.prepare(folder / "all", values)
 
         def run(page: Path) -> list[str]:

@@ -58,6 +58,7 @@ EXTRAS = {
     "mcpspy.io.client": "oauth",
     "mcpspy.io.forward": "mitm",
     "mcpspy.io.http.http2_connection": "http2",
+    "mcpspy.core.protocol.http2_pipe": "http2",  # Without it, frames are recorded without their headers.
     "mcpspy.io.lake": "lake",
     "mcpspy.io.lake.executors": "cluster",
     "mcpspy.io.telemetry": "otel",

@@ -29,7 +29,7 @@ from msgspec import Struct, field
 
 from mcpspy.analysis import rows
 from mcpspy.core.jsontools import canonical
-from mcpspy.core.protocol.extensions import is_for_model
+from mcpspy.core.protocol.extensions import EXTENSION_LISTINGS, is_for_model
 from mcpspy.core.protocol.listing import LISTINGS, ListingPages, joined
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
@@ -207,7 +207,8 @@ class ContextReport(Struct):
     """Instructions and tool definitions: sent before the first call."""
     lists: dict[str, ListCost]
     """`instructions`, and the items of the latest lists of all servers, by the member of the result; `apps`, if there are
-    any, for the tools and pages of apps (MCP Apps), which a host does not show its model.
+    any, for the tools and pages of apps (MCP Apps), which a host does not show its model; of a list of an extension,
+    if there is one, the part that is for the model: the frontmatter of `skills`.
     """
     tools: list[ToolCost]
     """The tools that were listed or called; the largest definition first."""
@@ -324,8 +325,12 @@ class ContextCollector:
                 hidden = [size for key, size in sizes.items() if key not in definitions]
                 of_apps = sizes.keys() - definitions.keys()
                 lists[listing.member] = ListCost(len(definitions), total(definitions.values()))
-            else:
+            elif method not in EXTENSION_LISTINGS:
                 lists[listing.member] = _cost(compact(item) for _, item in found)
+            elif found:
+                member = EXTENSION_LISTINGS[method][1].for_model
+                parts = (item.get(member) for _, item in found if member and isinstance(item, dict))
+                lists[listing.member] = _cost(compact(part) for part in parts if part is not None)
         hidden += map(size_of, self._pages.values())
         if hidden:
             lists["apps"] = ListCost(len(hidden), total(hidden))

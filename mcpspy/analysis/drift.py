@@ -1,4 +1,4 @@
-"""Drift of a server's tools over many sessions: the changes, with their clients and errors.
+"""Drift of a server's tools and skills over many sessions: the changes, with their clients and errors.
 
 Listings are compared per client: a server may offer different tools to different clients. The same change met by
 several clients is one change.
@@ -6,23 +6,33 @@ several clients is one change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from mcpspy.analysis.context import compact
 from mcpspy.analysis.diff import ChangeKind, ChangeSeverity, DiffChange
 from mcpspy.analysis.diff.listings import compare_listed
 from mcpspy.analysis.diff.volatile import Tolerance
-from mcpspy.core.jsontools import pointer_text
-from mcpspy.core.protocol.listing import LISTINGS
+from mcpspy.core.jsontools import canonical_bytes, pointer_text
+from mcpspy.core.protocol.listing import (
+    LISTINGS,
+    ListingPages,
+    ListMethod,
+    cursor_text,
+    joined,
+    next_cursor,
+)
 from mcpspy.core.protocol.message import loads
 
 
 class ToolDefinition(NamedTuple):
-    """A row of the table `tools`, with the version of the server."""
+    """A row of the table `tools`, with the version of the server; or an item of another list in the same form."""
 
     session: str
     time: str
@@ -35,6 +45,18 @@ class ToolDefinition(NamedTuple):
     definition: str | None
 
 
+class ListedPage(NamedTuple):
+    """An answered request for a list, from the table `exchanges`, with the version of the server."""
+
+    session: str
+    time: str
+    client: str
+    version: str
+    stream: str | None
+    request: str
+    response: str
+
+
 class CallOutcomes(Struct):
     calls: int = 0
     errors: int = 0
@@ -45,9 +67,10 @@ class CallOutcomes(Struct):
 
 
 class ToolDrift(Struct, kw_only=True):
-    """A change of one tool from one definition to another."""
+    """A change of one tool, or of an item of another list, from one definition to another."""
 
     tool: str
+    noun: str = "tool"
     time: str
     """The time at which a client first met it."""
     session: str
@@ -86,8 +109,10 @@ def drift(
     listed: Iterable[ToolDefinition],
     calls: Mapping[tuple[str, str], CallOutcomes],
     compare: Compare = map,
+    method: str = "tools/list",
 ) -> list[ToolDrift]:
     """Return the changes in the order of time. `listed` is in the order of time; `calls` are by session and tool."""
+    listing = LISTINGS[method]
     found: dict[Transition, ToolDrift] = {}
     outcomes: dict[tuple[str, str | None], CallOutcomes] = {}
     latest: dict[str, Definitions] = {}
@@ -104,11 +129,47 @@ def drift(
                 outcomes.setdefault((name, digest), CallOutcomes()).add(
                     calls.get((session, name), CallOutcomes())
                 )
-    for ((tool, old, new), change), changes in zip(found.items(), compare(_changes, pairs), strict=True):
-        change.changes = changes
+    compared = compare(partial(_changes, listing), pairs)
+    for ((tool, old, new), change), changes in zip(found.items(), compared, strict=True):
+        change.changes, change.noun = changes, listing.noun
         change.before = outcomes.get((tool, old), change.before)
         change.after = outcomes.get((tool, new), change.after)
     return sorted(found.values(), key=attrgetter("time"))
+
+
+def definitions(method: str, pages: Iterable[ListedPage]) -> Iterator[ToolDefinition]:
+    """Yield the items of a list as rows: new and changed ones, and a row without a definition for one that is gone.
+
+    `pages` are those of each client together, in the order of time.
+    """
+    listing = LISTINGS[method]
+    for (session, client), of_client in groupby(pages, attrgetter("session", "client")):
+        known: dict[str, str] = {}
+        listings = ListingPages[list[str]]()
+        for page in of_client:
+            request, response = loads(page.request.encode()), loads(page.response.encode())
+            params = request.get("params") if isinstance(request, dict) else None
+            result = response.get("result") if isinstance(response, dict) else None
+            items = result.get(listing.member) if isinstance(result, dict) else None
+            if not isinstance(result, dict) or not isinstance(items, list):
+                continue
+            named = {
+                name: item
+                for item in items
+                if isinstance(item, dict) and isinstance(name := item.get(listing.key), str)
+            }
+            place = session, page.time, client, page.version
+            for name, item in named.items():
+                digest = sha256(canonical_bytes(item)).hexdigest()
+                if known.get(name) != digest:
+                    known[name] = digest
+                    yield ToolDefinition(*place, name, digest, compact(item))
+            cursor = cursor_text(params.get("cursor")) if isinstance(params, dict) else None
+            following = next_cursor(result)
+            whole = listings.add(page.stream, method, [*named], cursor=cursor, following=following)
+            for name in sorted(known.keys() - joined(whole)) if whole.is_whole else ():
+                del known[name]
+                yield ToolDefinition(*place, name, None, None)
 
 
 def _states(state: Definitions, rows: Iterable[ToolDefinition]) -> Iterable[Definitions]:
@@ -154,8 +215,8 @@ def _compare(
         found[key].clients.setdefault(client, here.time)
 
 
-def _changes(pair: tuple[Definition, Definition]) -> list[DiffChange]:
-    """Return the changes of a tool; pointers begin in its definition."""
+def _changes(listing: ListMethod, pair: tuple[Definition, Definition]) -> list[DiffChange]:
+    """Return the changes of an item; pointers begin in its definition."""
     before, now = (
         {} if definition is None else {name: loads(definition.encode())} for name, definition in pair
     )
@@ -168,5 +229,5 @@ def _changes(pair: tuple[Definition, Definition]) -> list[DiffChange]:
             old=change.old,
             new=change.new,
         )
-        for change in compare_listed(LISTINGS["tools/list"], before, now, tolerance=Tolerance.NONE)
+        for change in compare_listed(listing, before, now, tolerance=Tolerance.NONE)
     ]

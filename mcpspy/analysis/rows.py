@@ -130,6 +130,11 @@ def _with_notes(status: str, tone: str, notes: list[str]) -> tuple[str, str]:
     return "; ".join([status, *notes] if status else notes), tone if tone == BAD else ISSUE
 
 
+def with_link(status: str, words: str) -> str:
+    """Return a status followed by the link of its request to an app (`analysis.apps`), sanitized."""
+    return "; ".join(filter(None, (status, sanitize(words))))
+
+
 def flaws(change: Change) -> list[str]:
     """Return the protocol issues of a message, not sanitized. A malformed message may have none: it is one itself."""
     assert not isinstance(change.what, Note | Damaged)
@@ -220,7 +225,12 @@ def ending(note: Note | None) -> str:
 
 
 def ended_badly(note: Note) -> bool:
-    return note.fields.get("signal") is not None or note.fields.get("code") not in (0, None)
+    return judge.ended_badly(note.fields.get("code"), note.fields.get("signal"))
+
+
+def verdict_tone(verdict: judge.Verdict | None) -> str | None:
+    """Return the tone of the verdict of a session, as a list shows it; None for the usual colour."""
+    return OK if verdict is judge.Verdict.LIVE else BAD if verdict in judge.TROUBLE else None
 
 
 _HUNG_UP = {
@@ -282,7 +292,7 @@ def _exit(note: Note) -> NoteText:
     left = note.fields.get("left")
     status = f"others have its {' and '.join(map(str, left))}" if isinstance(left, list) and left else ""
     return (
-        ending(note),
+        ending(note).removeprefix("exit "),
         sanitize(status),
         OK if note.fields.get("code") == 0 else BAD if ended_badly(note) else QUIET,
     )
@@ -321,6 +331,17 @@ def _get(http: RecordedHttpExchange) -> NoteText:
     """Return the text of a GET stream."""
     tone = BAD if not http.is_harmless else ISSUE if http.hung_up == SERVER else QUIET
     return http.describe(), "", tone
+
+
+def _http2(note: Note) -> NoteText:
+    """Return a frame of HTTP/2 on the pipes: its sender, its type, its stream, and what it carries."""
+    fields = note.fields
+    headers = fields.get("headers")
+    named = headers if isinstance(headers, dict) else {}
+    stream = f" stream {fields['id']}" if fields.get("id") else ""
+    parts = [f"{fields.get('from')}: {fields.get('frame')}{stream}"]
+    parts += [str(named[name]) for name in (":method", ":path", ":status") if name in named]
+    return " ".join([*parts, note.text[:200]]).strip(), size(int(fields.get("size") or 0)), QUIET
 
 
 def _http_end(note: Note) -> NoteText:
@@ -414,6 +435,12 @@ _NOTES: dict[str, Callable[[Note], NoteText]] = {
     "unfinished": _unfinished,
     "placeholders": _placeholders,
     "error": lambda note: (note.text, "", BAD),
+    "http2": _http2,
+    "document": lambda note: (
+        f"{note.fields.get('document')} {note.fields.get('path')}",
+        f"HTTP {note.fields.get('status')}",
+        QUIET,
+    ),
     "signal": lambda note: (f"{note.fields.get('signal')} from the host", "", ISSUE),
     "http": _http,
     "http-end": _http_end,

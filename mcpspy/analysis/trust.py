@@ -11,6 +11,7 @@ from mcpspy.analysis.diff.listings import compare_listed
 from mcpspy.analysis.diff.volatile import Tolerance
 from mcpspy.analysis.lint import RULES, Finding, Linter
 from mcpspy.core.jsontools import canonical_bytes, pointer_text
+from mcpspy.core.protocol.extensions import declared
 from mcpspy.core.protocol.listing import LISTINGS, ListingPages, joined
 from mcpspy.core.protocol.message import Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
@@ -126,13 +127,25 @@ def _handshake(trusted: TrustedServer, now: Interface) -> list[DiffChange]:
                 DiffChange(
                     kind=ChangeKind.HANDSHAKE,
                     severity=severity,
-                    why=f"gained {name}" if old is None else f"lost its {name}" if new is None else "",
+                    why=f"gained {name}"
+                    if old is None
+                    else f"lost its {name}"
+                    if new is None
+                    else _extensions(old, new),
                     pointer=f"/result/{name}",
                     old=UNSET if old is None else old,
                     new=UNSET if new is None else new,
                 )
             )
     return changes
+
+
+def _extensions(old: Any, new: Any) -> str:
+    """Return the extensions that one of two capabilities declares; empty if both declare the same ones."""
+    was, now = (declared(each) if isinstance(each, dict) else {} for each in (old, new))
+    parts = [f"declares {name} now" for name in sorted(now.keys() - was.keys())]
+    parts += [f"no longer declares {name}" for name in sorted(was.keys() - now.keys())]
+    return ", ".join(parts)
 
 
 def _case(method: str, changes: tuple[DiffChange, ...]) -> ComparedCase:

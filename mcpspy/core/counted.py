@@ -20,3 +20,8 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes}m{rest:02d}s"
     return f"{minutes // 60}h{minutes % 60:02d}m"
+
+
+def damaged_lines(count: int) -> str:
+    """Return a warning about lines in the middle of a recording that are not valid entries."""
+    return "1 damaged line skipped" if count == 1 else f"{count} damaged lines skipped"

@@ -52,6 +52,11 @@ def sanitize_bytes(data: bytes) -> str:
     return sanitize(data.decode("utf-8", "backslashreplace"))
 
 
+def hidden_as_json(text: str) -> str:
+    r"""Return JSON with control and invisible characters as escapes, such as `\\u202e`; the lines stay."""
+    return _hidden().sub(_escaped, text)
+
+
 def hidden_characters(text: str) -> Iterator[str]:
     """Yield the invisible and control characters of a text, except line breaks, tabs and lone surrogates."""
     for found in _hidden().finditer(text):
@@ -88,6 +93,13 @@ def _is_needed(found: Match[str]) -> bool:
         start = text.rfind(_FLAGS[0][0], max(0, at - len(_FLAGS[0])), at)
         return start >= 0 and text.startswith(_FLAGS, start) and at < start + len(_FLAGS[0])
     return _needed().match(text, at) is not None
+
+
+def _escaped(found: Match[str]) -> str:
+    if found[0] == "\n" or _is_needed(found):
+        return found[0]
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def _marked(found: Match[str]) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from mcpspy.core.importers.base import ImportedSession
 from mcpspy.core.importers.formats import DATABASE, FORMATS, HEAD, ImportFormat, recognise
 from mcpspy.core.importers.mcphawk import NAME, QUERIES, SCHEMA, McphawkDatabase
+from mcpspy.core.recording.origin import IMPORT
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
@@ -98,7 +99,7 @@ def write(
     """Write a complete recording and return its path. Raise CannotStart if that fails."""
     trouble: list[str] = []
     try:
-        writer = Writer(folder, out, head, redactor, say=trouble.append)
+        writer = Writer(folder, out, {"origin": IMPORT, **head}, redactor, say=trouble.append)
     except OSError as error:
         raise CannotStart(
             f"cannot write {out or error.filename or 'to the sessions folder'}: {error.strerror}",

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from mcpspy import __version__
+from mcpspy.core.protocol.extensions import EXTENSION_LISTINGS, declared
 from mcpspy.core.protocol.listing import LISTINGS, MAX_PAGES, next_cursor
 from mcpspy.core.protocol.message import Failure, Result, loads, read_frame
 from mcpspy.core.recording.decode import Frame
@@ -75,7 +76,13 @@ class _Lister:
         await self._connection.send(INITIALIZED)
         capabilities = result.get("capabilities") or {}
         for method in LISTINGS:
-            if method.partition("/")[0] in capabilities:
+            extension = EXTENSION_LISTINGS.get(method)
+            is_offered = (
+                method.partition("/")[0] in capabilities
+                if extension is None
+                else extension[0].id in declared(capabilities)
+            )
+            if is_offered:
                 await self._list(method)
 
     async def _list(self, method: str) -> None:

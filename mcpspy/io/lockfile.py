@@ -198,7 +198,9 @@ def _item(key: str, name: str, definition: dict[str, Any], volatile: Any) -> Any
     table = tomlkit.table()
     table[key] = name
     table["digest"] = digest(definition)
-    description = " ".join(str(definition.get("description", "")).split())
+    front = definition.get("frontmatter")  # Of a skill.
+    texts = front if isinstance(front, dict) else definition
+    description = " ".join(str(texts.get("description", "")).split())
     table["summary"] = description[:SUMMARY]
     schema = definition.get("inputSchema")
     if isinstance(schema, dict) and isinstance(properties := schema.get("properties"), dict):

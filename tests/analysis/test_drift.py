@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from mcpspy.analysis.diff import ChangeSeverity
-from mcpspy.analysis.drift import CallOutcomes, ToolDefinition, ToolDrift, drift
+from mcpspy.analysis.drift import CallOutcomes, ListedPage, ToolDefinition, ToolDrift, definitions, drift
 
 
 def listed(
@@ -105,3 +105,39 @@ def test_calls_count_before_and_after_by_the_definition_of_their_session() -> No
     (change,) = drift(rows, calls)
 
     assert (change.before, change.after) == (CallOutcomes(20, 1), CallOutcomes(4, 3))
+
+
+def page(
+    session: str, *skills: dict[str, Any], cursor: str | None = None, following: str | None = None
+) -> ListedPage:
+    """Return a page of `skills/list`."""
+    params = {} if cursor is None else {"cursor": cursor}
+    result = {"skills": list(skills)} | ({} if following is None else {"nextCursor": following})
+    request, response = json.dumps({"params": params}), json.dumps({"result": result})
+    return ListedPage(session, f"day {session}", "c 1", "1.0", None, request, response)
+
+
+def skill(uri: str, digest: str = "0") -> dict[str, Any]:
+    return {
+        "uri": uri,
+        "frontmatter": {"name": "a"},
+        "resources": [{"uri": uri, "digest": digest, "size": 1}],
+    }
+
+
+def test_a_changed_file_of_a_skill_is_a_drift_and_a_skill_that_is_gone_is_breaking() -> None:
+    pages = [
+        page("1", skill("skill://a"), following="2"),
+        page("1", skill("skill://b"), cursor="2"),
+        page("2", skill("skill://a", "1")),
+    ]
+    found = drift(definitions("skills/list", pages), {}, method="skills/list")
+
+    assert summary(found) == [("skill://a", "different", "day 2"), ("skill://b", "breaking", "day 2")]
+    assert [change.pointer for change in found[0].changes] == ["/resources/0/digest"]
+    assert {each.noun for each in found} == {"skill"}
+
+
+def test_a_page_without_the_ones_before_it_removes_no_skill() -> None:
+    pages = [page("1", skill("skill://a")), page("1", skill("skill://b"), cursor="9")]
+    assert [row.name for row in definitions("skills/list", pages)] == ["skill://a", "skill://b"]

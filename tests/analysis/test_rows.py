@@ -161,7 +161,7 @@ def test_a_message_outside_exchanges_has_its_own_row() -> None:
     [
         (Note(1.0, "stderr", {"text": "up\x1b[2J"}), "stderr", "up\\x1b[2J", rows.QUIET),
         (Note(1.0, "stderr", {"b64": "/w=="}), "stderr", "\\xff", rows.QUIET),
-        (Note(1.0, "exit", {"code": 0, "signal": None}), "exit", "exit 0", rows.OK),
+        (Note(1.0, "exit", {"code": 0, "signal": None}), "exit", "0", rows.OK),
         (Note(1.0, "exit", {"code": None, "signal": "SIGSEGV"}), "exit", "killed by SIGSEGV", rows.BAD),
         (Note(1.0, "eof", {"from": "client"}), "eof", "the client closed stdin", rows.QUIET),
         (Note(1.0, "signal", {"signal": "SIGTERM"}), "signal", "SIGTERM from the host", rows.ISSUE),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 
-from mcpspy.analysis.trust import Interface, interface_of, noted
+from mcpspy.analysis.trust import Interface, compare, interface_of, noted
 from mcpspy.core.intercept.actions import AddNote
 from mcpspy.core.intercept.interceptor import Interceptor
 from mcpspy.core.intercept.trust_guard import TrustGuard
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.rules.model import Rules
 from mcpspy.core.session.session import Session
+from mcpspy.core.trust.lock import TrustedItem, TrustedServer
 from tests.analysis.pages import INTERLEAVED, WITHOUT_SESSIONS
 from tests.core.trust.locks import ECHO, trusted
 
@@ -40,6 +41,23 @@ def test_a_note_about_a_listing_has_the_items_that_differ_and_no_others() -> Non
 def test_a_note_about_the_handshake_has_both_of_its_members() -> None:
     result = '{"capabilities": {"tools": {"listChanged": true}}, "instructions": "Evil."}'
     assert changes("initialize", result) == [("note", "/result/instructions", "")]
+
+
+def test_a_new_extension_of_the_server_is_named() -> None:
+    before = TrustedServer(capabilities={"tools": {}, "extensions": {"com.example/a": {}}})
+    now = Interface(capabilities={"tools": {}, "extensions": {"com.example/b": {}}})
+    ((_, change),) = compare(before, now).changes
+    assert change.why == "declares com.example/b now, no longer declares com.example/a"
+
+
+def test_a_skill_is_compared_with_the_digests_of_its_files() -> None:
+    skill = {"uri": "skill://a/SKILL.md", "resources": [{"uri": "skill://a/SKILL.md", "digest": "sha256:0"}]}
+    now = {**skill, "resources": [{"uri": "skill://a/SKILL.md", "digest": "sha256:1"}]}
+    trusted = TrustedServer(listed=("skills",), items={"skills": {"skill://a/SKILL.md": TrustedItem(skill)}})
+    ((case, change),) = compare(trusted, Interface(items={"skills": {"skill://a/SKILL.md": now}})).changes
+    assert (case.method, str(change.severity), change.old, change.new) == (
+        "skills/list", "different", "sha256:0", "sha256:1",
+    )  # fmt: skip
 
 
 def test_a_note_about_a_call_describes_no_change_of_a_definition() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.core.sanitize import hidden_characters, sanitize, sanitize_bytes
+from mcpspy.core.sanitize import hidden_as_json, hidden_characters, sanitize, sanitize_bytes
 
 
 @pytest.mark.parametrize(
@@ -140,3 +141,10 @@ def test_any_bytes_are_one_line(data: bytes) -> None:
 
 def test_bytes_that_are_not_utf8_are_shown_as_bytes() -> None:
     assert sanitize_bytes(b"caf\xe9") == "caf\\xe9"
+
+
+def test_hidden_characters_of_json_become_its_escapes() -> None:
+    text = '{"a":"\x7f\x9b\u202e\u200b\U000e0041é👩\u200d💻"}\n'
+    shown = hidden_as_json(text)
+    assert shown == '{"a":"\\u007f\\u009b\\u202e\\u200b\\udb40\\udc41é👩\u200d💻"}\n'
+    assert json.loads(shown) == json.loads(text)

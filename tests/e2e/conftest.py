@@ -9,10 +9,8 @@ import asyncio
 import os
 import re
 import signal
-import subprocess
 import sys
-import tempfile
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -225,22 +223,10 @@ def _forked() -> Iterator[None]:
     if sys.platform != "linux" or not (make.PEERS / "installed").exists():
         yield
         return
-    with (
-        tempfile.TemporaryDirectory(prefix="mcpspy-", dir="/tmp") as folder,  # Socket paths are limited.
-        ExitStack() as running,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        for name in ("venv", "mcp1"):
-            python = make.PEERS / name / "bin" / "python"
-            process = subprocess.Popen(
-                [python, make.ROOT / "tests" / "peers" / "forked.py", folder],
-                env=make.environment(Path(folder)),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-            )
-            running.enter_context(process)  # Closes its stdin at the end and waits for it.
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
+    from tests.forks import forks
+
+    programs = {make.PEERS / name / "bin" / "python": () for name in ("venv", "mcp1")}
+    with forks(programs) as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{folder}")
         yield
 

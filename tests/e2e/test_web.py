@@ -44,7 +44,7 @@ async def test_rows_appear_while_a_client_calls(peers: Peers, tmp_path: Path) ->
         rows = await server.get(f"s/{session['key']}/rows")
         await browser.until(f"{FOUND} === '{rows['total']} rows'")
         await browser.press("q")
-        await browser.until("document.querySelector('a.listed .state')?.textContent === 'ended'")
+        await browser.until("document.querySelector('a.listed .verdict')?.textContent.length > 3")
         assert played.code == 0
         assert rows["total"] > 30
 

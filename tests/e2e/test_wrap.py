@@ -201,7 +201,7 @@ async def test_wrapped_entries_serve_a_client_in_a_bare_environment_and_are_reco
     assert [host["host"] for host in hosts] == (
         ["cursor", "codex", "gemini", "continue", "goose", "opencode", "crush", "kilo"]
     )
-    assert [server["last"]["state"] for host in hosts for server in host["servers"]] == ["fine"] * len(
+    assert [server["last"]["verdict"] for host in hosts for server in host["servers"]] == ["fine"] * len(
         CONFIGS
     )
 

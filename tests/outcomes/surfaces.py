@@ -52,6 +52,7 @@ from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.core.session.session import Session
 from mcpspy.core.session.streaming import StreamingSession
 from mcpspy.io.recording.catalog import Catalog, sessions_of
+from mcpspy.io.recording.listed_session import ListedSession
 from mcpspy.io.recording.reader import Recording, Summary, read_time
 from mcpspy.io.recording.session_counts import count
 from mcpspy.ui.agent.queries import FindArguments, ListArguments, find, list_sessions
@@ -64,7 +65,6 @@ from mcpspy.ui.model.session_loader import MergedLoader, SessionLoader
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.model.statistics import StatsModel
 from mcpspy.ui.model.timeline import TimelineModel
-from mcpspy.ui.report.listed_session import ListedSession
 from mcpspy.ui.tui.panels import timeline as timeline_panel
 from mcpspy.ui.tui.session.labels import sentence, title
 from mcpspy.ui.tui.sessions.session_list import session_row

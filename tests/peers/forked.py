@@ -1,12 +1,13 @@
-"""Peers that import the SDK only once: one process imports it, and a fork of it is each peer.
+"""Programs that make their imports only once: one process makes them, and each program is a fork of it.
 
-    .peers/venv/bin/python tests/peers/forked.py FOLDER
+    .peers/venv/bin/python tests/peers/forked.py FOLDER [MODULE…]
 
-Listens on a socket in FOLDER, which is named after its environment, prints a line, and ends at EOF on stdin. While that
-folder is the last of PATH, a script of this environment that imports this module before the SDK ends there: the fork
-gets its arguments, folder, environment and standard streams, and runs the script. The first process forwards signals
-to it, and ends as it does, so that for its parent it is the peer. Importing the SDK takes more than a second of CPU
-time.
+Imports the modules, or without any those of the SDK. Listens on a socket in FOLDER, which is named after its
+environment, prints a line, and ends at EOF on stdin. While that folder is the last of PATH, a script of this
+environment that imports this module before the others ends there: the fork gets its arguments, folder, environment and
+standard streams, and runs the script. The first process forwards signals to it, and ends as it does, so that for its
+parent it is the program. Importing the SDK takes more than a second of CPU time, mcpspy's commands 0.3 s, and mitmproxy
+a second. tests/forks.py starts it.
 """
 
 import contextlib
@@ -58,9 +59,11 @@ def hand_over() -> None:
     os._exit(code)
 
 
-def main(folder: str) -> None:
+def main(folder: str, *modules: str) -> None:
     sys.modules["forked"] = sys.modules["__main__"]  # For the scripts, which import it.
-    for module in MODULES:
+    for module in modules:
+        importlib.import_module(module)
+    for module in () if modules else MODULES:
         with contextlib.suppress(ImportError):  # Half of them are of one version of the SDK.
             importlib.import_module(module)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -118,6 +121,6 @@ def run(order: dict[str, object], streams: list[int]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
 else:
     hand_over()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from mcpspy.analysis.explain.app_facts import AppFacts
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence
 from mcpspy.analysis.lint.finding import EntryPosition
 from mcpspy.core.protocol.message import Request, Result, meta_raw, text
@@ -20,6 +21,7 @@ _COMBINED = frozenset({"oneOf", "anyOf", "allOf"})
 
 
 class ListedFacts(Struct):
+    apps: AppFacts = field(default_factory=AppFacts)
     tools: set[str] = field(default_factory=set)
     dialects: list[tuple[str, str, EvidenceLine]] = field(default_factory=list)
     """Tool, dialect of its output schema if that is not 2020-12, and the line with the list."""
@@ -37,10 +39,15 @@ class ListedFacts(Struct):
         if self.next_pages[what.method][0] == text(what.body.cursor):
             del self.next_pages[what.method]
 
+    def concerns(self, request: Request) -> bool:
+        """Return whether the result of a request of the client has to be passed to `add_result`."""
+        return request.method in LISTED or self.apps.concerns(request)
+
     def add_result(self, what: Result, request: Request, place: EntryPosition) -> None:
-        """Add the result of one of the `LISTED` requests of the client."""
         if request.method == "server/discover":
             self._add_supported(what, request)
+        elif self.apps.concerns(request):
+            self.apps.add_result(what, request, place)
         else:
             cursor = text(meta_raw(what.raw_result, "nextCursor"))
             if cursor in (None, "null", '""'):
@@ -65,6 +72,7 @@ class ListedFacts(Struct):
             if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
                 continue
             self.tools.add(name)
+            self.apps.add_tool(tool, name, place)
             inputs = tool.get("inputSchema")
             if (
                 isinstance(inputs, dict)

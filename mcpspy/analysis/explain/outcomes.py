@@ -15,7 +15,6 @@ from msgspec import DecodeError, Struct, field, json
 
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence
 from mcpspy.analysis.explain.facts import PATIENCE, Facts, SlowCall
-from mcpspy.analysis.explain.listed_facts import LISTED
 from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, about_request
 from mcpspy.analysis.explain.symptoms import FailedRequest, IgnoredResponse, RefusedExchange
 from mcpspy.analysis.lint.finding import EntryPosition, Finding
@@ -115,7 +114,7 @@ class RequestOutcomes:
                 answer = outcome.error_of(call)
                 known.words = outcome.error_text(call)
                 known.code = answer.code if isinstance(answer, Failure) else None
-            elif isinstance(what, Result) and call.request.method in LISTED and what.frame.side == SERVER:
+            elif isinstance(what, Result) and what.frame.side == SERVER and listed.concerns(call.request):
                 listed.add_result(what, call.request, place)
         elif isinstance(what, Notification):
             known.add_notification(what, place)

@@ -13,6 +13,7 @@ from mcpspy.analysis.lint.dispatch import EXCERPT, RuleDispatch
 from mcpspy.analysis.lint.event import LintEvent, is_line_limit, is_truncated, is_unusual
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind, Finding
 from mcpspy.analysis.lint.host_profiles import HostProfile, profile_of_client
+from mcpspy.analysis.lint.host_verdicts import HostVerdict, verdict_of
 from mcpspy.analysis.lint.ordinary import OrdinaryCalls
 from mcpspy.analysis.lint.rule import LEGACY, LintRule
 from mcpspy.analysis.lint.rules import RULES
@@ -35,7 +36,8 @@ from mcpspy.core.protocol.message import (
     Result,
     loads,
 )
-from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER
+from mcpspy.core.protocol.peers import Peer
+from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER, era
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
@@ -147,8 +149,8 @@ class Linter:
             method, subject = what.method, what.subject
             if method == "initialize":
                 revision = _requested_revision(what)
-            elif what.meta:
-                revision = what.revision or revision
+            elif what.meta and what.revision is not None:
+                revision = era(what.revision)
         elif isinstance(what, Notification):
             method = what.method
             pending = known.open.get(id(exchange)) if exchange is not None else None
@@ -184,11 +186,24 @@ class Linter:
         found = self._check(kind, event) if is_checked else self._check_message(kind, event)
         client = conversation.client
         update_state(what, event)
-        if conversation.client is not client and self._finds_hosts and conversation.client is not None:
-            host = profile_of_client(conversation.client.name)
-            if host is not None and host not in known.hosts:
-                known.hosts = (*known.hosts, host)
+        if conversation.client is not client and conversation.client is not None:
+            self._recognise(conversation.client)
         return found
+
+    def _recognise(self, client: Peer) -> None:
+        """Have the limits of the session's host checked, if it is known; with those of its version."""
+        known, host = self._known, profile_of_client(client.name, client.version)
+        if host is None:
+            return
+        if self._finds_hosts:
+            host = host.certain
+            if all(each.title != host.title for each in known.hosts):
+                known.hosts = (*known.hosts, host)
+        known.hosts = tuple(host if each.title == host.title else each for each in known.hosts)
+
+    def host_verdicts(self) -> list[HostVerdict]:
+        """Return a verdict for each host whose limits are checked; to be called after `end`."""
+        return [verdict_of(host, self._known) for host in self._known.hosts]
 
     def _check_message(self, kind: EventKind, event: LintEvent) -> list[Finding]:
         """Check a message that may not be one: the body of an HTTP error, or part of a message that was cut."""
@@ -312,7 +327,7 @@ class Linter:
             conversation,
             post.place,
             post.number,
-            _nearest(post.revision or conversation.revision or self._known.revision or _stated(post)),
+            _nearest(post.era or conversation.revision or self._known.revision or _stated(post)),
             post.category(is_sse=conversation.is_sse),
             CLIENT,
             post=post,

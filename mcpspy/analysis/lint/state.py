@@ -18,7 +18,7 @@ from mcpspy.core.protocol.listing import EVERY_LISTING, Listing, ListingPages, j
 from mcpspy.core.protocol.mcp_headers import ANNOTATION, NOTHING, ParamHeaders, param_headers
 from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, meta_raw
 from mcpspy.core.protocol.peers import Peers
-from mcpspy.core.protocol.spec import CLIENT, META, SERVER
+from mcpspy.core.protocol.spec import CLIENT, META, SERVER, era
 from mcpspy.core.recording.decode import Header
 from mcpspy.core.redact.prefilter import builtin_prefilter
 from mcpspy.core.redact.redactor import Redactor
@@ -107,6 +107,11 @@ class HttpPost(Struct, gc=False):
     def revision(self) -> str | None:
         """The revision in the `_meta` of the requests in its body."""
         return next((posted.revision for posted in self.posted if posted.revision), None)
+
+    @property
+    def era(self) -> str | None:
+        """The revision whose rules hold for the requests in its body, if they name one."""
+        return None if self.revision is None else era(self.revision)
 
     @property
     def is_answered(self) -> bool:
@@ -281,6 +286,8 @@ class Subscription(Struct):
     """Its filter."""
     accepted: dict[str, Any] | None = None
     """The part of it that the server acknowledged; None until then."""
+    is_closed: bool = False
+    """The server has responded to it."""
 
 
 class TaskHistory(Struct):

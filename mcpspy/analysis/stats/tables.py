@@ -15,7 +15,7 @@ from mcpspy.core.protocol.message import AnyMessage, Notification
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.query.item import ExchangeItem
 from mcpspy.core.query.parser import Query
-from mcpspy.core.session.exchange import State
+from mcpspy.core.session.exchange import State, latency_without_hold
 from mcpspy.core.session.outcome import filter_status
 
 MOST = 2000
@@ -101,7 +101,7 @@ def call_item(call: StatsCall, answer: StatsAnswer | None) -> ExchangeItem:
     if answer is not None:
         item.size += answer.size
         if call.held is not None or call.is_subscription:
-            item.latency = answer.at - call.at - (call.held or 0.0)
+            item.latency = latency_without_hold(answer.at - call.at, call.held)
         item.has_issue |= answer.has_issue
         item.error_code = answer.code
         item.answer = answer.data

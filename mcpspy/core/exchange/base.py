@@ -35,7 +35,7 @@ METADATA_LIMIT = 1 << 20
 class ExchangeBase(RecordedExchange):
     """One exchange, without its events."""
 
-    message: bytes | None = None
+    message: bytes | None
     """The client's message, if it is complete and not long."""
     _asked: CappedBody | None = None
     """The message of the request while it arrives."""
@@ -49,7 +49,7 @@ class ExchangeBase(RecordedExchange):
     """The part of the body that came with this head."""
     _sent: bytes | None = None
     """The body whose head the scripts decide on; None for one that is sent in parts."""
-    _client_head: ClientHead | None = None
+    _client_head: ClientHead | None
     _unsent = b""
     """The head of the response, until it is sent with what follows it."""
     _headers: Headers
@@ -107,7 +107,7 @@ class ExchangeBase(RecordedExchange):
         self._own = b'"stream":"%b","http":%d' % (stream.encode(), number)
         self._asked_at = b"%.6f" % now
         self._lines = ()
-        self.half_closed_at = None
+        self.half_closed_at = self.message = self._client_head = None
         self.is_listing = request.is_listing
         """True if its response is a list of tools (2026-07-28)."""
         self.is_intercepted = False

@@ -17,7 +17,7 @@ from mcpspy.core.protocol.refusal import is_refusal
 from mcpspy.core.recording.encode import json_object
 
 if TYPE_CHECKING:
-    from mcpspy.core.exchange.scope import Scope
+    from mcpspy.core.exchange.shell import Scope
 
 SHORT = 1 << 18
 """Maximum size, in bytes, of a request that is kept until the server has responded, and of what is recorded in one go."""

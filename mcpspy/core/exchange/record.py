@@ -9,7 +9,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from mcpspy.core.exchange.events import in_turns
+from mcpspy.core.protocol.extensions import document_of
 from mcpspy.core.protocol.http_headers import recorded_headers
 from mcpspy.core.protocol.oauth_flows import FORM_LIMIT, OAuthRequest
 from mcpspy.core.protocol.refusal import RefusalBody, oauth_error
@@ -21,12 +24,19 @@ if TYPE_CHECKING:
 
     from mcpspy.core.exchange.events import Output
     from mcpspy.core.exchange.prepared import PreparedRequest, PreparedResponse
-    from mcpspy.core.exchange.scope import Scope
-    from mcpspy.core.exchange.shell import Shell
+    from mcpspy.core.exchange.shell import Scope, Shell
     from mcpspy.core.protocol.http_headers import Headers
     from mcpspy.core.recording.encode import Value
 
 _NOTHING = JsonText(b"{}")
+
+
+def _one_line(body: bytes) -> bytes | None:
+    """Return a JSON document in one line; None if it is not strict JSON."""
+    try:
+        return orjson.dumps(orjson.loads(body))
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        return None
 
 
 class RecordedExchange:
@@ -131,7 +141,8 @@ class RecordedExchange:
     def _begin_unrecorded(self, response: PreparedResponse) -> None:
         """Begin the body of a response that is not recorded as messages."""
         if not self.is_mcp:
-            if self._scope.oauth.step(self.prepared.target) is not None:
+            is_step = self._scope.oauth.step(self.prepared.target) is not None
+            if is_step or document_of(self.prepared.target, response.head.content_type) is not None:
                 self._answer = b""
         elif response.is_refusal:
             self._refusal = RefusalBody(response.encoding)
@@ -156,6 +167,8 @@ class RecordedExchange:
             self._add_head(None)
         if not self.is_mcp or self._scope.oauth.unused_tokens or self._status == 401:
             self._add_oauth_step()
+        if not self.is_mcp:
+            self._add_document()
         half = b""
         if self.half_closed_at is not None:
             hung_up = hung_up or CLIENT
@@ -176,19 +189,42 @@ class RecordedExchange:
             more = {**more, "client": found}
         return b"," + json_object(more)[1:-1] if more else b""
 
+    def _add_document(self) -> None:
+        """Add the note of a document of an extension, such as a server card."""
+        response, target = self._recorded, self.prepared.target
+        media = "" if response is None else response.head.content_type
+        if response is None or (found := document_of(target, media)) is None:
+            return
+        named, body = response.head.named, self._answer or b""
+        fields: dict[str, Value] = {"document": found.name, "path": self._scope.oauth.recorded(target)}
+        fields |= {
+            "status": self._status,
+            "type": media,
+            "allow_origin": named.get("access-control-allow-origin"),
+        }
+        if "etag" in named:
+            fields["etag"] = named["etag"]
+        if len(body) == FORM_LIMIT:
+            fields["cut"] = True
+        elif body:
+            line = _one_line(body)
+            fields["body"] = body.decode("utf-8", "replace") if line is None else JsonText(line)
+        self._add("document", fields)
+
     def _add_oauth_step(self) -> None:
         oauth, response, request = self._scope.oauth, self._recorded, self.prepared
+        location = None if response is None else response.head.named.get("location")
         asked = OAuthRequest(
             request.target,
             request.head.headers,
             self._form,
             is_mcp=self.is_mcp,
             peer=self._client,
-            location=None if response is None else response.head.named.get("location"),
+            location=location,
             response=self._answer or b"",
         )
-        if self._answer is not None and (self._status or 0) >= 400:
-            self._facts = {**self._facts, **oauth_error(self._answer)}
+        if self._answer is not None and (self._status or 0) >= 300:
+            self._facts = {**self._facts, **oauth_error(self._answer, location)}
         fields = None if self._status is None else oauth.step_fields(asked, self._status, self._facts)
         if fields is not None:
             self._add("oauth", fields)

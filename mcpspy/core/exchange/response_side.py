@@ -94,12 +94,10 @@ class ResponseSide(Unattended):
         """Take the response's head, with the beginning of its body."""
         response, policy = self._response, self._policy
         assert response is not None
-        is_mcp = self.is_mcp
-        kind = response.kind if is_mcp else ""
-        is_whole = is_last and is_mcp and len(data) <= response.max_whole and not self.is_intercepted
+        is_whole = is_last and self.is_mcp and len(data) <= response.max_whole and not self.is_intercepted
         changes_head = SERVER in policy.changed_heads
         # A long body or a stream is decided on before it has arrived.
-        if policy.is_on and kind in (EVENTS, JSON) and not self.is_intercepted and (
+        if policy.is_on and self._kind in (EVENTS, JSON) and not self.is_intercepted and (
             not is_whole or (policy.decides_responses and policy.decides(SERVER, data))
         ):  # fmt: skip
             self.is_intercepted, is_whole = True, False
@@ -110,12 +108,14 @@ class ResponseSide(Unattended):
             self._move(_WHOLE)
             lines = self._whole(response, data)
             if lines is not None:
-                sent = self._begin_response(response.headers)
+                sent = (response.whole if self._keeps_alive else None) or self._begin_response(
+                    response.headers
+                )
                 self.shell.record(lines, len(lines))
                 self.shell.to_client(sent.data + sent.framed(data, is_last=True))
                 self.shell.finish(self._keeps_alive)
                 return
-        self._report(response, kind)
+        self._report(response)
         self._add_head(response.head.status, response)
         if not response.is_ordinary:
             self._follow_redirect(response)
@@ -131,9 +131,14 @@ class ResponseSide(Unattended):
         else:
             self._forward(response.headers, data, is_last)
 
-    def _report(self, response: PreparedResponse, kind: str) -> None:
+    @property
+    def _kind(self) -> str:
+        """The media type of the response, if it may contain messages."""
+        return self._response.kind if self._response is not None and self.is_mcp else ""
+
+    def _report(self, response: PreparedResponse) -> None:
         """Print once what is not recorded, or not readable."""
-        if kind and response.encoding is not None:
+        if self._kind and response.encoding is not None:
             self.shell.report_once("encoding", response.encoding, False)
         if response.head.content_type == EVENTS and not self.is_mcp:
             self.shell.report_once("unrecorded", self.prepared.target, False)
@@ -142,8 +147,7 @@ class ResponseSide(Unattended):
         """Begin to forward a response whose head was decided on."""
         response, request = self._response, self.prepared
         assert response is not None
-        kind = response.kind if self.is_mcp else ""
-        fields, limit = self.fields, self._scope.max_body
+        kind, fields, limit = self._kind, self.fields, self._scope.max_body
         self._write()
         self._headers = headers
         is_get = request.head.method == "GET"

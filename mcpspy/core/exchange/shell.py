@@ -1,20 +1,23 @@
-"""The shell of an exchange over HTTP: what the machine lets it do, in the order of the calls.
+"""The shell of an exchange over HTTP, and the scope that it shares with others: the sessions, and what is decided on.
 
-The shell turns callbacks of its connections, and steps of the interception, into calls of the machine's events. It may
-carry out three calls later: what follows a `record` is carried out once its lines are in the file, what follows a
-`take_turn` when other exchanges had theirs, and what follows a `decide` after the steps that it delivered at once.
-Meanwhile events wait, except the loss of a side.
+The shell does what the machine lets it do, in the order of the calls. It turns callbacks of its connections, and steps
+of the interception, into calls of the machine's events. It may carry out three calls later: what follows a `record` is
+carried out once its lines are in the file, what follows a `take_turn` when other exchanges had theirs, and what
+follows a `decide` after the steps that it delivered at once. Meanwhile events wait, except the loss of a side.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from mcpspy.core.exchange.heads import RequestHead
     from mcpspy.core.framing import SseEvent
-    from mcpspy.core.protocol.http_headers import Headers
+    from mcpspy.core.protocol.http_headers import Headers, Upstream
+    from mcpspy.core.protocol.mcp_headers import ToolParamHeaders
+    from mcpspy.core.protocol.oauth import OAuthTracker
     from mcpspy.core.recording.encode import Lines, Value
 
 
@@ -91,3 +94,59 @@ class Shell(Protocol):
 
     def to_stream(self, data: bytes) -> None:
         """Forward a message that arrived with the response to an injected request to a stream of the client."""
+
+
+class Streams(Protocol):
+    """The sessions of a server, and the addresses that belong to them."""
+
+    def has_path(self, target: str) -> bool: ...
+    def is_endpoint(self, target: str) -> bool: ...
+    def is_address(self, target: str) -> bool: ...
+    def of(self, session: str | None, target: str, number: int) -> str: ...
+    def bind(self, session: str, stream: str) -> None: ...
+    def bind_address(self, target: str, stream: str) -> None: ...
+    def end(self, session: str) -> None: ...
+    def end_address(self, target: str) -> None: ...
+    def add_endpoint(self, path: str) -> None: ...
+
+
+class Scope(Protocol):
+    """The surroundings that the exchanges with one server share."""
+
+    upstream: Upstream
+    oauth: OAuthTracker
+    max_body: int
+
+    @property
+    def policy(self) -> DecisionPolicy: ...
+    @property
+    def streams(self) -> Streams: ...
+    def public_origin(self, request: RequestHead) -> str:
+        """Return the origin under which the client of this request knows the server."""
+
+    def upstream_head(
+        self, method: str, target: str, headers: Headers, body: bytes | None, *, has_body: bool
+    ) -> bytes:
+        """Return the head of a request. A body of bytes gets its length; another one is chunked unless it has one."""
+
+    def client_process(self, client: object, stream: str) -> Mapping[str, Any] | None:
+        """Return the process of a client once, when it was found."""
+
+
+class DecisionPolicy(Protocol):
+    """The choice of messages that the interception decides on."""
+
+    is_on: bool
+    changed_heads: frozenset[str]
+    """The sides whose heads a script may change."""
+
+    @property
+    def decides_responses(self) -> bool:
+        """True if a message of the server may need a decision, while messages are intercepted."""
+
+    @property
+    def tools(self) -> ToolParamHeaders:
+        """Headers that calls of the server's tools require."""
+
+    def decides(self, side: str, body: bytes) -> bool: ...
+    def learn_tools(self, data: bytes) -> None: ...

@@ -205,4 +205,4 @@ def timestamp(text: str, name: str) -> float:
 
 def _lower(error: Exception) -> str:
     text = str(error)
-    return text[:1].lower() + text[1:]
+    return text if text[:2].isupper() else text[:1].lower() + text[1:]  # "JSON is malformed" stays.

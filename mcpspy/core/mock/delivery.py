@@ -22,6 +22,13 @@ from mcpspy.core.protocol.spec import LEVELS, META, METHODS
 
 SUBSCRIPTION = META + "subscriptionId"
 
+PROGRESS_GAP = 0.005
+"""Seconds between the last progress and the response of a mock that sends messages at once.
+
+The client of the TypeScript SDK forgets the handler of a request's progress when it reads the response, and handles
+notifications in a later turn of its event loop: progress that arrives together with the response is lost.
+"""
+
 
 class Playback(Struct, eq=False):
     """An interaction played to one client, under the id of the client's request."""
@@ -42,7 +49,11 @@ class Playback(Struct, eq=False):
     """True if only steps that waited for the cancellation may still follow."""
     _at: float = 0.0
     _gates: dict[int, float] = field(default_factory=dict)
+    gap: float = 0.0
+    """Minimum seconds between the last progress and the response, if the speed is 0."""
     _next: int = 0
+    _progress_at: float | None = None
+    """Time of the last progress; None if there was none."""
 
     def __post_init__(self) -> None:
         self._at = self.started
@@ -92,12 +103,20 @@ class Playback(Struct, eq=False):
             self._next += 1
             since = max((self._gates[gate] for gate in step.gates), default=self.started)
             self._at = max(self._at, since + (step.after / self.speed if self.speed else 0.0))
+            if self.gap and not self.speed:
+                self._leave_gap(step)
             if self.is_stopped(step):
                 continue
             if step.is_request and is_skipped(step):
                 self.open(place, self._at)
                 continue
             yield self._at, place, step
+
+    def _leave_gap(self, step: RecordedStep) -> None:
+        if step.kind is Notification and b'"notifications/progress"' in step.data:
+            self._progress_at = self._at
+        elif step.is_answer and self._progress_at is not None:
+            self._at = max(self._at, self._progress_at + self.gap)
 
 
 class DeliveryFilter:

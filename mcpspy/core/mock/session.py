@@ -97,7 +97,7 @@ class MockSession:
         """Id → playbacks of requests that can still be cancelled."""
         self._delivery = DeliveryFilter()
         for interaction in recordings.opening:
-            self._play(Playback(interaction, now, options.speed))
+            self._play(Playback(interaction, now, options.speed, gap=options.gap))
 
     def complaints(self) -> list[str]:
         """Return the messages for the user since the last call, one line each."""
@@ -246,7 +246,7 @@ class MockSession:
                 elif message.method == CANCELLED:
                     self.cancel(text(message.body.request_id) or "", now)
                 elif (interaction := self.selector.select_notified(message.method)) is not None:
-                    self._play(Playback(interaction, now, self._options.speed))
+                    self._play(Playback(interaction, now, self._options.speed, gap=self._options.gap))
             elif isinstance(message, Result | Failure):
                 self._continue(message, now)
             elif isinstance(message, Malformed) and message.why != "blank line":
@@ -299,8 +299,8 @@ class MockSession:
         elif selected.interaction is not None:
             if selected.miss is not None:
                 self._complaints.append(f"{selected.miss.line}; playing the nearest")
-            speed = self._options.speed
-            playback = Playback(selected.interaction, now, speed, id, chosen.key, message, selected)
+            speed, gap = self._options.speed, self._options.gap
+            playback = Playback(selected.interaction, now, speed, id, chosen.key, message, selected, gap=gap)
             playback.answer_id = chosen.answer_id
             self._start(playback)
         elif selected.miss is None:

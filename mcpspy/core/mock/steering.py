@@ -42,6 +42,8 @@ class MockOptions(Struct, frozen=True, kw_only=True):
     """True if there is a real server, to which misses may be forwarded later."""
     speed: float = 0.0
     """Playback speed relative to the recording; 0: without delays."""
+    gap: float = 0.0
+    """Minimum seconds between the last progress of a request and its response, without delays."""
 
     @property
     def misses(self) -> str:

@@ -12,6 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from mcpspy.core.protocol import dpop
+from mcpspy.core.protocol.extensions import SECRET_HEADERS
+
 Headers = list[tuple[str, str]]
 
 JSON, EVENTS = "application/json", "text/event-stream"
@@ -28,8 +31,13 @@ HOP_BY_HOP = frozenset(
 FIXED = HOP_BY_HOP | {"content-length"}
 """Headers of the connection and of the body's length, which only mcpspy sets."""
 
-SECRET = frozenset("authorization cookie set-cookie proxy-authorization x-api-key".split())
-"""Headers that are recorded by name only; their values never reach a file."""
+SECRET = frozenset(
+    "authorization cookie set-cookie proxy-authorization x-api-key dpop dpop-nonce".split()
+).union(SECRET_HEADERS)
+"""Headers that are recorded by name only, those of extensions among them; their values never reach a file.
+
+Of DPoP, the scheme and the facts of a proof are recorded (`core.protocol.dpop`).
+"""
 
 RECORDED = frozenset(
     """accept allow content-encoding content-length content-type host last-event-id location origin retry-after
@@ -57,7 +65,8 @@ _PORTS = {"http": 80, "https": 443}
 
 _METADATA_URL = re.compile(r'(\bresource_metadata=")([^"]*)')
 
-_QUERY_VALUE = re.compile(r"([?&#;][^=&#;]*=)[^&#;]+")
+_QUERY_VALUE = re.compile(r"([?&#;](?!error=[a-z_]{1,40}(?![^&#;]))[^=&#;]*=)[^&#;]+")
+"""Name and value of a parameter, except the code of an OAuth error (RFC 6749, 4.1.2.1), which is not a secret."""
 
 LOCALHOST = "localhost"
 
@@ -201,8 +210,11 @@ def _is_same_origin(one: _Origin | None, other: _Origin | None) -> bool:
 
 
 def names_only(url: str) -> str:
-    """Return a URL without the values of its query and fragment, which may be codes, tokens or states."""
+    """Return a URL without the values of its query and fragment, which may be codes, tokens or states; `error` stays."""
     return _QUERY_VALUE.sub(rf"\1{REDACTED}", url)
+
+
+_SHOWN_OF_SECRET = {"authorization": dpop.recorded_scheme, dpop.HEADER: dpop.recorded_proof}
 
 
 def recorded_headers(headers: Iterable[tuple[str, str]], *, is_refusal: bool = False) -> dict[str, str]:
@@ -211,7 +223,11 @@ def recorded_headers(headers: Iterable[tuple[str, str]], *, is_refusal: bool = F
     for name, value in headers:
         lower = name.lower()
         if lower in SECRET:
-            recorded[lower] = REDACTED
+            shown = _SHOWN_OF_SECRET.get(lower)
+            text = REDACTED if shown is None else shown(value)
+            recorded[lower] = (
+                f"{recorded[lower]}, {text}" if lower == dpop.HEADER and lower in recorded else text
+            )
         elif lower == "location":
             recorded[lower] = names_only(value)
         elif (

@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from mcpspy.core.jsontools import canonical
+from mcpspy.core.protocol.extensions import EXTENSION_LISTINGS
 from mcpspy.core.protocol.message import Request, loads
 
 T = TypeVar("T")
@@ -47,8 +48,12 @@ LISTINGS = {
     "prompts/list": ListMethod("prompts", "name", "prompt"),
     "resources/templates/list": ListMethod("resourceTemplates", "uriTemplate", "resource template"),
     "resources/list": ListMethod("resources", "uri", "resource"),
+    **{
+        method: ListMethod(listing.member, listing.key, listing.noun)
+        for method, (_, listing) in EXTENSION_LISTINGS.items()
+    },
 }
-"""The lists of a server, by method."""
+"""The lists of a server, by method: those of the core, and those of final extensions."""
 
 EVERY_LISTING = LISTINGS | {"roots/list": ListMethod("roots", "uri", "root")}
 """Also the list of a client, which has no pages."""

@@ -145,7 +145,9 @@ class OAuthTracker:
         facts: dict[str, Any] = {"names": sorted(document)}
         if is_resource:
             servers = document.get("authorization_servers")
+            path = re.sub(r"/\.well-known/[^/]*", "", target.partition("?")[0])
             facts |= {"resource": document.get("resource"), "servers": servers, "address": proxy_origin}
+            facts |= {"path": path} if path else {}
             if self.keeps_resource:
                 facts["kept"] = True
             return facts

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from codecs import getincrementaldecoder
-from html import unescape
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 import orjson
 
@@ -95,9 +95,14 @@ def _without_open_string(text: str) -> str:
     return next((text[: found.start()] for found in _STRING.finditer(text) if not found[1]), text)
 
 
-def oauth_error(body: bytes) -> dict[str, str]:
-    """Return `error` and `error_description` of a refused step of OAuth; no other member, which may be a secret."""
+def oauth_error(body: bytes, location: str | None = None) -> dict[str, str]:
+    """Return `error` and `error_description` of a refused step of OAuth; no other member, which may be a secret.
+
+    They are in the body, or in the query or fragment to which a refused sign-in redirects (RFC 6749, 4.1.2.1, 4.2.2.1).
+    """
     members = _json(body)
+    if location is not None:
+        members = dict(parse_qsl(location.partition("?")[2].replace("#", "&") or location.partition("#")[2]))
     if not isinstance(members, dict):
         return {}
     found = {name: members.get(name) for name in ("error", "error_description")}
@@ -147,6 +152,8 @@ def _error_in(document: Any) -> str:
 
 def _html_text(page: str) -> str:
     """Return the title and the text of a page, without markup."""
+    from html import unescape  # Its table of names takes long to import, and few refusals are pages.
+
     page = _INVISIBLE.sub(" ", page)
     found = _TITLE.search(page)
     title, text = ("" if found is None else found[1]), _TITLE.sub(" ", page)

@@ -156,3 +156,11 @@ def is_known(method: str, revision: str) -> bool:
     """Return True if this revision has the method, or a known extension that may be used with it."""
     entry = METHODS.get(method)
     return entry is not None and entry.since <= revision and (entry.until is None or revision <= entry.until)
+
+
+def era(revision: str) -> str:
+    """Return the revision whose rules hold for a request that names `revision` in its `_meta`.
+
+    Requests do so since 2026-07-28 only: an earlier revision there is one that the server may refuse.
+    """
+    return max(revision, MODERN)

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from mcpspy.core.protocol.message import AnyMessage, Failure, Malformed, Notification, Request, Result
 from mcpspy.core.recording.decode import Damaged, Note
+from mcpspy.core.session.outcome import ended_badly
 
 T = TypeVar("T")
 
@@ -59,16 +60,11 @@ NEAR = 20
 """Maximum entries between a line of stderr and the failure that it is next to."""
 
 
-_SHUTDOWN = ("SIGTERM", "SIGINT")
-"""Signals by which hosts end servers (2025-11-25, basic/lifecycle: Shutdown)."""
-
-
 def reports_failure(note: Note) -> bool:
     """Return True for a crash, lost entries, or an error of mcpspy."""
     if note.kind != "exit":
         return note.kind in ("lost", "error")
-    signal, code = note.fields.get("signal"), note.fields.get("code")
-    return signal not in _SHUTDOWN if signal else code not in (0, None)
+    return ended_badly(note.fields.get("code"), note.fields.get("signal"))
 
 
 def is_near_failure(place: int, count: int, failed: Callable[[int], bool | None]) -> bool:

@@ -16,13 +16,24 @@ from mcpspy.core.query.item import CompiledPart
 from mcpspy.core.query.lexer import ORDER, PATH, REGEX, WORD, Atom, FieldTable
 from mcpspy.core.query.parser import compiled, parse_tree
 from mcpspy.core.query.values import COMPARE, reject_order, text_test
+from mcpspy.core.recording.origin import ORIGINS
+from mcpspy.core.session.outcome import TROUBLE, Verdict
 
 STATES = ("live", "ended", "died", "failed")
 
+VERDICTS = tuple(str(verdict) for verdict in Verdict)
+
 PROBLEM = "problem"
-"""Value of `is:` for a session with errors, unanswered requests or protocol issues, or one that crashed."""
+"""Value of `is:` for a session with errors, unanswered requests or protocol issues, or that did not work."""
 
 _TEXTS = ("id", "name", "server", "client", "revision")
+CHOICES = {
+    "state": (*STATES,),
+    "verdict": VERDICTS,
+    "origin": ORIGINS,
+    "is": (PROBLEM, *dict.fromkeys((*STATES, *VERDICTS))),
+}
+"""Field → all of its values."""
 _WORDS = ("name", "server", "client", "revision", "command")
 _MISSABLE = (WORD, "name", "server", "client", "revision")
 """Fields whose values are listed if a filter asks for one that no session has."""
@@ -31,7 +42,7 @@ SHOWN_VALUES = 8
 """Maximum number of such values."""
 
 _COUNTS = ("messages", "errors", "issues", "pending", "unanswered")
-_NAMES = (*_TEXTS, *_COUNTS, "state", "is", "since", "until", "size")
+_NAMES = (*_TEXTS, "command", *_COUNTS, *CHOICES, "since", "until", "size")
 FIELDS = FieldTable({name: name for name in _NAMES}, (*_COUNTS, "size"))
 
 _AGES = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -43,15 +54,16 @@ class SessionItem(NamedTuple):
     """The fields of a session that filters test."""
 
     texts: Mapping[str, str]
-    """`id`, `name`, `server`, `client`, `revision`, `command` (or the server's URL), and `state`, one of STATES."""
+    """`id`, `name`, `server`, `client`, `revision`, `command` (or the server's URL), `state`, one of STATES, and
+    `origin`, one of `core.recording.origin.ORIGINS` or of a newer mcpspy."""
     started: float | None
     """Seconds since the epoch; None if the header has no valid time."""
     size: int
     """Bytes."""
     number: Callable[[str], int | None]
     """Returns the number of `messages`, `errors` …; None if it is unknown. May take long."""
-    has_crashed: bool = False
-    """True if mcpspy was killed, or if the server crashed or was not reached."""
+    verdict: Callable[[], Verdict | None] = lambda: None
+    """Returns how it went; None if that is unknown. May take long."""
 
 
 Test: TypeAlias = Callable[[SessionItem], bool]
@@ -123,14 +135,17 @@ class _Compiler:
         value = atom.value.lower()
         if field == "is" and value == PROBLEM:
             return _Part(
-                lambda item: item.has_crashed or any(map(item.number, ("errors", "unanswered", "issues"))),
+                lambda item: (
+                    item.verdict() in TROUBLE or any(map(item.number, ("errors", "unanswered", "issues")))
+                ),
                 True,
             )
-        if field in ("state", "is"):
-            known = STATES if field == "state" else (PROBLEM, *STATES)
-            if value not in known:
-                reject_unknown(atom, known, noun="state")
-            return _Part(lambda item: item.texts["state"] == value, False)
+        if field in CHOICES:
+            if value not in CHOICES[field]:
+                reject_unknown(atom, CHOICES[field], noun="state" if field == "is" else field)
+            if field == "verdict" or (field == "is" and value not in STATES):
+                return _Part(lambda item: item.verdict() == value, True)
+            return _Part(lambda item: item.texts["origin" if field == "origin" else "state"] == value, False)
         return _Part(_text(atom), False)
 
     def _moment(self, atom: Atom) -> _Part:

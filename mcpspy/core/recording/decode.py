@@ -13,12 +13,17 @@ from typing import Any, TypeAlias
 import orjson
 from msgspec import Raw, Struct, field
 from msgspec.json import Decoder
+from msgspec.structs import replace
 
 from mcpspy.core.recording import strict_json
 from mcpspy.core.recording.encode import CLIENT, FORMAT, SERVER
+from mcpspy.core.recording.origin import DEMO, HOST, IMPORT
 from mcpspy.errors import UsageError
 
 strict_json.load()  # msgspec is imported here anyway.
+
+_DEMO_SERVER = "mcpspy.ui.demo.weather"
+"""The last argument of the server's command in recordings of `mcpspy demo`."""
 
 
 class ProcessFields(Struct, frozen=True):
@@ -47,6 +52,8 @@ class Header(Struct, frozen=True, kw_only=True):
     parent: ProcessFields | None = None
     """The process that started mcpspy, without shells and launchers; None if it is not known, or not a host's."""
     part: int = 1
+    origin: str = HOST
+    """The program that made the recording, one of `core.recording.origin.ORIGINS`; a newer mcpspy may have others."""
     redacted: bool | None = None
     """None in recordings made before redaction existed; those have only their HTTP headers redacted."""
 
@@ -157,9 +164,17 @@ def read_header(line: bytes) -> Header:
     if number != FORMAT:
         raise UsageError(f"unknown format {number}: no version of mcpspy wrote it", "see docs/format.md")
     try:
-        return _read_header(line)
+        header = _read_header(line)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"invalid header: {error}", "see docs/format.md") from None
+    return header if "origin" in start else _with_origin(header, is_imported="imported" in start)
+
+
+def _with_origin(header: Header, *, is_imported: bool) -> Header:
+    """Return the header of an older recording with the origin that its other keys show."""
+    if is_imported:
+        return replace(header, origin=IMPORT)
+    return replace(header, origin=DEMO) if header.command and header.command[-1] == _DEMO_SERVER else header
 
 
 def read_entry(line: bytes) -> Entry:

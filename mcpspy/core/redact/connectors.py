@@ -18,7 +18,7 @@ def _sign(pattern: str) -> re.Pattern[bytes]:
 
 
 SET = _sign(
-    r"[ \t]{0,40} (?P<sign> => | :=? | [?+]?= ) (?: [ \t]{0,4} [|>][+-]? [ \t]{0,4} \r?\n )? [ \t]{0,40}"
+    r"[ \t]{0,40} (?P<sign> => | :=? | [?+]?= | \xef\xbc\x9a ) (?: [ \t]{0,4} [|>][+-]? [ \t]{0,4} \r?\n )? [ \t]{0,40}"
 )
 TYPED = _sign(
     r"""(?: [ ]?\??:[ ]{0,2} [&A-Za-z]['A-Za-z.\[\]| ?]{0,40} | [ ] string [ ]? ) (?P<sign> = ) [ \t]{0,4} (?=[a-zA-Z@]{0,2}["'`])"""
@@ -28,13 +28,19 @@ PAIR = _sign(
 )
 CALL = _sign(r"(?<=[\"'`]) [ ]{0,4} (?P<sign> , ) [ ]{0,4} (?=[a-zA-Z@]{0,2}\\{0,15}[\"'`])")
 BLANK = _sign(r"[ \t]{1,4} (?P<sign>) (?: \\\r?\n [ \t]{0,40} )? (?=[^\s=:|,>-])")
+ITEM = _sign(
+    r"""(?: [ \t]{0,4} (?P<sign> , ) \s{0,40} (?=[^\s\]-]) | [ \t]{0,4} \r?\n [ \t]{0,40} -[ ]{1,4} (?=[^\s-]) )"""
+)
+"""Between two items of an array in JSON, in code, or in YAML."""
 CELL = re.compile(
     rb"[*_`]{0,3}[ \t]{0,40}\|[ \t*_`]{0,40}(?P<value>[^|\s`*]{1,1024})[ \t*_`]{0,40}(?:\||\r?\n|\Z)"
 )
 ELEMENT = re.compile(
     rb"[\"']?(?:[ ][^<>\n]{0,100})?>\s{0,8}(?:<!\[CDATA\[)?(?P<value>[^<>\s\[\]]{1,1024})(?:\]\]>)?\s{0,8}</"
 )
-NAMED_BY = re.compile(rb"(?i)(?:name|key|id|variable)\\{0,15}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,15}[\"']?\Z")
+NAMED_BY = re.compile(
+    rb"(?i)(?:name|key|id|variable|label|title|field|option)\\{0,15}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,15}[\"']?\Z"
+)
 _CALLED = re.compile(
     rb"(?i)(?:define|setenv|putenv|header|append|add|set|put|property|item)\w{0,12}[ ]{0,2}\([ ]{0,4}[a-z]?\\{0,15}[\"'`]\Z"
 )
@@ -44,6 +50,7 @@ _NETRC = re.compile(
     rb"(?:machine[ \t\r\n]{1,16}\S{1,128}|default)[ \t\r\n]{1,16}login[ \t\r\n]{1,16}\S{1,128}[ \t\r\n]{1,16}\Z"
 )
 _SQL = re.compile(rb"(?i)(?:with|encrypted|login|superuser|(?:user|role)[ ]{1,4}\S{1,64})[ \r\n]{1,4}\Z")
+_YAML_ITEM = re.compile(rb"(?:\A|\n)[ \t]{0,40}-[ ]{1,4}[\"']?\Z")
 BEFORE = 300
 """Bytes read in front of a name."""
 
@@ -54,8 +61,10 @@ def connector(text: bytes, start: int, end: int) -> re.Match[bytes] | None:
         return found
     name = text[start:end]
     base = max(0, start - BEFORE)
-    if name.startswith(b"--"):
-        return BLANK.match(text, end)
+    if name.startswith(b"-"):
+        if (found := ITEM.match(text, end)) is not None and _is_item(text, start, found, base):
+            return found
+        return BLANK.match(text, end) if name.startswith(b"--") else None
     if (found := PAIR.match(text, end)) is not None and NAMED_BY.search(text, base, start):
         return found
     if (found := CALL.match(text, end)) is not None and _CALLED.search(text, base, start):
@@ -68,3 +77,12 @@ def connector(text: bytes, start: int, end: int) -> re.Match[bytes] | None:
         before = _SQL if found["quote"] else _NETRC
         return found if before.search(text, base, start) else None
     return None
+
+
+def _is_item(text: bytes, start: int, found: re.Match[bytes], base: int) -> bool:
+    """Return True if an option is in an array: in a sentence, a comma may follow it too."""
+    if found["sign"] is None:
+        return _YAML_ITEM.search(text, base, start) is not None
+    if found["quote"] and found["closed"]:
+        return True
+    return text.rfind(b"[", base, start) > max(text.rfind(b"]", base, start), text.rfind(b"\n", base, start))

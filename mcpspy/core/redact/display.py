@@ -41,7 +41,16 @@ def redacted_text(text: str, argv: Iterable[str] = ()) -> str:
         return text
     for secret in _secrets(words):
         text = text.replace(secret, REDACTED)
-    return _redacted(text, None, hides_segments=False)
+    return _redacted(_read(text), None, hides_segments=False)
+
+
+def _read(text: str) -> str:
+    """Return a text without the secrets of JSON in it: a traceback may contain messages."""
+    from mcpspy.core.redact.walker import apply, text_edits
+
+    data = text.encode("utf-8", "surrogatepass")
+    edits = text_edits(data, _builtin(), lambda _: REDACTED.encode())
+    return apply(data, edits).decode("utf-8", "surrogatepass") if edits else text
 
 
 def _is_suspect(text: str) -> bool:

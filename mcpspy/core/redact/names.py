@@ -13,13 +13,21 @@ STRONG = """
     access-token refresh-token auth-token id-token bearer-token session-token api-token bot-token user-token
     client-secret credential authorization cookie
     secret-key-base secret-string secret-binary connection-string code-verifier
+    device-code user-code authorization-code client-assertion pass-code otp-code mfa-code verification-code
+    contrasena clave-secreta de-passe passwort kennwort wachtwoord senha haslo losenord sifre
 """.split()
 """Endings of names whose value is always secret; a hyphen marks where a spelling may have a separator."""
 
-WEAK = ["token"]
+WEAK = ["token", "session-id"]
 """Endings of names whose value is secret if it looks random: `token` has other meanings too."""
 
-SHORT = ["pass", "pwd", "auth"]
+FOREIGN = """
+    contraseña Contraseña CONTRASEÑA hasło Hasło HASŁO lösenord Lösenord LÖSENORD şifre Şifre ŞİFRE
+    пароль Пароль ПАРОЛЬ секрет Секрет 密码 密碼 密钥 パスワード 비밀번호 암호
+""".split()
+"""Like `STRONG`, as they are written: bytes have no upper and lower case beyond ASCII. The name ends there."""
+
+SHORT = ["pass", "pwd", "auth", "otp", "totp", "dpop"]
 """Like `WEAK`, but only as a whole word, and before one of `ENDS`: they are parts of many words."""
 
 QUERY = ["sig", "signature", "code", "key", "hmac", "jwt", "sas"]
@@ -54,13 +62,16 @@ CONTEXTS = (
     "kty'",
     "kty&",
     "signature=",
+    "grant_type",
+    "%40",
 )
-"""Parts of places in which a secret has no name: SQL, command lines, `.pgpass`, JDBC, JWK, AWS signatures."""
+"""Parts of places in which a secret has no name: SQL, command lines, `.pgpass`, JDBC, JWK, AWS signatures, forms of
+OAuth, the `@` of an encoded URL."""
 
 
 FRAGMENTS = """
     pass pwd auth secret token redential ookie verifier _key -key .key ikey pkey skey tkey ekey gkey nkey rkey dkey hkey
-    sig= ture= code= key= hmac= jwt= sas= dentified redis-cli -user thin: kty
+    sig= ture= code= key= hmac= jwt= sas= dentified redis-cli -user thin: kty otp dpop ssertion
 """.split()
 FRAGMENTS += (" key", "er login")
 """Parts that many literals share: the prefilter searches these first."""
@@ -75,6 +86,12 @@ def spellings(name: str) -> list[str]:
     return found
 
 
+def _escaped(name: str, backslash: str) -> str:
+    """Return what JSON makes of a name, with escapes beyond ASCII; without the first backslash."""
+    letters = (letter if letter < "\x80" else f"{backslash}u{ord(letter):04x}" for letter in name)
+    return "".join(letters).removeprefix(backslash)
+
+
 def _named() -> list[bytes]:
     """Return the fewest literals of which every name has one."""
     literals: list[str] = []
@@ -84,14 +101,26 @@ def _named() -> list[bytes]:
             if " " in spelled or not any(literal in spelled for literal in literals):
                 literals.append(spelled)
     literals += [name + end for name in SHORT for end in ENDS]
-    return [literal.encode() for literal in literals]
+    return [*(literal.encode() for literal in literals), *FOREIGN_LITERALS]
 
+
+FOREIGN_LITERALS = sorted({name.encode().lower() for name in FOREIGN})
+"""Literals of the names beyond ASCII. `bytes.lower` keeps their other letters, as the search does."""
 
 NAMED = _named()
 """Literals of names, in lower case."""
 
 QUERIED = [f"{start}{name}=".encode() for start in QUERY_STARTS for name in QUERY]
 """Literals of parameters, in lower case."""
+
+ESCAPED = sorted(
+    {
+        _escaped(part, backslash).encode()
+        for part in "арол екре 密码 密碼 密钥 パスワ 비밀번 암호 asło contrase senord şifr".split()
+        for backslash in ("\\", "\\\\")
+    }
+)
+"""Literals of parts of `FOREIGN` with escapes, in JSON and in JSON in a string: enough to read the message."""
 
 PLACED = [context.encode() for context in CONTEXTS]
 """Literals of contexts, in lower case."""

@@ -12,7 +12,7 @@ from binascii import a2b_base64
 from functools import cache, lru_cache
 
 from mcpspy.core.redact.format_table import FORMATS
-from mcpspy.core.redact.names import QUERY, SHORT, STRONG, SUFFIXES, WEAK
+from mcpspy.core.redact.names import FOREIGN, QUERY, SHORT, STRONG, SUFFIXES, WEAK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,18 +36,22 @@ WEAK_NAME = f"{_any(WEAK)}{_SUFFIX}"
 """The end of a name whose value is secret if it looks like one."""
 
 _TRAILING = r"[^A-Za-z0-9]{0,3}\Z"
-_STRONG = re.compile(f"(?i){STRONG_NAME}{_TRAILING}".encode())
+_STRONG = re.compile(f"(?:(?i:{STRONG_NAME})|{'|'.join(FOREIGN)}){_TRAILING}".encode())
 _WEAK = re.compile(f"(?i){WEAK_NAME}{_TRAILING}".encode())
 _SHORT_NAME = re.compile(
     rf"(?:(?i:(?<![a-z0-9]){_any(SHORT)})|(?<=[a-z0-9]){_any([name.title() for name in SHORT])})\Z".encode()
 )
 _QUERY = re.compile(rf"(?i)(?:{_any(QUERY)}|[\w-]*signature)".encode())
 _PAGES = re.compile(
-    rb"(?:page|next|prev|previous|progress|continuation|sync|cursor|max|min|start|end|stop)token"
+    rb"(?:page|next|prev|previous|progress|continuation|sync|cursor|max|min|start|end|stop)token|mcpsessionid"
 )
+"""Names of the protocol and of others that end like a weak name: `Mcp-Session-Id` correlates a session."""
+_PURPOSE = re.compile(rb"(?i)(?<=\w) (?:for|of|to|on|in|from) .*", re.DOTALL)
 _NOT_LETTERS = re.compile(rb"[^a-z0-9]+")
 _PATH = re.compile(rb"[/~.]|[A-Za-z]:[\\\\/]")
 _WORD_BYTES = re.compile(rb"[^\s\"'<>{}()\[\]]+")
+_ONE_TIME = re.compile(rb"[0-9]{3}[ -]?[0-9]{3,5}")
+_EXAMPLE = re.compile(rb"EXAMPLE(?:KEY)?\Z")
 _SLASH = re.compile(rb"[/\\]")
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
@@ -65,9 +69,12 @@ _HARMLESS = re.compile(
     | (?-i: \$ [A-Z_][A-Z0-9_]* | % [A-Z_][A-Z0-9_]* % )
     | \$\{ [^{}]* \} | \$\( [^()]* \) | \{\{ [^{}]* \}\} | \{ \w+ \} | < [^<>]* >
     | (?:process\.env|os\.environ|env|secrets|vars|config|settings|self|this)\b [.\[(] [\w.\[\]'"()]*
-    | your [-_ ] [\w -]* | (?: [*xX._-] | \u2022 ){4,256} | \W{0,3}
+    | your [-_ ] [\w -]* | (?: [*xX._-] | \u2022 ){4,256} | \W{0,3} | (?: [a-z]{1,8} [-_] ){0,2} (?: \.{3} | \u2026 )
+    | (?: change | replace | fill ) [-_ ]? (?: me | it | this ) | [a-z_ -]{1,40} [-_ ] here | (?-i: [A-Za-z0-9/+]* EXAMPLE (?:KEY)? )
+    | (?: [~.]{0,2} | [a-z]: ) [/\\] [\w ./\\@+-]{1,200} \. (?: json | ya?ml | toml | pem | key | crt | p12 | pfx | jks | txt | env )
+    | /run/secrets/ [\w.-]{1,80}
     | (?: [\w-]+ [ ] )? \[redacted(?::[0-9a-f]{8})?\]
-    """.replace(rb"\u2022", "\u2022".encode()),
+    """.replace(rb"\u2022", "\u2022".encode()).replace(rb"\u2026", "\u2026".encode()),
     re.DOTALL,
 )
 
@@ -80,7 +87,7 @@ class NameVerdict:
 
 @lru_cache(maxsize=1024)
 def verdict(name: bytes) -> int:
-    end = name[-80:]
+    end = _PURPOSE.sub(b"", name[-80:]) if b" " in name else name[-80:]
     if _STRONG.search(end):
         return NameVerdict.STRONG
     if _SHORT_NAME.search(end) or (
@@ -105,6 +112,8 @@ def looks_secret(name: bytes, value: bytes) -> bool:
     end = name[-4:].lower()
     if end == b"auth":
         return _is_basic(value)
+    if end.endswith(b"otp"):
+        return _ONE_TIME.fullmatch(value) is not None or is_random(value)
     if end == b"pass":
         return _WORD_BYTES.fullmatch(value) is not None and not _PATH.match(value)
     if end.endswith(b"pwd"):
@@ -165,8 +174,12 @@ def _compiled(pattern: str) -> re.Pattern[bytes]:
 
 
 def _is_varied(token: bytes) -> bool:
-    """Return False for the `ghp_xxxxxxxx` of documentation."""
-    return len(set(token[-16:])) > 4 and (len(token) < 32 or len(set(token)) > 8)
+    """Return False for the `ghp_xxxxxxxx` and the `AKIAIOSFODNN7EXAMPLE` of documentation."""
+    return (
+        _EXAMPLE.search(token) is None
+        and len(set(token[-16:])) > 4
+        and (len(token) < 32 or len(set(token)) > 8)
+    )
 
 
 def _is_mixed(token: bytes) -> bool:

@@ -53,6 +53,8 @@ _PARAMETER = re.compile(
     rf"(?i)(?:{'|'.join(map(re.escape, QUERY_STARTS))})([\w-]+)=".encode()
     + rb"([^\s\"'`<>&#;(){}\[\]|\\\x00-\x1f,]++)"
 )
+_GRANT_CODE = re.compile(rb"(?:\A|[?&\s\"'])code=([^\s\"'<>&#\\]{10,2048})")
+_GRANT_MEMBER = re.compile(rb"""["']code\\{0,15}["']\s{0,8}:\s{0,8}\\{0,15}["']([^\s"'\\]{10,2048})""")
 _RULER = re.compile(rb"[ \t]{0,8}\|(?:[ \t]{0,40}:?-{1,200}:?[ \t]{0,40}\|){1,50}[ \t]{0,40}\r?\n")
 _AROUND_CELL = b" \t\r*_`"
 
@@ -105,6 +107,27 @@ def signature(text: bytes, place: int) -> list[Span]:
     return [found.span(1)] if found is not None and is_random(found[1]) else []
 
 
+def grant(text: bytes, place: int) -> list[Span]:
+    """Return the authorization code of a form or an object with a `grant_type` (RFC 6749, 4.1.3)."""
+    base = max(0, place - OBJECT)
+    if text.rfind(b"grant_type", base, place) >= 0:
+        return []  # The first one has read this part.
+    start = (
+        max(
+            text.rfind(b"\n", base, place),
+            text.rfind(b"{", base, place),
+            text.rfind(b" ", base, place),
+            base - 1,
+        )
+        + 1
+    )
+    found = [
+        *_GRANT_CODE.finditer(text, start, place + OBJECT),
+        *_GRANT_MEMBER.finditer(text, base, place + OBJECT),
+    ]
+    return [each.span(1) for each in found[:8] if is_random(each[1], 10)]
+
+
 def parameter(text: bytes, place: int) -> list[Span]:
     """Return the value of a parameter of a query: `?sig=x`, `&code=x`."""
     found = _PARAMETER.match(text, place)
@@ -151,6 +174,8 @@ _CONTEXTS: dict[str, Callable[[bytes, int], list[Span]]] = {
     **dict.fromkeys((":5432:", ":5433:", ":6432:", ":*:"), pgpass),
     **dict.fromkeys(('kty"', "kty\\", "kty'", "kty&"), jwk),
     "signature=": signature,
+    "grant_type": grant,
+    "%40": lambda text, place: [],  # `text` decodes the URL.
 }
 BY_LITERAL = {context.encode(): _CONTEXTS[context] for context in CONTEXTS}
 """Literal of a context → its rule."""

@@ -16,9 +16,10 @@ from functools import cache, cached_property
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
+from mcpspy.core.redact.literals import BASE64
 from mcpspy.core.redact.literals import FRAGMENTS as FORMAT_FRAGMENTS
 from mcpspy.core.redact.literals import LITERALS as FORMATS
-from mcpspy.core.redact.names import FRAGMENTS, NAMED, PLACED, QUERIED
+from mcpspy.core.redact.names import ESCAPED, FRAGMENTS, NAMED, PLACED, QUERIED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,12 +45,12 @@ B64 = b'"b64":"'
 URL_MEMBERS = (b'"path":"', b'"location":"')
 """Members of the recording whose value is a URL, in which percent-encoding may hide a secret."""
 
-OF_NAMES = (*NAMED, *QUERIED, *PLACED, *SHAPES, ESCAPE, B64, *URL_MEMBERS)
+OF_NAMES = (*NAMED, *QUERIED, *PLACED, *ESCAPED, *SHAPES, ESCAPE, B64, *URL_MEMBERS)
 
-LITERALS = (*OF_NAMES, *FORMATS)
+LITERALS = (*OF_NAMES, *FORMATS, *BASE64)
 """All literals; a hit is one of them."""
 
-INSENSITIVE = len(NAMED) + len(QUERIED) + len(PLACED)
+INSENSITIVE = len(NAMED) + len(QUERIED) + len(PLACED) + len(ESCAPED)
 """Number of them that are hits in any case of letters."""
 
 AT = b"@"
@@ -79,6 +80,9 @@ DENSE = 256
 
 PROGRESS = (b"progress", b"nextpage")
 """Text in front of `token` in names of the protocol, which are not secret."""
+
+MCP = b"mcp-"
+"""Text in front of `session-id` in a header of the protocol, which correlates the exchanges of a session."""
 
 
 class Prefilter:
@@ -159,7 +163,9 @@ class Prefilter:
             if number >= INSENSITIVE:
                 if data[start:end] == literal and (literal not in URL_MEMBERS or _is_encoded(data, end)):
                     found.append((start, literal))
-            elif literal != b"token" or data[start - 8 : start].lower() not in PROGRESS:
+            elif literal == b"token" and data[start - 8 : start].lower() in PROGRESS:
+                continue
+            elif literal != b"session-id" or data[start - 4 : start].lower() != MCP:
                 found.append((start, literal))
         if AT_SIGN in data:
             found += [(at, AT) for at in _passwords(data)]

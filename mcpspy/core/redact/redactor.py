@@ -1,20 +1,6 @@
 """Redact the lines of a recording.
 
-Theory of operation. Each step narrows down what the next one has to read, and calls only downwards:
-
-1. Lines (here). `prefilter` searches whole chunks for literals; a chunk without one is returned as it is, which is the
-   case for nearly all traffic. At each hit, `text.is_suspect` looks at a few bytes around it, because names such as
-   `token` are common and parsing a message for each would be slow. Only the lines of suspects are read.
-2. Message. The payload of a line (a message, a raw line, Base64) is walked as JSON by `walker`, which knows the member
-   of each string and what the protocol needs; what is not JSON, and what is too large to parse, is text.
-   `private_keys` sees a line first, since no single line of a stream contains a whole key.
-3. Text. `text` asks the rule of each hit for spans: `patterns` for tokens, `connectors` for the value of a name,
-   `places` for secrets without a name. A string with escapes is searched both as it is and unescaped.
-4. Placeholders. Spans become edits of the original bytes, so everything else in a line stays byte for byte.
-
-The tables of `names` and docs/token_formats.toml make both the literals of step 1 and the rules of step 3: a rule
-whose literal the prefilter did not know would never run. Command lines and URLs (`command_line`, `url`) have more
-structure than text, and add their rules to those of step 3.
+The theory of operation is at the top of the package.
 
 If redaction of an entry fails, the entry is lost and a note records that: neither a bug in mcpspy nor
 a message that triggers it may let a secret through. Envelopes, and all bytes of messages that are not
@@ -62,6 +48,8 @@ class Redactor:
         self._is_thorough = rules is not None and rules.is_thorough
         self._blocks: PrivateKeyBlocks | None = None
         """The keys that arrive line by line; None until the first one begins."""
+        self._asked: set[bytes] = set()
+        """Names of fields in which a form asked for a password (`walker`): their answers contain no literal."""
         self.lost = 0
         """Entries that could not be redacted."""
 
@@ -71,6 +59,17 @@ class Redactor:
             return self._lines_in_block(data)
         if self._is_thorough:
             return b"".join(map(self._line, _lines(data)))
+        if self._asked and self._is_answer(data):
+            lines = _lines(data)
+            return b"".join(self._line(line) if self._is_answer(line) else self._hits(line) for line in lines)
+        return self._hits(data)
+
+    def _is_answer(self, data: bytes) -> bool:
+        """Return True if data may contain the answer to a form that asked for a password."""
+        return any(b'"%b"' % name in data for name in self._asked)
+
+    def _hits(self, data: bytes) -> bytes:
+        """Return lines, of which those with hits are redacted."""
         # Most data is short: without a call of `find`.
         prefilter = self._prefilter
         matches = (
@@ -153,7 +152,11 @@ class Redactor:
     def message(self, data: bytes) -> bytes:
         """Return a message, redacted; as plain text if it is not JSON."""
         hits = self._prefilter.hits(data)
-        if self._is_thorough or (hits and any(self._is_suspect(data, hit) for hit in hits)):
+        if (
+            self._is_thorough
+            or (self._asked and self._is_answer(data))
+            or (hits and any(self._is_suspect(data, hit) for hit in hits))
+        ):
             return self._read(data)
         return data
 
@@ -226,7 +229,9 @@ class Redactor:
 
         has_pointers = self._found is not None
         try:
-            edits = JsonWalker(self._rules(), self._mask, note=note, has_pointers=has_pointers).edits(data)
+            edits = JsonWalker(
+                self._rules(), self._mask, note=note, has_pointers=has_pointers, asked=self._asked
+            ).edits(data)
         except InvalidJson:
             return self._text(data)
         return self._edited(data, edits)
@@ -239,14 +244,14 @@ class Redactor:
         return self._blocks
 
     def _text(self, data: bytes) -> bytes:
-        from mcpspy.core.redact.text import UnescapedText, spans
-        from mcpspy.core.redact.walker import ByteEdit
+        from mcpspy.core.redact.text import UnescapedText
+        from mcpspy.core.redact.walker import DEEPEST, text_edits
 
-        edits = [
-            ByteEdit(start, end, self._mask(UnescapedText(data[start:end]).text), rule, ())
-            for start, end, rule in spans(data, self._rules())
-        ]
-        return self._edited(data, edits)
+        def mask(secret: bytes) -> bytes:
+            return self._mask(UnescapedText(secret).text)
+
+        depth = 1 if len(data) <= LARGE else DEEPEST + 1  # No JSON in a large text is parsed.
+        return self._edited(data, text_edits(data, self._rules(), mask, depth=depth))
 
     def _large(self, line: list[bytes | bytearray]) -> Iterator[bytes | bytearray]:
         """Yield a long line, without joining it if it has no hits."""

@@ -8,21 +8,22 @@ unescaped JSON string back to its bytes; invalid escapes are kept.
 from __future__ import annotations
 
 import re
-from binascii import a2b_hex
 from bisect import bisect_right
 from typing import NamedTuple
 
-from mcpspy.core.redact import connectors, patterns, places
-from mcpspy.core.redact.names import ENDS, NAMED, PLACED, QUERIED
+from mcpspy.core.redact import connectors, encoded, patterns, places
+from mcpspy.core.redact.literals import BASE64
+from mcpspy.core.redact.names import ENDS, ESCAPED, FOREIGN_LITERALS, NAMED, PLACED, QUERIED
 from mcpspy.core.redact.prefilter import AT, B64, CUSTOM, ESCAPE, URL, URL_MEMBERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mcpspy.core.redact.config import RedactionRules
     from mcpspy.core.redact.prefilter import Hit
 
 _ESCAPE = re.compile(rb'\\(?:u([0-9a-fA-F]{4})|([bfnrt"\\/]))')
-_PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _SHORT = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
@@ -76,16 +77,7 @@ class DecodedUrl(UnescapedText):
     """The text of a URL without its percent-encoding (RFC 3986, 2.1)."""
 
     def __init__(self, raw: bytes) -> None:
-        super().__init__(b"")
-        first, *parts = _PERCENT.split(raw)
-        pieces, length, done = [first], len(first), len(first)
-        for digits, plain in zip(parts[::2], parts[1::2], strict=True):
-            self._texts += (length, length + 1)
-            self._raws += (done, done + 3)
-            pieces += (a2b_hex(digits), plain)
-            length += 1 + len(plain)
-            done += 3 + len(plain)
-        self.text = b"".join(pieces)
+        self.text, self._texts, self._raws = encoded.percent_decoded(raw)
 
 
 def escape(text: bytes) -> bytes:
@@ -108,6 +100,8 @@ WINDOWED = 1 << 20
 _NAMED = frozenset(NAMED)
 _QUERIED = frozenset(QUERIED)
 _PLACED = frozenset(PLACED)
+_FOREIGN = frozenset(FOREIGN_LITERALS)
+_ESCAPED = frozenset(ESCAPED)
 _ENDS = ENDS.encode()
 _NAME_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 _NAME_ON = re.compile(rb"[A-Za-z0-9_.-]{0,80}")
@@ -119,11 +113,15 @@ _CREDENTIAL = re.compile(rb"[A-Za-z0-9+/\\._~=-]{6}")
 _SUSPECT = re.compile(
     rb"""(?x)
     (?: \\{0,15} (?: ["'`\]*_] | [nrt] | u001[bB] \[ [0-9;]{0,12} m | u00[0-9a-fA-F]{2} ) | [ \t\r\n*_"'`\]] | \x1b\[[0-9;]{0,12}m ){0,48}
-    (?: [?+]?[:=|>] | [ ][^<>\\]{0,100}(?:>|\\u003e)
+    (?: [?+]?[:=|>] | %(?:25)?(?:3[aA]|3[dD]|22) | \xef\xbc\x9a | [ ][^<>\\]{0,100}(?:>|\\u003e)
     | (?: [ \t\r\n]|\\[nrt]|\\u00[0-9a-fA-F]{2} ){1,16} (?: ["'\\]|string ) )
     """
 )
-_ENDED = re.compile(rb"\\{0,15}[\"'`][ \t\r\n]{0,8}[,}]")
+_ENDED = re.compile(
+    rb"\\{0,15}[\"'`][ \t\r\n]{0,8}[,}]|[ ](?:for|of|to|on|in|from)[ ][^\"\\]{1,60}\\{0,15}\"|\\?/[\w.-]{1,80}\\?/versions\\?/"
+)
+"""Behind a name that is a whole string, or the end of a path: of a parameter store, or of Google's Secret Manager."""
+_BEFORE_ENDED = (b'"', b"'", b"`", b"/")
 _RUN = re.compile(rb"[^\s\"'`,;&<>(){}\[\]|\\\x00-\x1f]++")
 _QUERY_SIGNS = (b"?", b"&", b"#")
 _QUERY_VALUE = re.compile(rb"=([^\s\"'`<>&#;(){}\[\]|\\\x00-\x1f,]++)")
@@ -132,6 +130,7 @@ _GIVEN = re.compile(rb"[^\s\"&]{8}")
 _PLAIN = re.compile(rb"[A-Za-z_][A-Za-z_.]*")
 _CODE = re.compile(rb"[(\[{,)]")
 _NUMBER = re.compile(rb"-?[0-9.eE+-]{3,}")
+_DIGITS = re.compile(rb"[0-9]{6,64}")
 _SCHEME = re.compile(rb"(?i:bearer|basic|digest|token|apikey|negotiate|oauth|aws4-[a-z0-9-]{1,20})[ ]{1,4}")
 _PARAMETERS = re.compile(rb"[A-Za-z][\w-]{2,30}[ ]{1,4}(?=[\w-]{1,40}=)")
 _LINE = re.compile(rb"[^\"'`\\\r\n\x1b]++")
@@ -144,32 +143,44 @@ _DATABASE = re.compile(
     rb"(?:\+[a-z0-9]{1,16})?):(?://|\\/\\/)(?P<user>[^\s\"'@:/\\]*):(?P<password>[^\s\"'\\<>?]{1,256})\Z"
 )
 _LAST_AT = re.compile(rb"(?:@[^\s\"'@/?#\\<>(),;&`|]{0,128}){1,8}(?=@)")
-_DOCUMENTED = re.compile(rb"(?i)pass(?:word|wd)?|pwd|secret|token|\[redacted(?::[0-9a-f]{8})?\]")
+_DOCUMENTED = re.compile(rb"(?i)pass(?:word|wd)?|pwd|secret|token|guest|\[redacted(?::[0-9a-f]{8})?\]")
 
 
 def spans(
-    text: bytes, rules: RedactionRules, *, is_uri: bool = False, is_encoded: bool = False
+    text: bytes, rules: RedactionRules, *, is_uri: bool = False, is_decoded: bool = False
 ) -> list[SecretSpan]:
     """Return the secrets of a text, in order and without overlaps; in a URI, not those of the path.
 
-    A text may contain quoted or incomplete JSON, so it is searched both as it is and unescaped. With `is_encoded`,
-    it is a URL, and also searched without its percent-encoding.
+    A text may contain quoted or incomplete JSON, and URLs in a query, so it is searched as it is, unescaped, and without
+    its percent-encoding, at most twice. `is_decoded` is for a text that was in Base64: no more Base64 in it is decoded.
     """
-    found = _spans(text, rules, is_uri=is_uri)
-    if is_encoded and b"%" in text:
-        decoded = DecodedUrl(text)
-        found += [
-            SecretSpan(decoded.raw(start), decoded.raw(end), rule)
-            for start, end, rule in _spans(decoded.text, rules, is_uri=is_uri)
-        ]
+    found = _spans(text, rules, is_uri=is_uri, is_decoded=is_decoded)
+    found += _percent_spans(text, rules, is_uri=is_uri)
     if _BACKSLASH in text:
         for first, last in _windows(text, rules):
             unescaped = UnescapedText(text[first:last])
+            within = _spans(unescaped.text, rules, is_uri=is_uri, is_decoded=is_decoded)
+            within += _percent_spans(unescaped.text, rules, is_uri=is_uri)
             found += [
                 SecretSpan(first + unescaped.raw(start), first + unescaped.raw(end), rule)
-                for start, end, rule in _spans(unescaped.text, rules, is_uri=is_uri)
+                for start, end, rule in within
             ]
     return merged_spans(found)
+
+
+def _percent_spans(
+    text: bytes, rules: RedactionRules, *, is_uri: bool, depth: int = 0
+) -> Iterator[SecretSpan]:
+    """Yield the secrets that percent-encoding hides: a URL in a query of a URL has it twice."""
+    if b"%" not in text or encoded.PERCENT.search(text) is None:
+        return
+    for first, last in _windows(text, rules):
+        decoded = DecodedUrl(text[first:last])
+        within = _spans(decoded.text, rules, is_uri=is_uri, is_decoded=True)
+        if depth == 0:
+            within += _percent_spans(decoded.text, rules, is_uri=is_uri, depth=1)
+        for start, end, rule in within:
+            yield SecretSpan(first + decoded.raw(start), first + decoded.raw(end), rule)
 
 
 def _windows(text: bytes, rules: RedactionRules) -> list[tuple[int, int]]:
@@ -186,14 +197,22 @@ def _windows(text: bytes, rules: RedactionRules) -> list[tuple[int, int]]:
     return windows
 
 
-def _spans(text: bytes, rules: RedactionRules, *, is_uri: bool) -> list[SecretSpan]:
+def _spans(text: bytes, rules: RedactionRules, *, is_uri: bool, is_decoded: bool) -> list[SecretSpan]:
     found = [SecretSpan(*match) for match in rules.custom_matches(text)]
     done = 0
     for place, literal in rules.prefilter.hits(text):
-        if place >= done and (spans := _at(text, place, literal, rules, is_uri=is_uri)):
-            found += spans
-            if len(spans) == 1:
-                done = spans[0].end
+        if place < done:
+            continue
+        if literal in BASE64:
+            if not is_decoded and not is_uri:
+                # Each run is decoded once, also if nothing is found in it: it may have a literal every few letters.
+                start, done, decoded = encoded.run(text, place, literal, done)
+                if spans(decoded, rules, is_decoded=True):
+                    found.append(SecretSpan(start, done, "base64"))
+        elif spans_here := _at(text, place, literal, rules, is_uri=is_uri):
+            found += spans_here
+            if len(spans_here) == 1:
+                done = spans_here[0].end
     return found
 
 
@@ -205,10 +224,11 @@ def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
         if raw[start - 1 : start] == b"\\" and raw[start : start + 1] in b"nrtbf":
             start += 1  # The letter of an escape, `\nPWD=…`, is not part of the name.
         name = raw[start:end]
-        return rules.verdict(name) != patterns.NameVerdict.NOTHING and (
+        is_name = literal in _FOREIGN or rules.verdict(name) != patterns.NameVerdict.NOTHING
+        return is_name and (
             b"--" in name
             or _SUSPECT.match(raw, end) is not None
-            or (raw[start - 1 : start] in _QUOTES and _ENDED.match(raw, end) is not None)
+            or (raw[start - 1 : start] in _BEFORE_ENDED and _ENDED.match(raw, end) is not None)
             or raw.rfind(b"login", max(0, start - connectors.BEFORE), start) >= 0
             or connectors.NAMED_BY.search(raw, max(0, start - 24), start) is not None
         )
@@ -220,17 +240,22 @@ def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
         return _CREDENTIAL.match(raw, place + len(literal)) is not None
     if literal in _QUERIED:
         return _GIVEN.match(raw, place + len(literal)) is not None
+    if literal == b"%40":
+        return encoded.USER.search(raw, max(0, place - URL), place) is not None
     if literal in _PLACED:
         return b"-u" not in literal or raw.rfind(b"curl", max(0, place - 2 * places.COMMAND), place) >= 0
     shape = patterns.SHAPES.get(literal)
     if shape is None:
         return literal != B64
-    # The letter before the token may belong to an escape, `\\n`.
-    return raw[place - shape.back - 2 : place - shape.back - 1] == b"\\" or shape.at(raw, place) is not None
+    # The letter before the token may belong to an escape, `\\n`, or to an encoded character, `%20`.
+    before = raw[max(0, place - shape.back - 3) : max(0, place - shape.back)]
+    return before[-2:-1] == b"\\" or before[:1] == b"%" or shape.at(raw, place) is not None
 
 
 def _name(text: bytes, place: int, literal: bytes) -> tuple[int, int]:
     """Return the span of the name around a literal; that of a custom key may begin with a quote."""
+    if literal in _FOREIGN:
+        return place, place + len(literal)
     if literal == CUSTOM:
         place += text.startswith((b'"', b"'"), place)
     after = _NAME_ON.match(text, place + len(literal.rstrip(_ENDS)))
@@ -253,7 +278,7 @@ def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_ur
         return _one(_password(text, place))
     if is_uri and _QUERY_BEGUN.search(text, 0, place + 1) is None:
         return []
-    if literal in URL_MEMBERS:
+    if literal in URL_MEMBERS or literal in _ESCAPED:
         return []
     if literal == b"-----BEGIN":
         where, rule = patterns.pem(text, place), "private-key"
@@ -271,7 +296,7 @@ def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_ur
         ]
     else:
         start, end = _name(text, place, literal)
-        strength = rules.verdict(text[start:end])
+        strength = patterns.NameVerdict.STRONG if literal in _FOREIGN else rules.verdict(text[start:end])
         if strength == patterns.NameVerdict.NOTHING:
             return []
         one = _assigned(text, start, end, strength)
@@ -322,16 +347,13 @@ def _assigned(text: bytes, start: int, end: int, strength: int) -> SecretSpan | 
             return None
         return _checked(text, name, strength, *found.span("value"))
     at, quote = found.end(), found["quote"]
+    if found.re is connectors.ITEM and text[at : at + 1] == b"-":
+        return None  # The next option.
     if quote:
         end = _closing(text, quote, at)
-        value = text[at:end]
-        if end < 0:
-            quote = None
-        elif (
-            patterns.is_harmless(value)
-            or b"\n" in value
-            or (b" " in value and not found["closed"] and not _SCHEME.match(value))
-        ):
+        if end < 0 or b"\n" in text[at:end]:
+            quote = None  # An apostrophe, or a string that breaks off: only its first word is the value.
+        elif not _is_quoted(text[at:end], strength, is_closed=bool(found["closed"])):
             return None
     if line := _header(text, start, name, at, quote):
         return line
@@ -339,15 +361,33 @@ def _assigned(text: bytes, start: int, end: int, strength: int) -> SecretSpan | 
         at = scheme.end()
     if not quote:
         run = _RUN.match(text, at)
-        if run is None:
+        if run is None or not _is_unquoted(text, name, strength, found, run):
             return None
         end = run.end()
-        is_number = bool(found["closed"]) and _NUMBER.fullmatch(run[0]) is not None
-        # Behind the name of a pair, or the login of `.netrc`, even a word is the value.
-        is_pair = found.re is connectors.PAIR or (found.re is connectors.BLANK and not name.startswith(b"--"))
-        if not is_number and not _is_given(text, name, b"=" if is_pair else found["sign"], run[0], end):
-            return None
     return _checked(text, name, strength, at, end)
+
+
+def _is_quoted(value: bytes, strength: int, *, is_closed: bool) -> bool:
+    """Return True if a text in quotes is a value: that of `token` is one word, that of `password` may be any text."""
+    is_one = b" " not in value or is_closed or _SCHEME.match(value) is not None
+    return (is_one or strength == patterns.NameVerdict.STRONG) and not patterns.is_harmless(value)
+
+
+def _is_unquoted(
+    text: bytes, name: bytes, strength: int, found: re.Match[bytes], run: re.Match[bytes]
+) -> bool:
+    """Return True if a word behind a name is its value."""
+    if found["closed"] and _NUMBER.fullmatch(run[0]) is not None:
+        return True
+    if strength == patterns.NameVerdict.STRONG and _DIGITS.fullmatch(run[0]) is not None:
+        return True
+    # Behind the name of a pair, of an item, or the login of `.netrc`, even a word is the value.
+    is_pair = (
+        found.re is connectors.PAIR
+        or (found.re is connectors.ITEM and found["sign"] is not None)
+        or (found.re is connectors.BLANK and not name.startswith(b"--"))
+    )
+    return _is_given(text, name, b"=" if is_pair else found["sign"], run[0], run.end())
 
 
 def _header(text: bytes, start: int, name: bytes, at: int, quote: bytes | None) -> SecretSpan | None:

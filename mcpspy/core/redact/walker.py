@@ -11,14 +11,14 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from mcpspy.core.redact.patterns import NameVerdict, is_harmless, is_plural, looks_secret
+from mcpspy.core.redact.patterns import NameVerdict, is_harmless, is_plural, is_random, looks_secret
 from mcpspy.core.redact.places import JWK_PRIVATE
 from mcpspy.core.redact.prefilter import CUSTOM
 from mcpspy.core.redact.text import UnescapedText, escape, spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from mcpspy.core.redact.config import Pointer, RedactionRules
 
@@ -30,9 +30,13 @@ MESSAGE_MEMBERS = frozenset(b"jsonrpc id method".split())
 PROTOCOL_MEMBERS = frozenset(
     b"""progressToken cursor nextCursor requestState taskId taskIds requestId elicitationId subscriptionId
     io.modelcontextprotocol/subscriptionId protocolVersion supportedVersions
-    io.modelcontextprotocol/protocolVersion resultType name""".split()
+    io.modelcontextprotocol/protocolVersion resultType""".split()
 )
 """Members of the protocol at any level, except below `PAYLOADS`."""
+
+NAMED_BY_PROTOCOL = frozenset(b"params tools prompts arguments ref argument".split())
+"""Members whose value has a `name` that the protocol compares: of a tool, a prompt, or an argument. Any other `name`
+(of a resource, a client, a root, a server) is a text for people, except below `PAYLOADS`, where all names are."""
 
 NOTE_MEMBERS = frozenset(b"t from note eol stream http why id retry event hung_up next part by pipe".split())
 
@@ -41,14 +45,9 @@ PAYLOADS = frozenset(
 )
 """Below these are the peers' own values; a member `name` or `cursor` there is not the protocol's."""
 
-SCHEMAS = frozenset(b"inputSchema outputSchema requestedSchema".split())
-"""A schema describes a password and does not contain one: names are ignored in it."""
-
-SCHEMA_LIKE = frozenset(
-    b"""properties patternProperties definitions $defs dependentRequired dependentSchemas dependencies required
-    schema parameters""".split()
-)
-"""Below these, an object or array under a secret's name describes it; a string may be a secret."""
+SCHEMAS = frozenset(b"inputSchema outputSchema requestedSchema $defs".split())
+"""A schema describes a password and does not contain one: names are ignored in it. An object elsewhere that looks like a
+schema is none: the properties of a page in Notion look like those of a schema, and have the values in them."""
 
 URIS = frozenset(b"uri uriTemplate path".split())
 """Members whose value is a URI; its path is an identifier, not a secret."""
@@ -59,20 +58,36 @@ ENCODED_URLS = frozenset(b"path location".split())
 NAME_MAPS = frozenset(b"arguments properties patternProperties $defs definitions".split())
 """Members whose keys are names of arguments and properties."""
 
-DESCRIBES = frozenset(
-    b"type $ref anyOf oneOf allOf enum const description title default format items properties".split()
+ABOUT = frozenset(
+    b"""type name id description title kind label format in scheme $ref required enum pattern minLength maxLength
+    minimum maximum purpose reference section created_at updated_at createdAt updatedAt""".split()
 )
-"""An object that begins with one of these describes a value and does not contain one."""
+"""Members below a secret's name that describe the secret and do not contain it, in a schema and elsewhere."""
 
-ABOUT = frozenset(b"type name id description title kind label format".split())
-
-NAMES = frozenset(b"name key Name Key variable ParameterKey".split())
+NAMES = frozenset(b"name key Name Key variable ParameterKey id label title field header option".split())
 """Members that contain the name of a secret, beside one of `NAMED_VALUES`."""
 
 NAMED_VALUES = frozenset(b"value Value ParameterValue".split())
 
+NAMED_OBJECTS = NAMED_VALUES | {b"payload"}
+"""Members of which everything is secret, beside the name of a secret: Google's Secret Manager has a `payload`."""
+
+GRANTS = frozenset(b"grant_type grantType code_verifier codeVerifier redirect_uri redirectUri".split())
+"""Members of a request for a token (RFC 6749, 4.1.3): the `code` beside them is one of authorization."""
+
+VALUES = frozenset(b"value Value ParameterValue".split())
+
 VALUES = frozenset(b"value data content plaintext text key token".split())
 """Members that contain the secret, in a list of secrets."""
+
+ANSWERS = frozenset((b"content", b"arguments"))
+"""Members with the answers to a form: of an elicitation, and the arguments of a tool."""
+
+NOT_ASKED = frozenset(b"type text data uri mimeType".split())
+"""Members of content blocks, which are also below `content`: a form cannot make them secret."""
+
+MAX_ASKED = 64
+"""Fields of forms that are remembered."""
 
 MAX_POINTER = 64
 """Levels in the pointer of a secret: the work for a secret must not grow with its depth."""
@@ -80,9 +95,17 @@ MAX_POINTER = 64
 DEEPEST = 4
 """Nested JSON strings that are parsed; below, they are plain text."""
 
+MAX_MIXED = 1 << 18
+"""Bytes of the longest text that is searched for JSON in it."""
+
 _TOKEN = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+(:)?|[{}\[\]]|[^\s"{}\[\],:]++|"', re.DOTALL)
 _NUMBER = re.compile(rb"-?[0-9]")
-_FIRST_MEMBER = re.compile(rb'\s*"([^"\\]{1,40})"\s*:')
+_DEPENDENT = JWK_PRIVATE | {b"code"}
+_OPTION = re.compile(rb"--?[A-Za-z][\w.-]*")
+_OPENING = re.compile(rb"""[\[{]\s{0,8}["{\[]""")
+_JSON_LINE = re.compile(rb"""(?m)^[^\n{\[]{0,200}([\[{][ ]{0,8}["{\[][^\n]*[}\]])[ \t\r]{0,8}$""")
+_NOT_A_VALUE = re.compile(rb"-[A-Za-z-]")
+_VAULT_NAME = re.compile(rb"(?:\A|/)secrets/[^/]+(?:/versions/[^/]+)?\Z")
 _SCHEME = re.compile(rb"(?:Bearer|Basic|Digest|Token|ApiKey|Negotiate) +", re.IGNORECASE)
 _STRING, _KEY = 1, 2
 """`lastindex` of a token: 1 for a string, 2 for a string before a colon, None for brackets and scalars."""
@@ -107,9 +130,10 @@ class _Level:
         "index",
         "is_array",
         "is_free",
+        "is_grant",
         "is_jwk",
+        "is_option",
         "is_schema",
-        "is_spec",
         "key",
         "name",
         "parts",
@@ -123,15 +147,19 @@ class _Level:
         self.key = b""
         self.rule = ""
         """The rule by which everything in it is secret."""
-        self.is_free = self.is_schema = self.is_spec = False
+        self.is_free = self.is_schema = False
+        self.is_option = False
+        """True in an array whose last item is an option with a secret name: the next item is its value."""
         self.name: bytes | None = None
         """Its member `name`, if that is the name of a secret."""
         self.value: tuple[int, int] | None = None
         """The span of its `value`, if that came before `name`."""
         self.is_jwk = False
         """True if it has a member `kty`: a JSON Web Key."""
-        self.parts: list[tuple[int, int]] | None = None
-        """The spans of members that are secret in a JSON Web Key."""
+        self.parts: list[tuple[bytes, int, int]] | None = None
+        """The names and spans of its members that are secret in a JSON Web Key, or in a request for a token."""
+        self.is_grant = False
+        """True if it has one of the members `GRANTS`."""
 
 
 class JsonWalker:
@@ -145,8 +173,13 @@ class JsonWalker:
         note: bool = False,
         depth: int = 0,
         has_pointers: bool = True,
+        asked: set[bytes] | None = None,
     ) -> None:
-        """Create a walker. Without `has_pointers`, the pointers of its edits are empty, which takes less memory."""
+        """Create a walker. Without `has_pointers`, the pointers of its edits are empty, which takes less memory.
+
+        `asked` are the names of fields that forms of this session asked a password in; the walker adds to them.
+        """
+        self._asked = asked if asked is not None else set()
         self._rules = rules
         self._has_pointers = has_pointers
         self._mask = mask
@@ -198,17 +231,25 @@ class JsonWalker:
         if first == _QUOTE:  # An unclosed string: trying each of its quotes would take quadratic time.
             raise InvalidJson
         if first in b"{[":
-            self._levels.append(self._opened(start, is_array=first == _ARRAY))
+            self._levels.append(self._opened(is_array=first == _ARRAY))
         elif first not in b"]}":
             self._scalar(start, end)
         elif not self._levels or self._levels[-1].is_array != (first == _ARRAY_END):
             raise InvalidJson
         else:
             level = self._levels[-1]
-            if level.is_jwk and level.parts:
-                for part in level.parts:
-                    self._whole(*part, "jwk")
+            if level.parts and (level.is_jwk or level.is_grant):
+                self._close(level, level.parts)
             self._levels.pop()
+
+    def _close(self, level: _Level, parts: list[tuple[bytes, int, int]]) -> None:
+        """Redact the members of an object that other members of it show to be secret."""
+        for key, start, end in parts:
+            if key != b"code":
+                if level.is_jwk:
+                    self._whole(start, end, "jwk")
+            elif level.is_grant and is_random(self._data[start:end]):
+                self._whole(start, end, "oauth")
 
     def _reported_pointer(self) -> Pointer:
         return self._pointer() if self._has_pointers else ()
@@ -234,8 +275,12 @@ class JsonWalker:
         if is_hit or _BACKSLASH in level.key:
             unescaped = UnescapedText(level.key)
             level.key = unescaped.text
+        if self._asked and self._is_asked(level.key):
+            self._known = True
         if level.key == b"kty":
             level.is_jwk = True
+        elif level.key in GRANTS:
+            level.is_grant = True
         if is_hit and level.key not in self._clean_names:
             above = self._levels[-2].key if len(self._levels) > 1 else b""
             ignored = ("assigned", "pattern")
@@ -247,6 +292,24 @@ class JsonWalker:
                 for span in found:
                     self._replace(start, unescaped, span.start, span.end, span.rule)
 
+    def _is_asked(self, key: bytes) -> bool:
+        """Return True for the answer to a field that asked for a password."""
+        return key in self._asked and len(self._levels) > 1 and self._levels[-2].key in ANSWERS
+
+    def _ask(self, level: _Level, start: int, end: int) -> None:
+        """Remember a field of a form that asks for a password: `{"pin": {"type": "string", "format": "password"}}`.
+
+        MCP forbids a server to ask for one (client/elicitation, security), and forms of tools have no such rule. The name
+        of the field may be any: only its format or its title shows what the answer is.
+        """
+        text = self._data[start:end]
+        is_password = text == b"password" if level.key == b"format" else self._is_strong(text)
+        is_password = is_password and level.key in (b"format", b"title") and not level.is_array
+        if is_password and len(self._levels) > 1 and len(self._asked) < MAX_ASKED:
+            name = self._levels[-2].key
+            if name not in NOT_ASKED:
+                self._asked.add(name)
+
     def _begin_value(self) -> _Level | None:
         """Advance the index of an array; return the enclosing level."""
         if not self._levels:
@@ -256,7 +319,7 @@ class JsonWalker:
             level.index += 1
         return level
 
-    def _opened(self, start: int, *, is_array: bool) -> _Level:
+    def _opened(self, *, is_array: bool) -> _Level:
         outer = self._begin_value()
         level = _Level(is_array=is_array)
         if outer is None:
@@ -265,20 +328,19 @@ class JsonWalker:
         key = outer.key
         level.is_free = outer.is_free or key in PAYLOADS
         level.is_schema = outer.is_schema or key in SCHEMAS
-        level.is_spec = outer.is_spec or key in SCHEMA_LIKE
         if outer.is_array:
             level.key = key
         elif not self._is_protected(outer) and self._is_pointed_at():
             level.rule = "pointer"
             return level
-        if level.is_schema or level.is_spec:
+        if level.is_schema:
             level.rule = outer.rule if outer.rule == "pointer" else ""
         elif outer.rule:
             level.rule = outer.rule
         elif not outer.is_array and self._known and self._rules.verdict(key) == NameVerdict.STRONG:
-            described = _FIRST_MEMBER.match(self._data, start + 1) if not is_array else None
-            if described is None or described[1] not in DESCRIBES:
-                level.rule = "key:several" if is_array and is_plural(key) else "key"
+            level.rule = "key:several" if is_array and is_plural(key) else "key"
+        elif outer.name is not None and key in NAMED_OBJECTS and self._is_strong(outer.name):
+            level.rule = "key"
         self._known = False
         return level
 
@@ -287,7 +349,16 @@ class JsonWalker:
             return len(self._levels) == 1 and level.key in NOTE_MEMBERS
         if self._depth == 0 and len(self._levels) == 1 + self._levels[0].is_array:
             return level.key in MESSAGE_MEMBERS
-        return not level.is_free and level.key in PROTOCOL_MEMBERS
+        return not level.is_free and (
+            level.key in PROTOCOL_MEMBERS or (level.key == b"name" and self._is_named_by_protocol())
+        )
+
+    def _is_named_by_protocol(self) -> bool:
+        """Return True for the `name` of a tool, a prompt or an argument: of a member, or of an item of its array."""
+        above = self._levels[:-1]
+        if above and above[-1].is_array:
+            above.pop()
+        return bool(above) and above[-1].key in NAMED_BY_PROTOCOL
 
     def _string(self, start: int, end: int, *, is_hit: bool) -> None:
         level = self._begin_value()
@@ -296,41 +367,65 @@ class JsonWalker:
         if level is None:
             self._text(start, end, b"", is_hit=is_hit)
             return
-        if level.key in JWK_PRIVATE and not level.is_array:
+        if level.is_array:
+            if (is_hit or level.is_option) and self._option(level, start, end, is_hit=is_hit):
+                return
+        elif level.key in _DEPENDENT:
             level.parts = level.parts or []
-            level.parts.append((start, end))
+            level.parts.append((level.key, start, end))
         if not (is_hit or known or level.rule or self._rules.pointers or level.key in NAMED_VALUES):
             return
+        if is_hit and level.is_schema:
+            self._ask(level, start, end)
         if self._is_protected(level):
             if level.key == b"name" and is_hit:
                 self._names(level, start, end)
             return
         if self._is_pointed_at():
             self._whole(start, end, "pointer")
-        elif (rule := self._rule_of(level, known=known)) and self._whole(start, end, rule):
-            pass
-        else:
+        elif not ((rule := self._rule_of(level, known=known)) and self._whole(start, end, rule)):
             self._text(start, end, level.key, is_hit=is_hit)
             if is_hit and not level.is_array and level.key in NAMES:
                 self._names(level, start, end)
         if not level.is_array and level.key in NAMED_VALUES:
-            if level.name is not None:
-                self._named(level.name, start, end)
-            else:
-                level.value = (start, end)
+            self._named_value(level, start, end)
+
+    def _option(self, level: _Level, start: int, end: int, *, is_hit: bool) -> bool:
+        """Redact the item of an array behind an option, and return True; note whether the item is an option itself."""
+        is_value, level.is_option = level.is_option, is_hit and self._is_option(level, start, end)
+        return is_value and not _NOT_A_VALUE.match(self._data, start) and self._whole(start, end, "option")
+
+    def _is_option(self, level: _Level, start: int, end: int) -> bool:
+        """Return True for an item `--api-key` of an array, as in the `args` of a server."""
+        return (
+            not level.is_schema
+            and _OPTION.fullmatch(self._data, start, end) is not None
+            and self._rules.verdict(self._data[start:end]) != NameVerdict.NOTHING
+        )
+
+    def _is_strong(self, name: bytes) -> bool:
+        return _VAULT_NAME.search(name) is not None or self._rules.verdict(name) == NameVerdict.STRONG
 
     def _names(self, level: _Level, start: int, end: int) -> None:
         """Recognise `{"name": "password", "value": …}` as a secret."""
         name = UnescapedText(self._data[start:end]).text
-        if level.is_schema or self._rules.verdict(name) == NameVerdict.NOTHING:
+        if level.is_schema or (
+            self._rules.verdict(name) == NameVerdict.NOTHING and not self._is_strong(name)
+        ):
             return
         level.name = name
         if level.value is not None:
             self._named(name, *level.value)
 
+    def _named_value(self, level: _Level, start: int, end: int) -> None:
+        if level.name is not None:
+            self._named(level.name, start, end)
+        else:
+            level.value = (start, end)
+
     def _named(self, name: bytes, start: int, end: int) -> None:
         value = UnescapedText(self._data[start:end]).text
-        if self._rules.verdict(name) == NameVerdict.STRONG or looks_secret(name, value):
+        if self._is_strong(name) or looks_secret(name, value):
             self._whole(start, end, "named")
 
     def _rule_of(self, level: _Level, *, known: bool) -> str:
@@ -339,6 +434,8 @@ class JsonWalker:
             return ""
         key = level.key
         if known and not level.is_array:
+            if self._asked and self._is_asked(key):
+                return "asked"
             strength = self._rules.verdict(key)
             if strength == NameVerdict.STRONG:
                 return "key"
@@ -346,9 +443,13 @@ class JsonWalker:
                 return "key:weak"
         if level.rule == "key:several" and not level.is_array:
             return "key" if key in VALUES else ""
-        if level.rule == "key" and not level.is_array and key in ABOUT:
+        if level.rule == "key" and self._key_of(level) in ABOUT:
             return ""
         return level.rule.partition(":")[0]
+
+    def _key_of(self, level: _Level) -> bytes:
+        """Return the name of the member that a value belongs to, also as an item of an array."""
+        return self._levels[-2].key if level.is_array and len(self._levels) > 1 else level.key
 
     def _scalar(self, start: int, end: int) -> None:
         level = self._begin_value()
@@ -357,13 +458,16 @@ class JsonWalker:
             return
         if self._data.endswith(b"[redacted:", 0, start):  # A placeholder in place of a value without quotes.
             return
+        is_value, level.is_option = level.is_option, False
         if self._is_pointed_at():
             rule = "pointer"
+        elif is_value:
+            rule = "option"
         else:
             rule = self._rule_of(level, known=known)
             if rule in ("", "key:weak"):
                 rule = next((rule for *_, rule in self._rules.custom_matches(self._data[start:end])), "")
-                is_named = level.name is not None and self._rules.verdict(level.name) == NameVerdict.STRONG
+                is_named = level.name is not None and self._is_strong(level.name)
                 rule = rule or ("named" if is_named and level.key in NAMED_VALUES else "")
         if rule:
             new = b'"' + self._mask(self._data[start:end]) + b'"'
@@ -392,23 +496,62 @@ class JsonWalker:
         if not is_hit:
             return
         unescaped = UnescapedText(self._data[start:end])
-        for at, until, new, rule in self._inside(unescaped.text, is_uri=key in URIS and not self._note):
-            raw = (start + unescaped.raw(at), start + unescaped.raw(until))
-            self._edits.append(ByteEdit(*raw, escape(new), rule, self._reported_pointer()))
+        is_uri = key in URIS and not self._note
+        for edit in text_edits(unescaped.text, self._rules, self._mask, depth=self._depth + 1, is_uri=is_uri):
+            raw = (start + unescaped.raw(edit.start), start + unescaped.raw(edit.end))
+            self._edits.append(ByteEdit(*raw, escape(edit.new), edit.rule, self._reported_pointer()))
 
-    def _inside(self, text: bytes, *, is_uri: bool) -> Iterator[tuple[int, int, bytes, str]]:
-        if self._depth < DEEPEST and _is_bracketed(text):
-            try:
-                inner = JsonWalker(self._rules, self._mask, depth=self._depth + 1, has_pointers=False).edits(
-                    text
-                )
-            except InvalidJson:
-                pass
-            else:
-                yield from (edit[:4] for edit in inner)
-                return
-        for start, end, rule in spans(text, self._rules, is_uri=is_uri, is_encoded=self._note):
-            yield start, end, self._mask(text[start:end]), rule
+
+def text_edits(
+    text: bytes, rules: RedactionRules, mask: Mask, *, depth: int = 1, is_uri: bool = False
+) -> list[ByteEdit]:
+    """Return the edits of a text, in order and without overlaps: of a text that is JSON, by its structure.
+
+    JSON in a text, such as a line of a log, is read both ways: a name in it may be that of an object, which only its
+    structure shows, and around it is more text.
+    """
+    edits: list[ByteEdit] = []
+    for start, end in _json_parts(text) if depth <= DEEPEST else ():
+        if edits and start < edits[-1].end:
+            continue  # A line of a part that is JSON as a whole.
+        try:
+            inner = JsonWalker(rules, mask, depth=depth, has_pointers=False).edits(text[start:end])
+        except InvalidJson:
+            continue
+        if (start, end) == (0, len(text)):
+            return inner
+        edits += (edit._replace(start=edit.start + start, end=edit.end + start) for edit in inner)
+        if b"\n" in text[start:end]:
+            break
+    found = [
+        ByteEdit(start, end, mask(text[start:end]), rule, ())
+        for start, end, rule in spans(text, rules, is_uri=is_uri)
+    ]
+    return _merged(text, [*edits, *found], mask) if edits else found
+
+
+def _json_parts(text: bytes) -> list[tuple[int, int]]:
+    """Return the parts of a text that may be JSON: all of it, from its first to its last bracket, or lines of it."""
+    if _is_bracketed(text):
+        return [(0, len(text))]
+    if len(text) > MAX_MIXED or (first := _OPENING.search(text)) is None:
+        return []
+    end = max(text.rfind(b"}"), text.rfind(b"]")) + 1
+    parts = [(first.start(), end)] if end > first.start() else []
+    if b"\n" in text[first.start() : end]:
+        parts += (found.span(1) for found in _JSON_LINE.finditer(text, first.start()))
+    return parts
+
+
+def _merged(text: bytes, edits: list[ByteEdit], mask: Mask) -> list[ByteEdit]:
+    """Return edits in order; those that overlap only in part become one."""
+    merged: list[ByteEdit] = []
+    for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
+        if not merged or edit.start >= merged[-1].end:
+            merged.append(edit)
+        elif edit.end > (last := merged[-1]).end:
+            merged[-1] = last._replace(end=edit.end, new=mask(text[last.start : edit.end]))
+    return merged
 
 
 def _is_bracketed(text: bytes) -> bool:

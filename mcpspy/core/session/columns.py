@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from mcpspy.core.protocol.spec import CLIENT, SERVER
-from mcpspy.core.session.exchange import State
+from mcpspy.core.session.exchange import State, latency_without_hold
 from mcpspy.core.session.outcome import OUTCOMES, filter_status
 
 
@@ -313,7 +313,7 @@ class Columns(_Outcomes):
             end = self.ended.get(row, end)
         if self.held_seconds and request in self.held_seconds:
             held = self.held_seconds[request]
-            return None if held is None else end - self.at[request] - held
+            return None if held is None else latency_without_hold(end - self.at[request], held)
         return end - self.at[request]
 
     def is_before_error(self, row: int) -> bool:

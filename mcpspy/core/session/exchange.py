@@ -285,7 +285,16 @@ class Exchange(Struct, eq=False):
 
     def latency_at(self, at: float) -> float | None:
         """Return the latency of a response at this time: without the time for which mcpspy held the request."""
-        return None if self.request.frame.is_ours else at - self.request.at - self.held
+        return None if self.request.frame.is_ours else latency_without_hold(at - self.request.at, self.held)
+
+
+def latency_without_hold(seconds: float, held: float | None) -> float:
+    """Return a latency without the time for which mcpspy held or delayed the request.
+
+    Both are rounded to microseconds, and a delay is noted as it was configured. So the difference may be below zero if
+    mcpspy answers when it releases the request.
+    """
+    return max(seconds - held, 0.0) if held else seconds
 
 
 SUBSCRIBE = "subscriptions/listen"

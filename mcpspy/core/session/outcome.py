@@ -6,10 +6,13 @@ words, tone and mark it gets, and which filters match it, is decided here and no
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from enum import StrEnum
 from typing import NamedTuple
 
-from mcpspy.core.counted import duration
+from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.message import Failure, Result
+from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.session.exchange import Exchange, State, outcome_of
 from mcpspy.core.session.tasks import failure_in
 
@@ -203,3 +206,141 @@ def never_completed(unit: str, size: int, missing: str) -> str:
     article = "an" if unit == "event" else "a"
     lacks = f" ({missing})" if missing else ""
     return f"{article} {unit} of {size} bytes was never completed{lacks}"
+
+
+class Reply(StrEnum):
+    """The best response that the client of a session got."""
+
+    NOT_ASKED = "not asked"
+    """The client sent no request."""
+    SILENCE = "silence"
+    """No request of the client got a response."""
+    REFUSED = "refused"
+    """Some got a refusal or an error, none a result, and the handshake or an HTTP request was refused."""
+    ANSWERED = "answered"
+
+
+HANDSHAKE = ("initialize", "server/discover")
+"""Requests without whose result no session begins."""
+
+_ERRORS = frozenset({State.ERROR, State.LATE_ERROR})
+
+
+def reply_of(exchanges: Iterable[Exchange]) -> Reply:
+    """Return what the client got, of the exchanges at the beginning of a session."""
+    reply = Reply.NOT_ASKED
+    for exchange in exchanges:
+        if exchange.request.side != CLIENT or not exchange.is_counted:
+            continue
+        state = exchange.state
+        is_refused = state is State.REFUSED or (state in _ERRORS and exchange.request.method in HANDSHAKE)
+        if not is_refused and (exchange.answer is not None or state is State.UNKNOWN):
+            return Reply.ANSWERED
+        if is_refused or reply is Reply.NOT_ASKED:
+            reply = Reply.REFUSED if is_refused else Reply.SILENCE
+    return reply
+
+
+class Verdict(StrEnum):
+    """The outcome of a whole session; the values are those of `verdict:` in a filter of sessions."""
+
+    LIVE = "live"
+    NEVER_STARTED = "never-started"
+    """The server's command could not be started, or no HTTP request reached the server."""
+    NEVER_ANSWERED = "never-answered"
+    """The server was reached, and answered no request."""
+    REFUSED = "refused"
+    """The server refused the client: HTTP ≥ 400, or an error instead of the handshake."""
+    CRASHED = "crashed"
+    """The server exited with an error, or a signal killed it that is not one by which hosts end servers."""
+    DIED = "died"
+    """mcpspy was killed before the end of the session."""
+    FAILURES = "failures"
+    """It worked, and had errors or unanswered requests."""
+    FINE = "fine"
+
+
+TROUBLE = frozenset(
+    {Verdict.NEVER_STARTED, Verdict.NEVER_ANSWERED, Verdict.REFUSED, Verdict.CRASHED, Verdict.DIED}
+)
+"""Verdicts of sessions that did not work or did not end as they should."""
+
+NORMAL_SIGNALS: Collection[object] = ("SIGTERM", "SIGINT", "SIGHUP", "SIGPIPE")
+"""Signals by which hosts end servers, and that of a closed pipe (2025-11-25, basic/lifecycle: Shutdown)."""
+
+NORMAL_CODES: Collection[object] = (None, 0, 130, 143)
+"""Exit codes of servers that exited normally, or because of SIGINT or SIGTERM."""
+
+
+def ended_badly(code: object, signal: object) -> bool:
+    """Return whether a server crashed, by its exit code or the name of the signal that ended it."""
+    return signal not in NORMAL_SIGNALS if signal is not None else code not in NORMAL_CODES
+
+
+class VerdictFacts(NamedTuple):
+    """The facts on which the verdict of a session depends, except its counts."""
+
+    is_live: bool
+    has_started: bool
+    """False if the server could not be started or reached."""
+    reply: Reply
+    is_cut: bool = False
+    """True if the recording has no end."""
+    code: object = None
+    """The exit code; None if it is not known."""
+    signal: object = None
+    """The name of the signal that ended the server; None without one."""
+
+    def verdict(self, counts: SessionCounts | None) -> Verdict | None:
+        """Return the verdict; None if it depends on counts that are not known."""
+        if self.is_live:
+            return Verdict.LIVE
+        if not self.has_started:
+            return Verdict.NEVER_STARTED
+        # A host kills a server for which it has waited too long.
+        is_silent = self.reply is Reply.SILENCE and self.signal == "SIGKILL"
+        if ended_badly(self.code, self.signal) and not is_silent:
+            return Verdict.CRASHED
+        if self.reply is Reply.REFUSED:
+            return Verdict.REFUSED
+        if self.reply is Reply.SILENCE and not self.is_cut:
+            return Verdict.NEVER_ANSWERED
+        if self.is_cut:
+            return Verdict.DIED
+        if counts is None:
+            return None
+        return Verdict.FAILURES if counts.errors or counts.unanswered else Verdict.FINE
+
+
+_VERDICTS = {
+    Verdict.NEVER_STARTED: "never started",
+    Verdict.NEVER_ANSWERED: "never answered",
+    Verdict.DIED: "mcpspy was killed",
+}
+"""The words of verdicts that are not their values."""
+
+
+def verdict_words(
+    verdict: Verdict | None, counts: SessionCounts | None = None, ending: str = "", *, is_http: bool = False
+) -> str:
+    """Return a verdict in words, with the exit in words (`exit 1`), and with the numbers of failures if given.
+
+    None, for a session whose counts are not known, is `ended`.
+    """
+    if verdict is None:
+        return "ended"
+    text = _VERDICTS.get(verdict, verdict.value)
+    if verdict is Verdict.NEVER_STARTED and is_http:
+        text = "server not reached"
+    parts = [text]
+    if verdict in (Verdict.CRASHED, Verdict.NEVER_ANSWERED):
+        parts.append(ending)
+    if counts is not None and verdict is Verdict.FAILURES:
+        parts = [counted(counts.errors, "error") if counts.errors else ""]
+    if counts is not None and counts.unanswered and verdict in WITH_NUMBERS:
+        parts.append(f"{counts.unanswered} unanswered")
+    return ", ".join(filter(None, parts))
+
+
+WITH_NUMBERS = (Verdict.FAILURES, Verdict.CRASHED, Verdict.DIED)
+"""Verdicts whose words have numbers, if they are known."""

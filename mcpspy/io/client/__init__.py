@@ -68,6 +68,6 @@ def prepare(target: ServerTarget) -> None:
         import mcpspy.io.client.stdio
     else:
         import mcpspy.io.client.http  # noqa: F401 - see above
-        from mcpspy.io.network.outgoing import trust
+        from mcpspy.io.network.outgoing import shared_trust
 
-        trust(target.cacert, insecure=target.insecure)
+        shared_trust(target.cacert, insecure=target.insecure)

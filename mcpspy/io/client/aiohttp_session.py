@@ -22,7 +22,7 @@ MAX_HEADER = 1 << 16
 
 def client(address: ServerAddress) -> aiohttp.ClientSession:
     """Return a client for one server. Raise CannotStart if a certificate file cannot be read."""
-    trusted = outgoing.trust(address.cacert, insecure=address.insecure)
+    trusted = outgoing.shared_trust(address.cacert, insecure=address.insecure)
     # Some load balancers identify a session by a cookie.
     return open_session(URL(address.url), trusted, cookie_jar=aiohttp.CookieJar(unsafe=True))
 

@@ -39,7 +39,9 @@ class TokenStore:
         self._resource = resource
         digest = hashlib.sha256(resource.encode()).hexdigest()[:16]
         self._folder = folder or Path(config_file()).parent / "oauth"
-        self._path = self._folder / f"{slug(resource.partition('://')[2])}-{digest}.json"
+        # Neither a password nor a query, which may have a key: a name of a file is in listings, backups and errors.
+        host, slash, path = resource.partition("://")[2].partition("?")[0].partition("/")
+        self._path = self._folder / f"{slug(host.rpartition('@')[2] + slash + path)}-{digest}.json"
 
     def load(self) -> Entry:
         """Return the entry; empty if there is none, or if it cannot be read."""

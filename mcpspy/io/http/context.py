@@ -25,7 +25,7 @@ from mcpspy.io.recording.recorder import say
 
 if TYPE_CHECKING:
     from mcpspy.core.exchange.heads import RequestHead
-    from mcpspy.core.exchange.scope import DecisionPolicy
+    from mcpspy.core.exchange.shell import DecisionPolicy
     from mcpspy.core.protocol.http_headers import Headers, Location, Upstream
     from mcpspy.core.recording.encode import Lines, Value
     from mcpspy.io.host_process import Fields

@@ -32,7 +32,8 @@ class ProxiedExchange(ExchangeShell, HttpRequest):
         prepared: PreparedRequest,
         connection: ClientConnection,
     ) -> None:
-        self._context, self._interception, self._is_plain = context, interception, True
+        self._context, self._interception, self._connection = context, interception, None
+        self._is_plain, self._is_busy = True, False
         self.connection, self.head = connection, prepared.head
         self.keeps_alive = self.head.keeps_alive
         self.is_over = self.has_started = False
@@ -161,7 +162,8 @@ class InjectedExchange(ExchangeShell):
     """A request of a viewer, which is sent like the last POST of its session's client."""
 
     def __init__(self, context: ExchangeContext, interception: HttpInterception, route: Route) -> None:
-        self._context, self._interception, self._is_plain = context, interception, True
+        self._context, self._interception, self._connection = context, interception, None
+        self._is_plain, self._is_busy = True, False
         self._stream = route.stream
         number = next(context.numbers)
         stream = route.stream if route.is_session else str(number)

@@ -29,9 +29,8 @@ from h2.events import (  # type: ignore[import-untyped]
 from h2.exceptions import ProtocolError  # type: ignore[import-untyped]
 from h2.settings import SettingCodes  # type: ignore[import-untyped]
 
-from mcpspy.core.exchange.heads import ResponseHead
+from mcpspy.core.exchange.heads import ResponseHead, header_text
 from mcpspy.core.exchange.states import Asking
-from mcpspy.io.http.message_head import header_text
 from mcpspy.io.http.upstream_connection import CLOSED, UpstreamConnection
 from mcpspy.io.network.outgoing import reason
 

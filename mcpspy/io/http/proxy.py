@@ -32,11 +32,10 @@ from mcpspy.core.protocol.http_headers import (
 )
 from mcpspy.core.recording.encode import MAX_BODY
 from mcpspy.core.redact.display import REDACTED, redacted_url
-from mcpspy.io.http.body_stream import BUFFERED
 from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.exchange import InjectedExchange, ProxiedExchange
 from mcpspy.io.http.interception import HttpInterception
-from mcpspy.io.http.request import HttpRequest, Response
+from mcpspy.io.http.request import BUFFERED, HttpRequest, Response
 from mcpspy.io.http.server import accepting
 from mcpspy.io.http.upstream import UpstreamClient
 from mcpspy.io.intercept.interception import InterceptionOptions

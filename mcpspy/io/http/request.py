@@ -6,17 +6,90 @@ RFC 9112 (messages).
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias, cast
 
 from multidict import CIMultiDict
 
 from mcpspy.core.exchange.heads import REASONS, ClientHead, RequestHead, client_head
-from mcpspy.io.http.body_stream import BodyStream
 
-if TYPE_CHECKING:
-    import asyncio
+BUFFERED = 1 << 18
+"""Bytes of a body that wait for their reader, above which the sender is paused."""
+
+
+class BodyStream:
+    """The pieces of a body, for one reader. The connection calls `feed` and `end`, then `flush`."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._pieces: list[bytes] = []
+        self.size = 0
+        """Bytes that wait for the reader."""
+        self.is_paused = False
+        self._error: Exception | None = None
+        self._waiting: asyncio.Future[None] | None = None
+        self.is_over = False
+        """True once the last byte has arrived, or the sender has hung up."""
+
+    @property
+    def has_data(self) -> bool:
+        """Return whether `next` would return at once."""
+        return self.is_over or bool(self._pieces)
+
+    def feed(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self.size += len(piece)
+        if self.size > BUFFERED and not self.is_paused:
+            self.is_paused = True
+            self._transport.pause_reading()
+
+    def end(self, error: Exception | None = None) -> None:
+        """Take the end; with an error if the sender hung up before it."""
+        if not self.is_over:
+            self.is_over, self._error = True, error
+
+    def flush(self) -> None:
+        """Wake the reader if there is something to read."""
+        if self._waiting is not None and self.has_data:
+            if not self._waiting.done():
+                self._waiting.set_result(None)
+            self._waiting = None
+
+    async def _wait(self) -> None:
+        self._waiting = asyncio.get_running_loop().create_future()
+        await self._waiting
+
+    async def preview(self, limit: int) -> bytes:
+        """Return the body, or what has arrived of it above the limit, and leave it to be read."""
+        while not self.is_over and self.size <= limit:
+            await self._wait()
+        return b"".join(self._pieces)
+
+    async def next(self) -> bytes | None:
+        """Return what has arrived; None at the end. Raises the error that ended the body."""
+        if not self.has_data:
+            await self._wait()
+        if self._pieces:
+            return self.discard()
+        if self._error is not None:
+            raise self._error
+        return None
+
+    def discard(self) -> bytes:
+        """Return what has arrived, and let the sender continue."""
+        pieces, self._pieces, self.size = self._pieces, [], 0
+        if self.is_paused:
+            self.is_paused = False
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the pieces that have arrived. Raises the error that ended the body."""
+        while (piece := await self.next()) is not None:
+            yield piece
 
 
 class ClientAddress(tuple[object, ...]):

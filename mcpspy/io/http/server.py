@@ -19,9 +19,8 @@ from typing import Any, cast
 import httptools
 from multidict import CIMultiDict
 
-from mcpspy.core.exchange.heads import REASONS, RequestHead
+from mcpspy.core.exchange.heads import MAX_HEAD, MAX_KNOWN, REASONS, KnownHeads, RequestHead, header_text
 from mcpspy.core.exchange.states import Reading, read_on
-from mcpspy.io.http.message_head import MAX_HEAD, MAX_KNOWN, KnownHeads, header_text
 from mcpspy.io.http.request import ClientAddress, ClientConnection, Handler, HttpRequest, Response
 from mcpspy.io.network import listener as listeners
 from mcpspy.io.recording.recorder import say
@@ -134,11 +133,6 @@ class DownstreamConnection(asyncio.Protocol):
     def _let_wait(self, *, is_paused: bool) -> None:
         if self._requests:
             self._requests[0].client_waits(is_paused=is_paused)
-
-    @property
-    def is_drained(self) -> bool:
-        """Return whether the client has read enough."""
-        return self._writable is None
 
     def pause_reading(self, *, is_paused: bool) -> None:
         """Read nothing more from the client, or continue, unless a second request waits."""

@@ -11,10 +11,9 @@ from typing import Protocol, cast
 
 import httptools
 
-from mcpspy.core.exchange.heads import ResponseHead
+from mcpspy.core.exchange.heads import MAX_HEAD, KnownHeads, ResponseHead, header_text
 from mcpspy.core.exchange.states import ASKING_TRANSITIONS, Asking
 from mcpspy.core.recording.encode_body import END_OF_CHUNK, LAST_CHUNK, REST
-from mcpspy.io.http.message_head import MAX_HEAD, KnownHeads, header_text
 from mcpspy.io.network.outgoing import reason
 
 HEAD_WAIT = 0.001
@@ -264,8 +263,6 @@ class UpstreamConnection(asyncio.Protocol):
         self._move("request")
         self._is_sent, self._is_chunked = is_last, not is_last and head.endswith(CHUNKED)
         self.transport.write(head + body)
-        if self._is_half_closed:
-            self._send_eof()
         if self._early:
             early, self._early = self._early, b""
             self.data_received(early)

@@ -171,7 +171,7 @@ class _Inputs:
 
     def __enter__(self) -> Self:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._file = self._path.open("ab")
+        self._file = open(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab")
         return self
 
     def __exit__(self, *_: object) -> None:

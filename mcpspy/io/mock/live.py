@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from mcpspy.core.intercept.actions import CommandError
 from mcpspy.core.mock.steering import MockOptions, Steering
 from mcpspy.core.protocol.http_headers import read_upstream
+from mcpspy.core.recording.origin import MOCK as MOCK_ORIGIN
 from mcpspy.core.session.mock_notes import MOCK
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.http.context import ExchangeContext
@@ -65,6 +66,7 @@ async def serving_live(
             assert upstream is not None
             front = HttpOptions(upstream, LOOPBACK_HOST, port)
             front.name, front.folder, front.port_hint = f"mock-{recordings.name}", folder, HINT
+            front.origin = MOCK_ORIGIN
             front.interception.hold_timeout = HOLD_TIMEOUT
             paths: list[str] = []
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 from weakref import finalize
 
+from mcpspy.core.counted import damaged_lines
 from mcpspy.core.jsontools import Pointer
 from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
@@ -21,7 +22,7 @@ from mcpspy.core.recording.decode import Note, read_entry
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.redact.placeholder import untagged
 from mcpspy.errors import UsageError
-from mcpspy.io.recording.reader import Recording, damaged_lines
+from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.scan import RecordingScan, opened
 
 SLICE = 1 << 16
@@ -191,7 +192,9 @@ def with_messages(path: Path, changes: Mapping[int, tuple[int, bytes]]) -> Itera
                 yield line + b"\n"
             offset += size
     if left:
-        raise UsageError(f"{path}: a response is no longer where it was", "was the file replaced?")
+        raise UsageError(
+            f"{path}: a response was not found at its place in the file", "was the file replaced?"
+        )
 
 
 def _read(file: BinaryIO, offset: int, length: int) -> bytes:

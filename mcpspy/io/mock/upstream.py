@@ -15,6 +15,7 @@ from mcpspy.core.mock import responses
 from mcpspy.core.protocol.message import Failure, Request, Result, read_frame
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
+from mcpspy.core.recording.origin import MOCK
 from mcpspy.core.redact.display import redacted_text
 from mcpspy.errors import McpspyError
 from mcpspy.io.client import (
@@ -45,6 +46,7 @@ class RealServer:
         *,
         failure: str = UNRECORDED,
         restarts: bool = True,
+        origin: str = MOCK,
     ) -> None:
         """Describe a server. If it `restarts`, a request after its end starts it again, and otherwise fails."""
         self.target = target
@@ -53,12 +55,13 @@ class RealServer:
         self._name = name
         self._append = append
         self._redaction = redaction
+        self._origin = origin
 
     def recorder(self) -> Recorder | None:
         if self._append is None:
             return None
         where = RecordingTarget()
-        where.record = self._append
+        where.record, where.origin = self._append, self._origin
         where.redaction = self._redaction or where.redaction
         if isinstance(self.target, ServerCommand):
             return Recorder(

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import ssl
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Generic, TypeVar
 from urllib.request import getproxies, proxy_bypass
@@ -51,14 +52,10 @@ def environment_proxy(url: URL) -> URL | None:
     return None if found is None or host in LOOPBACK or proxy_bypass(host) else URL(found)
 
 
-@lru_cache(maxsize=8)
-def trust(
-    cacert: str | None, *, insecure: bool, protocols: tuple[str, ...] = ("http/1.1",)
-) -> ssl.SSLContext:
+def trust(cacert: str | None, *, insecure: bool, protocols: Sequence[str] = ("http/1.1",)) -> ssl.SSLContext:
     """Return the verification of certificates, against the system's CAs and those of `cacert`.
 
-    `protocols` are the names that are offered by ALPN, the preferred one first (RFC 7301, 6). One context serves all
-    connections of a process, and must not be changed: reading the system's CAs takes tens of milliseconds of CPU.
+    `protocols` are the names that are offered by ALPN, the preferred one first (RFC 7301, 6).
     """
     context = ssl.create_default_context()
     context.set_alpn_protocols(list(protocols))
@@ -74,6 +71,15 @@ def trust(
         except OSError as error:
             raise CannotStart(f"{cacert}: {error.strerror or error}", "--cacert takes a PEM file") from None
     return context
+
+
+@lru_cache(maxsize=8)
+def shared_trust(cacert: str | None, *, insecure: bool) -> ssl.SSLContext:
+    """Return a verification that all connections of this process share, and that must not be changed.
+
+    Reading the system's CAs takes tens of milliseconds of CPU, which many short connections cannot afford.
+    """
+    return trust(cacert, insecure=insecure)
 
 
 class Turns(Generic[T]):

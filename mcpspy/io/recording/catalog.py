@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from mcpspy import __version__
+from mcpspy.core.recording.origin import HOST
 from mcpspy.core.session.outcome import SessionCounts
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording import cache
@@ -35,7 +36,7 @@ from mcpspy.io.settings import sessions_folder
 CACHE = ".mcpspy-catalog"
 """Name of the cache file."""
 
-_FORM = 2
+_FORM = 3
 """Number of the meaning of the counts: higher if a count of the same session may differ."""
 
 WORTH = 0.3
@@ -56,6 +57,7 @@ class _Known(Struct, array_like=True, gc=False, eq=False):
     """The summary in the cache file; empty if it is not from there."""
     has_entries: bool
     """False if the entries were not counted."""
+    is_of_host: bool = True
     counts: SessionCounts | None = None
     summary: Summary | None = None
     """None if it was not decoded yet, or without an order."""
@@ -110,6 +112,11 @@ class Sessions(Sequence[Summary]):
     def names(self) -> Iterator[str]:
         """Yield the names of their files."""
         return (known.name for known in self._known)
+
+    @property
+    def has_origins(self) -> bool:
+        """Return whether a session was made by something else than a host, without decoding them."""
+        return not all(known.is_of_host for known in self._known)
 
     def uncounted(self) -> Iterator[Summary]:
         """Yield the sessions whose counts the catalog does not have."""
@@ -247,6 +254,7 @@ class Catalog:
         known.again = now + REST * (now - began)
         if summary is not None:
             known.order, known.summary = summary.order, summary
+            known.is_of_host = summary.header.origin == HOST
         if not known.is_live:
             self._spent += now - began
         return known
@@ -283,32 +291,11 @@ class Catalog:
             return {}
 
 
-def find(which: str, folder: str | None = None) -> Path:
-    """Return the file of a session, given a path, `last`, an id or its beginning, or a name.
-
-    If several sessions have the name, return the newest. Raises UsageError.
-    """
-    if os.sep in which or which.endswith(".jsonl") or Path(which).is_file():
-        return Path(which)
-    newest = sessions(folder, entries=False)
-    for summary in newest:
-        if which in ("last", summary.header.id, summary.header.name):
-            return summary.path
-    matching = [summary.path for summary in newest if len(which) >= 2 and summary.header.id.startswith(which)]
-    if len(matching) == 1:
-        return matching[0]
-    if matching:
-        raise UsageError(
-            f"{which}: {len(matching)} session ids start with this", "add characters; mcpspy ls lists the ids"
-        )
-    if Path(which).is_dir():
-        raise UsageError(f"{which}: a folder, not a recording", f"mcpspy ls --dir {which} lists its sessions")
-    if not newest:
-        raise UsageError(
-            f"no sessions in {sessions_folder(folder)}",
-            "record one with mcpspy run -- COMMAND, or try mcpspy demo",
-        )
-    raise UsageError(f"{which}: no such file or session", "mcpspy ls lists the sessions")
+def has_origins(found: Sequence[Summary]) -> bool:
+    """Return whether a session was made by something else than a host."""
+    if isinstance(found, Sessions):
+        return found.has_origins
+    return any(summary.header.origin != HOST for summary in found)
 
 
 def sessions(folder: str | None = None, *, entries: bool = True) -> Sessions:
@@ -349,7 +336,10 @@ def _head(body: bytes) -> bytes:
 def _encoded(found: list[_Known]) -> bytes:
     encoder = msgspec.json.Encoder(enc_hook=_name_of)
     body = encoder.encode_lines(
-        (known.stamps, known.order, known.encoded or known.summary, known.has_entries, known.counts)
+        (
+            *(known.stamps, known.order, known.encoded or known.summary, known.has_entries),
+            *(known.is_of_host, known.counts),
+        )
         for known in found
     )
     return _head(body) + body

@@ -7,6 +7,7 @@ files whose own headers belong to it, and never a file that is still being writt
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from datetime import datetime
@@ -15,9 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from mcpspy.core.protocol.message import Result, read_frame
 from mcpspy.core.protocol.peers import Peer
-from mcpspy.core.recording.decode import Entry, Header, Note, read_entry, read_header
+from mcpspy.core.protocol.spec import SERVER
+from mcpspy.core.recording.decode import Entry, Frame, Header, Note, read_entry, read_header
+from mcpspy.core.recording.origin import HOST, MOCK
+from mcpspy.core.session.outcome import Reply, VerdictFacts, reply_of
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording import cache
@@ -33,6 +39,9 @@ TAIL = 1 << 14
 
 LAKE_CACHE = ".mcpspy-lake"
 """Name of the folder with the sessions as tables, for `mcpspy query`; it may have the content of any of them."""
+
+
+_MOCK_NOTE = re.compile(rb'\n\{"t": ?[0-9.]+, ?"note": ?"mock"')
 
 
 class RecordingState(StrEnum):
@@ -62,12 +71,27 @@ class Summary(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     parts: tuple[str, ...] = ()
     """Names of the files after the first; the last one may be missing."""
     failure: str | None = None
-    """HTTP: the reason why the server was never reached."""
+    """The reason why the server could not be started, or over HTTP was never reached."""
+    reply: Reply = Reply.NOT_ASKED
+    """The best response that the client got."""
 
     @property
     def has_failed(self) -> bool:
-        """Return True if the session has ended and its server was never reached."""
+        """Return True if the session has ended and its server was never started or reached."""
         return self.state is RecordingState.ENDED and self.failure is not None
+
+    @property
+    def end(self) -> VerdictFacts:
+        """The facts on which its verdict depends, except the counts."""
+        fields = self.exit.fields if self.exit is not None else {}
+        return VerdictFacts(
+            self.state is RecordingState.LIVE,
+            not self.has_failed,
+            self.reply,
+            self.state is RecordingState.DIED,
+            fields.get("code"),
+            fields.get("signal"),
+        )
 
     @property
     def order(self) -> tuple[str, str, str]:
@@ -127,11 +151,6 @@ def read_time(text: str) -> float | None:
         return None
 
 
-def damaged_lines(count: int) -> str:
-    """Return a warning about lines in the middle of a recording that are not valid entries."""
-    return "1 damaged line skipped" if count == 1 else f"{count} damaged lines skipped"
-
-
 def start_order(path: Path, header: Header) -> tuple[str, str, str]:
     """Return the key that sorts sessions by start."""
     return header.started, header.id, path.name
@@ -142,20 +161,29 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
 
     Counting the entries reads the whole file, which takes a second per gigabyte; `counts=False` skips that.
     """
-    session = Session(header)
     failure: str | None = None
     parts = list(_parts(path))
+    if header.origin == HOST and _MOCK_NOTE.search(parts[0].head):  # An older recording of a mock's clients.
+        header = replace(header, origin=MOCK)
+    session = Session(header)
     for line in parts[0].head.split(b"\n")[1:-1]:
         entry = read_entry(line)
-        failure = failure or (_failure(entry) if header.transport == "http" else None)
+        failure = failure or _failure(entry)
         session.add(entry)
         if session.server is not None and session.is_agreed:
             break
+    reply = reply_of(session.exchanges)
+    if (
+        reply in (Reply.SILENCE, Reply.REFUSED)
+        and parts[0].size >= HEAD
+        and any(map(_is_result, Recording(path)))
+    ):
+        reply = Reply.ANSWERED
     names = [part.path.name for part in parts]
     last = parts[-1].last
     if isinstance(last, Note) and last.kind == "part":
         names.append(str(last.fields.get("next")))
-    if failure is not None and any(map(_is_reached, Recording(path))):
+    if failure is not None and header.transport == "http" and any(map(_is_reached, Recording(path))):
         failure = None
     return Summary(
         path=path,
@@ -169,7 +197,8 @@ def summarize(path: Path, header: Header, *, counts: bool = True) -> Summary:
         server=session.server,
         revision=session.agreed_revision,
         parts=tuple(names[1:]),
-        failure=failure,
+        failure=failure if reply is not Reply.ANSWERED else None,
+        reply=reply,
     )
 
 
@@ -283,6 +312,14 @@ def _failure(entry: Entry) -> str | None:
     if entry.kind == "error":
         return entry.text
     return str(entry.fields["error"]) if entry.kind == "http" and "error" in entry.fields else None
+
+
+def _is_result(entry: Entry) -> bool:
+    return (
+        isinstance(entry, Frame)
+        and entry.side == SERVER
+        and any(isinstance(message, Result) for message in read_frame(entry))
+    )
 
 
 def _is_reached(entry: Entry) -> bool:

@@ -27,6 +27,8 @@ class RecordingTarget:
 
     def __init__(self) -> None:
         self.recording = True
+        self.origin = "host"
+        """The origin of the recording: one of `core.recording.origin.ORIGINS`."""
         self.record: str | None = None
         """The file, or the folder for a file with a generated name; None selects the default folder."""
         self.folder: str | None = None
@@ -171,7 +173,7 @@ def _missing_package(error: Exception) -> str | None:
 def _open(target: RecordingTarget, fields: Mapping[str, Value]) -> Writer:
     from mcpspy.io.recording.writer import Writer
 
-    header = {**fields, "cwd": _working_folder(), "pid": os.getpid()}
+    header = {"origin": target.origin, **fields, "cwd": _working_folder(), "pid": os.getpid()}
     redacting = redactor(target.redaction, say)
     return Writer(target.folder, target.record, header, redacting, say=say, max_size=target.max_size)
 

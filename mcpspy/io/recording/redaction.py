@@ -171,20 +171,22 @@ def _settings(file: str, table: dict[str, Any]) -> dict[str, list[str]]:
 STDOUT = "-"
 
 
-def clean(source: str, target: str | None, redacting: Redactor) -> int:
+def clean(
+    source: str, target: str | None, redacting: Redactor, look: Callable[[int, bytes], None] | None = None
+) -> int:
     """Write a redacted copy of a recording, or only search it. Return the bytes of an incomplete last line.
 
-    The copy is a new, complete file, or does not exist; `-` is stdout. Raises UsageError or CannotStart.
+    `look` is called with the number of each line and the redacted line, before the next one is redacted. The copy is a new, complete file, or does not exist; `-` is stdout. Raises UsageError or CannotStart.
     """
     try:
         with open(source, "rb") as lines:
             if target is None or target == STDOUT:
-                return _copy(source, lines, None if target is None else sys.stdout.buffer, redacting)
+                return _copy(source, lines, None if target is None else sys.stdout.buffer, redacting, look)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
             out = os.fdopen(os.open(target, flags, 0o600), "wb")
             try:
                 with out:
-                    return _copy(source, lines, out, redacting)
+                    return _copy(source, lines, out, redacting, look)
             except BaseException:
                 os.unlink(target)
                 raise
@@ -194,7 +196,13 @@ def clean(source: str, target: str | None, redacting: Redactor) -> int:
         raise CannotStart(f"{error.filename or target or source}: {error.strerror}", "is it yours?") from None
 
 
-def _copy(source: str, lines: BinaryIO, out: BinaryIO | None, redacting: Redactor) -> int:
+def _copy(
+    source: str,
+    lines: BinaryIO,
+    out: BinaryIO | None,
+    redacting: Redactor,
+    look: Callable[[int, bytes], None] | None,
+) -> int:
     first = lines.readline()
     try:
         header = redacted_header(first, redacting)
@@ -202,9 +210,20 @@ def _copy(source: str, lines: BinaryIO, out: BinaryIO | None, redacting: Redacto
         raise UsageError(f"{source}: {error}") from None
     if out is not None:
         out.write(header)
+    if look is not None:
+        look(1, header)
+    number = 1
     while batch := lines.readlines(BATCH):
         torn = b"" if batch[-1].endswith(b"\n") else batch.pop()
-        redacted = redacting.lines(b"".join(batch))
+        if look is None:
+            redacted = redacting.lines(b"".join(batch))
+        else:
+            parts = []
+            for line in batch:
+                number += 1
+                parts.append(redacting.lines(line))
+                look(number, parts[-1])
+            redacted = b"".join(parts)
         if out is not None:
             out.writelines(_strict(line, redacting) for line in redacted.split(b"\n")[:-1])
         if torn:

@@ -145,8 +145,11 @@ class Writer:
         If that fails, no incomplete line stays in the file, and these and later lines wait in memory, up to MAX_WAITING
         bytes. A note counts those that are lost once the disk accepts data again.
         """
-        if self._redactor is not None and self._redacted is not None:
-            lines = self._redacted(lines) if isinstance(lines, bytes) else self._redactor.buffers(lines)
+        if isinstance(lines, bytes):
+            if self._redacted is not None:
+                lines = self._redacted(lines)
+        elif self._redactor is not None:
+            lines = self._redactor.buffers(lines)
         now = time.monotonic()
         if (self._trouble and (now < self._retry_at or not self._recover())) or (
             now >= self._check_at and not self._check(now)

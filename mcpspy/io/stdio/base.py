@@ -22,6 +22,11 @@ NOISE = (THROUGH, "drop", STDERR)
 CHUNK = 65536
 """Bytes per read: the size of a pipe. Larger reads were not faster."""
 
+HTTP2_FOUND = (
+    "the client speaks HTTP/2 on stdin (an experiment of MCP, without a specification): its bytes are forwarded "
+    "unchanged and recorded as frames; rules, viewers and --stdout-noise have no effect"
+)
+
 MAX_OWN_OUTPUT = 1 << 17
 """Bytes per pipe that may be the exited server's own: more than a pipe and a chunk hold."""
 
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
+    from mcpspy.core.protocol.http2_pipe import Http2Encoder
     from mcpspy.core.recording.encode import FrameEncoder, Lines, TextEncoder
 
     Taps: TypeAlias = tuple["RecordingTap", "RecordingTap", "RecordingTap"]
@@ -71,16 +77,24 @@ class RecordingTap:
 
     __slots__ = (
         *("_encoder", "_feed", "_is_inside", "_on_next", "_recorder", "_side"),
-        *("held", "last_at", "on_unfinished"),
+        *("_is_first", "_limit", "held", "is_http2", "last_at", "on_unfinished"),
     )
 
     def __init__(
-        self, recorder: Recorder, encoder: FrameEncoder | TextEncoder | None, side: str | None
+        self,
+        recorder: Recorder,
+        encoder: FrameEncoder | TextEncoder | None,
+        side: str | None,
+        limit: int = 0,
     ) -> None:
-        """Record nothing if `encoder` is None."""
+        """Record nothing if `encoder` is None; `limit` is that of `taps`."""
         self._recorder = recorder
-        self._encoder = encoder
-        self._feed = None if encoder is None else encoder.feed
+        self._encoder: FrameEncoder | TextEncoder | Http2Encoder | None = encoder
+        self._limit = limit
+        self._is_first = side is not None
+        self.is_http2 = False
+        """True if the first bytes were those of HTTP/2, so that there are no lines."""
+        self._feed: Callable[[float, bytes], Lines] | None = None if encoder is None else self._current
         self._side = side
         self._is_inside = False
         self._on_next: Callable[[], object] | None = None
@@ -102,6 +116,28 @@ class RecordingTap:
         """Return the number of bytes of the unfinished line; 0 without a recording."""
         return 0 if self._encoder is None else self._encoder.unfinished + self.held
 
+    @property
+    def _current(self) -> Callable[[float, bytes], Lines]:
+        """The method for the next chunk."""
+        assert self._encoder is not None
+        return self._feed_first if self._is_first else self._encoder.feed
+
+    def _feed_first(self, at: float, data: bytes) -> Lines:
+        """Feed the first chunk: it shows whether the peers speak HTTP/2."""
+        self._is_first = False
+        if data[:1] in (b"P", b"\0") and self._side is not None:
+            from mcpspy.core.protocol import http2_pipe
+
+            if http2_pipe.begins(self._side, data):
+                self.is_http2 = True
+                self._encoder = http2_pipe.Http2Encoder(self._side, self._limit)
+                if self._side == CLIENT:
+                    from mcpspy.io.recording.recorder import say
+
+                    say(HTTP2_FOUND)
+        self._feed = self._current
+        return self._feed(at, data)
+
     def watch(self, on_unfinished: Callable[[], object]) -> None:
         """Call `on_unfinished` whenever bytes of an unfinished line arrive."""
         self.on_unfinished = on_unfinished
@@ -121,7 +157,7 @@ class RecordingTap:
     def _call_on_next(self) -> None:
         call, self._on_next = self._on_next, None
         if call is not None and self._encoder is not None:
-            self._feed = self._encoder.feed
+            self._feed = self._current
             call()
 
     def feed(self, data: bytes) -> None:
@@ -198,8 +234,8 @@ def taps(recorder: Recorder, limit: int = 0) -> Taps:
     from mcpspy.core.recording.encode import FrameEncoder, TextEncoder
 
     return (
-        RecordingTap(recorder, FrameEncoder(CLIENT, limit), CLIENT),
-        RecordingTap(recorder, FrameEncoder(SERVER, limit), SERVER),
+        RecordingTap(recorder, FrameEncoder(CLIENT, limit), CLIENT, limit),
+        RecordingTap(recorder, FrameEncoder(SERVER, limit), SERVER, limit),
         RecordingTap(recorder, TextEncoder("stderr", limit), None),
     )
 

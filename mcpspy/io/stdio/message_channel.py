@@ -7,6 +7,7 @@ part, its rest is forwarded too, and injected messages wait until then. `io.stdi
 from __future__ import annotations
 
 from mcpspy.core.framing import NEWLINE, PIECE, BoundedLineFramer, LineFramer, OversizedData
+from mcpspy.core.protocol import http2_pipe
 from mcpspy.core.recording.encode import frame_prefix, oversized, plain, splice
 
 TYPE_CHECKING = False
@@ -83,6 +84,8 @@ class MessageChannel:
         self._handler = handler
         self._framer = LineFramer()
         self._is_inside_line = False
+        self._is_first = True
+        self._is_http2 = False
         self._queued: list[bytes] = []
 
     @property
@@ -97,7 +100,7 @@ class MessageChannel:
 
     def on(self) -> None:
         """Decide on all messages that start from now on."""
-        if not self.is_on:
+        if not self.is_on and not self._is_http2 and not self._tap.is_http2:
             self.is_on = True
             self._is_inside_line = self._tap.is_inside_line
             self.stream.divert(self)
@@ -110,6 +113,15 @@ class MessageChannel:
             self._release()
 
     def feed(self, data: bytes) -> None:
+        if self._is_first:
+            self._is_first = False
+            if data[:1] in (b"P", b"\0") and http2_pipe.begins(self.side, data):
+                # No line ends in it, and a rule for noise would keep all of it.
+                self._is_http2 = True
+                self.off()
+                self._tap.feed(data)
+                self.stream.put(data)
+                return
         is_whole = not self._is_inside_line and not self._framer.pieces and data.endswith(b"\n")
         if is_whole and self._handler.passes(self, data):
             self._tap.feed(data)

@@ -35,7 +35,8 @@ def run(options: RunOptions) -> NoReturn:
         child = system.spawn(options.command)
     except OSError as error:
         code, line = system.explain(error, options.command[0])
-        is_name = code == NOT_FOUND and not {"/", "\\", " "} & {*options.command[0]}
+        program = options.command[0]
+        is_name = code == NOT_FOUND and not {"/", "\\", " "} & {*program} and not os.path.isfile(program)
         say(line + HOST_PATH if is_name else line)
         recorder = _open(options)
         recorder.note("error", text=line)

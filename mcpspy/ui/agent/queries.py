@@ -15,16 +15,20 @@ from mcpspy.analysis.context import count_tokens
 from mcpspy.analysis.export.base import CARRIERS
 from mcpspy.analysis.rows import BAD, duration
 from mcpspy.analysis.rows import row as row_of
+from mcpspy.core.counted import counted
 from mcpspy.core.jsontools import ABSENT, Pointer, pointer, pointer_text, value_at
 from mcpspy.core.protocol.message import Failure, Message, Request, Result
 from mcpspy.core.query.lexer import QueryError
 from mcpspy.core.query.parser import Query, parse
 from mcpspy.core.recording.decode import Note
+from mcpspy.core.recording.origin import HOST
 from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Change
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.catalog import Catalog, sessions_of
+from mcpspy.io.recording.listed_session import ListedSession
+from mcpspy.io.recording.listed_session import matching as matching_sessions
 from mcpspy.ui.agent.answer import (
     BUDGET,
     DENSEST,
@@ -37,8 +41,6 @@ from mcpspy.ui.agent.answer import (
 )
 from mcpspy.ui.agent.sessions import LoadedSession, SessionStore, age, not_a_line, session_id
 from mcpspy.ui.model.filter_items import exchange_filter
-from mcpspy.ui.report.listed_session import ListedSession
-from mcpspy.ui.report.listed_session import matching as matching_sessions
 
 Name = Annotated[str, Meta(description="`last`, a session name, an id or its beginning, or a file")]
 Filter = Annotated[
@@ -65,7 +67,8 @@ class ListArguments(Struct, forbid_unknown_fields=True):
         str,
         Meta(
             description="filter of sessions, e.g. `weather errors>0 since:1d`; terms: WORD, name: server: client: "
-            "revision: id:, state:live|ended|died|failed, errors>0, issues>0, unanswered>0, pending>0, messages>9, "
+            "revision: id:, state:live|ended|died|failed, origin:host|replay|mock|demo|…, verdict:fine|failures|crashed"
+            "|refused|never-started|never-answered, errors>0, issues>0, unanswered>0, pending>0, messages>9, "
             "size>1mb, is:problem, since:2h, until:2026-11-20; combined by and (a space), or, -TERM, ( )"
         ),
     ] = ""
@@ -109,7 +112,7 @@ class ReadFacts(Struct):
 
 
 def list_sessions(store: SessionStore, arguments: ListArguments) -> AgentAnswer:
-    """List the recorded sessions, the newest first, with state, length, errors, peers and command."""
+    """List the recorded sessions, the newest first, with verdict, length, errors, peers and command."""
     catalog = Catalog(store.folder)
     listed = [ListedSession(summary, catalog) for summary in sessions_of(catalog)]
     with _filter_errors("weather errors>0 since:1d"):
@@ -125,10 +128,11 @@ def list_sessions(store: SessionStore, arguments: ListArguments) -> AgentAnswer:
             parts = (
                 session_id(summary.header, summary.path),
                 summary.header.name,
-                listed.state,
+                "" if summary.header.origin == HOST else f"origin {summary.header.origin}",
+                str(listed.verdict or listed.state).replace("-", " "),
                 age(summary.header.started),
                 f"{duration(summary.last)}, {summary.entries} lines",
-                f"{errors} errors" if errors else "",
+                counted(errors, "error") if errors else "",
                 f"{unanswered} unanswered" if unanswered else "",
                 f"{summary.client or '?'} → {summary.server or '?'}",
                 summary.revision or "",
@@ -139,7 +143,7 @@ def list_sessions(store: SessionStore, arguments: ListArguments) -> AgentAnswer:
             yield AnswerBlock(sanitize(hint), 0)
 
     return AgentAnswer(
-        f"{len(found)} sessions, the newest first: id · name · state · started · length · errors · peers · command",
+        f"{len(found)} sessions, the newest first: id · name · verdict · started · length · errors · peers · command",
         ListFacts(len(found), ids[arguments.offset : arguments.offset + 10]),
         blocks(),
         max(len(found) - arguments.offset, 1 if hint else 0),

@@ -25,7 +25,7 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session, change_lines
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.cache import FileStamp
-from mcpspy.io.recording.catalog import find
+from mcpspy.io.recording.lookup import find
 from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of, summarize
 from mcpspy.io.recording.redaction import RedactionOptions, clean, redactor
 from mcpspy.io.settings import sessions_folder

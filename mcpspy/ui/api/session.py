@@ -17,7 +17,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session
 from mcpspy.errors import McpspyError, UsageError
-from mcpspy.io.recording import catalog, tail
+from mcpspy.io.recording import catalog, lookup, tail
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.api.exchange import BaseExchange, BaseMessage, read_query
 from mcpspy.ui.model.filter_items import ChangeItem, exchange_filter
@@ -336,7 +336,7 @@ def read(path_or_id: str | os.PathLike[str] = "last", folder: str | None = None)
     >>> mcpspy.read("last", folder="recordings").path.parent.name
     'recordings'
     """
-    return ReadSession(catalog.find(os.fspath(path_or_id), folder))
+    return ReadSession(lookup.find(os.fspath(path_or_id), folder))
 
 
 def sessions(folder: str | os.PathLike[str] | None = None) -> list[ReadSession]:
@@ -364,7 +364,7 @@ async def follow(
     >>> asyncio.run(methods("recordings/everything-sdk-auto.jsonl"))[:2]
     ['server/discover', 'initialize']
     """
-    path = catalog.find(os.fspath(path_or_id), folder)
+    path = lookup.find(os.fspath(path_or_id), folder)
     session = Session(Recording(path).header)
     async for entry in tail.follow(path):
         for change in session.add(entry):

@@ -23,7 +23,8 @@ from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.regex import AllowUnsafe, refuse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
-from mcpspy.io.recording.catalog import find, sessions
+from mcpspy.io.recording.catalog import sessions
+from mcpspy.io.recording.lookup import find
 from mcpspy.io.recording.piped import STDIN, copy_of, is_piped
 from mcpspy.io.recording.reader import summarize
 from mcpspy.io.recording.runs import RUN, find_run
@@ -34,6 +35,13 @@ if TYPE_CHECKING:
     from mcpspy.core.query.parser import Query
 
 HINT = """use '{"name":"echo"}', name=echo, arguments.text=hi, @params.json or - for stdin"""
+LONGEST = 60
+"""Characters of a value that an error shows."""
+
+_UNQUOTED = (
+    'a shell removes double quotes: put the word in single quotes, \'arguments={"message":"hi"}\', '
+    "or use arguments.message=hi; for a text that begins so, use a JSON string: 'KEY=\"[draft]\"'"
+)
 IN_LAKE = "lake:"
 """Start of the name of a session in a lake."""
 
@@ -100,7 +108,7 @@ def recording_path(name: str, folder: str | None, lake: str | None) -> Path:
 
 def is_folder(name: str, folder: str | None) -> bool:
     """Return whether a name on the command line is that of a folder, and not of a session."""
-    if not Path(name).is_dir():
+    if not name.strip() or not Path(name).is_dir():  # The path of an empty name is the working folder.
         return False
     with suppress(UsageError):
         return Path(find(name, folder)).is_dir()
@@ -144,8 +152,13 @@ def listen_address(option: str, text: str) -> tuple[str, int]:
     """Return host and port of `PORT`, `:PORT`, `HOST:PORT` or `[::1]:PORT`; loopback without a host."""
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
-    if not port.isdecimal() or int(port) > 65535:
-        raise UsageError(f"{option} {text}: not a valid address", "use HOST:PORT")
+    if port.isdecimal() and int(port) > 65535:
+        raise UsageError(f"{option} {text}: not a valid port", "use 1 to 65535, or 0 for a free one")
+    if not port.isdecimal():
+        raise UsageError(
+            f"{option} {text}: not a valid {'port' if option == '--http' else 'address'}",
+            "use a number, such as 8809" if option == "--http" else "use HOST:PORT",
+        )
     return host, int(port)
 
 
@@ -254,7 +267,9 @@ def _object(text: str, where: str) -> dict[str, Any]:
     try:
         value = orjson.loads(text)
     except ValueError as error:
-        raise UsageError(f"send: {where}: not JSON: {error}", HINT) from None
+        raise UsageError(
+            f"send: {where}: not JSON: {error}", _UNQUOTED if where == "PARAMS" else HINT
+        ) from None
     if not isinstance(value, dict):
         raise UsageError(f"send: {where}: not a JSON object", HINT)
     return value
@@ -271,16 +286,21 @@ def _set(found: dict[str, Any], word: str) -> None:
         if not isinstance(inner, dict):
             raise UsageError(f"send: {word}: {key} is not an object", HINT)
         at = inner
-    at[keys[-1]] = _value(text)
+    at[keys[-1]] = _value(path, text)
 
 
-def _value(text: str) -> Any:
-    """Return the parsed value of JSON; return other text unchanged."""
-    if text.startswith("@"):
-        text = _read(text[1:])
+def _value(name: str, text: str) -> Any:
+    """Return the parsed value of JSON; return other text unchanged. Raise UsageError for damaged JSON."""
+    is_typed = not text.startswith("@")
+    text = text if is_typed else _read(text[1:])
     try:
         return orjson.loads(text)
-    except ValueError:
+    except ValueError as error:
+        if is_typed and text.lstrip().startswith(("{", "[")):
+            shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+            raise UsageError(
+                sanitize(f"send: {name}={shown}: begins like JSON, but is not JSON: {error}"), _UNQUOTED
+            ) from None
         return text
 
 

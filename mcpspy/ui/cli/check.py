@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from mcpspy.analysis import rows
+from mcpspy.analysis.completeness import Gap, gaps
 from mcpspy.analysis.contract import Contract, TermResult, check, read_call_limit, term_lines
 from mcpspy.core.rules.model import seconds
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import FINDINGS, UsageError
-from mcpspy.io.recording.reader import Recording
+from mcpspy.errors import FINDINGS, INCOMPLETE, UsageError
+from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.arguments import recordings
 from mcpspy.ui.cli.options import FOLDER, Argument, Option, Repeated, Switch, formats
 from mcpspy.ui.cli.parser import reading
@@ -28,7 +29,8 @@ recordings, `last`, a session name, or the beginning of a session id (default: l
 docs/check.md defines calls, errors and issues.
 
 exit codes: 0 every session meets every term; 1 a term is not met; 2 usage error or not a
-recording; 3 file not readable
+recording; 3 file not readable; 4 every term is met as far as recorded, but a recording is
+incomplete
 """
 
 _CALLS = reading(read_call_limit, "use 20 or search=3", "invalid value")
@@ -48,12 +50,20 @@ OPTIONS = (
 )  # fmt: skip
 
 
+CheckedSession = tuple[str, list[TermResult], list[Gap]]
+"""Title, results of the terms, and gaps of the recording."""
+
+
 def main(args: argparse.Namespace) -> int:
     contract = _contract(args)
-    checked: list[tuple[str, list[TermResult]]] = []
+    checked: list[CheckedSession] = []
     for title, path in recordings(args.sessions, args.dir):
         recording = Recording(path)
-        checked.append((title, check(recording.session(), contract)))
+        state, session = recording.state, recording.session()
+        torn = 0 if state is RecordingState.LIVE else recording.torn
+        missing = gaps(session, torn=torn, is_cut=state is RecordingState.DIED)
+        # The terms are about calls: a list with pages that no one requested changes none of them.
+        checked.append((title, check(session, contract), [gap for gap in missing if not gap.is_listing]))
         warn_incomplete(path, recording.torn)
     if args.format == "text":
         _print(checked)
@@ -61,7 +71,9 @@ def main(args: argparse.Namespace) -> int:
         from mcpspy.ui.report.junit import contract_junit
 
         print_report(_json(checked) if args.format == "json" else contract_junit(checked))
-    return 0 if all(_is_met(results) for _, results in checked) else FINDINGS
+    if not all(_is_met(results) for _, results, _ in checked):
+        return FINDINGS
+    return INCOMPLETE if any(missing for *_, missing in checked) else 0
 
 
 def _contract(args: argparse.Namespace) -> Contract:
@@ -78,23 +90,30 @@ def _contract(args: argparse.Namespace) -> Contract:
     return contract
 
 
-def _print(checked: Sequence[tuple[str, list[TermResult]]]) -> None:
+def _print(checked: Sequence[CheckedSession]) -> None:
     output = Output()
-    for title, results in checked:
+    for title, results, missing in checked:
         output.line(sanitize(title))
         output.lines(term_lines(results))
-    terms = [result.is_met for _, results in checked for result in results]
+        for gap in missing:
+            output.line(sanitize(f"  incomplete: {gap.text}"), rows.OPEN)
+    terms = [result.is_met for _, results, _ in checked for result in results]
     failed = terms.count(False)
     of = f"{len(terms)} {'term' if len(terms) == 1 else 'terms'}"
     output.line(f"{failed} of {of} not met" if failed else f"{of} met", rows.BAD if failed else rows.OK)
 
 
-def _json(checked: Sequence[tuple[str, list[TermResult]]]) -> str:
+def _json(checked: Sequence[CheckedSession]) -> str:
     import json
 
     sessions = [
-        {"session": title, "ok": _is_met(results), "terms": [*map(_term, results)]}
-        for title, results in checked
+        {
+            "session": title,
+            "ok": _is_met(results),
+            "incomplete": [sanitize(gap.text) for gap in missing],
+            "terms": [*map(_term, results)],
+        }
+        for title, results, missing in checked
     ]
     return json.dumps({"ok": all(each["ok"] for each in sessions), "sessions": sessions}, indent=2) + "\n"
 

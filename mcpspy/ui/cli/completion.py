@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import TypeAlias
 
 import argcomplete
@@ -39,6 +40,9 @@ Completer: TypeAlias = Callable[..., Iterable[str]]
 
 MOST = 50
 """Number of sessions to offer: the latest."""
+
+READ = 5000
+"""Entries of a session in which the names of its tools are looked for."""
 
 OPTIONS = (Argument("shell", None, "shell to print the code for", choices=SHELLS),)
 
@@ -87,7 +91,9 @@ def _completer(command: str | None, argument: str) -> Completer | None:
         return _hosts
     if argument in ("explain", "ignore", "select") and command == "lint":
         return _rules
-    return _filters if argument == "filter" else None
+    if argument == "filter":
+        return _session_filters if command == "ls" else _filters
+    return None
 
 
 def _sessions(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Iterable[str]:
@@ -105,12 +111,13 @@ def _sessions(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Iter
 def _latest(folder: str | None) -> Iterator[tuple[str, str]]:
     """Yield words that select a session, each with a description: `last`, names, ids."""
     from mcpspy.io.recording.catalog import sessions
+    from mcpspy.io.recording.lookup import named
 
     yield "last", "the newest session"
     found = sessions(folder, entries=False)[:MOST]
-    for summary in reversed(found):
-        header = summary.header
-        yield header.name, f"newest of this name: {header.id} {header.started}"
+    for name in dict.fromkeys(summary.header.name for summary in found):
+        if (meant := named(name, found)) is not None:
+            yield name, f"newest of this name: {meant.header.id} {meant.header.started}"
     for summary in found:
         header = summary.header
         yield header.id, f"{header.name} {summary.server or ''} {header.started}".replace("  ", " ")
@@ -133,25 +140,50 @@ def _rules(prefix: str, **_: object) -> Iterable[str]:
     return {f"{before}{comma}{code}": text for code, text in codes.items()}
 
 
-def _filters(prefix: str, **_: object) -> Iterable[str]:
-    """Return filters whose last term is completed: a field, or a value of `is:`, `kind:`, `status:` or `lint:`."""
-    from mcpspy.core.query.fields import KIND_GROUPS, KINDS, STATUSES
+def _filters(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Iterable[str]:
+    """Return filters whose last term is completed: a field, or a value of one, such as a tool of the session."""
+    from mcpspy.core.query.completion import MESSAGE_VALUES, completed
     from mcpspy.core.query.lexer import FIELDS
 
-    before, space, term = prefix.rpartition(" ")
-    sign = term[: len(term) - len(term.lstrip("-("))]
-    field, colon, _value = term[len(sign) :].partition(":")
-    values: dict[str, Iterable[str]] = {
-        "is": ("problem", "slow", "issue", "finding", *STATUSES),
-        "status": STATUSES,
-        "kind": (*KINDS, *KIND_GROUPS),
-        "lint": _rules(""),
-    }
-    if colon:
-        terms = [f"{field}:{value}" for value in values.get(field, ())]
-    else:
-        terms = [f"{name}:" for name, canonical in FIELDS.items() if name == canonical]
-    return [f"{before}{space}{sign}{each}" for each in terms]
+    names = [name for name, canonical in FIELDS.items() if name == canonical]
+    return completed(prefix, names, {**MESSAGE_VALUES, "lint": _rules("")}, lambda: _names_in(parsed_args))
+
+
+def _names_in(args: argparse.Namespace) -> Iterable[tuple[str, str]]:
+    """Return the methods and subjects at the beginning of the session of a command line, else of the last one."""
+    from mcpspy.core.protocol.message import Notification, Request
+    from mcpspy.core.session.session import Session
+    from mcpspy.errors import McpspyError
+    from mcpspy.io.recording.lookup import find
+    from mcpspy.io.recording.reader import Recording
+
+    named = next((getattr(args, name) for name in SESSIONS if getattr(args, name, None)), "last")
+    found: dict[tuple[str, str], None] = {}
+    with suppress(McpspyError, OSError):
+        path = find(named if isinstance(named, str) else named[0], getattr(args, "dir", None))
+        for change in Session().add_all(islice(Recording(path), READ)).changes:
+            if isinstance(change.what, Request | Notification):
+                found[change.what.method, change.what.subject or ""] = None
+    return found
+
+
+def _session_filters(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Iterable[str]:
+    """Return filters of sessions whose last term is completed: a field, or a value of one, such as a name."""
+    from mcpspy.core.query.completion import completed
+    from mcpspy.core.query.sessions import CHOICES, FIELDS
+    from mcpspy.errors import McpspyError
+    from mcpspy.io.recording.catalog import sessions
+
+    values: dict[str, Iterable[str]] = {**CHOICES}
+    with suppress(McpspyError, OSError):
+        found = sessions(getattr(parsed_args, "dir", None), entries=False)[:MOST]
+        values |= {
+            "name": [each.header.name for each in found],
+            "server": [each.server.name for each in found if each.server is not None],
+            "client": [each.client.name for each in found if each.client is not None],
+            "revision": [each.revision for each in found if each.revision],
+        }
+    return completed(prefix, FIELDS.names, values)
 
 
 def _is_path(prefix: str) -> bool:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 
+from mcpspy.core.recording.origin import DEMO
 from mcpspy.errors import CannotStart
 from mcpspy.io.hosts.configuration import command_line
 from mcpspy.io.recording.catalog import sessions
@@ -39,7 +40,8 @@ OPTIONS = (
 def main(args: argparse.Namespace) -> int:
     folder = sessions_folder(args.dir)
     server = [sys.executable, "-m", "mcpspy.ui.demo.weather"]
-    run = [sys.executable, "-m", "mcpspy", "run", "--name", "weather", "--dir", folder, "--", *server]
+    options = ["--name", "weather", "--origin", DEMO, "--dir", folder]
+    run = [sys.executable, "-m", "mcpspy", "run", *options, "--", *server]
     earlier = {summary.path for summary in sessions(folder)}
     code = converse(run)
     recorded = next((summary for summary in sessions(folder) if summary.path not in earlier), None)

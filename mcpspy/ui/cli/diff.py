@@ -27,6 +27,7 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.recording.piped import STDIN
 from mcpspy.io.recording.reader import Recording
+from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.options import FOLDER, LAKE, Argument, Option, Options, Repeated, Switch, formats
@@ -104,6 +105,12 @@ def main(args: argparse.Namespace) -> int:
     def again(more: tuple[Ignored, ...]) -> SessionDiff:
         return compare(old, new, structs.replace(options, ignored=(*options.ignored, *more)))
 
+    if old.header is not None and old.header == new.header:
+        say(
+            sanitize(
+                f"diff: {args.old} and {args.new} are the same session, {old.header.id} (mcpspy ls lists ids)"
+            )
+        )
     titles = _title(args.old, old), _title(args.new, new)
     return report(compare(old, new, options), titles, args, again)
 

@@ -1,4 +1,4 @@
-"""`mcpspy drift`: when the tools of a server changed, and for whom."""
+"""`mcpspy drift`: when the tools and skills of a server changed, and for whom."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import starmap
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from mcpspy.analysis.diff import ChangeSeverity
-from mcpspy.analysis.drift import CallOutcomes, ToolDefinition, drift
+from mcpspy.analysis.drift import CallOutcomes, ListedPage, ToolDefinition, definitions, drift
 from mcpspy.analysis.export.base import dumps
+from mcpspy.core.protocol.extensions import EXTENSION_LISTINGS
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.ui.cli.options import Argument, Option, formats
 from mcpspy.ui.cli.workers import WORKERS, adding_shown
-from mcpspy.ui.text.terminal import Output, ProgressBar
+from mcpspy.ui.text.terminal import Output, ProgressBar, write_json
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -30,7 +33,7 @@ examples:
   mcpspy drift s3://acme/lake --server weather --format html > drift.html
   mcpspy drift recordings/ --server weather --workers 4
 
-Compares the tools that each client was shown with those of its session before, and
+Compares the tools and skills that each client was shown with those of its session before, and
 rates each change as mcpspy diff does. Without a lake, LAKE is a folder of recordings;
 --server is the name in the column server of mcpspy query (docs/lake.md). Workers read
 the recordings of a folder that are new, and compare the definitions.
@@ -44,6 +47,13 @@ SELECT t.session, strftime(t.time, '%Y-%m-%d %H:%M:%S.%g'), coalesce(t.client, '
   coalesce(s.server_version, ''), t.name, t.digest, t.definition
 FROM tools t JOIN sessions s USING (session) WHERE t.server = ?
 ORDER BY s.started, t.session, t.client, t.time, t.n, t.name"""
+
+_PAGES = """
+SELECT e.session, strftime(e.time, '%Y-%m-%d %H:%M:%S.%g'), coalesce(e.client, 'unknown client'),
+  coalesce(s.server_version, ''), e.stream, e.request, e.response
+FROM exchanges e JOIN sessions s USING (session)
+WHERE e.server = ? AND e.method = ? AND e.status = 'ok' AND NOT e.injected AND e.response IS NOT NULL
+ORDER BY s.started, e.session, e.client, e.n"""
 
 _CALLS = """
 SELECT session, target, count(*), count(*) FILTER (status IN ('error', 'tool error', 'refused'))
@@ -84,8 +94,12 @@ def _print(args: argparse.Namespace, executor: Executor | None) -> int:
         for session, tool, *counts in connection.run(_CALLS, [args.server]).fetchall()
     }
     found = drift(listed, calls, partial(_compared, executor))
+    for method in EXTENSION_LISTINGS:
+        pages = starmap(ListedPage, connection.run(_PAGES, [args.server, method]).fetchall())
+        found += drift(definitions(method, pages), {}, partial(_compared, executor), method)
+    found.sort(key=attrgetter("time"))
     if args.format == "json":
-        sys.stdout.buffer.write(dumps(drift_report.document(args.server, found, sessions)).encode() + b"\n")
+        write_json(dumps(drift_report.document(args.server, found, sessions)).encode() + b"\n")
     elif args.format == "markdown":
         for line in drift_report.markdown(args.server, found, sessions):
             sys.stdout.buffer.write(f"{line}\n".encode())

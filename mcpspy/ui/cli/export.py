@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.atomic import save
+from mcpspy.io.recording.piped import is_piped
 from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of
 from mcpspy.io.settings import table
 from mcpspy.io.telemetry.options import PROTOCOLS, SIGNALS
@@ -71,8 +72,8 @@ _COLLECTOR = "--endpoint URL"
 
 OPTIONS = (
     Argument("sessions", "SESSION", "sessions to export, - for stdin (default: last)", nargs="*"),
-    Option("--format", None, "output format (default: from the suffix of FILE)", choices=list(FORMATS)),
-    Option("-o --output", "FILE", "write to this file (default: -, stdout)"),
+    Option("--format", None, "output format (default: from the suffix of FILE, else html)", choices=list(FORMATS)),
+    Option("-o --output", "FILE", "write to this file (default: stdout; without --format, a page next to the recording)"),
     Switch("--force", "overwrite FILE if it exists; recordings are never overwritten",
         requires="--output FILE"),
     Option("-q --filter", "QUERY", "export only matching exchanges, e.g. 'tool:x >200ms'"),
@@ -104,6 +105,8 @@ def main(args: argparse.Namespace) -> int:
         return follow(args)
     query = query_of(args.filter, allow_unsafe=read_unsafe_regex(args))
     paths = list(recordings(args.sessions, args.dir))
+    is_chosen = any(each is not None for each in (args.format, args.output, args.endpoint))
+    output = args.output if is_chosen else _next_to(paths)
     if len(paths) > 1 and not form.several:
         several = ", ".join(each.name for each in FORMATS.values() if each.several)
         raise UsageError(
@@ -118,13 +121,14 @@ def main(args: argparse.Namespace) -> int:
         Output().line(sanitize(f"{shown}: {sent} spans sent, {sessions.summary}"))
         return 0
     pieces = form.exporter()(sessions.streamed() if form.streams else sessions)
-    if args.output in (None, STDOUT):
+    if output in (None, STDOUT):
         _print(pieces)
     else:
         if args.force:
-            _refuse_recording(Path(args.output))
-        size = save(args.output, pieces, force=args.force, way_out="choose another name or use --force")
-        Output().line(sanitize(f"{args.output}: {sessions.summary}, {size:,} bytes"))
+            _refuse_recording(Path(output))
+        way_out = "choose another name or use --force" if args.output else "use --output FILE"
+        size = save(output, pieces, force=args.force, way_out=way_out)
+        Output().line(sanitize(f"{output}: {sessions.summary}, {size:,} bytes"))
     if not sessions.exchanges:
         sys.stderr.write(f"mcpspy: nothing to export: {sessions.summary}\n")
     return 0
@@ -152,11 +156,20 @@ def _format(args: argparse.Namespace) -> ExportFormat:
         raise UsageError("--force requires --output FILE")
     if args.format is not None:
         return FORMATS[args.format]
+    if args.output is None:
+        return FORMATS["html"]
     form = of_suffix(args.output) if is_file else None
     if form is None:
         missing = f"--output {args.output}: unknown suffix" if is_file else "export: missing --format"
         raise UsageError(sanitize(missing), f"use --format with one of {', '.join(FORMATS)}")
     return form
+
+
+def _next_to(paths: Sequence[tuple[str, Path]]) -> str:
+    """Return the name of the page next to the only session. Raise UsageError for several, and for stdin."""
+    if len(paths) != 1 or is_piped(paths[0][0]) or paths[0][0] == "stdin":
+        raise UsageError("export: missing --format", f"use --format with one of {', '.join(FORMATS)}")
+    return str(paths[0][1].with_suffix(".html"))
 
 
 class _Sessions:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.analysis import rows
-from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry, origin
-from mcpspy.core.redact.display import redacted_command
+from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry
+from mcpspy.core.redact.display import REDACTED, redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.outcome import TROUBLE
 from mcpspy.errors import McpspyError
 from mcpspy.io.hosts import HOSTS, Host
 from mcpspy.io.hosts.configuration import ConfigTarget, target
-from mcpspy.io.hosts.last_session import LastSession, SessionOutcome, SessionsByName
+from mcpspy.io.hosts.last_session import SessionsByName
+from mcpspy.io.recording.listed_session import ListedSession
 from mcpspy.io.recording.redaction import RedactionOptions, display_rules
 from mcpspy.ui.cli.options import Option, Switch, formats
 from mcpspy.ui.text.terminal import Output, columns, print_json
@@ -26,14 +29,13 @@ EPILOG = """\
 examples:
   mcpspy hosts
   mcpspy hosts --all
-  mcpspy hosts --format json | jq -r '.servers[] | select(.last.state == "died") | .last.path'
+  mcpspy hosts --format json | jq -r '.servers[] | select(.last.verdict == "crashed") | .last.path'
 
 Lists hosts that have a configuration file, including the project in the current folder.
-live: the last session is running · fine: it ended normally · died: the server failed,
-or mcpspy was killed; below it, the first cause that mcpspy explain finds
+The last session of a server is live, fine, or had errors or unanswered requests; or the
+server never started, never answered, refused the host or crashed, or mcpspy was killed:
+below it, the first cause that mcpspy explain finds.
 """
-
-_TONES = {SessionOutcome.LIVE: rows.OK, SessionOutcome.FINE: None, SessionOutcome.DIED: rows.BAD}
 
 
 OPTIONS = (
@@ -114,7 +116,7 @@ def _server(
         "name": server.name,
         "type": str(server.what),
         "command": redacted_command(command, rules) if server.what is EntryKind.STDIO else None,
-        "url": origin(server.url) if server.what is EntryKind.URL else None,
+        "url": _shown_url(server.url, rules) if server.what is EntryKind.URL else None,
         "why": server.why or None,
         "disabled": server.disabled,
         "wrapped": wrapped is not None,
@@ -123,17 +125,23 @@ def _server(
     }
 
 
-def _session(last: LastSession) -> dict[str, Any]:
+def _shown_url(url: str, rules: RedactionRules | None) -> str:
+    """Return a URL, redacted, and without the values of its query: a key there may have any name."""
+    return re.sub(r"([?&][^=&#]*=)[^&#]*", rf"\1{REDACTED}", redacted_url(url, rules))
+
+
+def _session(last: ListedSession) -> dict[str, Any]:
     summary = last.summary
     fields = summary.exit.fields if summary.exit is not None else {}
     return {
-        "state": str(last.went),
+        "verdict": last.verdict,
+        "words": last.words,
         "exit": fields.get("code"),
         "signal": fields.get("signal"),
         "id": summary.header.id,
         "started": summary.header.started,
         "path": str(summary.path),
-        "cause": _cause(summary.path) if last.went is SessionOutcome.DIED else None,
+        "cause": _cause(summary.path) if last.verdict in TROUBLE else None,
     }
 
 
@@ -153,12 +161,12 @@ def _print(output: Output, host: dict[str, Any]) -> None:
     width = max((len(sanitize(server["name"])) for server in servers), default=0)
     for server in servers:
         last = server["last"]
-        tone = _TONES[SessionOutcome(last["state"])] if last else None if server["wrapped"] else rows.QUIET
+        tone = rows.verdict_tone(last["verdict"]) if last else None if server["wrapped"] else rows.QUIET
         if server["mcpspy_is_gone"]:
             tone = rows.BAD
         state = "wrapped" if server["wrapped"] else ""
         cells = [f"  {sanitize(server['name'])}", state, _outcome(server), sanitize(_command(server))]
-        output.line(columns(cells, (min(width, 30) + 2, 7, 26, 0)), tone)
+        output.line(columns(cells, (min(width, 30) + 2, 7, 32, 0)), tone)
         if last and last["cause"] and not server["mcpspy_is_gone"]:
             output.line(f"    {last['cause']}", rows.BAD)
 
@@ -169,10 +177,7 @@ def _outcome(server: dict[str, Any]) -> str:
         return "mcpspy not found"
     if last is None:
         return "no session yet" if server["wrapped"] else ""
-    ending = f"killed by {last['signal']}" if last["signal"] else f"exit {last['exit']}"
-    if last["state"] != SessionOutcome.DIED:
-        return str(last["state"])
-    return sanitize(f"died, {ending}" if (last["signal"], last["exit"]) != (None, None) else "died")
+    return str(last["words"])
 
 
 def _command(server: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from mcpspy.analysis.lint.host_profiles import NAMES, HostProfile, chosen
 from mcpspy.core.counted import counted
 from mcpspy.core.query.parser import Query
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import FINDINGS, UsageError
+from mcpspy.errors import FINDINGS, INCOMPLETE, UsageError
 from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.scan import no_collection
 from mcpspy.ui.cli.arguments import query_of, recordings
@@ -30,7 +30,9 @@ from mcpspy.ui.report.lint import (
     Baseline,
     explanation,
     finding_lines,
+    gap_lines,
     hint_lines,
+    host_lines,
     more_lines,
     statistics_lines,
     verdict,
@@ -67,7 +69,8 @@ SESSION is a file, a folder of recordings, `last`, a session name, or the beginn
 session id (default: last). docs/lint.md describes all rules, with examples.
 
 exit codes: 0 no findings at or above --fail-on; 1 findings; 2 usage error or not a
-recording; 3 file not readable, or a worker was killed
+recording; 3 file not readable, or a worker was killed; 4 no findings, but a recording is
+incomplete: cut, with lost entries, or with pages of lists that were not requested
 """
 
 _FORMATS = ["text", "json", "sarif", "junit", "github"]
@@ -118,6 +121,7 @@ def main(args: argparse.Namespace) -> int:
     baseline = Baseline(args.baseline, is_updated=args.update_baseline) if args.baseline is not None else None
     checked: dict[str, set[str]] = {}
     found = _found(args)
+    names = _names(found)
     counts: Counter[Severity] = Counter()
     codes: Counter[str] = Counter()
     is_failed = False
@@ -125,7 +129,8 @@ def main(args: argparse.Namespace) -> int:
     is_here = args.workers == 1 and args.on is None
     check = checker.checked if is_here else partial(_checked_apart, args)
     with results(args, check, found, _size) as recordings:
-        for recording, rules, findings, path in recordings:
+        for given, rules, findings in recordings:
+            recording = given._replace(name=names.get(given.title, given.title))
             checked.setdefault(recording.server, set()).update(rules)
             linted.append(recording)
             for finding in findings:
@@ -135,19 +140,21 @@ def main(args: argparse.Namespace) -> int:
                 codes[finding.code] += 1
                 is_failed = is_failed or finding.severity.rank <= recording.fail_on.rank
                 if report is not None:
-                    report.finding(finding, recording.path(finding))
+                    report.finding(finding, recording.place(finding))
                 elif args.format != "text":
                     recording.findings.append(finding)
             if report is not None:
-                report.end_of(path)
+                report.end_of(recording.name)
     if baseline is not None:
         baseline.end(checked if args.filter is None else {})
     statistics = codes if args.statistics else None
     if args.format == "text":
-        _print_end(counts, len(found), baseline, statistics)
+        _print_end(counts, linted, baseline, statistics)
     else:
         _write(args.format, linted, baseline, statistics)
-    return FINDINGS if is_failed else 0
+    if is_failed:
+        return FINDINGS
+    return INCOMPLETE if any(recording.gaps for recording in linted) else 0
 
 
 def _found(args: argparse.Namespace) -> list[tuple[str, Path | StoredSession]]:
@@ -162,6 +169,14 @@ def _found(args: argparse.Namespace) -> list[tuple[str, Path | StoredSession]]:
     return [(f"lake:{each.key}", each) for each in sessions_where(args.lake, args.where or "true")]
 
 
+def _names(found: list[tuple[str, Path | StoredSession]]) -> dict[str, str]:
+    """Return the names of sessions by their titles: that of the file where two have the same name."""
+    files = {title: place for title, place in found if isinstance(place, Path)}
+    names = {title: Recording(path).header.name or path.stem for title, path in files.items()}
+    count = Counter(names.values())
+    return {title: name if count[name] == 1 else files[title].stem for title, name in names.items()}
+
+
 def _size(found: tuple[str, Path | StoredSession]) -> int:
     place = found[1]
     return file_size(place) if isinstance(place, Path) else place.size
@@ -172,8 +187,6 @@ class _Checked(NamedTuple):
     """Without its findings."""
     rules: set[str]
     findings: Iterable[Finding]
-    path: str
-    """The recording, as the text report names it."""
 
 
 class _Checker:
@@ -199,18 +212,21 @@ class _Checker:
         with TemporaryDirectory(prefix="mcpspy-") as folder:
             checked = self._checked(title, copied(place, Path(folder)))
             checked = checked._replace(findings=[*checked.findings])
-        if not checked.path.startswith(folder):  # The lake has no copy.
+        if not checked.recording.parts[0].as_posix().startswith(folder):  # The lake has no copy.
             return checked
-        return checked._replace(recording=checked.recording._replace(parts=[Path(title)]), path=title)
+        return checked._replace(recording=checked.recording._replace(parts=[Path(title)]))
 
     def _checked(self, title: str, path: Path) -> _Checked:
         recording = Recording(path)
         server = recording.header.name or path.stem
         rules, fail_on = self._settings.of(server)
         scan = LintScan(path, rules, self._settings.hosts(server) if self._hosts is None else self._hosts)
-        linted = LintedRecording(title, scan.parts, [], server, fail_on)
+        # Without the rules about hosts, nothing is known of them; and who did not ask for hosts gets the findings.
+        is_asked = self._hosts is not None and any(rule.family == "HOST" for rule in rules)
+        verdicts = scan.verdicts if is_asked else []
+        linted = LintedRecording(title, scan.parts, [], server, fail_on, scan.gaps, verdicts)
         findings = _findings(scan, path, self._query, self._report)
-        return _Checked(linted, {rule.code for rule in rules}, findings, path.as_posix())
+        return _Checked(linted, {rule.code for rule in rules}, findings)
 
 
 def _checked_apart(args: argparse.Namespace, found: tuple[str, Path | StoredSession]) -> _Checked:
@@ -221,11 +237,16 @@ def _checked_apart(args: argparse.Namespace, found: tuple[str, Path | StoredSess
 
 
 def _print_end(
-    counts: Counter[Severity], recordings: int, baseline: Baseline | None, statistics: Counter[str] | None
+    counts: Counter[Severity],
+    linted: list[LintedRecording],
+    baseline: Baseline | None,
+    statistics: Counter[str] | None,
 ) -> None:
     output = Output()
     output.lines(statistics_lines(statistics or Counter(), RULES_BY_CODE))
-    output.line(*verdict(counts, recordings, "findings" if baseline is None else "new findings"))
+    output.lines(host_lines(linted, output.width))
+    output.lines(gap_lines(linted))
+    output.line(*verdict(counts, len(linted), "findings" if baseline is None else "new findings"))
     for text in baseline.lines() if baseline is not None else ():
         output.line(text)
 
@@ -315,7 +336,7 @@ class _TextReport:
         self._left_out: Counter[str] = Counter()
         self.progress: ProgressBar | None = None
 
-    def finding(self, finding: Finding, path: str) -> None:
+    def finding(self, finding: Finding, place: str) -> None:
         """Print a finding, at most MOST per rule."""
         self._shown[finding.code] += 1
         if self._shown[finding.code] > MOST and not self._is_complete:
@@ -323,11 +344,11 @@ class _TextReport:
             return
         if self.progress is not None:
             self.progress.clear()
-        self._output.lines(finding_lines(finding, path, self._output.width))
+        self._output.lines(finding_lines(finding, place, self._output.width))
         if self._has_hints and self._shown[finding.code] == 1:
             self._output.lines(hint_lines(RULES_BY_CODE[finding.code], self._output.width))
 
-    def end_of(self, path: str) -> None:
-        self._output.lines(more_lines(self._left_out, path))
+    def end_of(self, name: str) -> None:
+        self._output.lines(more_lines(self._left_out, name))
         self._shown.clear()
         self._left_out.clear()

@@ -10,16 +10,18 @@ from types import SimpleNamespace
 from typing import Any
 
 from mcpspy.analysis import rows
+from mcpspy.core.recording.origin import HOST
 from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session.outcome import TROUBLE, Verdict
 from mcpspy.io.recording.catalog import Catalog, sessions_of
+from mcpspy.io.recording.listed_session import ListedSession, matching, run_members
 from mcpspy.io.recording.reader import read_time
 from mcpspy.io.recording.runs import recorded_runs
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.arguments import filter_errors
 from mcpspy.ui.cli.options import FOLDER, Option, Switch, formats
 from mcpspy.ui.cli.parser import integer, suggested_folder
-from mcpspy.ui.report.listed_session import FAILED, ListedSession, matching, run_members
 from mcpspy.ui.text.terminal import Output, columns, print_json
 from mcpspy.ui.text.width import cells
 
@@ -31,13 +33,14 @@ examples:
   mcpspy ls --format json | jq -r 'select(.state == "live") | .path'
 
 name: of the session · server: name and version that the server sent in the handshake
-● live: the server is running · ○ ended: with this exit code or signal
-✗ died: mcpspy was killed; all forwarded messages are in the recording
-✗ failed: no HTTP request reached the server
-unanswered: requests without a response at the end · entries: messages and notes
-QUERY: words, name: server: client: state: revision: id: since:2h until:2026-11-20
-errors>0 issues>0 messages>100 pending>0 unanswered>0 size>1mb is:problem (any of errors,
-unanswered requests, protocol issues, a crash), combined with and, or, not, ( )
+● live · ○ fine, or it worked and had errors or unanswered requests
+✗ never started · never answered · refused · crashed · mcpspy was killed
+origin: what made the session, if it was not a host: replay, mock, demo, import …
+entries: messages and notes
+QUERY: words, name: server: client: command: revision: id: state: verdict: origin:
+since:2h until:2026-11-20 errors>0 issues>0 messages>100 pending>0 unanswered>0 size>1mb
+is:problem (any of errors, unanswered requests, protocol issues, a verdict with ✗),
+combined with and, or, not, ( )
 """
 
 STARTED = "started"
@@ -45,10 +48,14 @@ STARTED = "started"
 NEWEST = 50
 """Number of sessions that are listed on a terminal."""
 
-_GLYPHS = {"live": "●", "ended": "○", "died": "✗", FAILED: "✗"}
-_TONES = {"live": rows.OK, "ended": None, "died": rows.BAD, FAILED: rows.BAD}
-_WIDTHS = (1, 8, 24, 28, 19, 34, 24, 10, -8, -7, -7)
-_HEADS = ("", "id", "name", "server", "started", "state", "client", "revision", "time", "entries", "size")
+_WIDTHS = (1, 8, 24, 7, 28, 19, 34, 24, 10, -8, -7, -7)
+_HEADS = (
+    *("", "id", "name", "origin", "server", "started", "verdict", "client", "revision"),
+    *("time", "entries", "size"),
+)
+ORIGIN = _HEADS.index("origin")
+"""Column that is shown only if a session was made by something else than a host."""
+
 _COUNTS = ("messages", "errors", "unanswered", "pending", "issues")
 _COUNT_WIDTHS = (-8, -7, -10, -7, -7)
 
@@ -126,10 +133,14 @@ def _print(found: list[ListedSession], counts: tuple[str, ...]) -> None:
     heads = [*_HEADS, *counts]
     limits = [*_WIDTHS, *_COUNT_WIDTHS[: len(counts)]]
     table = [_cells(row, counts) for row in found]
+    if not any(cells[ORIGIN] for cells in table):
+        del heads[ORIGIN], limits[ORIGIN]
+        for cells in table:
+            del cells[ORIGIN]
     widths = [_fit(limit, texts) for limit, *texts in zip(limits, heads, *table, strict=True)]
     output.line(columns(heads, widths), rows.QUIET)
     for row, row_cells in zip(found, table, strict=True):
-        output.line(columns(row_cells, widths), _TONES[row.state])
+        output.line(columns(row_cells, widths), rows.verdict_tone(row.verdict))
 
 
 def _as_json(row: ListedSession, counts: tuple[str, ...]) -> dict[str, Any]:
@@ -139,7 +150,9 @@ def _as_json(row: ListedSession, counts: tuple[str, ...]) -> dict[str, Any]:
     return {
         "id": header.id,
         "name": header.name,
+        "origin": header.origin,
         "state": row.state,
+        "verdict": row.verdict,
         "exit": note.fields.get("code") if note else None,
         "signal": note.fields.get("signal") if note else None,
         "failure": summary.failure if summary.has_failed else None,
@@ -161,20 +174,14 @@ def _as_json(row: ListedSession, counts: tuple[str, ...]) -> dict[str, Any]:
 def _cells(row: ListedSession, counts: tuple[str, ...]) -> list[str]:
     summary = row.summary
     header = summary.header
-    state = row.state
-    if summary.has_failed:
-        state += ", server not reached"
-    elif summary.exit:
-        state += f", {rows.ending(summary.exit)}"
-    if "unanswered" not in counts and (unanswered := row.unanswered):
-        state += f", {unanswered} unanswered"
     return [
-        _GLYPHS[row.state],
+        _glyph(row.verdict),
         sanitize(header.id),
         sanitize(header.name),
+        "" if header.origin == HOST else sanitize(header.origin),
         sanitize(str(summary.server or "")),
         _local(header.started),
-        state,
+        row.words,
         sanitize(str(summary.client or "")),
         sanitize(summary.revision or ""),
         rows.duration(summary.last),
@@ -182,6 +189,10 @@ def _cells(row: ListedSession, counts: tuple[str, ...]) -> list[str]:
         rows.size(summary.size),
         *("" if (number := row.count(name)) is None else str(number) for name in counts),
     ]
+
+
+def _glyph(verdict: Verdict | None) -> str:
+    return "●" if verdict is Verdict.LIVE else "✗" if verdict in TROUBLE else "○"
 
 
 def _local(started: str) -> str:

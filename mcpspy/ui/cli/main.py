@@ -162,7 +162,15 @@ def _discard(fd: int) -> None:
 
 def _dispatch(arguments: list[str]) -> int:
     if not arguments or arguments[0].partition("=")[0] == "--dir":
-        arguments = ["tui" if sys.stdout.isatty() and sys.stdin.isatty() else "ls", *arguments]
+        is_interactive = sys.stdout.isatty() and sys.stdin.isatty() and os.environ.get("TERM") != "dumb"
+        words = arguments[1 if "=" in arguments[0] else 2 :] if arguments else []
+        if words and words[0] in COMMANDS:
+            folder = " ".join(arguments[: len(arguments) - len(words)])
+            raise UsageError(
+                sanitize(f"{folder}: options follow the command"),
+                sanitize(f"use mcpspy {words[0]} {folder} …"),
+            )
+        arguments = ["tui" if is_interactive else "ls", *arguments]
     name, *rest = arguments
     if name in ("-h", "--help", "help"):
         if rest:
@@ -224,6 +232,17 @@ def parse(name: str, arguments: list[str]) -> tuple[Any, argparse.Namespace]:
     if takes_command:
         if command[:1] == [""]:
             raise UsageError(f"{name}: COMMAND is empty", f"see mcpspy {name} --help")
+        if "--" not in arguments and (words := parsed.command):
+            from mcpspy.core.redact.display import redacted_command
+
+            shown = " ".join(redacted_command(words))
+            # The optional SESSION of `trust` may be the program.
+            is_clear = not any(option.nargs == "?" for option in module.OPTIONS if option.is_argument)
+            before = "… " if len(arguments) > len(words) else ""
+            raise UsageError(
+                sanitize(f"{name}: {shown}: the command of a server follows --"),
+                sanitize(f"use mcpspy {name} {f'{before}-- {shown}' if is_clear else '-- COMMAND'}"),
+            )
         parsed.command = command
     parsed.words = arguments
     try:
@@ -335,6 +354,7 @@ OTHER_WORDS = {
     "install": "wrap HOST",
     "uninstall": "unwrap HOST",
     "serve": "mock RECORDING",
+    "last": "show last",
     "clean": "prune",
     "delete": "prune",
 }

@@ -6,10 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from mcpspy.core.mock.delivery import PROGRESS_GAP
 from mcpspy.core.mock.responses import INTERNAL_ERROR, METHOD_NOT_FOUND
 from mcpspy.core.mock.selector import MatchMode, Selector, about, never_sent
 from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.protocol.http_headers import LOOPBACK
+from mcpspy.core.recording.origin import MOCK
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.io.mock.loader import RecordingsLoader
@@ -29,6 +31,7 @@ from mcpspy.ui.cli.options import (
     FOLDER,
     HEADERS,
     LAKE,
+    ORIGIN,
     SCRIPTS,
     Argument,
     Option,
@@ -101,6 +104,7 @@ OPTIONS = (
     Option("--record", "PATH",
         f"{_FORWARD}: record the real server's session to this new file, or into this folder",
         requires=_FORWARD),
+    ORIGIN.but(about="what makes that session (default: mock)", default=MOCK, requires="--record"),
     Option("--speed", "N", "0: respond at once (default), 1: after the recorded latency, 2: after half of it",
         read=speed, default=0.0),
     Switch("--strict", "exit 1 if a request was not recorded, or a recorded request was not sent"),
@@ -129,6 +133,7 @@ def main(args: argparse.Namespace) -> int:
         plays_nearest=args.on_miss == "nearest",
         forwards=real is not None,
         speed=args.speed,
+        gap=PROGRESS_GAP,
     )
     if is_http:
         selectors, code = _serve_http(served, options, args, real, scripted), 0
@@ -155,10 +160,12 @@ def _real(args: argparse.Namespace) -> RealServer | None:
     from mcpspy.io.session_name import session_name
 
     if args.command:
-        return RealServer(ServerCommand(args.command), session_name(args.command), args.record)
+        return RealServer(
+            ServerCommand(args.command), session_name(args.command), args.record, origin=args.origin
+        )
     upstream = read_endpoint("--upstream", args.upstream)
     headers = read_headers_of(args.header, args.header_env)
-    return RealServer(ServerAddress(args.upstream, headers), upstream.host, args.record)
+    return RealServer(ServerAddress(args.upstream, headers), upstream.host, args.record, origin=args.origin)
 
 
 def _scripted(args: argparse.Namespace) -> InterceptionOptions | None:

@@ -9,6 +9,7 @@ Imports next to nothing, because `mcpspy run` reads its options before it starts
 
 from __future__ import annotations
 
+from mcpspy.core.recording.origin import ORIGINS
 from mcpspy.errors import UsageError
 from mcpspy.io.scripts import TIMED_HOOKS
 
@@ -231,9 +232,14 @@ RECORDING = (
     FOLDER,
 )  # fmt: skip
 
+ORIGIN = Option("--origin", None,
+    "what makes this session (default: host): names and `last` mean hosts' sessions first", "origin",
+    choices=ORIGINS)  # fmt: skip
+
 SESSION = (
     NAME,
     *RECORDING,
+    ORIGIN,
     Option("--max-size", "SIZE", "start a new part at this size: 500k, 100M, 2G (default: never)", "max_size",
         size),
 )  # fmt: skip

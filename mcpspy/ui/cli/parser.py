@@ -70,14 +70,14 @@ class CommandParser(argparse.ArgumentParser):
             hint = self._see_help()
             if self.lacks_dashes and self._words[0] not in self._option_string_actions:
                 hint = "put -- before COMMAND; " + hint
-            self._fail(f"unknown option {unknown}", did_you_mean(unknown, self._options()) or hint)
+            self._fail(f"unknown option {unknown}", self._other_option(unknown) or hint)
         if (extra := _after(message, "unrecognized arguments: ")) is not None:
             first = redacted_text(extra.split(" ")[0])
-            self._fail(f"unexpected argument {first or repr(first)}", self._see_help())
+            self._fail(f"unexpected argument {first or repr(first)}", self._instead_of_argument(first))
         if (names := _after(message, "the following arguments are required: ")) is not None:
             # A server's command after -- may be empty: the command itself checks it.
             missing = [name for name in names.split(", ") if not name.startswith("-- ")]
-            self._fail(f"missing {' and '.join(missing)}", self._see_help())
+            self._fail(f"missing {' and '.join(missing)}", self._choices_of(missing[-1:]) or self._see_help())
         if (names := _after(message, "one of the arguments ")) is not None:
             names = names.removesuffix(" is required").replace(" ", " or ")
             is_url = any(word.startswith(_SERVERS) for word in self._words)
@@ -122,6 +122,29 @@ class CommandParser(argparse.ArgumentParser):
                 return flag
         return None
 
+    def _other_option(self, unknown: str) -> str:
+        """Return the hint for an unknown option: an option with a similar name, or of the same meaning."""
+        known = self._options()
+        same = next((each for each in SAME_OPTIONS.get(unknown, ()) if each in known), None)
+        if unknown == "--last":
+            return f"use {self.prog} last"
+        return f"use {same}" if same else did_you_mean(unknown, known)
+
+    def _instead_of_argument(self, word: str) -> str:
+        """Return the hint for an unexpected argument."""
+        if self.lacks_dashes and self._words[0] != word:
+            return f"put -- before COMMAND; {self._see_help()}"
+        if self.prog == "mcpspy ls":
+            return f"use mcpspy ls -q {word} to filter"
+        return self._see_help()
+
+    def _choices_of(self, missing: list[str]) -> str:
+        """Return the hint for a missing argument that has few values."""
+        found = (
+            each.choices for each in self._actions if each.choices and {each.metavar, each.dest} & {*missing}
+        )
+        return next((f"use one of {', '.join(map(str, choices))}" for choices in found), "")
+
     def _options(self) -> list[str]:
         shown = (action for action in self._actions if action.help != argparse.SUPPRESS)
         return [option for action in shown for option in action.option_strings]
@@ -131,6 +154,18 @@ class CommandParser(argparse.ArgumentParser):
 
     def _fail(self, message: str, hint: str = "") -> NoReturn:
         raise UsageError(sanitize(f"{self.prog.removeprefix('mcpspy ')}: {message}"), hint) from None
+
+
+SAME_OPTIONS = {
+    "--port": ("--listen", "--http"),
+    "--host": ("--listen",),
+    "--url": ("--upstream",),
+    "--file": ("--output",),
+    "--out": ("--output",),
+    "--query": ("--filter",),
+    "--folder": ("--dir",),
+}
+"""Options of other tools → options of mcpspy with the same meaning."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

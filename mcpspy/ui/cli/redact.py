@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mcpspy.core.counted import counted
+from mcpspy.core.redact.reasons import Rest, placeholders, reason, rests
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, CannotStart, McpspyError, UsageError
-from mcpspy.io.recording.catalog import find, sessions
+from mcpspy.io.recording.catalog import sessions
+from mcpspy.io.recording.lookup import find
 from mcpspy.io.recording.reader import RecordingState
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import STDOUT, RedactionOptions, clean, prepared, redactor
@@ -31,6 +33,7 @@ examples:
   mcpspy redact old.jsonl -o clean.jsonl
   mcpspy redact last -o shared.jsonl --redact-key pin --redact-env MY_TOKEN
   mcpspy redact --check recorded.jsonl    search for secrets, and write nothing
+  mcpspy redact --check last --why        each secret with its rule, and what else looks random
   mcpspy redact recordings/ -o clean/ --workers 4    each file that clean/ does not have yet
 
 SESSION is a file, a folder of recordings, `last`, a session name, or the beginning of a
@@ -54,6 +57,7 @@ OPTIONS = (
         "write to this new file, or those of a folder to this one; -: stdout, and the report to stderr",
         excludes=("--check",)),
     Switch("--check", "report what would be redacted, and write nothing"),
+    Switch("--why", "of one file: list each secret with its rule, and the values that look random but are kept"),
     *formats("json: one object"),
     FOLDER,
     *FOLDER_WORKERS,
@@ -66,17 +70,23 @@ def main(args: argparse.Namespace) -> int:
     if out is None and not args.check:
         raise UsageError("redact: missing --output or --check", "use mcpspy redact SESSION -o FILE")
     if is_folder(args.session, args.dir):
+        if args.why:
+            raise UsageError("redact: --why is for one file", "name a file of this folder")
         return _redact_folder(Path(args.session), None if out is None else Path(out), args)
     require_folder(args, args.session)
     source = str(find(args.session, args.dir))
     counts = Counts()
-    redacting = _counting(read_redaction(args, ALWAYS_REDACTED), counts)
-    torn = clean(source, out, redacting)
+    why = Why()
+    redacting = _counting(read_redaction(args, ALWAYS_REDACTED), counts, why=why if args.why else None)
+    torn = clean(source, out, redacting, why.look if args.why else None)
     with redirect_stdout(sys.stderr if out == STDOUT else sys.stdout):
         if args.format == "json":
-            print_json({"in": source, "out": out, **_found(counts), "lost": redacting.lost, "torn": torn})
+            more = why.document() if args.why else {}
+            print_json(
+                {"in": source, "out": out, **_found(counts), "lost": redacting.lost, "torn": torn, **more}
+            )
         else:
-            _print(source, out, counts, redacting.lost, torn)
+            _print(source, out, counts, redacting.lost, torn, why=why if args.why else None)
     return FINDINGS if redacting.lost or (args.check and counts) else 0
 
 
@@ -152,11 +162,64 @@ def _redacted(file: Path, out: Path | None, options: RedactionOptions, key: byte
     return _Redacted(counts, redacting.lost, torn)
 
 
-def _counting(options: RedactionOptions, counts: Counts, key: bytes | None = None) -> Redactor:
+class Why:
+    """The secrets of one file, each with its line and its rule, and what else in it looks random."""
+
+    def __init__(self) -> None:
+        self._line: list[tuple[str, str]] = []
+        """Rules and pointers of the line that is being redacted."""
+        self.secrets: list[tuple[int, str, str, str]] = []
+        """Line, rule, pointer, and reason; `before` is the rule of a placeholder that was there already."""
+        self.rests: dict[Rest, list[int]] = {}
+        """Values that look random, by place without indexes → the lines with them."""
+
+    def found(self, rule: str, pointer: str) -> None:
+        self._line.append((rule, pointer))
+
+    def look(self, number: int, line: bytes) -> None:
+        """Add a line, after it was redacted."""
+        found, self._line = self._line, []
+        self.secrets += ((number, rule, pointer, reason(rule)) for rule, pointer in found)
+        pointers = {pointer for _, pointer in found}
+        self.secrets += (
+            (number, "before", pointer, why) for pointer, why in placeholders(line) if pointer not in pointers
+        )
+        for rest in rests(line):
+            place = rest._replace(pointer=_INDEX.sub("/*", rest.pointer))
+            self.rests.setdefault(place, []).append(number)
+
+    def document(self) -> dict[str, object]:
+        names = ("line", "rule", "pointer", "why")
+        return {
+            "why": [dict(zip(names, secret, strict=True)) for secret in self.secrets],
+            "random": [{**rest._asdict(), "lines": lines} for rest, lines in self.rests.items()],
+        }
+
+    def print(self, output: Output) -> None:
+        for line, rule, pointer, why in self.secrets:
+            where = sanitize(pointer) or "(not JSON)"
+            output.line(columns((f"line {line}", sanitize(rule), where, sanitize(why)), (-12, 20, 36, 0)))
+        if self.rests:
+            count = sum(map(len, self.rests.values()))
+            verb = "look" if count > 1 else "looks"
+            output.line(f"{counted(count, 'value')} that {verb} random and would be kept:")
+        for rest, lines in self.rests.items():
+            where = f"line {lines[0]}" + (f" and {len(lines) - 1} more" if len(lines) > 1 else "")
+            row = (where, rest.shape, sanitize(rest.pointer), f"redact it with {sanitize(rest.option)}")
+            output.line(columns(row, (-20, 24, 36, 0)))
+
+
+def _counting(
+    options: RedactionOptions, counts: Counts, key: bytes | None = None, why: Why | None = None
+) -> Redactor:
     """Return a redactor that counts what it finds, by rule and location without indexes."""
-    redacting = redactor(
-        options, say, lambda rule, pointer: counts.update([(rule, _INDEX.sub("/*", pointer))]), key=key
-    )
+
+    def found(rule: str, pointer: str) -> None:
+        counts.update([(rule, _INDEX.sub("/*", pointer))])
+        if why is not None:
+            why.found(rule, pointer)
+
+    redacting = redactor(options, say, found, key=key)
     assert redacting is not None  # ALWAYS_REDACTED has no option that turns it off.
     return redacting
 
@@ -168,11 +231,13 @@ def _found(counts: Counts) -> dict[str, object]:
     return {"secrets": counts.total(), "found": found}
 
 
-def _print(source: str, out: str | None, counts: Counts, lost: int, torn: int) -> None:
+def _print(source: str, out: str | None, counts: Counts, lost: int, torn: int, *, why: Why | None) -> None:
     output = Output()
     secrets = counted(counts.total(), "secret")
     text = f"{source}: {secrets}" if out is None else f"{out}: {secrets} redacted"
     _print_counts(output, text, counts, lost)
+    if why is not None:
+        why.print(output)
     if torn:
         output.line(
             f"the last line is incomplete ({torn} bytes skipped): mcpspy was stopped while writing it"

@@ -18,6 +18,7 @@ from mcpspy.analysis.load import LoadResult
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.query.parser import Query
 from mcpspy.core.recording.decode import Note
+from mcpspy.core.recording.origin import REPLAY
 from mcpspy.core.replay.carry_hints import suggestions
 from mcpspy.core.replay.plan import plans
 from mcpspy.core.replay.player import TIMEOUT, PlayerOptions
@@ -25,7 +26,7 @@ from mcpspy.core.replay.subset import needed, reduced
 from mcpspy.core.replay.substitution import rule
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
-from mcpspy.errors import FINDINGS, CannotStart, UsageError
+from mcpspy.errors import FINDINGS, INCOMPLETE, CannotStart, UsageError
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.recording.recorder import RecordingTarget, say
 from mcpspy.ui.cli.arguments import query_of, read_endpoint, read_headers_of, recording_path
@@ -73,7 +74,7 @@ the responses. A stdio recording can be replayed over HTTP, and the reverse. --c
 beginning of a session id, or lake:SESSION.
 
 exit codes: 0 same; 1 different, the server ended early, or --fail-if is met; 2 usage error; 3 the server
-cannot be reached or never responds; 130 Ctrl-C, after a report on the completed requests
+cannot be reached or never responds; 4 same, but RECORDING is incomplete; 130 Ctrl-C, after a report on the completed requests
 """
 
 
@@ -121,7 +122,7 @@ def main(args: argparse.Namespace) -> int:
     load = read_load(args)
     target = _target(args)
     path = recording_path(args.recording, args.dir, args.lake)
-    session = _recorded(path)
+    session, is_incomplete = _recorded(path)
     if query is not None:
         session = reduced(session, needed(session, _matching(session, query)))
     steps = plans(session)
@@ -132,6 +133,8 @@ def main(args: argparse.Namespace) -> int:
     from mcpspy.io.replay import ReplayOptions
 
     where = recorded(RecordingTarget(), args, (*RECORDING, *REDACTION))
+    # With --update, the new session has the place of the old one, also under its name.
+    where.origin = session.header.origin if args.update and session.header is not None else REPLAY
     if args.update and any(
         isinstance(change.what, Note) and change.what.kind == "part" for change in session.changes
     ):
@@ -155,9 +158,11 @@ def main(args: argparse.Namespace) -> int:
     )
     try:
         if load is None:
-            return _run(options, session, args, replacement, status)
-        title = f"{path.name} · {options.name}"
-        return _run_load(LoadTest(options, load, args, title), session, args, replacement)
+            code = _run(options, session, args, replacement, status)
+        else:
+            title = f"{path.name} · {options.name}"
+            code = _run_load(LoadTest(options, load, args, title), session, args, replacement)
+        return code or (INCOMPLETE if is_incomplete else 0)
     finally:
         if replacement is not None:
             replacement.discard()
@@ -215,12 +220,14 @@ def _run_load(
     return findings if signal is None else 128 + signal
 
 
-def _recorded(path: Path) -> Session:
-    """Return the recorded session; warn about what cannot be read. Raises UsageError without any response."""
+def _recorded(path: Path) -> tuple[Session, bool]:
+    """Return the recorded session, and True if it lacks something, with a warning. Raises UsageError without any
+    response.
+    """
     session, warnings = read_recorded(path)
     for warning in warnings:
         warn(warning)
-    return session
+    return session, bool(warnings)
 
 
 def _overwritten(args: argparse.Namespace, load: LoadOptions | None) -> Replacement | None:

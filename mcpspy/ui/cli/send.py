@@ -22,13 +22,13 @@ from mcpspy.io.control.client import (
     missing_session,
 )
 from mcpspy.io.recording.catalog import Catalog
-from mcpspy.io.recording.catalog import find as find_recording
+from mcpspy.io.recording.lookup import find as find_recording
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.cli.arguments import read_parameters
 from mcpspy.ui.cli.options import FOLDER, Argument, Option, Switch, duration, formats
 from mcpspy.ui.model.body import pretty
-from mcpspy.ui.text.terminal import Output, columns, print_json
+from mcpspy.ui.text.terminal import Output, columns, print_json, write_json
 
 TAKES_OPTIONS_ANYWHERE = True
 
@@ -115,7 +115,7 @@ def _print_response(response: dict[str, Any], args: argparse.Namespace) -> int:
     error, result = response.get("error"), response.get("result")
     failed = error is not None or (isinstance(result, dict) and result.get("isError") is True)
     if args.format == "json":
-        sys.stdout.buffer.write(dumped(response))
+        write_json(dumped(response))
         return FINDINGS if failed else 0
     for line in pretty(dumped(result if error is None else error).rstrip(b"\n")):
         Output().line(line)

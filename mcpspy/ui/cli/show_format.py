@@ -6,15 +6,17 @@ Prints the lines, the counts and the summary. `show` decides what is printed, an
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.analysis import rows
+from mcpspy.analysis.apps import AppLinks
 from mcpspy.analysis.export import columns
 from mcpspy.analysis.export.base import dumps, fragment
 from mcpspy.core.counted import counted
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
+from mcpspy.core.protocol.peers import Peers
+from mcpspy.core.query.absent import absent_name
 from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.redact.placeholder import PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
@@ -24,7 +26,7 @@ from mcpspy.core.session.session import Change, Session
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.show_layout import Widths, heads, message_line, needs, note_line, widths
 from mcpspy.ui.model.body import pretty
-from mcpspy.ui.text.terminal import Output, warn_incomplete
+from mcpspy.ui.text.terminal import Output, warn_incomplete, write_json
 from mcpspy.ui.text.width import cells
 
 if TYPE_CHECKING:
@@ -94,10 +96,12 @@ class TextFormatter:
         self.prefix = ""
         """Text before each line, in place of a heading and a summary."""
         self._is_filtered = args.filter is not None
+        self._filter: str = args.filter or ""
         self._verbose = args.verbose
         names_notes = any(word in (args.filter or "") for word in ("http", "note", "sse"))
         self._shows_http = args.http or args.verbose or names_notes
         self._output = Output(args.color, args.width)
+        self._apps = AppLinks()
         self._issues = 0
         self._redacted = 0
         self._shown = 0
@@ -142,6 +146,7 @@ class TextFormatter:
         """Count a change; print it and its findings if `shown`."""
         row = rows.row(change)
         self._columns.add(change)
+        self._apps.add(change, self._session.client_capabilities)
         self._issues += change.has_issue
         self._redacted += redacted(change)
         if shown:
@@ -171,6 +176,7 @@ class TextFormatter:
             self._hidden += 1
             return
         self._shown += 1
+        row = row._replace(status=rows.with_link(row.status, self._apps.words(change.number)))
         if isinstance(change.what, Note | Damaged | Malformed):
             line = note_line(row, self._stream(change), self._widths)
         else:
@@ -237,6 +243,8 @@ class TextFormatter:
             {RecordingState.LIVE: "live", RecordingState.DIED: "died (no exit note)"}.get(recording.state, "")
             or rows.ending(session.exit),
         )
+        if self._filter and not self._shown and (absent := absent_name(self._filter, _names(session))):
+            output.line(sanitize(f"0 rows: {absent}"), rows.ISSUE)
         for change in listed:
             request, exchange = change.what, change.exchange
             if not isinstance(request, Request) or exchange is None:
@@ -262,6 +270,13 @@ class TextFormatter:
             )
 
 
+def _names(session: Session) -> Iterator[tuple[str, str]]:
+    """Yield the methods of a session's messages with their subjects."""
+    for change in session.changes:
+        if isinstance(change.what, Request | Notification):
+            yield change.what.method, change.what.subject or ""
+
+
 def own_cells(extension: Extension, change: Change) -> Iterator[tuple[str, str]]:
     """Yield the heading and the cell of each of the user's columns, if this change ends an exchange."""
     what, exchange = change.what, change.exchange
@@ -283,6 +298,7 @@ class JsonFormatter:
         self._verbose = verbose
         self._extension = extension
         self._columns = columns.SessionColumns(header)
+        self._apps, self._peers = AppLinks(), Peers()
         self._responses: dict[int, int] = {}
         """Number of an exchange → `n` of its response."""
         self._requests: dict[int, int] = {}
@@ -294,6 +310,9 @@ class JsonFormatter:
         """Remember a change; print it if `shown`."""
         what, exchange = change.what, change.exchange
         self._columns.add(change)
+        if isinstance(what, Request):
+            self._peers.add_request(what)
+        self._apps.add(change, self._peers.client_capabilities)
         if exchange is not None and isinstance(what, Request):
             self._requests[exchange.number] = change.number
         elif exchange is not None and what is exchange.answer:
@@ -315,8 +334,7 @@ class JsonFormatter:
         self._write({"n": finding.number, "kind": "finding", **_finding(finding)})
 
     def _write(self, document: dict[str, Any]) -> None:
-        sys.stdout.buffer.write(dumps(document).encode() + b"\n")
-        sys.stdout.buffer.flush()
+        write_json(dumps(document).encode() + b"\n")
 
     def end(
         self, recording: Recording, unanswered: list[Change], listed: list[Change], findings: int
@@ -352,6 +370,8 @@ class JsonFormatter:
             document["flaws"] = flaws
         if change.effect is not None:
             document["effect"] = change.effect
+        if (link := self._apps.links.get(change.number)) is not None:
+            document["app"] = link.as_json()
         if self._verbose:
             body = fragment(what.data)
             text = what.data.decode("utf-8", "backslashreplace")

@@ -7,18 +7,20 @@ import asyncio
 from pathlib import Path
 
 from mcpspy.analysis import rows
+from mcpspy.analysis.completeness import Gap, gaps, unseen_lists
 from mcpspy.analysis.diff import ChangeSeverity, SessionDiff
 from mcpspy.analysis.lint import Finding
 from mcpspy.analysis.trust import compare, interface_of, security_findings
 from mcpspy.core.counted import counted
+from mcpspy.core.protocol.extensions import EXTENSION_LISTINGS
 from mcpspy.core.protocol.listing import LISTINGS
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.core.trust.lock import TrustedServer, find, read_lock
-from mcpspy.errors import FINDINGS, UsageError
+from mcpspy.errors import FINDINGS, INCOMPLETE, UsageError
 from mcpspy.io.client import ServerAddress, ServerCommand
 from mcpspy.io.lockfile import ServerIdentity, read_text, updated
-from mcpspy.io.recording.reader import Recording
+from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.arguments import session_path
 from mcpspy.ui.cli.options import COMMAND, FOLDER, Argument, Option, Switch, duration
 from mcpspy.ui.report import diff as diff_report
@@ -37,7 +39,8 @@ writes the lockfile. With --check, it writes nothing. SESSION is a file, `last`,
 name, or the beginning of a session id. docs/trust.md describes the lockfile.
 
 exit codes: 0 written, or unchanged; 1 --check: different or not in the lockfile; 2 usage
-error or invalid lockfile; 3 the server cannot be reached, or a file is not readable
+error or invalid lockfile; 3 the server cannot be reached, or a file is not readable;
+4 --check: unchanged as far as seen, but the session does not show everything
 """
 
 OPTIONS = (
@@ -60,6 +63,12 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("trust: name one server", "use SESSION, --url URL, or -- COMMAND")
     session = _session(args)
     found, header = interface_of(session), session.header
+    if not found.items:
+        subject = "the server" if args.session is None else args.session
+        raise UsageError(
+            sanitize(f"trust: {subject} lists nothing, so there is nothing to trust"),
+            "use a session in which the host lists the tools, or mcpspy trust -- COMMAND",
+        )
     file = Path(args.lock)
     text = read_text(file)
     if not args.check and not args.resources:
@@ -76,18 +85,37 @@ def main(args: argparse.Namespace) -> int:
     )
     findings = security_findings(session)
     programs = [] if known is None else identity.changes(known, found.server)
+    missing = [] if known is None else [*_gaps(args, session), *unseen_lists(known, found)]
     if args.check and args.format != "text":
-        _write_report(args, difference, programs, name)
+        _write_report(args, difference, programs, name, missing)
     else:
         _print(difference, findings, programs, is_new=known is None)
     if args.check:
-        return 0 if difference.is_same(ChangeSeverity.NOTE) else FINDINGS
+        if args.format == "text":
+            Output().lines((sanitize(f"incomplete: {gap.text}"), rows.OPEN) for gap in missing)
+        if not difference.is_same(ChangeSeverity.NOTE):
+            return FINDINGS
+        return INCOMPLETE if missing else 0
     from mcpspy.io.recording.atomic import save
 
-    listed = [each.member for each in LISTINGS.values() if each.member != "resources" or args.resources]
+    listed = [
+        each.member
+        for method, each in LISTINGS.items()
+        if (each.member != "resources" or args.resources)
+        and (method not in EXTENSION_LISTINGS or each.member in found.items)
+    ]
     save(file, [updated(text, name, found, identity, listed=listed)], force=True)
     Output().line(sanitize(f"{args.lock}: {name} is trusted as listed"), rows.OK)
     return 0
+
+
+def _gaps(args: argparse.Namespace, session: Session) -> list[Gap]:
+    """Return the gaps of the session. The lists are those of the lockfile, so `unseen_lists` has the gaps in them."""
+    if args.session is None:
+        return []
+    recording = Recording(session_path(args.session, args.dir))
+    found = gaps(session, is_cut=recording.state is RecordingState.DIED)
+    return [gap for gap in found if not gap.is_listing]
 
 
 def _session(args: argparse.Namespace) -> Session:
@@ -119,15 +147,20 @@ def _print(difference: SessionDiff, findings: list[Finding], programs: list[str]
     output.line(text if count or findings else "no changes")
 
 
-def _write_report(args: argparse.Namespace, difference: SessionDiff, programs: list[str], name: str) -> None:
+def _write_report(
+    args: argparse.Namespace, difference: SessionDiff, programs: list[str], name: str, missing: list[Gap]
+) -> None:
+    gaps_found = [f"incomplete: {sanitize(gap.text)}" for gap in missing]
     if args.format == "junit":
         from mcpspy.ui.report.junit import diff_junit
 
-        text = diff_junit(difference, (args.lock, name), fail_on=ChangeSeverity.NOTE, notes=programs)
+        text = diff_junit(
+            difference, (args.lock, name), fail_on=ChangeSeverity.NOTE, notes=[*programs, *gaps_found]
+        )
     elif args.format == "sarif":
         from mcpspy.ui.report.lint import trust_sarif
 
-        text = trust_sarif(difference, programs, args.lock)
+        text = trust_sarif(difference, programs, args.lock, gaps_found)
     else:
         import json
 
@@ -141,5 +174,6 @@ def _write_report(args: argparse.Namespace, difference: SessionDiff, programs: l
             for case, change in difference.changes
         ]
         report = {"server": name, "same": not changes, "changes": changes, "programs": programs}
+        report["incomplete"] = [sanitize(gap.text) for gap in missing]
         text = json.dumps(report, indent=2) + "\n"
     print_report(text)

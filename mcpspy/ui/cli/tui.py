@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.hosts.temporary import remove_left
-from mcpspy.io.recording.catalog import find
+from mcpspy.io.recording.lookup import find
 from mcpspy.io.recording.reader import Summary, read_header_of, summarize
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.runs import RUN, FollowedRun, Runs, find_run

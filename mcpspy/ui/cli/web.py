@@ -44,6 +44,9 @@ OPTIONS = (
     Option("--tls-key", "FILE", "private key of --tls-cert (PEM)", requires="--tls-cert"),
     Switch("--i-know", "--listen: also on an address that other machines reach, without encryption"),
     Switch("--allow-control", "let the page hold, change, drop and answer messages, and send requests"),
+    Option("--preview-apps", None,
+        "show the pages of apps (MCP Apps) in a frame without network; scripts: run their scripts there (default: off)",
+        choices=["off", "static", "scripts"], default="off"),
     Switch("--open", "open the page in the default browser"),
     VIEW_SCRIPT,
     FOLDER,
@@ -91,7 +94,13 @@ async def _serve(
     from mcpspy.ui.web.server import WebServer
 
     access = Access(names)
-    server = WebServer(args.dir, access, allows_control=args.allow_control, extension=args.extension)
+    server = WebServer(
+        args.dir,
+        access,
+        allows_control=args.allow_control,
+        preview=args.preview_apps,
+        extension=args.extension,
+    )
     runner = server.runner()
     await runner.setup()
     stopped = asyncio.Event()

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
+from mcpspy.analysis.apps import AppLinks
 from mcpspy.analysis.context import definition, size_of
+from mcpspy.core.protocol.extensions import EXTENSION_LISTINGS, is_for_model
 from mcpspy.core.protocol.listing import LISTINGS, ListingPages, cursor_text
 from mcpspy.core.protocol.message import Result, loads, read_frame
 from mcpspy.core.recording.decode import Frame, read_entry
@@ -108,6 +110,7 @@ TITLES = {
     "resources/list": "Resources",
     "resources/templates/list": "Resource templates",
     "prompts/list": "Prompts",
+    **{method: f"{listing.noun.capitalize()}s" for method, (_, listing) in EXTENSION_LISTINGS.items()},
 }
 """List methods, in the order in which they are shown."""
 
@@ -149,7 +152,7 @@ class Capability(NamedTuple):
     data: bytes
     """The JSON of the item, as sent."""
     tokens: int = 0
-    """Of the definition of a tool (docs/stats.md, Context cost); 0 if it is too large."""
+    """Of the definition of a tool (docs/stats.md, Context cost); 0 if it is too large, or not for the model."""
 
 
 class PageContents(NamedTuple):
@@ -315,8 +318,13 @@ def _read_capability(raw: bytes, method: str) -> Capability:
     details: list[SchemaField] = []
     tokens = 0
     if method == "tools/list":
-        details = [*fields(value.get("inputSchema")), *_output(value), *_hints(value)]
-        tokens = size_of(definition(value)).tokens if len(raw) <= LARGE_ITEM else 0
+        details = [*fields(value.get("inputSchema")), *_output(value), *_hints(value), *_app(value)]
+        tokens = size_of(definition(value)).tokens if len(raw) <= LARGE_ITEM and is_for_model(value) else 0
+    elif method == "skills/list":
+        front = _dict(value.get("frontmatter"))
+        name, about = _text(front, "name"), _text(front, "description")
+        files = value.get("resources")
+        details = [_file(_dict(each)) for each in (files if isinstance(files, list) else [])]
     elif method == "prompts/list":
         arguments = value.get("arguments")
         details = [_argument(_dict(each)) for each in (arguments if isinstance(arguments, list) else [])]
@@ -364,6 +372,19 @@ def _hints(tool: dict[str, Any]) -> Iterable[SchemaField]:
 def _argument(argument: dict[str, Any]) -> SchemaField:
     required = argument.get("required") is True
     return SchemaField(_text(argument, "name"), "", required, _text(argument, "description"))
+
+
+def _app(tool: dict[str, Any]) -> Iterable[SchemaField]:
+    """Return the app of a tool, and who may call the tool, as a field."""
+    text = AppLinks().about(tool)
+    return [SchemaField("(app)", "", False, text[:TEXT_WIDTH])] if text else []
+
+
+def _file(file: dict[str, Any]) -> SchemaField:
+    """Return a file of a skill as a field."""
+    size = file.get("size")
+    bytes_text = f"{size:,} bytes" if isinstance(size, int) else ""
+    return SchemaField(_text(file, "uri"), bytes_text, False, _text(file, "digest"))
 
 
 def _text(value: dict[str, Any], key: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct, convert
 
+from mcpspy.core.mock.delivery import PROGRESS_GAP
 from mcpspy.core.mock.selector import MatchMode
 from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.protocol.http_headers import read_upstream
@@ -71,7 +72,10 @@ async def run(viewer: EngineViewer) -> None:
         settings = convert(viewer.config, MockSetup)
         real = real_server(settings)
         options = MockOptions(
-            match=MatchMode(settings.match), speed=settings.speed, may_forward=real is not None
+            match=MatchMode(settings.match),
+            speed=settings.speed,
+            gap=PROGRESS_GAP,
+            may_forward=real is not None,
         ).with_misses(settings.misses)
         _enter_folder(settings.cwd)
         loader = RecordingsLoader([Path(settings.recording)], (), merge=False)

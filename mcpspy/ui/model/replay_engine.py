@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.json import encode
 
 from mcpspy.analysis.diff import (
     ChangeKind,
@@ -28,8 +29,10 @@ from mcpspy.analysis.diff import (
     ignored,
 )
 from mcpspy.analysis.diff.model import ignore_pattern
+from mcpspy.core.jsontools import replaced
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Note
+from mcpspy.core.recording.origin import REPLAY
 from mcpspy.core.redact.display import redacted_text
 from mcpspy.core.replay.plan import plans
 from mcpspy.core.replay.player import Player, PlayerOptions
@@ -84,6 +87,7 @@ class ReplayEngine:
         self._allowed = 0 if config.get("pause") == "start" else None
         """The number of requests that the first player may send: an order may come before it."""
         self._where = RecordingTarget()
+        self._where.origin = REPLAY
         self._where.record = folder
         self._recorded: Session
         self._warnings: list[str] = []
@@ -472,13 +476,20 @@ class ReplayEngine:
             raise UsageError("no differences, so the recording stays as it is")
         replacement = Replacement(self._path)
         try:
-            await asyncio.to_thread(shutil.copyfile, new, replacement.new)
+            await asyncio.to_thread(self._write_update, new, replacement.new)
             backup = await asyncio.to_thread(replacement.put_in_place, None)
         except OSError as error:
             raise CannotStart(f"{self._path}: {error.strerror}", "the recording was not updated") from None
         finally:
             replacement.discard()
         self._viewer.send("updated", path=str(self._path), backup=str(backup))
+
+    def _write_update(self, new: Path, to: Path) -> None:
+        """Copy the new session, with the origin of the recording whose place it takes."""
+        shutil.copyfile(new, to)
+        if (header := self._recorded.header) is not None:
+            head, _, entries = to.read_bytes().partition(b"\n")
+            to.write_bytes(replaced(head, ("origin",), encode(header.origin)) + b"\n" + entries)
 
     def _allow(self, count: int | None) -> None:
         self._allowed = count

@@ -10,28 +10,30 @@ from pathlib import Path
 
 from msgspec import structs
 
+from mcpspy.analysis.completeness import gaps
 from mcpspy.analysis.diff import ChangePosition, ComparedCase, DiffOptions, SessionDiff, compare
 from mcpspy.core.protocol.spec import CLIENT
-from mcpspy.core.recording.decode import Damaged
 from mcpspy.core.replay.plan import ClientOrder, by_client
 from mcpspy.core.replay.player import SentRequest
 from mcpspy.core.replay.subset import as_recorded, reduced
 from mcpspy.core.replay.substitution import Substitutions
 from mcpspy.core.session.session import Session
 from mcpspy.errors import UsageError
-from mcpspy.io.recording.reader import Recording, damaged_lines
+from mcpspy.io.recording.reader import Recording, RecordingState
 
 
 def read_recorded(path: Path) -> tuple[Session, list[str]]:
-    """Return a recorded session, and lines about what cannot be read. Raise UsageError without any response."""
+    """Return a recorded session, and lines about what it lacks. Raise UsageError without any response."""
     recording = Recording(path)
     session = Session(recording.header).add_all(recording)
     session.end()
-    warnings: list[str] = []
-    if recording.torn:
-        warnings.append(f"{path}: the last line is incomplete ({recording.torn} bytes skipped)")
-    if damaged := sum(isinstance(change.what, Damaged) for change in session.changes):
-        warnings.append(f"{path}: {damaged_lines(damaged)}")
+    is_cut = recording.state is RecordingState.DIED
+    # The new session lists again: pages that no one requested leave nothing to compare.
+    warnings = [
+        f"{path}: {gap.text}"
+        for gap in gaps(session, torn=recording.torn, is_cut=is_cut)
+        if not gap.is_listing
+    ]
     asked = [exchange.answer for exchange in session.exchanges if exchange.request.side == CLIENT]
     if asked and not any(asked):
         raise UsageError(f"{path}: contains no response of the server", "did its command start?")

@@ -182,6 +182,12 @@ class SessionModel:
         what = self._whole(row)
         return b"" if isinstance(what, Note) else what.data
 
+    def names(self) -> set[tuple[str, str]]:
+        """Return the methods of all messages, each with its subjects; a subject is empty if there is none."""
+        index = self.index
+        pairs = set(zip(index.method[: len(index)], index.subject[: len(index)], strict=True))
+        return {(index.texts[method], index.texts[subject]) for method, subject in pairs}
+
     def other(self, row: int) -> int | None:
         """Return the row of the response to a request, else the row of the request."""
         return self.index.pair(row) if 0 <= row < len(self) else None

@@ -53,7 +53,9 @@ def assert_lint_clean(
         for finding in LintScan(path, rules).findings():
             if finding.severity.rank <= least.rank:
                 count += 1
-                lines += (line for line, _ in finding_lines(finding, shown_path(path)))
+                lines += (
+                    line for line, _ in finding_lines(finding, f"{shown_path(path)}:{finding.place.line}")
+                )
     if lines:
         total = "1 finding" if count == 1 else f"{count} findings"
         raise AssertionError("\n".join([f"{total} (mcpspy lint --explain CODE explains a rule)", *lines]))

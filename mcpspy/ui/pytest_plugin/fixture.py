@@ -13,8 +13,10 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from mcpspy.core.jsontools import pointer
+from mcpspy.core.mock.delivery import PROGRESS_GAP
 from mcpspy.core.mock.selector import MatchMode
 from mcpspy.core.mock.steering import MockOptions
+from mcpspy.core.recording.origin import PYTEST
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording, RecordingState
@@ -65,7 +67,7 @@ class McpRecording:
     def command(self) -> list[str]:
         """The server's command and its arguments; a test may start it several times."""
         options = self._options
-        arguments = ["--record", f"{self._played}/"]
+        arguments = ["--record", f"{self._played}/", "--origin", PYTEST]
         if options.config is not None:
             arguments += ["--config", str(options.config)]
         if self.records_all and options.upstream is not None:
@@ -175,7 +177,7 @@ class McpRecording:
             arguments += ["--ignore-path", text]
         server: list[str] = []
         if options.records:
-            arguments += ["--on-miss", "forward", "--record", f"{self._added}/"]
+            arguments += ["--on-miss", "forward", "--record", f"{self._added}/", "--origin", PYTEST]
             if options.upstream is not None:
                 arguments += ["--upstream", options.upstream]
             else:
@@ -195,6 +197,7 @@ class McpRecording:
                 match=MatchMode(options.match),
                 repeats=options.on_exhausted == "repeat",
                 forwards=upstream is not None,
+                gap=PROGRESS_GAP,
             )
             ignored = [pointer(text) for text in options.ignore]
             return ServedEndpoint(

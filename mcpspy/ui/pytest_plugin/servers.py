@@ -20,6 +20,7 @@ from mcpspy.core.jsontools import Pointer
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.protocol.http_headers import read_upstream
+from mcpspy.core.recording.origin import PYTEST
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
@@ -109,6 +110,7 @@ class ServedEndpoint:
         assert upstream is not None, url
         options = HttpOptions(upstream, HOST, 0)
         options.record, options.redaction = f"{self._played}/", self._redaction
+        options.origin = PYTEST
         async with proxying(options) as served:
             await self._until_stopped(served)
 
@@ -120,7 +122,9 @@ class ServedEndpoint:
 def _gateway(command: ServerCommand, played: Path, redaction: RedactionOptions) -> Mock:
     """Return a mock without recordings: the command answers, which is started and recorded once for each client."""
     name, failure = session_name(command.arguments), "mcpspy: the request to the server failed"
-    behind = RealServer(command, name, f"{played}/", redaction, failure=failure, restarts=False)
+    behind = RealServer(
+        command, name, f"{played}/", redaction, failure=failure, restarts=False, origin=PYTEST
+    )
     return Mock(Recordings([]), MockOptions(forwards_all=True), _complain, real=behind)
 
 
@@ -131,6 +135,8 @@ def _complain(line: str) -> None:
 def real(command: Sequence[str], url: str | None, folder: str) -> RealServer:
     """Return the real server for unrecorded requests; its session is recorded into `folder`."""
     if url is None:
-        return RealServer(ServerCommand(list(command)), session_name(list(command)), folder)
+        return RealServer(ServerCommand(list(command)), session_name(list(command)), folder, origin=PYTEST)
     upstream = read_upstream(url)
-    return RealServer(ServerAddress(url), upstream.host if upstream is not None else url, folder)
+    return RealServer(
+        ServerAddress(url), upstream.host if upstream is not None else url, folder, origin=PYTEST
+    )

@@ -19,7 +19,8 @@ from mcpspy.ui.report.load import page_head
 def verdict(server: str, found: Sequence[ToolDrift], sessions: int) -> str:
     """Return the summary: `weather: 2 changes of tools, 1 breaking, in 12 sessions`."""
     breaking = sum(each.severity is ChangeSeverity.BREAKING for each in found)
-    changes = f"{len(found)} change{'s' * (len(found) != 1)} of tools" if found else "no change of a tool"
+    nouns = " and ".join(f"{noun}s" for noun in sorted({each.noun for each in found}, reverse=True))
+    changes = f"{len(found)} change{'s' * (len(found) != 1)} of {nouns}" if found else "no change of a tool"
     return f"{sanitize(server)}: {changes}{f', {breaking} breaking' if breaking else ''}, in {sessions} session{'s' * (sessions != 1)}"
 
 
@@ -38,7 +39,8 @@ def text(
                 for mark, line in diff_report.body(change, (width or diff_report.TERMINAL_WIDTH) - 6):
                     yield f"    {mark} {line}", None
         yield f"  met by {clients(each)}", None
-        yield f"  errors {rate(each.before)} before, {rate(each.after)} after", None
+        if each.noun == "tool":
+            yield f"  errors {rate(each.before)} before, {rate(each.after)} after", None
     yield verdict(server, found, sessions), None
 
 
@@ -62,7 +64,7 @@ def document(server: str, found: Sequence[ToolDrift], sessions: int) -> dict[str
             {
                 "severity": str(each.severity),
                 "time": each.time,
-                "tool": each.tool,
+                each.noun: each.tool,
                 "session": each.session,
                 "versions": each.versions,
                 "clients": each.clients,

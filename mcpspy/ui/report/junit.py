@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
+from mcpspy.analysis.completeness import Gap
 from mcpspy.analysis.contract import TermResult
 from mcpspy.analysis.diff import ChangeSeverity, ComparedCase, DiffChange, SessionDiff
 from mcpspy.analysis.lint import Finding, Severity
@@ -101,17 +102,27 @@ def lint_junit(linted: Sequence[LintedRecording]) -> str:
     for recording in linted:
         by_code = by_rule(recording.findings)
         failed = sum(_is_grave(found[0], recording.fail_on) for found in by_code.values())
-        counts = {"tests": str(max(len(by_code), 1)), "failures": str(failed), "errors": "0", "skipped": "0"}
+        skipped = len(recording.gaps)
+        cases = max(len(by_code) + skipped, 1)
+        counts = {"tests": str(cases), "failures": str(failed), "errors": "0", "skipped": str(skipped)}
         suite = ET.SubElement(root, "testsuite", {"name": plain(visible(recording.title)), **counts})
-        tests, failures = tests + max(len(by_code), 1), failures + failed
-        if not by_code:
+        tests, failures = tests + cases, failures + failed
+        if not by_code and not skipped:
             ET.SubElement(suite, "testcase", {"classname": "mcpspy.lint", "name": "no findings"})
         for code, found in sorted(by_code.items()):
             rule = RULES_BY_CODE[code]
             case = {"classname": f"mcpspy.lint.{rule.family}", "name": f"{code} {rule.summary}"}
             _fill_finding(ET.SubElement(suite, "testcase", case), recording, found)
+        _add_gaps(suite, "mcpspy.lint", recording.gaps)
     root.attrib |= {"tests": str(tests), "failures": str(failures), "errors": "0"}
     return _document(root)
+
+
+def _add_gaps(suite: ET.Element, family: str, gaps: Iterable[Gap]) -> None:
+    """Add a skipped test case for each thing that a recording lacks."""
+    for gap in gaps:
+        case = ET.SubElement(suite, "testcase", {"classname": family, "name": "complete recording"})
+        ET.SubElement(case, "skipped", {"message": plain(f"incomplete: {visible(gap.text)}")})
 
 
 def _fill_finding(case: ET.Element, recording: LintedRecording, found: list[Finding]) -> None:
@@ -132,20 +143,20 @@ def _is_grave(finding: Finding, fail_on: Severity) -> bool:
     return finding.severity.rank <= fail_on.rank
 
 
-def contract_junit(checked: Sequence[tuple[str, Sequence[TermResult]]]) -> str:
-    """Return the report of recordings, each with its title and the results of the terms."""
-    everything = [result for _, results in checked for result in results]
+def contract_junit(checked: Sequence[tuple[str, Sequence[TermResult], Sequence[Gap]]]) -> str:
+    """Return the report of recordings, each with its title, the results of the terms, and what it lacks."""
+    everything = [result for _, results, _ in checked for result in results]
     root = ET.Element("testsuites", {"name": "mcpspy check", **_counts(everything)})
-    for title, results in checked:
-        suite = ET.SubElement(
-            root, "testsuite", {"name": plain(visible(title)), **_counts(results), "skipped": "0"}
-        )
+    for title, results, gaps in checked:
+        counts = _counts(results) | {"tests": str(len(results) + len(gaps)), "skipped": str(len(gaps))}
+        suite = ET.SubElement(root, "testsuite", {"name": plain(visible(title)), **counts})
         for result in results:
             name = plain(visible(result.term))
             case = ET.SubElement(suite, "testcase", {"classname": "mcpspy.check", "name": name})
             if not result.is_met:
                 failure = ET.SubElement(case, "failure", {"message": plain(visible(result.found))})
                 failure.text = plain("\n".join(f"{at:.3f}  {visible(text)}" for at, text in result.evidence))
+        _add_gaps(suite, "mcpspy.check", gaps)
     return _document(root)
 
 

@@ -21,6 +21,7 @@ from mcpspy.analysis.explain.evidence import MAX_QUOTE
 from mcpspy.core.jsontools import pointer
 from mcpspy.core.query.item import reports_failure
 from mcpspy.core.recording.decode import Header
+from mcpspy.core.recording.origin import HOST, OWN
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
@@ -50,16 +51,19 @@ COMPARED = frozenset(
 def last_good(path: Path) -> Path | None:
     """Return the newest earlier session of the same server, in the same folder, that worked; None without one.
 
-    The same server has the same name and transport. At most `CANDIDATES` sessions are looked at.
+    The same server has the same name and transport. The session is one of a host, or has the origin of the failed one
+    unless that is mcpspy itself. At most `CANDIDATES` sessions are looked at.
     """
     catalog = Catalog(str(path.parent))
     failed = summarize(path, read_header_of(path), counts=False)
+    origins = {HOST, failed.header.origin} - OWN
     earlier = (
         each
         for each in sessions_of(catalog, entries=False)
         if each.order < failed.order
         and each.header.name == failed.header.name
         and each.header.transport == failed.header.transport
+        and each.header.origin in origins
     )
     good = next((each.path for each in islice(earlier, CANDIDATES) if _is_good(each, catalog)), None)
     if (catalog.folder / CACHE).is_file():  # Only a folder of sessions has one.

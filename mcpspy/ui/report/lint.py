@@ -17,6 +17,7 @@ from urllib.parse import quote
 from mcpspy import __version__
 from mcpspy.analysis import rows
 from mcpspy.analysis.lint import Finding, LintRule, Severity
+from mcpspy.analysis.lint.host_verdicts import worst
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, UsageError
@@ -38,10 +39,10 @@ def brief(finding: Finding) -> Toned:
     return f"{finding.code} {finding.severity}: {visible(finding.message)}", TONES[finding.severity]
 
 
-def finding_lines(finding: Finding, path: str, width: int = 0) -> Iterator[Toned]:
+def finding_lines(finding: Finding, place: str, width: int = 0) -> Iterator[Toned]:
     """Yield the lines of one finding with their tones; `width` 0 for lines of any length."""
     text, tone = brief(finding)
-    for line in _wrapped(f"{visible(path)}:{finding.place.line} {text}", width):
+    for line in _wrapped(f"{visible(place)} {text}", width):
         yield line, tone
     if finding.excerpt:
         yield f"    | {visible(finding.excerpt)}", rows.QUIET
@@ -53,9 +54,29 @@ def hint_lines(rule: LintRule, width: int = 0) -> Iterator[Toned]:
         yield line, None
 
 
-def more_lines(left_out: Counter[str], path: str) -> Iterator[Toned]:
+def more_lines(left_out: Counter[str], name: str) -> Iterator[Toned]:
     for code, count in left_out.items():
-        yield f"{visible(path)} {code} … and {count} more; --all shows them", rows.QUIET
+        yield f"{visible(name)} {code} … and {count} more; --all shows them", rows.QUIET
+
+
+def gap_lines(linted: Sequence[LintedRecording]) -> Iterator[Toned]:
+    """Yield a line for each thing that a recording lacks."""
+    for recording in linted:
+        for gap in recording.gaps:
+            yield f"{visible(recording.name)}: incomplete: {visible(gap.text)}", rows.OPEN
+
+
+def host_lines(linted: Sequence[LintedRecording], width: int = 0) -> Iterator[Toned]:
+    """Yield a line for each host: the worst verdict on any of the recordings, with its reason and source."""
+    verdicts = worst(each for recording in linted for each in recording.verdicts)
+    longest = max((len(each.host) for each in verdicts), default=0)
+    for each in verdicts:
+        text = f"{each.host:<{longest}}  {each.verdict:<8}  {each.reason} ({each.source})"
+        for line in _wrapped(visible(text), width):
+            yield line, _HOST_TONES[each.verdict]
+
+
+_HOST_TONES = {"works": rows.OK, "degraded": rows.OPEN, "blocked": rows.BAD, "unknown": rows.QUIET}
 
 
 def verdict(counts: Counter[Severity], recordings: int, what: str = "findings") -> Toned:
@@ -114,6 +135,13 @@ def document(
         "counts": {str(severity): counts[severity] for severity in Severity},
         "findings": [_finding(recording, finding) for recording in linted for finding in recording.findings],
     }
+    if hosts := worst(each for recording in linted for each in recording.verdicts):
+        report["hosts"] = [{**each._asdict(), "verdict": str(each.verdict)} for each in hosts]
+    report["incomplete"] = [
+        {"recording": recording.title, "why": visible(gap.text)}
+        for recording in linted
+        for gap in recording.gaps
+    ]
     if statistics is not None:
         del report["findings"]
         report["statistics"] = dict(statistics.most_common())
@@ -153,6 +181,9 @@ def github(recording: LintedRecording) -> Iterator[str]:
         text = visible(finding.message) + (f"\n{visible(finding.excerpt)}" if finding.excerpt else "")
         where = f"file={path},line={max(finding.place.line, 1)}"
         yield f"::{COMMANDS[finding.severity]} {where},title={title}::{text.translate(_VALUE)}"
+    for gap in recording.gaps:
+        file = recording.parts[0].as_posix().translate(_PROPERTY)
+        yield f"::warning file={file},title=incomplete::{visible(gap.text).translate(_VALUE)}"
 
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -169,7 +200,9 @@ def sarif(linted: Sequence[LintedRecording]) -> str:
         for recording in linted
         for finding in recording.findings
     ]
-    return _log(rules, results)
+    return _log(
+        rules, results, [f"{each.title}: incomplete: {gap.text}" for each in linted for gap in each.gaps]
+    )
 
 
 def _rule(rule: LintRule) -> dict[str, Any]:
@@ -206,7 +239,7 @@ CHANGE_LEVELS = {"breaking": "error", "different": "warning", "note": "note"}
 """Severity of a change → its level."""
 
 
-def trust_sarif(difference: SessionDiff, programs: Sequence[str], file: str) -> str:
+def trust_sarif(difference: SessionDiff, programs: Sequence[str], file: str, gaps: Sequence[str] = ()) -> str:
     """Return the log, with a line ending: one result per change and per line of `programs`, at the lockfile."""
     from mcpspy.ui.report.diff import change_heading  # Few reports are about trust.
 
@@ -224,12 +257,16 @@ def trust_sarif(difference: SessionDiff, programs: Sequence[str], file: str) -> 
         {"id": "trust", "shortDescription": {"text": "the server differs from the lockfile"}},
         {"id": "program", "shortDescription": {"text": "the server's package or files have changed"}},
     ]
-    return _log(rules, results)
+    return _log(rules, results, gaps)
 
 
-def _log(rules: list[dict[str, Any]], results: list[dict[str, Any]]) -> str:
+def _log(rules: list[dict[str, Any]], results: list[dict[str, Any]], gaps: Sequence[str] = ()) -> str:
+    """Return the log; `gaps` are notifications of the invocation (3.20.21)."""
     tool = {"driver": {"name": "mcpspy", "version": __version__, "rules": rules}}
     run = {"tool": tool, "columnKind": "unicodeCodePoints", "results": results}
+    if gaps:
+        notes = [{"level": "warning", "message": {"text": visible(gap)}} for gap in gaps]
+        run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": notes}]
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 

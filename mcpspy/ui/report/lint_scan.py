@@ -18,11 +18,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from mcpspy.analysis.completeness import Completeness, Gap
 from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter, LintRule, Report, Severity, selected
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.examples import entries_of, header_of
 from mcpspy.analysis.lint.host_profiles import NAMES as HOSTS
 from mcpspy.analysis.lint.host_profiles import HostProfile, chosen
+from mcpspy.analysis.lint.host_verdicts import HostVerdict
 from mcpspy.analysis.lint.rule import Check
 from mcpspy.analysis.lint.rules import FAMILIES
 from mcpspy.core.recording.decode import Header, Note, read_entry
@@ -244,16 +246,23 @@ class LintScan:
         recording = Recording(path)
         self._header = recording.header
         # Checked before reading: a session that ends meanwhile counts as live.
-        self._is_live = recording.state is RecordingState.LIVE
+        state = recording.state
+        self._is_live = state is RecordingState.LIVE
+        self._is_cut = state is RecordingState.DIED
         self._scan = RecordingScan(path)
         self.parts: list[Path] = []
         """Its files that have been reached so far: a finding's `place.part` counts them from 1."""
+        self.gaps: list[Gap] = []
+        """Its gaps, once it has been read."""
+        self.verdicts: list[HostVerdict] = []
+        """Verdicts for the hosts whose limits are checked, once it has been read."""
 
     def findings(self, show: Callable[[int, int], None] = lambda _, __: None) -> Iterator[Finding]:
         """Yield the findings; `show` is called with the bytes read and the total."""
         scan, parts = self._scan, self.parts
         session, linter = StreamingSession(self._header), Linter(self._header, self._rules, self._hosts)
-        add, look = session.add, linter.add
+        completeness = Completeness()
+        add, look, note = session.add, linter.add, completeness.add
         number = part = 0
         for block in scan:
             if len(scan.paths) > len(parts):
@@ -262,12 +271,16 @@ class LintScan:
             for line in block.lines:
                 number += 1
                 for change in add(read_entry(line)):
+                    note(change)
                     if found := look(change, EntryPosition(number, part)):
                         yield from found
             show(scan.read, scan.size)
+        pending = len(session.pending) if self._is_cut else 0
+        self.gaps += completeness.gaps(torn=self.torn, pending=pending)
         if not self._is_live:
             session.end()
             yield from linter.end()
+        self.verdicts += linter.host_verdicts()
 
     @property
     def torn(self) -> int:
@@ -321,6 +334,18 @@ class LintedRecording(NamedTuple):
     server: str = ""
     """Name of the session, which names its server."""
     fail_on: Severity = Severity.ERROR
+    gaps: list[Gap] = []  # noqa: RUF012 - Nothing adds to this one.
+    """Gaps of the recording, once it has been read."""
+    verdicts: list[HostVerdict] = []  # noqa: RUF012 - Nothing adds to this one.
+    """Verdicts for hosts, once it has been read."""
+    name: str = ""
+    """The session as the text report names it: not a path, which fills a line."""
+
+    def place(self, finding: Finding) -> str:
+        """Return the place of a finding for people; a part after the first is named by its file."""
+        part = finding.place.part
+        name = self.name if part == 1 else self.parts[part - 1].stem
+        return f"{name}:{finding.place.line}"
 
     def path(self, finding: Finding) -> str:
         return self.parts[finding.place.part - 1].as_posix()

@@ -88,7 +88,13 @@ def _tables(report: ContextReport, window: int) -> Iterator[_Table]:
         )
 
     lists = [
-        (name, f"{found.count:,}", *size(found.size)) for name, found in report.lists.items() if found.count
+        (
+            name,
+            f"{found.count:,}",
+            *(size(found.size) if name != "apps" else (f"{found.size.bytes:,}", "·", "·")),
+        )
+        for name, found in report.lists.items()
+        if found.count  # The model sees no app, so that its tokens would say nothing.
     ]
     yield _Table(("lists", "count", *_SIZE), lists)
     tools = [(named(tool.server, tool.name), tool) for tool in report.tools]

@@ -120,7 +120,17 @@ def print_json(value: object) -> None:
     """Print a value as a line of JSON."""
     import orjson
 
-    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
+    write_json(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def write_json(data: bytes) -> None:
+    """Write lines of JSON; on a terminal, with hidden characters as the escapes of JSON, which mean the same."""
+    if sys.stdout.isatty() and not data.isascii():
+        from mcpspy.core.sanitize import hidden_as_json
+
+        data = hidden_as_json(data.decode("utf-8", "surrogatepass")).encode()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def print_report(text: str) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import os
 import select
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -35,7 +35,7 @@ from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import FollowedRun, Runs
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, MOVED, SYNONYMS, checked, in_force, names
+from mcpspy.ui.tui.bindings import INTERCEPT_KEYS, SYNONYMS, checked, in_force, names
 from mcpspy.ui.tui.help import name
 from mcpspy.ui.tui.theme import (
     COMPONENTS,
@@ -206,8 +206,6 @@ class McpspyApp(App[None]):
         """Columns and views of contents."""
         self.uses_cache = uses_cache
         """True if the index of a large session is read from a cache, and kept there."""
-        self._moved = {(owner, key): which for owner, keys in MOVED.items() for key, which in keys.items()}
-        """Former keys that were not pressed yet."""
         self.is_remote = False
         """True if the folder is a copy of another machine's."""
         self.notices: list[str] = []
@@ -378,49 +376,12 @@ class McpspyApp(App[None]):
     def bindings_of(self, node: DOMNode) -> list[Binding]:
         return in_force(node.BINDINGS, self._chosen)
 
-    async def on_event(self, event: events.Event) -> None:
-        """Report the new key of an action instead of handling its former key, once."""
-        if isinstance(event, events.Key) and not event.is_forwarded and (text := self._new_key(event)):
-            self.notify(text, markup=False)
-        else:
-            await super().on_event(event)
-
-    def _new_key(self, event: events.Key) -> str:
-        """Return the new key of the action that had this key before; empty if there is none, or it was reported."""
-        key, screen, focused = event.key, self.screen, self.focused
-        if focused is None or all(former != key for _, former in self._moved):
-            return ""
-        if focused.check_consume_key(key, event.character) or _has(self._chosen.values(), key):
-            return ""
-        which = ""
-        for owner, bindings in (
-            ("held", in_force(INTERCEPT_KEYS, self._chosen))
-            if "held" in getattr(screen, "footer", ())
-            else ("", []),
-            (getattr(focused, "HELP_NAME", ""), self.bindings_of(focused)),
-            (getattr(screen, "HELP_NAME", ""), self.bindings_of(screen)),
-        ):
-            which = self._moved.pop((owner, key), "")
-            if which or _has((binding.key for binding in bindings), key):
-                break
-        for binding in [*self.bindings_of(screen), *self.bindings_of(focused)]:
-            if binding.id == which and which not in self._chosen:
-                active = screen.active_bindings.get(key)
-                meaning = f"; {name(key)}: {active.binding.tooltip}" if active is not None else ""
-                now = ", then ".join(map(name, binding.key.split(",")[0].split()))
-                return f"{binding.tooltip or binding.description}: now {now}{meaning}"
-        return ""
-
     def _handle_exception(self, error: Exception) -> None:
         """Exit and keep the error for the caller."""
         if self.fault is None:
             self.fault = self._exception = error
             self._exception_event.set()
         self._close_messages_no_wait()
-
-
-def _has(bindings: Iterable[str], key: str) -> bool:
-    return any(key in keys.split(",") for keys in bindings)
 
 
 def keyed() -> tuple[type[DOMNode], ...]:

@@ -49,8 +49,18 @@ SESSION_KEYS: list[BindingType] = [
     _session_key(
         "left_square_bracket", "same(-1)", "previous call of the same tool or method", "previous-same"
     ),
-    _session_key("full_stop", "chain(1)", "next request in an input_required chain", "next-in-chain"),
-    _session_key("comma", "chain(-1)", "previous request in an input_required chain", "previous-in-chain"),
+    _session_key(
+        "full_stop",
+        "chain(1)",
+        "next request in an input_required chain, or the page of a call (MCP Apps)",
+        "next-in-chain",
+    ),
+    _session_key(
+        "comma",
+        "chain(-1)",
+        "previous request in an input_required chain, or the call of a page",
+        "previous-in-chain",
+    ),
     _session_key("v", "change_view('exchanges')", "switch between exchanges and messages", "wire", "view"),
     _session_key("V", "show('rows')", "choose rows: notifications, stderr and events, HTTP", "rows", "rows"),
     _session_key("V n", "change_view('notifications')", "toggle notifications", "notifications"),
@@ -510,22 +520,6 @@ SYNONYMS = {
     "mock.edit": "change modify result",
 }
 """Binding id → further words by which the palette finds the action."""
-
-MOVED: dict[str, dict[str, str]] = {
-    "held": {"d": "held.drop", "e": "held.answer"},
-    "session": {"o": "session.notifications", "a": "session.asides", "h": "session.http"},
-    "list": {"space": "list.page-down"},
-    "sessions": {
-        "space": "sessions.mark",
-        "r": "sessions.again",
-        "c": "sessions.copy-path",
-        "y": "sessions.copy-command",
-    },
-    "message": {"s": "detail.other"},
-    "diff": {"r": "diff.again"},
-    "timeline": {"a": "timeline.fit-rows", "m": "timeline.peak"},
-}
-"""Screen, widget or state → its former key → id of the binding that has another key now."""
 
 
 def before(keys: Iterable[BindingType]) -> list[BindingType]:

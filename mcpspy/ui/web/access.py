@@ -50,7 +50,8 @@ class Access:
             return refusal(401, "open the address that mcpspy web printed")
         response = await handler(request)
         if not response.prepared:
-            response.headers.update(HEADERS)
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)  # A page of an app is framed by mcpspy's page.
         return response
 
     async def login(self, request: web.Request) -> web.StreamResponse:

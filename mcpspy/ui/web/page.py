@@ -15,13 +15,14 @@ SCRIPTS = ("sessions.js", "reports.js", "control.js", "server.js", "live.js")
 """Scripts of this page alone: the source of its rows, and what only a server has."""
 
 
-def page() -> tuple[str, str]:
-    """Return the page, and its content security policy."""
+def page(*, frames: bool = False) -> tuple[str, str]:
+    """Return the page, and its content security policy; with `frames`, it may show pages of this server in frames."""
     style = part("page.css") + part("web.css", __package__)
     script = live_script()
     parts = re.findall(r"<!-- (\w+) -->\n([^!]*)(?=<!|\Z)", part("web.html", __package__))
     text = "".join(document(style, script, "mcpspy", **dict(parts)))
-    return text, f"{policy_for(style, script)}; connect-src 'self'; frame-ancestors 'none'"
+    more = "; frame-src 'self'" if frames else ""
+    return text, f"{policy_for(style, script)}; connect-src 'self'; frame-ancestors 'none'{more}"
 
 
 def live_script() -> str:

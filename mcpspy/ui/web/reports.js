@@ -167,7 +167,10 @@ function contextView(found) {
   results.sort((one, other) => other[1].total.tokens - one[1].total.tokens);
   const parts = [make("dl.tiles", {}, ...tiles), make("p.aside", {}, found.notes)];
   const add = (title, heads, lines) => lines.length && parts.push(make("h2", {}, title), table(heads, lines));
-  const listed = lists.map(([name, list]) => line(nameCell(name), figure(list.count), ...sizes(list.size)));
+  const listed = lists.map(([name, { count, size }]) => {
+    const seen = name === "apps" ? [figure(size.bytes), figure(""), cell("not for the model", "total")] : sizes(size);
+    return line(nameCell(name), figure(count), ...seen);
+  });
   add("Lists", ["list", "count", "bytes", "tokens", "share"], listed);
   const defined = tools.map((tool) => {
     return line(nameCell(named(tool)), figure(tool.calls), ...sizes(tool.definition), bar(tool.definition?.tokens));
@@ -183,7 +186,7 @@ function contextView(found) {
   return parts;
 }
 
-const LISTINGS = { tools: "Tools", prompts: "Prompts", resources: "Resources", resourceTemplates: "Resource templates" };
+const LISTINGS = { tools: "Tools", prompts: "Prompts", resources: "Resources", resourceTemplates: "Resource templates", skills: "Skills" };
 
 function capabilitiesView(found) {
   const declared = (side) =>
@@ -203,11 +206,15 @@ function capabilitiesView(found) {
   });
   const server = make("p.aside", {}, ...visible([found.server, found.revision].filter(Boolean).join(" · ")));
   const none = listings.length ? null : make("p.aside", {}, "The server listed nothing in this session.");
-  return [server, ...sides, instructions, ...listings, none].filter((part) => part !== null);
+  const extensions = found.extensions.map(({ title, state, status }) =>
+    make("li", {}, make("b", {}, ...visible(title)), ...visible(`${state === "final" ? "" : ` (${state})`}: ${status}`)),
+  );
+  const negotiated = extensions.length ? [make("h2", {}, "Extensions"), make("ul.extensions", {}, ...extensions)] : [];
+  return [server, ...sides, ...negotiated, instructions, ...listings, none].filter((part) => part !== null);
 }
 
 function capability(item) {
-  const about = [item.title, item.description].filter(Boolean).join(" · ").replace(/\s+/g, " ");
+  const about = [item.title, item.description, item.app].filter(Boolean).join(" · ").replace(/\s+/g, " ");
   const tokens = make("span.aside.tokens", {}, item.tokens ? `${commas(item.tokens)} tokens` : "");
   const summary = make("summary", {}, make("code", {}, ...visible(item.name)), make("span.aside", {}, ...visible(about)), tokens);
   const details = make("details.capability", {}, summary);

@@ -14,6 +14,7 @@ import msgspec
 import orjson
 
 from mcpspy.analysis import rows
+from mcpspy.analysis.apps import AppLinks
 from mcpspy.analysis.context import DEFAULT_WINDOW, ContextCollector, definition, size_of
 from mcpspy.analysis.diff import DiffOptions, SessionDiff, compare, compare_exchanges
 from mcpspy.analysis.explain import Cause
@@ -21,11 +22,13 @@ from mcpspy.analysis.lint import EntryPosition, Finding
 from mcpspy.analysis.negotiation import negotiated
 from mcpspy.analysis.stats import StatsCollector
 from mcpspy.analysis.trust import interface_of
+from mcpspy.core.protocol.extensions import is_for_model
 from mcpspy.core.query.parser import parse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io.recording.listed_session import ListedSession
 from mcpspy.io.recording.reader import Recording, RecordingState, Summary
 from mcpspy.io.recording.scan import RecordingScan
 from mcpspy.io.recording.session_counts import is_too_large
@@ -33,7 +36,6 @@ from mcpspy.ui.report import diff as diff_report
 from mcpspy.ui.report import explanation, stats_context
 from mcpspy.ui.report import stats as stats_report
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings, by_rule
-from mcpspy.ui.report.listed_session import FAILED, ListedSession
 from mcpspy.ui.report.stats_table import counted_session
 
 LARGEST = 10
@@ -127,7 +129,9 @@ def explained(summaries: Sequence[Summary], _: Query) -> Any:
 def capabilities(summaries: Sequence[Summary], _: Query) -> Any:
     """Return what the server declared in the last handshake, and listed in the last listings, with token estimates."""
     session = _session(summaries[0], "mcpspy trust")
-    found = interface_of(session)
+    found, apps = interface_of(session), AppLinks()
+    for change in session.changes:
+        apps.add(change, session.client_capabilities)
     return {
         "server": found.server,
         "revision": found.revision or session.revision,
@@ -145,9 +149,11 @@ def capabilities(summaries: Sequence[Summary], _: Query) -> Any:
             member: [
                 {
                     "name": name,
-                    "title": _text(item, "title"),
-                    "description": _text(item, "description"),
-                    "tokens": size_of(definition(item)).tokens if member == "tools" else None,
+                    **_texts(item),
+                    "app": sanitize(apps.about(item)) if member == "tools" else "",
+                    "tokens": size_of(definition(item)).tokens
+                    if member == "tools" and is_for_model(item)
+                    else None,
                     "definition": orjson.dumps(item, default=str).decode(),
                 }
                 for name, item in items.items()
@@ -155,6 +161,13 @@ def capabilities(summaries: Sequence[Summary], _: Query) -> Any:
             for member, items in found.items.items()
         },
     }
+
+
+def _texts(item: dict[str, Any]) -> dict[str, str]:
+    """Return the title and the description of a listed item; of a skill, those of its frontmatter."""
+    front = item.get("frontmatter")
+    texts = {"title": front.get("name"), **front} if isinstance(front, dict) else item
+    return {"title": _text(texts, "title"), "description": _text(texts, "description")}
 
 
 def diff(summaries: Sequence[Summary], query: Query) -> Any:
@@ -186,11 +199,8 @@ RUN_REPORTS = ("stats", "context")
 
 
 def state_tone(listed: ListedSession) -> str:
-    """Return the tone of a session's state: bad if it failed, died, or ended badly."""
-    note = listed.summary.exit
-    if listed.state in ("died", FAILED) or (note is not None and rows.ended_badly(note)):
-        return rows.BAD
-    return rows.OK if listed.state == "live" else rows.QUIET
+    """Return the tone of a session's verdict."""
+    return rows.verdict_tone(listed.verdict) or rows.QUIET
 
 
 def _session(summary: Summary, command: str) -> Session:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mcpspy.core.sanitize import sanitize
+from mcpspy.io.recording import listed_session
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import RecordedRun, Runs
-from mcpspy.ui.report import listed_session
 
 KEPT = 1.0
 """Seconds for which the runs that were found are valid; longer if it takes long to find them."""

@@ -139,8 +139,25 @@ const barOf = ([number, begin, end, track, tone, method, subject, status]) => ({
   status,
 });
 
+/** Return a frame with the page of an app, which is loaded when it is opened; null for another row. */
+function previewOf(row) {
+  const { preview } = session.open;
+  if (!preview) return null;
+  const how = preview === "scripts" ? "with its scripts, without network" : "without scripts and network";
+  const box = make("details.preview", {}, make("summary", {}, `Preview of the app, ${how}`));
+  box.addEventListener("toggle", () => {
+    if (!box.open || box.querySelector("iframe")) return;
+    const frame = make("iframe", { title: `App ${row.subject}` });
+    frame.setAttribute("sandbox", preview === "scripts" ? "allow-scripts" : "");
+    frame.src = `/api/${inSession(`rows/${row.number}/app`)}`;
+    box.append(frame);
+  });
+  return box;
+}
+
 const source = {
   hasStrip: false,
+  previewOf,
   chips: CHIPS,
   orders: ["time", "latency", "size"],
   tabs: VIEWS,
@@ -168,7 +185,7 @@ const source = {
     return (
       found && {
         row: row(found.row),
-        open: { bodies: found.bodies, along: found.along.map(row), carriers: found.carriers.map(row), related },
+        open: { bodies: found.bodies, along: found.along.map(row), carriers: found.carriers.map(row), related, preview: found.preview },
       }
     );
   },

@@ -8,6 +8,7 @@
     /api/s/ID/rows               a window of rows: q, order, http, first, count
     /api/s/ID/rows/NUMBER        a row with its bodies
     /api/s/ID/rows/NUMBER/views  the user's cells of a row, and the views of its contents
+    /api/s/ID/rows/NUMBER/app    the page of an app in a response, only with `--preview-apps`
     /api/s/ID/place              the place of a row (number), or of the next error (from, step)
     /api/s/ID/timeline           a window of the requests over time: begin, end, parts, q
     /api/s/ID/held/TICKET        the text of a held message, and its differences from the lockfile
@@ -31,22 +32,25 @@ from typing import Any
 
 from aiohttp import web
 
-from mcpspy.analysis import rows
 from mcpspy.analysis.export.base import dumps
+from mcpspy.core.query.absent import absent_name
 from mcpspy.core.query.lexer import QueryError
 from mcpspy.core.query.parser import parse
+from mcpspy.core.recording.origin import HOST
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
+from mcpspy.io.recording.listed_session import ListedSession, matching
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import RUN, RecordedRun, named_run
 from mcpspy.io.recording.session_counts import CountCache, is_too_large
-from mcpspy.ui.report.listed_session import ListedSession, matching
 from mcpspy.ui.text.terminal import bug_line
 from mcpspy.ui.views.extension import Extension
 from mcpspy.ui.web import page, reports, runs
 from mcpspy.ui.web.access import HEADERS, LOGIN, Access
 from mcpspy.ui.web.control import SessionControl
+from mcpspy.ui.web.preview import OFF, html_of
+from mcpspy.ui.web.preview import page as preview_page
 from mcpspy.ui.web.runs import RecentRuns, described
 from mcpspy.ui.web.session import WebSession, is_pending
 
@@ -76,6 +80,7 @@ class WebServer:
         access: Access,
         *,
         allows_control: bool = False,
+        preview: str = OFF,
         extension: Extension | None = None,
     ) -> None:
         self._access = access
@@ -90,7 +95,8 @@ class WebServer:
         self._runs = RecentRuns()
         self._open: OrderedDict[str, WebSession] = OrderedDict()
         self._is_ending = False
-        self._page, self._policy = page.page()
+        self._preview = preview
+        self._page, self._policy = page.page(frames=preview != OFF)
 
     def runner(self) -> web.AppRunner:
         """Return the server of the page. Its log would be a traceback for each malformed request."""
@@ -109,6 +115,7 @@ class WebServer:
         get("/api/s/{id}/rows", self._rows)
         get("/api/s/{id}/rows/{number}", self._row)
         get("/api/s/{id}/rows/{number}/views", self._views)
+        get("/api/s/{id}/rows/{number}/app", self._app)
         get("/api/s/{id}/place", self._place)
         get("/api/s/{id}/timeline", self._timeline)
         get("/api/s/{id}/held/{ticket}", self._held)
@@ -229,11 +236,15 @@ class WebServer:
         view = await self._view(session, request)
         shown = session.window(view, first, count)
         cells = await session.cells(shown)
+        hint = (
+            "" if len(view) or view.is_behind else absent_name(view.options.query.text, session.model.names())
+        )
         return _json(
             {
                 "total": len(view),
                 "unfiltered": view.unfiltered,
                 "behind": view.is_behind,
+                "hint": sanitize(hint),
                 "order": str(view.options.order),
                 "rows": list(map(session.row, shown)),
                 "cells": cells,
@@ -243,11 +254,29 @@ class WebServer:
 
     async def _row(self, request: web.Request) -> web.Response:
         session, row = await self._reached(request)
-        return _json(session.message(row))
+        has_app = self._preview != OFF and self._app_of(session, row) is not None
+        return _json({**(session.message(row) or {}), "preview": self._preview if has_app else ""})
 
     async def _views(self, request: web.Request) -> web.Response:
         session, row = await self._reached(request)
         return _json(await session.views(row))
+
+    async def _app(self, request: web.Request) -> web.Response:
+        if self._preview == OFF:
+            raise web.HTTPForbidden(text="apps are not shown: start mcpspy web with --preview-apps")
+        session, row = await self._reached(request)
+        html = self._app_of(session, row)
+        if html is None:
+            raise web.HTTPNotFound(text="the message has no page of an app")
+        return preview_page(html, self._preview)
+
+    def _app_of(self, session: WebSession, row: int) -> str | None:
+        """Return the page of an app in the response to a row, or in a row; None if it has none."""
+        index = session.model.index
+        request, answer = index.request(row), index.answer(row)
+        if request is None or index.texts[index.method[request]] != "resources/read":
+            return None
+        return html_of(session.model.message(row if answer is None else answer))
 
     async def _reached(self, request: web.Request) -> tuple[WebSession, int]:
         """Return a session, and the row of the address, when it is read. Raise HTTPNotFound if there is none."""
@@ -355,7 +384,8 @@ class WebServer:
             "key": self._key(summary),
             "name": sanitize(header.name) or "session",
             "state": listed.state,
-            "ending": rows.ending(summary.exit),
+            "origin": "" if header.origin == HOST else sanitize(header.origin),
+            "verdict": "…" if listed.verdict is None and not is_too_large(summary) else listed.words,
             "tone": reports.state_tone(listed),
             "started": sanitize(header.started),
             "lasted": summary.last,

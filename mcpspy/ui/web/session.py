@@ -23,6 +23,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change
 from mcpspy.io.recording.reader import RecordingState, Summary
+from mcpspy.ui.model.apps import AppsModel
 from mcpspy.ui.model.filter_items import RowItem
 from mcpspy.ui.model.notes import flow_steps, trust_differences, trust_note
 from mcpspy.ui.model.row_filter import FilteredView, SortOrder, ViewOptions
@@ -70,6 +71,7 @@ class WebSession:
         self._loader = SessionLoader(summaries[0]) if run is None else MergedLoader(summaries)
         self._loader.uses_cache = run is None
         self.model = self._loader.model
+        self._apps = AppsModel(self.model)
         self.readers = 0
         """Event streams that are open: a session that a page shows is not closed."""
         self._timeline: TimelineModel | None = None
@@ -164,6 +166,9 @@ class WebSession:
             view.advance(_for_seconds(SLICE))
         if view.is_stale:
             view.sort()
+        while self._apps.is_behind and is_early():
+            self._apps.advance(_for_seconds(SLICE))
+            await asyncio.sleep(0)
         return view
 
     def window(self, view: FilteredView, first: int, count: int) -> Sequence[int]:
@@ -203,6 +208,8 @@ class WebSession:
             "request": None if is_request else request,
             "before": index.continues.get(row),
             "after": index.continued_by.get(row),
+            "page": self._apps.page_of(row),
+            "call": self._apps.call_of(row),
         }
         bodies = [row, *([] if answer is None else [answer]), *carriers]
         return {
@@ -302,7 +309,9 @@ class WebSession:
         answer = index.answer(row) if isinstance(change.what, Request) else None
         sizes = index.size[row], None if answer is None else index.size[answer]
         flaw = None if answer is None else index.flaws.get(answer)
-        return page_row(change, (row, NONE if answer is None else answer), sizes, self._loader.now, flaw)
+        bodies = row, NONE if answer is None else answer
+        found = page_row(change, bodies, sizes, self._loader.now, flaw)
+        return found._replace(status=rows.with_link(found.status, self._apps.words(row)))
 
     def _along(self, request: int) -> Iterable[int]:
         """Yield the notifications that belong to a request: its progress, and its cancellation."""

@@ -57,7 +57,7 @@ class SessionTable extends LinkList {
       compared,
       chosen: null,
       kind: "session",
-      heads: ["name", "server", "client", "started", "duration", "messages", "errors", "unanswered", "issues", "state"],
+      heads: ["name", "server", "client", "started", "duration", "messages", "errors", "unanswered", "issues", "verdict"],
     });
   }
 
@@ -76,9 +76,8 @@ class SessionTable extends LinkList {
       const count = counts ? counts[name] : null;
       return make(`span.${name}${count ? `.${tone}` : ""}`, {}, count === null ? (each.uncounted ? "?" : "…") : commas(count));
     };
-    const ending = each.ending && each.ending !== "exit 0" ? each.ending : each.state;
     return [
-      make("span.name", {}, ...visible(each.name)),
+      make("span.name", {}, ...visible(each.name), ...(each.origin ? [make("span.origin", {}, each.origin)] : [])),
       make("span.server", {}, ...visible(each.server)),
       make("span.client", {}, ...visible(each.client)),
       startCell(each.started),
@@ -87,7 +86,7 @@ class SessionTable extends LinkList {
       number("errors", "bad"),
       number("unanswered", "bad"),
       number("issues", "issue"),
-      make(`span.state.${each.tone}`, {}, make("i.dot"), ending),
+      make(`span.verdict.${each.tone}`, {}, make("i.dot"), each.verdict),
     ];
   }
 

@@ -125,7 +125,7 @@ def test_every_message_is_an_arrow() -> None:
         "  S--xC: error -32602 invalid params#58; no 100.0 ms (forecast)",
         "  S--xC: ok#59; id 2 was answered before",
         "  S--xC: not JSON oops",
-        "  Note over C,S: exit exit 1",
+        "  Note over C,S: exit 1",
     ]
 
 

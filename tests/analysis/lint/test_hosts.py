@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 
 from mcpspy.analysis.lint import EntryPosition, Finding, Linter
-from mcpspy.analysis.lint.host_profiles import MEASURED, NAMES, HostProfile, chosen, profile
+from mcpspy.analysis.lint.host_profiles import (
+    MEASURED,
+    NAMES,
+    HostProfile,
+    chosen,
+    profile,
+    profile_of_client,
+)
+from mcpspy.analysis.lint.host_verdicts import Fitness, HostVerdict, worst
 from mcpspy.analysis.lint.rules.hosts import CHECKS, keywords, root_kind
 from mcpspy.core.recording.decode import Entry, Frame, Header
 from mcpspy.core.session.streaming import StreamingSession
@@ -28,12 +36,14 @@ def of_property(schema: Any, name: str = "value") -> dict[str, Any]:
     return {"type": "object", "properties": {name: schema}}
 
 
-def session(*messages: tuple[str, dict[str, Any]], client: str = "unknown", late: float = 0.0) -> list[Entry]:
+def session(
+    *messages: tuple[str, dict[str, Any]], client: str = "unknown", version: str = "1", late: float = 0.0
+) -> list[Entry]:
     """Return a session with a handshake and these messages; the last one comes `late` seconds later."""
     hello = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
-        "clientInfo": {"name": client, "version": "1"},
+        "clientInfo": {"name": client, "version": version},
     }
     answer = {
         "protocolVersion": "2025-06-18",
@@ -72,10 +82,10 @@ def text(size: int) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": "x" * size}]}
 
 
-def found(
+def linted(
     entries: list[Entry], hosts: tuple[HostProfile, ...] | None, server: str = "server"
-) -> list[Finding]:
-    """Return the findings on limits of hosts."""
+) -> tuple[Linter, list[Finding]]:
+    """Return the linter after the session, and the findings on limits of hosts."""
     header = Header(
         mcpspy=1, id="0e8a3b1e", started="2026-11-23T00:00:00.000Z", transport="stdio", name=server
     )
@@ -86,7 +96,14 @@ def found(
         for change in reading.add(entry)
         for finding in linter.add(change, EntryPosition(number))
     ]
-    return [finding for finding in findings if finding.code.startswith("HOST")]
+    return linter, [finding for finding in findings if finding.code.startswith("HOST")]
+
+
+def found(
+    entries: list[Entry], hosts: tuple[HostProfile, ...] | None, server: str = "server"
+) -> list[Finding]:
+    """Return the findings on limits of hosts."""
+    return linted(entries, hosts, server)[1]
 
 
 LISTS = ("oneOf", "anyOf", "allOf")
@@ -481,3 +498,63 @@ def test_keywords_of_a_schema_of_many_levels_end() -> None:
         schema = {"items": schema}
 
     assert set(keywords(schema)) == {"items"}
+
+
+def test_the_limits_are_those_of_the_version_of_the_host() -> None:
+    def most(version: str) -> list[int]:
+        host = profile_of_client("claude-code", version)
+        assert host is not None
+        return [limit.max for limit in host.of("description")]
+
+    assert most("2.1.84") == most("2.1.234") == [2048]
+    assert most("2.1.330") == most("2.2") == most("") == most("dev") == [4096]
+
+
+def test_a_session_of_an_old_version_has_the_limits_of_that_version() -> None:
+    page = {"id": 1, "result": {"tools": [{**tool("forecast"), "description": "d" * 3000}]}}
+    messages = ("client", {"id": 1, "method": "tools/list"}), ("server", page)
+
+    old = found(session(*messages, client="claude-code", version="2.1.200"), None)
+    assert [finding.code for finding in old] == ["HOST105"]
+    assert not found(session(*messages, client="claude-code", version="2.1.330"), None)
+
+
+def test_a_limit_under_a_condition_is_reported_only_if_the_host_is_named() -> None:
+    page = {"id": 1, "result": {"tools": [{**tool("a"), "outputSchema": DRAFT_07}]}}
+    own = session(("client", {"id": 1, "method": "tools/list"}), ("server", page), client="claude-code")
+
+    assert not found(own, None)
+    assert [finding.code for finding in found(own, chosen("claude-code"))] == ["HOST108"]
+
+
+DRAFT_07 = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}
+
+
+@pytest.mark.parametrize(
+    ("host", "tools", "verdict", "words"),
+    [
+        ("claude-code", [tool("a")], "works", "measured with 2.1.330"),
+        ("cursor", [tool("a")], "unknown", "not measured"),
+        ("claude-code", [{**tool("a"), "description": "d" * 5000}], "degraded", "cuts the description of a"),
+        ("claude-desktop", [{**tool("a"), "outputSchema": DRAFT_07}], "degraded", "draft-07"),
+        ("claude-code", [tool("a", {"type": "string"}), tool("b" * 200)], "blocked", "; and 1 more"),
+        ("gemini-cli", [{**tool("a"), "_meta": {"ui": {"resourceUri": "ui://a"}}}], "unknown", "about apps"),
+        ("openai", [tool(f"t{number}") for number in range(129)], "blocked", "fails with 129 tools"),
+    ],
+)
+def test_a_host_has_a_verdict_with_its_reason_and_source(
+    host: str, tools: list[dict[str, Any]], verdict: str, words: str
+) -> None:
+    linter, _ = linted(listed(*tools), chosen(host), "s")
+
+    (given,) = linter.host_verdicts()
+    assert given.verdict == verdict
+    assert words in f"{given.reason} ({given.source})"
+
+
+def test_the_verdict_on_several_sessions_is_the_worst() -> None:
+    verdicts = [
+        HostVerdict("a", fitness, "", "") for fitness in (Fitness.WORKS, Fitness.BLOCKED, Fitness.UNKNOWN)
+    ]
+
+    assert worst(verdicts) == [HostVerdict("a", Fitness.BLOCKED, "", "")]

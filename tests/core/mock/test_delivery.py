@@ -43,6 +43,12 @@ def test_steps_keep_their_order_even_if_the_client_answers_early() -> None:
     assert due(playback) == [(101.0, 0), (102.0, 1), (102.0, 2)]
 
 
+@pytest.mark.parametrize(("speed", "gaps"), [(0.0, [0.0, 0.0, 0.005]), (1.0, [1.0, 2.0, 3.0])])
+def test_a_response_at_once_is_a_moment_after_the_progress_before_it(speed: float, gaps: list[float]) -> None:
+    (played,) = interactions(slow().session)
+    assert [at - 100.0 for at, _ in due(Playback(played, 100.0, speed, gap=0.005))] == pytest.approx(gaps)
+
+
 def test_a_request_that_is_skipped_counts_as_answered() -> None:
     assert due(Playback(interaction(), 100.0, 1.0), skips=True) == [(101.0, 0), (103.0, 2)]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mcpspy.core.protocol.http_headers import names_only
 from mcpspy.core.protocol.oauth import HINT, OAuthTracker
 from mcpspy.core.protocol.oauth_flows import OAuthRequest
 
@@ -32,7 +33,7 @@ def read_metadata(tracker: OAuthTracker) -> None:
     _, facts = tracker.rewritten(RESOURCE, json.dumps({"resource": f"{SERVER}/mcp"}).encode(), PROXY)
     fields = tracker.step_fields(request(RESOURCE), 200, facts)
     assert fields is not None
-    assert fields.keys() == {"flow", "step", "status", "names", "resource", "servers", "address"}
+    assert fields.keys() == {"flow", "step", "status", "names", "resource", "servers", "address", "path"}
 
 
 @pytest.mark.parametrize("target", [RESOURCE, "/mcp/.well-known/oauth-protected-resource"])
@@ -119,6 +120,19 @@ def test_a_path_of_oauth_is_recorded_without_values() -> None:
         "/authorize?a=[redacted]&b=[redacted];c=[redacted]#d=[redacted]"
     )
     assert tracker.recorded("/list?a=1") == "/list?a=1"
+
+
+@pytest.mark.parametrize(
+    ("query", "recorded"),
+    [
+        ("?error=invalid_scope&state=s", "?error=invalid_scope&state=[redacted]"),
+        ("#state=s&error=access_denied", "#state=[redacted]&error=access_denied"),
+        ("?error=S3cret.code&error_description=a+token", "?error=[redacted]&error_description=[redacted]"),
+        ("?errors=invalid_scope&my_error=x", "?errors=[redacted]&my_error=[redacted]"),
+    ],
+)
+def test_only_the_code_of_an_error_stays_in_the_query_of_a_url(query: str, recorded: str) -> None:
+    assert names_only(f"http://127.0.0.1/callback{query}") == f"http://127.0.0.1/callback{recorded}"
 
 
 def test_the_first_request_after_the_token_ends_the_flow_and_another_challenge_begins_the_next() -> None:

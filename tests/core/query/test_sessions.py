@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mcpspy.core.query.lexer import QueryError
 from mcpspy.core.query.sessions import SessionItem, parse_sessions, read_age
+from mcpspy.core.session.outcome import Verdict
 from tests.core.query.test_parser import TYPED
 
 NOW = 1_000_000.0
@@ -20,9 +21,12 @@ TEXTS = {
     "client": "host 1",
     "revision": "2025-06-18",
     "state": "ended",
+    "origin": "replay",
     "command": "npx -y @acme/forecast",
 }
-SESSION = SessionItem(TEXTS, NOW - 7200, 20_000, {"errors": 2, "issues": 0}.get)
+SESSION = SessionItem(
+    TEXTS, NOW - 7200, 20_000, {"errors": 2, "issues": 0}.get, lambda: Verdict.NEVER_ANSWERED
+)
 
 
 def read_time(text: str) -> float | None:
@@ -53,6 +57,10 @@ def matches(text: str, session: SessionItem = SESSION) -> bool:
         "errors!=3",
         "size>10kb size<1mb",
         ">10kb",
+        "origin:replay",
+        "verdict:never-answered",
+        "is:never-answered is:ended",
+        "command:forecast",
         "since:3h",
         "since:-1d until:1h",
         "since:2001-01-01",
@@ -77,20 +85,22 @@ def test_a_session_without_a_valid_time_is_neither_before_nor_after() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "has_crashed", "is_problem"),
+    ("counts", "verdict", "is_problem"),
     [
-        ({}, False, False),
-        ({"errors": 1}, False, True),
-        ({"unanswered": 1}, False, True),
-        ({"issues": 1}, False, True),
-        ({"messages": 9}, False, False),
-        ({}, True, True),
+        ({}, Verdict.FINE, False),
+        ({"errors": 1}, Verdict.FAILURES, True),
+        ({"unanswered": 1}, Verdict.FAILURES, True),
+        ({"issues": 1}, Verdict.FAILURES, True),
+        ({"messages": 9}, Verdict.FINE, False),
+        ({}, Verdict.CRASHED, True),
+        ({}, Verdict.NEVER_ANSWERED, True),
+        ({}, None, False),
     ],
 )
 def test_a_problem_is_an_error_a_missing_response_an_issue_or_a_crash(
-    counts: dict[str, int], has_crashed: bool, is_problem: bool
+    counts: dict[str, int], verdict: Verdict | None, is_problem: bool
 ) -> None:
-    session = SESSION._replace(number=lambda name: counts.get(name, 0), has_crashed=has_crashed)
+    session = SESSION._replace(number=lambda name: counts.get(name, 0), verdict=lambda: verdict)
     assert matches("is:problem", session) == is_problem
     assert matches("-is:problem", session) != is_problem
 
@@ -107,6 +117,8 @@ def test_counts_are_read_last() -> None:
         ("state:ran", "use one of live, ended, died, failed"),
         ("state:end", 'unknown state "end": did you mean ended? Use one of live'),
         ("is:problems", 'unknown state "problems": did you mean problem? Use one of problem, live'),
+        ("origin:replai", 'unknown origin "replai": did you mean replay? Use one of host, replay'),
+        ("verdict:crash", 'unknown verdict "crash": did you mean crashed? Use one of live, never-started'),
         ("since:soon", "examples: since:2h, since:2026-11-20"),
         ("since>2h", "needs a colon"),
         ("errors>many", "errors>0"),

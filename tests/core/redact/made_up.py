@@ -19,6 +19,11 @@ LETTERS = {
     "h": "0123456789abcdef",
     "H": "0123456789ABCDEF",
     "d": string.digits,
+    "L": string.ascii_letters,
+    "x": "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
+    "n": "023456789acdefghjklmnpqrstuvwxyz",
+    "s": string.ascii_lowercase + "234567",
+    "z": string.ascii_uppercase + "234567",
     "B": "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L",
 }
 """The classes of an example: `<a20>` is twenty letters and digits. `<i>` is a UUID."""

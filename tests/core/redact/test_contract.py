@@ -52,6 +52,9 @@ IN_JSON = {
     "a pair of name and value": '{"params":{"env":[{"name":"%n","value":"%v"}]}}',
     "a pair of value and name": '{"params":{"env":[{"value":"%v","name":"%n"}]}}',
     "JSON that breaks off": '{"params":{"%n":"%v"',
+    "a pair of label and value": '{"result":{"structuredContent":{"fields":[{"id":"x1","label":"%n","value":"%v"}]}}}',
+    "an item of an array": '{"params":{"arguments":{"args":["-y","%o","%v","--verbose"]}}}',
+    "an object that looks like a schema": '{"result":{"structuredContent":{"properties":{"%n":"%v"}}}}',
 }
 """Whole messages."""
 
@@ -100,6 +103,7 @@ IN_TEXT = {
     "a pair of Kubernetes in quotes": 'env:\n  - name: "%n"\n    value: "%v"\n',
     "a connection string": "Server=db;User Id=sa;%n=%v;Timeout=3",
     "an argument": 'connect(host="x", %n="%v")',
+    "an item of an array in code": 'run(["server", "%o", "%v"])',
 }
 """Texts of a tool's result and of stderr. %o is the name as an option."""
 
@@ -125,6 +129,22 @@ IN_ARGV = {
     "a header without a blank": ["npx", "mcp-remote", "--header", "%n:%v"],
     "a query": ["server", "https://example.com/mcp?%n=%v"],
 }
+
+
+WITH_BLANKS = {
+    "an assignment": '%n="%v"',
+    "an assignment with blanks": "user = 'ada'\n%n = '%v'\n",
+    "an option": 'server %o "%v" --verbose',
+    "an option with =": "server %o='%v'",
+    "YAML": 'db:\n  %n: "%v"\n',
+    "JSON in a text": 'sent {"%n": "%v"} to it',
+    "an argument": 'connect(host="x", %n="%v")',
+    "an attribute": '<db user="sa" %n="%v"/>',
+}
+"""Places of values in quotes, which may contain blanks."""
+
+WITH_DIGITS = ("%n: %v", "the settings: %n: %v, user: ada", "%n : %v\n", "- **%n:** %v")
+"""Places of values of digits."""
 
 
 def values(seed: str) -> Iterator[str]:
@@ -180,7 +200,28 @@ def test_no_documented_name_lets_its_value_into_the_recording(name: str) -> None
     assert not found, f"{len(found)} leaks, the first of them: {list(itertools.islice(found, 5))}"
 
 
+@pytest.mark.parametrize("name", [name for name in names.STRONG if name != "cookie"])
+def test_a_value_in_quotes_may_have_blanks_and_one_after_a_colon_only_digits(name: str) -> None:
+    made, choose = values(name), random.Random(name)
+    found = []
+    for how, spelling in spelled(name).items():
+        for place, text in WITH_BLANKS.items():
+            words = [next(made), next(made), next(made)]
+            data = filled(text, spelling, " ".join(words))
+            written = recorded(
+                "message", json.dumps({"result": {"content": [{"type": "text", "text": data}]}})
+            )
+            if any(word in written for word in words):
+                found.append(f"{spelling} ({how}) as {place}: {written}")
+        for text in WITH_DIGITS:
+            digits = str(choose.randrange(10**7, 10**10))
+            if digits in recorded("stderr", filled(text, spelling, digits)):
+                found.append(f"{spelling} ({how}) as {text}")
+    assert not found, f"{len(found)} leaks, the first of them: {found[:5]}"
+
+
 def test_the_documentation_lists_every_name() -> None:
     page = (corpus.HERE.parents[2] / "docs" / "redact.md").read_text(encoding="utf-8")
-    for name in (*NAMES, *names.SHORT, *names.QUERY):
+    foreign = [name for name in names.FOREIGN if name == name.lower()]
+    for name in (*NAMES, *names.SHORT, *names.QUERY, *foreign):
         assert f"`{name.replace('-', '_')}`" in page, name

@@ -346,6 +346,24 @@ DENSE: dict[str, Callable[[int], bytes]] = {
     "levels": lambda n: b'{"password":"x1","a":' * n + b"1" + b"}" * n,
     "names of members": lambda n: b"{%b}" % b",".join(b'"password%d":1' % number for number in range(n)),
     "names without values": lambda n: b'{"a":"%b"}' % (b"password " * n),
+    "values with blanks": lambda n: b'{"a":"%b"}' % (b"password='x1 y2' " * n),
+    "open quotes": lambda n: b'{"a":"%b"}' % (b"password='x1 " * n),
+    "options": lambda n: b'{"args":[%b]}' % b",".join([b'"--password","x1"'] * n),
+    "options in a text": lambda n: b'{"a":"%b"}' % (b"'--password', 'x1', " * n),
+    "pairs": lambda n: b"[%b]" % b",".join([b'{"label":"password","value":"x1"}'] * n),
+    "grants": lambda n: b'{"a":"%b"}' % (b"grant_type=a&code=a1b2c3d4e5f6 " * n),
+    "codes": lambda n: b'{"grant_type":"a",%b}' % b",".join([b'"code":"a1b2c3d4e5f6"'] * n),
+    "Base64 in one run": lambda n: b'{"a":"%b"}' % (b"cGFzc3dvcmQ6" * n),
+    "texts in Base64": lambda n: b'{"a":"%b"}' % (b"cGFzc3dvcmQ9eDF5MnozdzQK " * n),
+    "lines of Base64": lambda n: b'{"a":"%b"}' % ((b"cGFzc3dvcmQ6" * 5 + b"\\n") * n),
+    "percent-encoding": lambda n: b'{"a":"%b"}' % (b"password%3Dx1y2z3%26%2540" * n),
+    "JSON in a text": lambda n: b'{"a":"x %b"}' % (b'{\\"password\\": \\"x1\\"} \\n' * n),
+    "brackets in a text": lambda n: b'{"a":"x %b password=x1"}' % (b'{\\"a\\": [' * n),
+    "schemas": lambda n: (
+        b'{"inputSchema":{"properties":{%b}}}'
+        % b",".join(b'"p%d":{"format":"password"}' % number for number in range(n))
+    ),
+    "names in other languages": lambda n: b'{"a":"%b"}' % ("пароль: x1y2 ".encode() * n),
     "encoded URLs": lambda n: b'{"path":"/?%b"}' % (b"pass%77ord=x1y2z3&" * n),
 }
 """Messages in which nearly every word is, or looks like, a secret."""

@@ -401,3 +401,15 @@ def test_lines_on_stderr_directly_before_an_error_are_known() -> None:
     _, index = both([stderr(0.0, "a"), CALL, stderr(0.5, "b"), stderr(0.6, "c"), failure, stderr(2.0, "d")])
 
     assert [index.is_before_error(row) for row in (0, 2, 3, 5)] == [False, True, True, False]
+
+
+def test_the_latency_of_a_request_that_is_answered_at_its_release_is_not_negative() -> None:
+    lines = [  # A hold of 0.3000006 s, from 1.0000004 to 1.3000010: each of the three is rounded.
+        b'{"t":1.000000,"from":"client","msg":{"jsonrpc":"2.0","id":1,"method":"ping"}}',
+        b'{"t":1.000000,"note":"rule","action":"hold","from":"client","method":"ping","id":"1","ticket":9}',
+        b'{"t":1.300000,"note":"rule","action":"release","from":"client","method":"ping","id":"1","ticket":9,"seconds":0.300001}',
+        b'{"t":1.300000,"from":"server","by":"mcpspy","msg":{"jsonrpc":"2.0","id":1,"result":{}}}',
+    ]
+    session, index = both([*map(read_entry, lines)])
+    (exchange,) = session.exchanges
+    assert (exchange.latency, index.latency(0)) == (0.0, 0.0)

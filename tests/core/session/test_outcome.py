@@ -11,7 +11,20 @@ from msgspec import structs
 from mcpspy.core.recording.decode import Entry, Frame, Note
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.index import Index
-from mcpspy.core.session.outcome import ATOMS, OUTCOMES, describe, filter_status, of, states_of
+from mcpspy.core.session.outcome import (
+    ATOMS,
+    OUTCOMES,
+    Reply,
+    SessionCounts,
+    Verdict,
+    VerdictFacts,
+    describe,
+    filter_status,
+    of,
+    reply_of,
+    states_of,
+    verdict_words,
+)
 from mcpspy.core.session.session import Session
 
 FAILED = "tool error, error, refused, task failed, late tool error, late error"
@@ -246,3 +259,91 @@ def test_requests_of_a_viewer_are_counted_apart() -> None:
         frame("client", {**LIST, "params": {}}, by="mcpspy"), server(id=1, error={"code": 1, "message": "x"})
     )
     assert session.counts == (2, 0, 0, 0, 0, 1)
+
+
+def end_of(
+    *entries: Entry, code: object = 0, signal: object = None, has_started: bool = True
+) -> VerdictFacts:
+    session = Session().add_all(entries)
+    session.end()
+    return VerdictFacts(False, has_started, reply_of(session.exchanges), False, code, signal)
+
+
+HELLO = {"id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
+HELLO_ERROR = {"id": 1, "error": {"code": -32602, "message": "no"}}
+HELLO_RESULT = {"id": 1, "result": {"protocolVersion": "2025-06-18", "capabilities": {}}}
+REFUSAL = (
+    Note(0.1, "http", {"http": 1, "stream": "1", "method": "POST", "path": "/mcp", "status": 401}),
+    Note(0.1, "http-end", {"http": 1, "stream": "1", "hung_up": None}),
+)
+
+
+@pytest.mark.parametrize(
+    ("end", "verdict"),
+    [
+        (end_of(), Verdict.FINE),
+        (end_of(client(**HELLO), server(**HELLO_RESULT)), Verdict.FINE),
+        (end_of(client(**HELLO), server(**HELLO_RESULT), signal="SIGTERM"), Verdict.FINE),
+        (end_of(client(**HELLO), server(**HELLO_RESULT), code=143), Verdict.FINE),
+        (end_of(client(**HELLO), server(**HELLO_RESULT), code=1), Verdict.CRASHED),
+        (end_of(client(**HELLO), server(**HELLO_RESULT), signal="SIGSEGV"), Verdict.CRASHED),
+        (end_of(client(**HELLO), server(**HELLO_RESULT), signal="SIGKILL"), Verdict.CRASHED),
+        (end_of(client(**HELLO)), Verdict.NEVER_ANSWERED),
+        (end_of(client(**HELLO), signal="SIGKILL"), Verdict.NEVER_ANSWERED),
+        (end_of(client(**HELLO), code=1), Verdict.CRASHED),
+        (end_of(client(**HELLO), has_started=False, code=127), Verdict.NEVER_STARTED),
+        (end_of(client(**HELLO), server(**HELLO_ERROR)), Verdict.REFUSED),
+        (
+            end_of(
+                client(**HELLO),
+                server(**HELLO_ERROR),
+                client(**(HELLO | {"id": 2})),
+                server(**(HELLO_RESULT | {"id": 2})),
+            ),
+            Verdict.FINE,
+        ),
+        (end_of(frame("client", HELLO, stream="1", http=1), *REFUSAL), Verdict.REFUSED),
+        (end_of(server(id=5, method="ping"), client(id=5, result={})), Verdict.FINE),
+    ],
+)
+def test_the_verdict_of_a_session(end: VerdictFacts, verdict: Verdict) -> None:
+    assert end.verdict(SessionCounts(4, 0, 0)) is verdict
+
+
+@pytest.mark.parametrize(
+    ("counts", "verdict", "words"),
+    [
+        (SessionCounts(4, 0, 0, issues=3), Verdict.FINE, "fine"),
+        (SessionCounts(4, 1, 0), Verdict.FAILURES, "1 error"),
+        (SessionCounts(4, 2, 0, unanswered=1), Verdict.FAILURES, "2 errors, 1 unanswered"),
+        (None, None, "ended"),
+    ],
+)
+def test_a_session_that_worked_has_failures_or_is_fine_by_its_counts(
+    counts: SessionCounts | None, verdict: Verdict | None, words: str
+) -> None:
+    end = end_of(client(**HELLO), server(**HELLO_RESULT))
+    assert end.verdict(counts) is verdict
+    assert verdict_words(end.verdict(counts), counts) == words
+
+
+def test_a_session_that_is_live_or_was_cut_says_so() -> None:
+    assert VerdictFacts(True, True, Reply.SILENCE).verdict(None) is Verdict.LIVE
+    assert VerdictFacts(False, True, Reply.SILENCE, is_cut=True).verdict(None) is Verdict.DIED
+
+
+@pytest.mark.parametrize(
+    ("verdict", "is_http", "words"),
+    [
+        (Verdict.CRASHED, False, "crashed, exit 1, 2 unanswered"),
+        (Verdict.NEVER_ANSWERED, False, "never answered, exit 1"),
+        (Verdict.DIED, False, "mcpspy was killed, 2 unanswered"),
+        (Verdict.NEVER_STARTED, False, "never started"),
+        (Verdict.NEVER_STARTED, True, "server not reached"),
+        (Verdict.REFUSED, True, "refused"),
+        (Verdict.LIVE, False, "live"),
+    ],
+)
+def test_a_verdict_has_words(verdict: Verdict, is_http: bool, words: str) -> None:
+    counts = SessionCounts(4, 1, 0, unanswered=2)
+    assert verdict_words(verdict, counts, "exit 1", is_http=is_http) == words

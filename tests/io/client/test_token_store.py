@@ -66,6 +66,16 @@ def test_without_a_keyring_secrets_are_in_a_file_of_the_user_alone(tmp_path: Pat
     assert TokenStore("https://example.com/other", tmp_path / "oauth").load() == {}
 
 
+def test_the_name_of_a_file_contains_no_secret_of_the_url(tmp_path: Path) -> None:
+    url = "https://ada:hunter2@example.com/mcp?api_key=tiger99"
+    TokenStore(url, tmp_path).save(ENTRY)
+    (file,) = tmp_path.glob("*.json")
+    assert file.name.startswith("example.com-mcp-")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert TokenStore(url, tmp_path).load() == {"resource": url, **ENTRY}
+    assert TokenStore("https://example.com/mcp", tmp_path).load() == {}
+
+
 def test_a_keyring_takes_the_secrets(memory: Memory, tmp_path: Path) -> None:
     TokenStore(URL, tmp_path).save(ENTRY)
     assert "secret" not in stored(tmp_path)

@@ -10,9 +10,12 @@ import pytest
 from aiohttp import web
 
 from mcpspy.io.intercept.interception import InterceptionOptions
+from tests.core.redact import corpus, unseen
 from tests.io.forward.spoken import EVENTS, JSON, PING, PONG, heads, pong, said
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.io.forward.spoken import Serving, Spying
 
 pytestmark = pytest.mark.timeout(60)
@@ -34,6 +37,36 @@ async def test_mcp_is_recorded_as_if_the_server_had_been_named(
     assert [entry["raw"] for entry in entries if "raw" in entry] == ["nonsense"]
     assert entries[-1]["note"] == "exit"
     assert capfd.readouterr().err.startswith(f"mcpspy: {server}/mcp: recording to /")
+
+
+def texts_of_files(folder: Path) -> str:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return "\n".join(corpus.texts(path.read_bytes()) for path in files)
+
+
+async def test_secrets_of_forwarded_messages_reach_the_server_and_no_file(
+    spying: Spying, serving: Serving, tmp_path: Path
+) -> None:
+    received = []
+
+    async def keep(request: web.Request) -> web.Response:
+        received.append((await request.read()).decode())
+        return web.Response(body=PONG, content_type="application/json")
+
+    calls = unseen.calls()
+    async with serving(keep) as server, spying() as spy:
+        for case in calls:
+            message = case.text.encode()
+            status, _ = await spy.post(
+                f"{server}/mcp?api_key=tiger99", message, Authorization="Bearer hunter2-abc123"
+            )
+            assert status == 200
+    assert received == [case.text for case in calls]
+    written = texts_of_files(tmp_path)
+    assert "[redacted:" in written
+    assert "tiger99" not in written
+    assert "hunter2" not in written
+    assert [case.what for case in calls if any(secret in written for secret in case.secrets)] == []
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["http", "https"])

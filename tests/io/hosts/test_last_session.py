@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from mcpspy.core.recording import encode
-from mcpspy.io.hosts.last_session import MAX_CHECKED, SessionOutcome, SessionsByName
+from mcpspy.core.session.outcome import Verdict
+from mcpspy.io.hosts.last_session import MAX_CHECKED, SessionsByName
 from mcpspy.io.recording.writer import Writer
 
 
@@ -20,8 +21,13 @@ def record(folder: Path, name: str, *, code: int | None = 0, signal: str | None 
     return Path(writer.path)
 
 
-def start(folder: Path, name: str) -> Writer:
-    fields: dict[str, encode.Value] = {"transport": "stdio", "command": ["x"], "name": name}
+def start(folder: Path, name: str, origin: str = "host") -> Writer:
+    fields: dict[str, encode.Value] = {
+        "transport": "stdio",
+        "command": ["x"],
+        "name": name,
+        "origin": origin,
+    }
     return Writer(str(folder), None, fields, say=pytest.fail)
 
 
@@ -33,25 +39,25 @@ def date(path: Path, day: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "signal", "went"),
+    ("code", "signal", "verdict"),
     [
-        (0, None, SessionOutcome.FINE),
-        (143, None, SessionOutcome.FINE),
-        (None, "SIGTERM", SessionOutcome.FINE),
-        (1, None, SessionOutcome.DIED),
-        (None, "SIGSEGV", SessionOutcome.DIED),
-        (None, None, SessionOutcome.DIED),
+        (0, None, Verdict.FINE),
+        (143, None, Verdict.FINE),
+        (None, "SIGTERM", Verdict.FINE),
+        (1, None, Verdict.CRASHED),
+        (None, "SIGSEGV", Verdict.CRASHED),
+        (None, None, Verdict.DIED),
     ],
 )
-def test_the_outcome_of_a_session_is_read_from_its_end(
-    tmp_path: Path, code: int | None, signal: str | None, went: SessionOutcome
+def test_the_verdict_of_a_session_depends_on_its_end(
+    tmp_path: Path, code: int | None, signal: str | None, verdict: Verdict
 ) -> None:
     path = record(tmp_path, "a", code=code, signal=signal)
 
     last = SessionsByName().last("a", str(tmp_path))
 
     assert last is not None
-    assert (last.went, last.summary.path) == (went, path)
+    assert (last.verdict, last.summary.path) == (verdict, path)
 
 
 def test_a_live_session_counts_before_a_newer_one_that_ended(tmp_path: Path) -> None:
@@ -60,7 +66,7 @@ def test_a_live_session_counts_before_a_newer_one_that_ended(tmp_path: Path) -> 
     try:
         last = SessionsByName().last("a", str(tmp_path))
         assert last is not None
-        assert last.went is SessionOutcome.LIVE
+        assert last.verdict is Verdict.LIVE
         assert last.summary.path == Path(writer.path)
     finally:
         writer.close()
@@ -75,6 +81,16 @@ def test_of_those_that_ended_the_newest_counts(tmp_path: Path) -> None:
 
     assert last is not None
     assert last.summary.path == paths[-1]
+
+
+def test_a_replay_is_not_the_last_session_of_a_server(tmp_path: Path) -> None:
+    path = record(tmp_path, "a", code=1)
+    start(tmp_path, "a", "replay").close()
+
+    last = SessionsByName().last("a", str(tmp_path))
+
+    assert last is not None
+    assert last.summary.path == path
 
 
 def test_a_server_without_a_session_has_none(tmp_path: Path) -> None:
@@ -92,10 +108,10 @@ def test_a_session_that_was_deleted_meanwhile_is_passed_over(tmp_path: Path) -> 
     named = SessionsByName()
     last = named.last("weather", str(tmp_path))
     assert last is not None
-    assert last.went is SessionOutcome.FINE
+    assert last.verdict is Verdict.FINE
 
     newest.unlink()
     last = named.last("weather", str(tmp_path))
 
     assert last is not None
-    assert last.went is SessionOutcome.DIED
+    assert last.verdict is Verdict.CRASHED

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
 
 from mcpspy.core.exchange.heads import ResponseHead
-from mcpspy.io.http.body_stream import BodyStream
+from mcpspy.io.http.request import BodyStream
 from mcpspy.io.http.upstream import UpstreamClient
 from mcpspy.io.http.upstream_connection import UpstreamConnection, UpstreamError
 

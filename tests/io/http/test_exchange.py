@@ -15,6 +15,7 @@ import pytest
 from mcpspy.core.exchange.base import METADATA_LIMIT
 from mcpspy.io.http import context as streams_module
 from mcpspy.io.http import server
+from mcpspy.io.http.upstream_connection import UpstreamConnection
 from mcpspy.io.recording import writer
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, closed, event, plain
 
@@ -1103,3 +1104,24 @@ async def test_only_a_request_without_a_body_and_an_effect_is_sent_again(proxy: 
         await third.send(plain(b"", status="405 Method Not Allowed"))
         assert (await client.answer())[0] == 405
         assert await spy.ended(2) == [None, None]
+
+
+async def test_a_client_that_waits_for_a_slow_server_is_read_again_after_the_response(
+    proxy: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[UpstreamConnection] = []
+    connection_made = UpstreamConnection.connection_made
+
+    def remember(connection: UpstreamConnection, transport: asyncio.BaseTransport) -> None:
+        made.append(connection)
+        connection_made(connection, transport)
+
+    monkeypatch.setattr(UpstreamConnection, "connection_made", remember)
+    async with proxy() as spy:
+        client, call = await spy.exchange()
+        made[0].pause_writing()  # As the transport does while the server does not read.
+        await call.send(plain(PONG, JSON))
+        assert await client.answer() == (200, PONG)
+        await client.ask("POST", "/mcp", PING)
+        await (await asyncio.wait_for(spy.server.call(), 20)).send(plain(PONG, JSON))
+        assert await client.answer() == (200, PONG)

@@ -128,6 +128,23 @@ async def test_of_a_refused_step_of_oauth_only_the_error_is_recorded(proxy: Star
         assert b"user-4711" not in spy.recording.read_bytes()
 
 
+@pytest.mark.parametrize("mark", ["?", "#", "?app=1#"])
+async def test_the_error_of_a_refused_sign_in_is_recorded_without_the_state(proxy: Start, mark: str) -> None:
+    query = "error=invalid_scope&error_description=unknown%20scope%3A+files&state=s3cret"
+    location = f"http://127.0.0.1:9/callback{mark}{query}"
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.ask("GET", "/authorize?scope=files&state=s3cret")
+        await (await spy.server.call()).send(plain(b"", f"Location: {location}", status="302 Found"))
+        assert (await client.answer())[0] == 302
+        (step,) = spy.notes("oauth")
+        assert (step["error"], step["error_description"]) == ("invalid_scope", "unknown scope: files")
+        assert (
+            "error=invalid_scope&error_description=[redacted]" in spy.notes("http")[0]["response"]["location"]
+        )
+        assert b"s3cret" not in spy.recording.read_bytes()
+
+
 async def test_the_body_of_another_path_is_not_recorded(proxy: Start) -> None:
     async with proxy() as spy:
         client = await spy.client()
@@ -154,3 +171,28 @@ async def test_the_ends_of_events_are_recorded_with_the_first_one(
         named = b'"event_end":%b,' % (b'"' + repr((end * 2).decode())[1:-1].encode() + b'"')
         assert (named in first) is (end != b"\n")
         assert b"event_end" not in second
+
+
+async def test_a_server_card_is_recorded_and_other_documents_are_not(proxy: Start) -> None:
+    card = b'{\n "name": "com.example/a"\n}'
+    async with proxy() as spy:
+        client = await spy.client()
+        for path, body in (
+            ("/mcp/server-card", card),
+            ("/.well-known/ai-catalog.json", b"{"),
+            ("/other", b"{}"),
+        ):
+            await client.ask("GET", path)
+            headers = (
+                ("Content-Type: application/mcp-server-card+json", 'ETag: "1"') if body == card else (JSON,)
+            )
+            await (await spy.server.call()).send(plain(body, *headers, "Access-Control-Allow-Origin: *"))
+            assert await client.answer() == (200, body)
+        found = [
+            (note["document"], note["path"], note["body"], note.get("etag")) for note in spy.notes("document")
+        ]
+        assert found == [
+            ("server card", "/mcp/server-card", {"name": "com.example/a"}, '"1"'),
+            ("AI catalog", "/.well-known/ai-catalog.json", "{", None),
+        ]
+        assert spy.notes("document")[0]["allow_origin"] == "*"

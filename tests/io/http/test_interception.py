@@ -15,6 +15,7 @@ from mcpspy.core.intercept import interceptor as interceptor_module
 from mcpspy.io.control.client import AsyncControlClient, CommandRefused, live_sessions
 from mcpspy.io.intercept import executor
 from mcpspy.io.intercept import interception as base_module
+from tests.core.redact import corpus, unseen
 from tests.core.trust.locks import lock_text
 from tests.io.http_spy import EVENTS, JSON, PING, PONG, chunk, event, plain
 
@@ -84,6 +85,26 @@ async def test_no_one_is_there_until_someone_wants_something_and_then_no_more(pr
         assert await client.answer() == (200, PONG)
         await posted(spy)
         assert [note["action"] for note in spy.notes("rule")] == ["hold", "release"]
+
+
+async def test_a_held_message_is_unchanged_for_its_viewer_and_redacted_in_the_recording(proxy: Start) -> None:
+    """A viewer edits and releases the message itself, so the control socket, which is the user's alone, has its secrets."""
+    calls = unseen.calls(8)
+    async with proxy() as spy, connected_viewer() as viewer:
+        await posted(spy)
+        await viewer.order("hold", query="tools/call")
+        for case in calls:
+            client = await spy.client()
+            await client.post(case.text.encode(), SESSION)
+            held = await next_event(viewer, "held")
+            assert held["text"] == case.text
+            await viewer.order("release", ticket=held["ticket"])
+            await next_event(viewer, "released")
+            await (await spy.server.call()).send(plain(PONG, JSON))
+            await client.answer()
+        written = corpus.texts(spy.recording.read_bytes())
+    assert "[redacted:" in written
+    assert [case.what for case in calls if any(secret in written for secret in case.secrets)] == []
 
 
 async def test_an_injected_request_is_sent_like_the_clients_and_its_response_goes_to_the_viewer(

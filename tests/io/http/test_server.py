@@ -8,9 +8,8 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from mcpspy.io.http.body_stream import BUFFERED
-from mcpspy.io.http.message_head import MAX_HEAD
-from mcpspy.io.http.request import HttpRequest, Response
+from mcpspy.core.exchange.heads import MAX_HEAD
+from mcpspy.io.http.request import BUFFERED, HttpRequest, Response
 from mcpspy.io.http.server import accepting
 from mcpspy.io.network.listener import listening
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
-from mcpspy.io.http.message_head import MAX_HEAD
+from mcpspy.core.exchange.heads import MAX_HEAD
 from mcpspy.io.http.upstream import UpstreamClient
 from mcpspy.io.http.upstream_connection import UpstreamError
 from mcpspy.io.network.outgoing import trust

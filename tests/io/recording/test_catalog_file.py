@@ -15,7 +15,8 @@ import pytest
 
 from mcpspy.io.recording import catalog as module
 from mcpspy.io.recording import reader, session_counts
-from mcpspy.io.recording.catalog import CACHE, Catalog, find, sessions
+from mcpspy.io.recording.catalog import CACHE, Catalog, sessions
+from mcpspy.io.recording.lookup import find
 from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.io.recording.session_counts import CountCache
 from mcpspy.io.recording.writer import Writer

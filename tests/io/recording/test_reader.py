@@ -18,7 +18,8 @@ from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.hosts.last_session import SessionsByName
 from mcpspy.io.recording import catalog, reader
-from mcpspy.io.recording.catalog import Catalog, find, sessions
+from mcpspy.io.recording.catalog import Catalog, sessions
+from mcpspy.io.recording.lookup import find
 from mcpspy.io.recording.reader import Recording, RecordingState, delete, read_header_of
 from mcpspy.io.recording.scan import BLOCK
 from mcpspy.io.recording.writer import Writer
@@ -301,7 +302,7 @@ def test_a_session_is_found_by_its_id_its_name_or_last(
     [
         ("ab", "ab: 2 session ids start with this", "add characters"),
         ("f", "f: no such file or session", "mcpspy ls"),
-        ("mem", "mem: no such file or session", "mcpspy ls"),
+        ("mem", "mem: no such file or session", "did you mean memory?"),
         ("ab12cd345", "ab12cd345: no such file or session", "mcpspy ls"),
         ("FF00", "FF00: no such file or session", "mcpspy ls"),
         ("a", "a: no such file or session", "mcpspy ls"),

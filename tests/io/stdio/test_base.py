@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
+
+import pytest
 
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 from mcpspy.io.stdio.base import SERVER, STDERR, RunOptions, close, taps
@@ -50,3 +53,26 @@ def test_a_closed_standard_descriptor_becomes_the_null_device_and_a_pipe_is_clos
     close(write)
     assert os.read(read, 1) == b""
     os.close(read)
+
+
+def test_http2_on_the_pipes_is_recorded_as_frames_and_reported_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    where = RecordingTarget()
+    where.record = str(tmp_path / "recording.jsonl")
+    client, server, _ = taps(Recorder(where, {}))
+    capfd.readouterr()
+    preface, settings = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\0\0\0\4\0\0\0\0\0"
+    for tap, chunks in (client, (preface + settings, settings[:5])), (server, (settings, settings)):
+        for chunk in chunks:
+            tap.feed(chunk)
+        tap.eof()
+    assert [client.is_http2, server.is_http2] == [True, True]
+    printed = capfd.readouterr().err
+    assert printed.count("HTTP/2") == 1
+    lines = (tmp_path / "recording.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    assert [(entry["note"], entry["from"], entry.get("frame")) for entry in map(json.loads, lines)] == [
+        ("http2", "client", "preface"), ("http2", "client", "SETTINGS"), ("http2", "client", "incomplete"),
+        ("eof", "client", None), ("http2", "server", "SETTINGS"), ("http2", "server", "SETTINGS"),
+        ("eof", "server", None),
+    ]  # fmt: skip

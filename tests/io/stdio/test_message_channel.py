@@ -260,3 +260,13 @@ def test_scripts_get_no_line_of_stderr_above_the_limit_that_arrives_in_parts() -
         lines.feed(chunk)
     assert told == [b"one", b"two", b"three", b""]
     assert wire.out == b"one\r\ntwo\n" + b"x" * (LIMIT + 2) + b"\nthree\n\n"
+
+
+def test_http2_is_forwarded_unchanged_and_never_decided_on() -> None:
+    wire, channel, _ = wired()
+    channel.on()
+    data = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+    wire.read(data)
+    channel.on()
+    wire.read(b"noise\n")
+    assert (wire.out, channel.is_on) == (data + b"noise\n", False)

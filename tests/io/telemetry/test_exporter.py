@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
+from mcpspy.core.redact.redactor import Redactor
 from mcpspy.io.recording.background import export
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.tail import RESTARTED, new_sessions
@@ -29,6 +31,7 @@ from mcpspy.io.telemetry.exporter import (
 )
 from mcpspy.io.telemetry.options import LOGS, METRICS, TRACES, TelemetryOptions
 from mcpspy.io.telemetry.sender import OtlpSender
+from tests.core.redact import unseen
 from tests.otlp_receiver import Answer, Receiver
 
 BOUND = 20.0
@@ -137,6 +140,29 @@ async def test_spans_arrive_while_the_session_is_recorded_and_its_root_at_its_en
         for point in metric.histogram.data_points
     ]
     assert (counts[0], counts[-1], counts) == (1, 3, sorted(counts)), "cumulative"
+
+
+async def test_no_secret_of_a_redacted_session_is_sent(
+    receiver: Receiver, state: Path, tmp_path: Path
+) -> None:
+    redacting = Redactor(bytes(32))
+    fields = {"transport": "stdio", "command": ["x"], "name": "s"}
+    writer = Writer(str(tmp_path), None, fields, redacting, say=print)
+    calls = unseen.calls()
+    for number, case in enumerate(calls, 10):
+        request = json.loads(case.text) | {"id": number}
+        text = json.dumps(request["params"]["arguments"])
+        answer = {"jsonrpc": "2.0", "id": number, "error": {"code": -32000, "message": f"no: {text}"}}
+        for side, message in (("client", request), ("server", answer)):
+            line = json.dumps({"t": writer.now(), "from": side, "msg": message}, separators=(",", ":"))
+            writer.write([line.encode() + b"\n"])
+    writer.note(writer.now(), "exit", code=0, signal=None)
+    writer.close()
+    await followed(receiver, state, Lines(), Path(writer.path))
+    assert len(receiver.spans) > len(calls)
+    sent = str([*receiver.spans, *receiver.items[LOGS], *receiver.items[METRICS]])
+    assert "[redacted:" in sent
+    assert [case.what for case in calls if any(secret in sent for secret in case.secrets)] == []
 
 
 async def test_a_collector_that_fails_gets_everything_once_later_with_two_lines_for_the_user(

@@ -122,7 +122,7 @@ async def test_the_last_messages_are_shown_if_the_session_ends_without_a_match(
 
     assert not answer.facts.matched  # type: ignore[attr-defined]
     assert answer.summary.startswith("no match before the session ended")
-    assert [block.text for block in answer.blocks][-1] == "#3 2.000s · exit exit 1"
+    assert [block.text for block in answer.blocks][-1] == "#3 2.000s · exit 1"
 
 
 async def test_a_wait_has_an_end(writer: Writer, store: SessionStore) -> None:

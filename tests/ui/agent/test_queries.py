@@ -49,7 +49,7 @@ def test_sessions_are_listed_with_state_errors_and_peers(make_recording: Make, s
 
     assert answer.summary.startswith("2 sessions")
     assert re.search(
-        " · before · ended · [0-9]+ s ago · 1.00 s, 6 lines · 1 errors · tested 2 → tested 2 · 2025-11-25 · tested --x",
+        " · before · failures · [0-9]+ s ago · 1.00 s, 6 lines · 1 error · tested 2 → tested 2 · 2025-11-25 · tested --x",
         line,
     )
     assert any(" · after · died · " in text for text in texts(answer))
@@ -100,7 +100,7 @@ def test_a_request_and_its_response_are_one_row(make_recording: Make, store: Ses
         "#2→3 0.000s → initialize 1.0 ms ok",
         "#4→6 0.002s → tools/call echo 2.0 ms error -32602 invalid params: no",
         r"#5 0.003s ← (not JSON) DEBUG: \x1b[31mhello",
-        "#7 1.000s · exit exit 0",
+        "#7 1.000s · exit 0",
     ]
 
 

@@ -25,6 +25,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+LATE = (
+    "mcpspy.core.redact.command_line",
+    "mcpspy.core.redact.config",
+    "mcpspy.core.redact.text",
+    "mcpspy.io.forward.proxy",
+    "mcpspy.io.replay",
+    "mcpspy.ui.report.explanation",
+    "mcpspy.ui.report.stats",
+)
+"""The modules that commands import when they run. mitmproxy, which one of them imports, takes a second of CPU time."""
+
+
 class Outcome(NamedTuple):
     """The end of a run."""
 
@@ -67,7 +79,8 @@ def main() -> None:
 
     for name in COMMANDS:
         module_of(name)
-    importlib.import_module("mcpspy.ui.report.explanation")
+    for name in LATE:
+        importlib.import_module(name)
     gc.freeze()
     print("ready", flush=True)
     for line in iter(sys.stdin.buffer.readline, b""):

@@ -22,9 +22,14 @@ def test_an_address_is_a_port_and_perhaps_a_host(text: str, address: tuple[str, 
     assert listen_address("--listen", text) == address
 
 
-@pytest.mark.parametrize(
-    "text", ["", ":", "x", "localhost", "host:x", "1.5", "-1", "65536", "host:", "[::1]"]
-)
+@pytest.mark.parametrize("text", ["", ":", "x", "localhost", "host:x", "1.5", "-1", "host:", "[::1]"])
 def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"not a valid address \(use HOST:PORT\)"):
         listen_address("--listen", text)
+
+
+def test_a_port_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"65536: not a valid port \(use 1 to 65535, or 0 for a free one\)"):
+        listen_address("--listen", "65536")
+    with pytest.raises(UsageError, match=r"x: not a valid port \(use a number, such as 8809\)"):
+        listen_address("--http", "x")

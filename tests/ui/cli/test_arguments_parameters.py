@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -55,12 +56,19 @@ def test_a_file_and_stdin_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("name", "not a parameter"),
         ("=x", "not a parameter"),
         ("a..b=1", "not a parameter"),
+        ("arguments={message:hi}", "arguments={message:hi}: begins like JSON, but is not JSON"),
+        ("list=[1,", "begins like JSON"),
     ],
 )
 def test_invalid_parameters_are_refused(word: str, why: str) -> None:
-    with pytest.raises(UsageError, match=why) as error:
+    with pytest.raises(UsageError, match=re.escape(why)) as error:
         read_parameters([word])
-    assert "arguments.text=hi" in str(error.value)
+    assert "arguments.text=hi" in str(error.value) or "arguments.message=hi" in str(error.value)
+
+
+def test_a_text_in_a_file_may_begin_like_json(tmp_path: Path) -> None:
+    (tmp_path / "draft").write_text("[draft] hello", encoding="utf-8")
+    assert read_parameters([f"text=@{tmp_path / 'draft'}"]) == {"text": "[draft] hello"}
 
 
 def test_a_key_of_a_value_that_is_not_an_object_is_refused() -> None:

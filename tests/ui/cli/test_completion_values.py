@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -102,13 +103,13 @@ def test_hosts_rules_and_filters_are_offered(shell: str, folder: Path) -> None:
         ("tool:fore", []),
     ],
 )
-def test_the_last_term_of_a_filter_is_completed(typed: str, filters: list[str]) -> None:
-    assert [each for each in _filters(typed) if each.startswith(typed)] == filters
+def test_the_last_term_of_a_filter_is_completed(folder: Path, typed: str, filters: list[str]) -> None:
+    assert [each for each in _filters(typed, Namespace(dir=str(folder))) if each.startswith(typed)] == filters
 
 
-def test_every_offered_filter_is_valid() -> None:
-    for field in ("is", "status", "kind", "lint"):
-        for text in _filters(f"{field}:"):
+def test_every_offered_filter_is_valid(folder: Path) -> None:
+    for field in ("is", "status", "kind", "lint", "dir"):
+        for text in _filters(f"{field}:", Namespace(dir=str(folder))):
             if text != "is:issue":
                 parse(text, linted=True)
 

@@ -11,7 +11,7 @@ import pytest
 from mcpspy.core.protocol.message import Malformed
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.session import Session
-from mcpspy.io.recording.catalog import find
+from mcpspy.io.recording.lookup import find
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.main import main
 

@@ -149,7 +149,6 @@ def test_a_terminal_gets_nothing_that_it_acts_on(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ([], "export: missing --format (use --format with one of har, html, "),
         (["-o", "x.txt"], "export: --output x.txt: unknown suffix (use --format"),
         (["-o", "-"], "missing --format"),
         (["--format", "csv", "-q", "tool:"], "export: --filter, character"),
@@ -306,3 +305,17 @@ def test_a_collector_that_is_not_there_is_one_line(
     printed = capsys.readouterr().err
     assert printed.startswith("mcpspy: cannot send to http://127.0.0.1:")
     assert printed.count("\n") == 1
+
+
+def test_an_export_that_names_no_format_is_a_page_next_to_the_recording(
+    make_recording: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = make_recording()
+    page = path.with_suffix(".html")
+    assert main(["export", str(path)]) == 0
+    assert capsys.readouterr().out.startswith(f"{page}: ")
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert main(["export", str(path)]) == 2
+    assert f"{page}: file exists (use --output FILE)" in capsys.readouterr().err
+    assert main(["export", str(path), str(make_recording(name="other"))]) == 2
+    assert "export: missing --format" in capsys.readouterr().err

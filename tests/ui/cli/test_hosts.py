@@ -54,7 +54,7 @@ def test_hosts_and_servers_are_listed_with_the_state_of_wrapped_servers(
             "new": wrapped("new"),
             "gone": wrapped("gone", "/nowhere/mcpspy"),
             "plain": {"command": "uvx", "args": ["plain"], "disabled": True},
-            "remote": {"url": "https://x.org/secret?key=1"},
+            "remote": {"url": "https://x.org/v1/mcp?token=Abcdef1234567&team=a"},
             "odd": {},
         },
     )
@@ -70,13 +70,13 @@ def test_hosts_and_servers_are_listed_with_the_state_of_wrapped_servers(
     assert lines == [
         ["claude-code-project", f"{home}/project/.mcp.json"],
         ["cursor", f"{home}/.cursor/mcp.json"],
-        ["fine", "wrapped", "fine", "npx", "-y", "fine"],
-        ["bad", "wrapped", "died,", "exit", "3", "npx", "-y", "bad"],
-        ["killed", "wrapped", "died", "npx", "-y", "killed"],
+        ["fine", "wrapped", "1", "error", "npx", "-y", "fine"],
+        ["bad", "wrapped", "crashed,", "exit", "3", "npx", "-y", "bad"],
+        ["killed", "wrapped", "mcpspy", "was", "killed", "npx", "-y", "killed"],
         ["new", "wrapped", "no", "session", "yet", "npx", "-y", "new"],
         ["gone", "wrapped", "mcpspy", "not", "found", "npx", "-y", "gone"],
         ["plain", "(disabled)", "uvx", "plain"],
-        ["remote", "https://x.org"],
+        ["remote", "https://x.org/v1/mcp?token=[redacted]&team=[redacted]"],
         ["odd", "it", "has", "neither", "a", "command", "nor", "a", "URL"],
     ]
 
@@ -95,8 +95,9 @@ def test_json_has_one_object_per_host(
     server, remote = printed["servers"]
     assert (server["name"], server["type"], server["wrapped"]) == ("a", "stdio", True)
     assert server["command"] == ["npx", "-y", "a"]
-    assert (server["last"]["state"], server["last"]["exit"], server["last"]["path"]) == ("died", 3, str(path))
-    assert (remote["wrapped"], remote["url"], remote["last"]) == (False, "http://localhost:1", None)
+    last = server["last"]
+    assert (last["verdict"], last["exit"], last["path"]) == ("crashed", 3, str(path))
+    assert (remote["wrapped"], remote["url"], remote["last"]) == (False, "http://localhost:1/x", None)
 
 
 def test_a_session_that_failed_has_its_first_cause(
@@ -107,7 +108,7 @@ def test_a_session_that_failed_has_its_first_cause(
 
     main(["hosts", "--dir", str(tmp_path)])
     *_, server, cause = capfdbinary.readouterr().out.decode().splitlines()
-    assert "died, exit 1" in server
+    assert "crashed, exit 1" in server
     assert cause == f"{CAUSE}the server did not start: KeyError: 'WEATHER_API_KEY'"
 
     main(["hosts", "--dir", str(tmp_path), "--format", "json"])
@@ -125,7 +126,7 @@ def test_the_folder_of_an_entry_is_where_its_sessions_are(
 
     main(["hosts"])
 
-    assert capsys.readouterr().out.split()[2:5] == ["a", "wrapped", "fine"]
+    assert capsys.readouterr().out.split()[2:5] == ["a", "wrapped", "1"]
 
 
 def test_a_configuration_that_cannot_be_read_does_not_hide_the_others(

@@ -20,6 +20,7 @@ from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.cli import main as cli_main
 from mcpspy.ui.cli.arguments import shown_url
 from mcpspy.ui.cli.main import main
+from tests.core.redact import unseen
 
 SECRETS = ("hunter2", "tiger99")
 URL = "http://ada:hunter2@127.0.0.1:9/mcp?token=tiger99&page=2"
@@ -51,7 +52,7 @@ def test_hosts_redacts_command_lines_and_urls(home: Path, capsys: pytest.Capture
     servers: dict[str, Any] = {
         "a": {"command": "npx", "args": ["a", "--token", "tiger99", "--pin", "hunter2", f"--url={URL}"]},
         "b": {"command": "mcpspy", "args": ["run", "--", "env", "API_KEY=tiger99", "b"]},
-        "c": {"url": "https://ada:hunter2@example.com/s/tiger99/mcp?token=tiger99"},
+        "c": {"url": "https://ada:hunter2@example.com/s/mcp?token=tiger99"},
         "d": {"url": "${API_BASE_URL:-https://api.example.com}/mcp?key=tiger99"},
         "e": {"url": "${API_BASE_URL:-https://ada:hunter2@api.example.com}/mcp"},
         "f": {"command": "f", "args": ["--token", "${TOKEN}", "--api-key=${KEY:-tiger99}", "${PORT:-80}"]},
@@ -72,9 +73,9 @@ def test_hosts_redacts_command_lines_and_urls(home: Path, capsys: pytest.Capture
     assert f"npx a --token [redacted] --pin [redacted] --url={SHOWN}" in shown
     assert "env API_KEY=[redacted] b" in shown
     assert [server["url"] for server in document["servers"]][2:5] == [
-        "https://example.com",
-        "${API_BASE_URL:-https://api.example.com}",
-        "${API_BASE_URL:-https://ada:[redacted]@api.example.com}",
+        "https://ada:[redacted]@example.com/s/mcp?token=[redacted]",
+        "${API_BASE_URL:-https://api.example.com}/mcp?key=[redacted]",
+        "${API_BASE_URL:-https://ada:[redacted]@api.example.com}/mcp",
     ]
     assert "f --token ${TOKEN} --api-key=${KEY:-[redacted]} ${PORT:-80}" in shown
 
@@ -188,3 +189,23 @@ def test_the_traceback_of_a_bug_is_redacted(
     os.unlink(log)
     assert f"ValueError: cannot read {SHOWN}" in kept
     assert not [secret for secret in SECRETS if secret in printed + kept]
+
+
+def test_the_traceback_of_a_bug_contains_no_secret_of_the_traffic(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = unseen.calls()
+
+    def fail(_: object) -> None:
+        raise ValueError("\n".join(case.text for case in calls))
+
+    monkeypatch.setattr("mcpspy.ui.cli.ls.main", fail)
+    assert main(["ls"]) == cli_main.BUG
+    printed = capsys.readouterr().err
+    log = Path(printed.rpartition(" ")[2].rstrip(")\n"))
+    kept = printed + log.read_text(encoding="utf-8")
+    if os.name == "posix":
+        assert log.stat().st_mode & 0o777 == 0o600
+    os.unlink(log)
+    assert "ValueError" in kept
+    assert [case.what for case in calls if any(secret in kept for secret in case.secrets)] == []

@@ -157,7 +157,7 @@ def test_a_finding_is_a_line_and_its_excerpt(
 
     assert main(["lint", str(path), "--ignore", "LIFE"]) == 1
     assert capsys.readouterr().out == (
-        f"{path}:2 ENV101 error: not JSON on stdout\n    | DEBUG: \\x1b[31mhello\\u202e\n1 error in 1 recording\n"
+        "tested:2 ENV101 error: not JSON on stdout\n    | DEBUG: \\x1b[31mhello\\u202e\n1 error in 1 recording\n"
     )
 
 
@@ -171,7 +171,7 @@ def test_of_one_rule_ten_are_shown_unless_all_are_requested(
     main(["lint", path, "--ignore", "LIFE", "--all"])
 
     assert short.count("ENV101 error") == 10
-    assert f"{path} ENV101 … and 15 more; --all shows them\n25 errors in 1 recording\n" in short
+    assert "tested ENV101 … and 15 more; --all shows them\n25 errors in 1 recording\n" in short
     assert capsys.readouterr().out.count("ENV101 error") == 25
 
 

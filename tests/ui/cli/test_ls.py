@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,9 +26,9 @@ def test_sessions_are_listed_with_peers_and_state(
     assert main(["ls", "--dir", str(tmp_path)]) == 0
 
     head, line = capsys.readouterr().out.splitlines()
-    assert head.split() == "id name server started state client revision time entries size".split()
-    assert line.startswith("○")
-    for part in ("tested", "ended, exit 3", "tested 2", "tested 2", "2025-11-25"):
+    assert head.split() == "id name server started verdict client revision time entries size".split()
+    assert line.startswith(("○", "✗"))
+    for part in ("tested", "crashed, exit 3", "tested 2", "tested 2", "2025-11-25"):
         assert part in line
 
 
@@ -38,7 +39,7 @@ def test_a_session_without_exit_died(
 
     main(["ls", "--dir", str(tmp_path)])
 
-    assert "died" in capsys.readouterr().out
+    assert "mcpspy was killed" in capsys.readouterr().out
 
 
 def test_the_newest_is_nearest_to_the_prompt(
@@ -126,13 +127,15 @@ REASON = "mcpspy: cannot reach http://127.0.0.1:9/mcp: refused"
 UNREACHED = note(0.2, "http", http=1, stream="1", status=502, error=REASON)
 
 
-@pytest.mark.parametrize(("end", "state"), [((EXIT,), "ended, exit 0"), ((), "died")])
+@pytest.mark.parametrize(
+    ("end", "verdict"), [((EXIT,), "never answered, exit 0"), ((), "mcpspy was killed, 1 unanswered")]
+)
 def test_requests_without_a_response_are_shown_if_the_session_is_over(
-    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], end: tuple[bytes, ...], state: str
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], end: tuple[bytes, ...], verdict: str
 ) -> None:
     write(tmp_path / "a.jsonl", CALL, *end)
     assert main(["ls", "--dir", str(tmp_path)]) == 0
-    assert f"{state}, 1 unanswered  " in capfdbinary.readouterr().out.decode()
+    assert f"  {verdict}  " in capfdbinary.readouterr().out.decode()
     main(["ls", "--dir", str(tmp_path), "--json"])
     assert orjson.loads(capfdbinary.readouterr().out)["unanswered"] == 1
 
@@ -168,7 +171,7 @@ def test_a_session_over_http_that_never_reached_its_server_has_failed(
     assert (printed["state"], printed["failure"]) == (state, REASON if state == "failed" else None)
     main(["ls", "--dir", str(tmp_path), "-q", "state:failed"])
     listed = capfdbinary.readouterr().out.decode()
-    assert ("failed, server not reached" in listed) == (state == "failed")
+    assert ("server not reached" in listed) == (state == "failed")
 
 
 @pytest.fixture
@@ -182,7 +185,7 @@ def many(tmp_path: Path) -> Path:
 
 
 def ids(out: str) -> list[int]:
-    return [int(line.split()[1]) for line in out.splitlines() if line.startswith("○")]
+    return [int(found) for found in re.findall(r"[○✗]  (\d{8})", out)]
 
 
 def test_the_newest_sessions_are_listed_on_a_terminal_and_all_elsewhere(

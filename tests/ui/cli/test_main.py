@@ -43,10 +43,14 @@ def test_the_help_fits_80_columns_and_groups_every_command_once() -> None:
     assert [name for names in GROUPS.values() for name in names] == [*COMMANDS]
 
 
-@pytest.mark.parametrize(("is_terminal", "command"), [(True, "tui"), (False, "ls")])
+@pytest.mark.parametrize(
+    ("is_terminal", "term", "command"),
+    [(True, "xterm", "tui"), (True, "dumb", "ls"), (False, "xterm", "ls")],
+)
 def test_a_folder_alone_opens_the_sessions_of_that_folder(
-    is_terminal: bool, command: str, monkeypatch: pytest.MonkeyPatch
+    is_terminal: bool, term: str, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("TERM", term)
     opened: list[object] = []
 
     def start(args: argparse.Namespace) -> int:

@@ -89,6 +89,37 @@ UNSET = "is not set (hosts set it by env in their config)"
         (["wrap"], "wrap: missing HOST|FILE (see mcpspy wrap --help)"),
         (["send"], "send: missing SESSION and METHOD (use mcpspy send last tools/list)"),
         (["mock"], "mock: missing RECORDING (see mcpspy mock --help)"),
+        (["last"], "unknown command last (use mcpspy show last)"),
+        (["show", "--last"], "show: unknown option --last (use mcpspy show last)"),
+        (["show", ""], "the name of the session is empty (use last, a name, an id or a file)"),
+        (["ls", "weather"], "ls: unexpected argument weather (use mcpspy ls -q weather to filter)"),
+        (["web", "--port", "88"], "web: unknown option --port (use --listen)"),
+        (["completion"], "completion: missing shell (use one of bash, zsh, fish)"),
+        (
+            ["--dir", "sessions", "show", "last"],
+            "--dir sessions: options follow the command (use mcpspy show --dir sessions …)",
+        ),
+        (
+            ["--dir=sessions", "ls"],
+            "--dir=sessions: options follow the command (use mcpspy ls --dir=sessions …)",
+        ),
+        (
+            ["mock", RECORDING, "--http", "abc"],
+            "mock: --http abc: not a valid port (use a number, such as 8809)",
+        ),
+        (
+            ["http", "--upstream", "http://x", "--listen", "99999"],
+            "http: --listen 99999: not a valid port (use 1 to 65535, or 0 for a free one)",
+        ),
+        (
+            ["replay", "weather", "python", "v.py"],
+            "replay: python v.py: the command of a server follows -- (use mcpspy replay … -- python v.py)",
+        ),
+        (["exec", "ls"], "exec: ls: the command of a server follows -- (use mcpspy exec -- ls)"),
+        (
+            ["trust", "python", "v.py"],
+            "trust: v.py: the command of a server follows -- (use mcpspy trust -- COMMAND)",
+        ),
     ],
 )
 def test_a_wrong_command_line_gets_the_next_step(
@@ -111,6 +142,29 @@ def test_a_command_quoted_with_its_arguments_is_reported() -> None:
     assert text.endswith(
         "not found on PATH (the name contains spaces: do not quote the command and its arguments together)"
     )
+
+
+def test_a_file_of_the_folder_in_place_of_a_program_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "server.py").touch()
+    code, text = explain(FileNotFoundError(errno.ENOENT, ""), "server.py")
+
+    assert code == NOT_FOUND
+    assert text.endswith(
+        "not found on PATH, but a file of this folder: use ./server.py, or put its interpreter before it"
+    )
+
+
+def test_a_session_that_is_compared_with_itself_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", RECORDING, RECORDING]) == 0
+    assert "are the same session" in capfd.readouterr().err
+
+
+def test_a_tool_that_the_session_does_not_have_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", RECORDING, "-q", "tool:ehco"]) == 0
+    assert 'no tool matches "ehco": did you mean echo? Tools here are ' in capsys.readouterr().out
 
 
 def test_a_folder_in_place_of_a_program_is_reported(tmp_path: Path) -> None:

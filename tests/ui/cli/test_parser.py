@@ -23,7 +23,6 @@ NEEDS = {
     "send": "missing SESSION and METHOD (use mcpspy send last tools/list)",
     "wrap": "missing HOST|FILE (see mcpspy wrap --help)",
     "unwrap": "missing HOST|FILE (see mcpspy unwrap --help)",
-    "export": "missing --format (use --format with one of har, html, markdown, mermaid, otlp, csv, jsonl)",
     "redact": "missing SESSION (see mcpspy redact --help)",
     "import": "missing FILE (see mcpspy import --help)",
 }

@@ -193,3 +193,47 @@ def test_a_wrong_folder_is_one_line(
     assert printed.out == ""
     assert error.replace("FOLDER", str(tmp_path)) in printed.err
     assert printed.err.count("\n") == 1
+
+
+def test_why_lists_each_secret_with_its_rule_and_what_else_looks_random(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "in.jsonl"
+    left = "k7lyv5ywDRdxfxNk0gzk8KkF0W4DsG"
+    arguments = {"password": "swordfish", "session": left, "old": "[redacted:3f9c01ab]"}
+    message = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "x", "arguments": arguments},
+    }
+    line = orjson.dumps({"t": 0.1, "from": "client", "msg": message})
+    note = orjson.dumps({"t": 0.2, "note": "stderr", "text": f"license={left} PASSWORD=swordfish"})
+    path.write_bytes(HEADER + line + b"\n" + line + b"\n" + note + b"\n")
+    assert main(["redact", "--check", str(path), "--why"]) == 1
+    printed = capsys.readouterr().out
+    assert "swordfish" not in printed
+    assert left not in printed
+    rows = [" ".join(row.split()) for row in printed.splitlines()]
+    assert "line 2 key /params/arguments/password value of a member with a secret name" in rows
+    assert "line 2 before /params/arguments/old redacted when it was recorded" in rows
+    assert "line 4 assigned /text value of a secret name in a text" in rows
+    where = "/params/arguments/session redact it with --redact-key session"
+    assert f"line 2 and 1 more 30 letters and digits {where}" in rows
+    assert "line 4 30 letters and digits /text redact it with --redact-key license" in rows
+    # The suggested options leave nothing to suggest.
+    assert (
+        main(["redact", "--check", str(path), "--why", "--redact-key", "session", "--redact-key", "license"])
+        == 1
+    )
+    assert "looks random" not in capsys.readouterr().out
+
+
+def test_why_is_for_one_file_and_also_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(HEADER + REPORT)
+    assert main(["redact", "--check", str(path), "--why", "--format", "json"]) == 1
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["random"] == []
+    assert [(each["line"], each["rule"]) for each in printed["why"]] == [(2, "key"), (2, "key")]
+    assert main(["redact", "--check", str(tmp_path), "--why"]) == 2

@@ -221,3 +221,16 @@ def test_a_run_that_cannot_start_leaves_the_report_of_those_before_it(
     out, err = capfd.readouterr()
     assert out.startswith("same: ")
     assert err == f"mcpspy: cannot start {once}: no such file\n"
+
+
+def test_the_same_results_as_in_a_recording_that_lost_entries_are_incomplete(
+    recorded: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lost = '{"t":0.001,"note":"lost","entries":2,"since":0.0,"why":"ENOSPC"}'
+    lines = recorded.read_text(encoding="utf-8").splitlines()
+    recorded.write_text("\n".join([lines[0], lost, *lines[1:]]) + "\n", encoding="utf-8")
+
+    ran = Ran(capfd, recorded, "same")
+
+    assert ran.code == 4
+    assert "2 entries were not recorded" in ran.err

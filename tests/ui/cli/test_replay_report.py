@@ -174,7 +174,7 @@ def test_damaged_lines_are_counted(recorded: Path, capfd: pytest.CaptureFixture[
 
     ran = Ran(capfd, recorded, "same", "--no-record")
 
-    assert ran.code == 0
+    assert ran.code == 4
     assert f"{recorded}: 1 damaged line skipped" in ran.err
     assert f"{recorded}: the last line is incomplete (5 bytes skipped)" in ran.err
 

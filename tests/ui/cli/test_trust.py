@@ -17,6 +17,7 @@ from mcpspy.core.rules.model import Rules
 from mcpspy.core.trust.lock import read_lock
 from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.cli.main import main
+from tests.io.files import CLIENT_FRAME, EXIT, SERVER_FRAME, frame, write
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
 
@@ -39,6 +40,9 @@ for line in sys.stdin:
 def test_no_listing_of_a_real_session_differs_from_its_lockfile(path: Path, tmp_path: Path) -> None:
     lock = tmp_path / "mcp.lock"
     trust = ["trust", str(path), "--lock", str(lock), "--resources"]
+    if path.stem in ("everything-ts-auto", "peer-ts-auto"):  # Their clients list nothing.
+        assert main(trust) == 2
+        return
     assert main(trust) == 0
     assert main([*trust, "--check"]) == 0
     (server,) = read_lock(lock.read_text(encoding="utf-8"), "mcp.lock").values()
@@ -135,3 +139,16 @@ def test_a_server_that_loses_a_request_over_http_is_named_with_the_reason(
         assert main(["trust", "--lock", str(tmp_path / "mcp.lock"), "--url", url]) == 3
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{url}: initialize: cannot reach {url}: the server closed the connection" in line
+
+
+def test_a_session_that_lists_nothing_is_not_trusted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session, lock = tmp_path / "silent.jsonl", tmp_path / "mcp.lock"
+    write(session, frame(0.1, "client", CLIENT_FRAME), frame(0.2, "server", SERVER_FRAME), EXIT)
+    for more in ([], ["--check"]):
+        assert main(["trust", str(session), "--lock", str(lock), *more]) == 2
+        output = capsys.readouterr()
+        assert output.out == ""
+        assert f"trust: {session} lists nothing, so there is nothing to trust (use a session" in output.err
+    assert not lock.exists()

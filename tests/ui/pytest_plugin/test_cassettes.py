@@ -13,6 +13,7 @@ from mcpspy.core.session.session import Session
 from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.ui.pytest_plugin.cassettes import add, is_served, recorded, replace, sessions
+from tests.core.redact import corpus, unseen
 
 if TYPE_CHECKING:
     from tests.ui.conftest import Make, Said
@@ -111,6 +112,15 @@ def test_cassettes_are_redacted_by_the_project_settings_and_private_to_the_user(
     # Placeholders of earlier redactions do not change.
     (copied,) = replace([path], tmp_path / "again.jsonl", redaction)
     assert copied.read_text(encoding="utf-8").splitlines()[1:] == text.splitlines()[1:]
+
+
+def test_no_secret_is_left_in_the_folder_of_a_cassette(make_recording: Make, tmp_path: Path) -> None:
+    calls = unseen.calls()
+    session = make_recording([("client", case.text.encode()) for case in calls])
+    replace([session], tmp_path / "kept" / "x.jsonl", RedactionOptions())
+    written = "\n".join(corpus.texts(path.read_bytes()) for path in (tmp_path / "kept").iterdir())
+    assert "[redacted:" in written
+    assert [case.what for case in calls if any(secret in written for secret in case.secrets)] == []
 
 
 def test_a_session_without_a_question_or_a_server_cannot_be_served(make_recording: Make) -> None:

@@ -46,7 +46,7 @@ def test_a_new_finding_counts_and_a_missing_one_is_listed(
 
     assert main(["lint", path, "--baseline", baseline]) == 1
     assert capsys.readouterr().out == (
-        f"{path}:2 ENV101 error: not JSON on stdout\n    | TRACE\n1 error in 1 recording\n"
+        "a:2 ENV101 error: not JSON on stdout\n    | TRACE\n1 error in 1 recording\n"
         f"{baseline}: 2 known findings not shown\n"
         f"{baseline}: 1 entry no longer found (--update-baseline removes them)\n"
         "    a ENV101  not JSON on stdout\n"

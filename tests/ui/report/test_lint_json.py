@@ -15,6 +15,7 @@ def test_a_finding_has_all_members() -> None:
     assert report == {
         "recordings": ["a b.jsonl"],
         "counts": {"error": 1, "warning": 0, "info": 0},
+        "incomplete": [],
         "findings": [
             {
                 "code": "ENV101",

@@ -13,8 +13,8 @@ from tests.ui.report.linting import HOSTILE, finding
 
 
 def test_a_finding_is_a_line_and_its_excerpt() -> None:
-    assert list(finding_lines(finding(), "a.jsonl")) == [
-        ("a.jsonl:7 ENV101 error: not JSON", rows.BAD),
+    assert list(finding_lines(finding(), "a:7")) == [
+        ("a:7 ENV101 error: not JSON", rows.BAD),
         ("    | DEBUG", rows.QUIET),
     ]
     assert len(list(finding_lines(finding(excerpt=""), "a.jsonl"))) == 1

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from mcpspy.ui.views.extension import Extension
 from mcpspy.ui.web.access import Access
+from mcpspy.ui.web.preview import OFF
 from mcpspy.ui.web.server import WebServer
 from tests.analysis.export.html.chromium import Page
 
@@ -53,11 +54,14 @@ async def served(
     access: Access | None = None,
     port: int = 0,
     allows_control: bool = False,
+    preview: str = OFF,
     extension: Extension | None = None,
 ) -> AsyncIterator[Served]:
     """Serve a folder; yield the server, with the cookie if `is_signed_in`."""
     access = access or Access()
-    server = WebServer(str(folder), access, allows_control=allows_control, extension=extension)
+    server = WebServer(
+        str(folder), access, allows_control=allows_control, preview=preview, extension=extension
+    )
     runner = server.runner()
     await runner.setup()
     try:

@@ -1,6 +1,7 @@
 """The causes, one module for each area; the order decides between claims that are equally specific."""
 
 from mcpspy.analysis.explain.causes import (
+    apps,
     connection,
     definitions,
     ending,
@@ -22,7 +23,7 @@ from mcpspy.analysis.explain.claims import CAUSES as CAUSES
 
 AREAS = (
     *(start, environment, framing, matching, waiting, connection, http_sessions, refusals, statuses),
-    *(oauth, tokens, tools, revisions, errors, definitions, ending),
+    *(oauth, tokens, tools, apps, revisions, errors, definitions, ending),
 )
 
 _ORDER = [area.__name__ for area in AREAS]

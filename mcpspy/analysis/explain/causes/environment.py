@@ -330,12 +330,10 @@ TROUBLES = (
 )
 """The first row whose words an error has is its trouble."""
 
-_SIGNS = {trouble.code: re.compile(f"(?i){trouble.signs}") for trouble in TROUBLES}
-
 
 def trouble_of(text: str, *, at_start: bool) -> Trouble | None:
     """Return the kind of the trouble that an error names."""
-    found = (each for each in TROUBLES if _SIGNS[each.code].search(text))
+    found = (each for each in TROUBLES if re.search(each.signs, text, re.IGNORECASE))
     return next((each for each in found if at_start or not each.only_at_start), None)
 
 

@@ -129,7 +129,7 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
     positive=ex.unauthorized(
         ex.METADATA,
         ex.http("GET", 302, 63, {}, location="http://127.0.0.1:9/callback?error=invalid_scope"),
-        ex.oauth("authorize", 302, names=["scope"]),
+        ex.oauth("authorize", 302, error="invalid_scope", names=["scope"]),
     ),
     negative=ex.unauthorized(ex.METADATA),
 )
@@ -141,14 +141,17 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
         later = [each for each in steps_of(facts, "token") if each.at >= step.at]
         if not unauthorized(facts) or later or not 300 <= (step.status or 0) < 400:
             continue
-        is_named = re.search(r"[?&#]error=", facts.http.locations.get(step.fields.get("http"), ""))
-        how = " that has an error and no code" if is_named else ""
+        words = words_of(step)  # Empty in recordings before 2026-11-28.
+        is_named = words or re.search(r"[?&#]error=", facts.http.locations.get(step.fields.get("http"), ""))
+        how = f" that has an error and no code{clause(words)}" if is_named else ""
         title = (
             f"the authorization server answered the request for authorization with a redirect (HTTP "
             f"{step.status}){how}, and the client never asked for a token"
         )
         next_step = (
-            "look at error and error_description in the address of the redirect (in the browser or the "
+            "change what the error names, and sign in again"
+            if words
+            else "look at error and error_description in the address of the redirect (in the browser or the "
             "client's log)"
         )
         if "scope" in names_of(step):

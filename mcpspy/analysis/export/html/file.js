@@ -16,6 +16,13 @@ const file = (() => {
 
   const requests = new Map(rows.filter((row) => row.kind === "request").map((row) => [row.exchange, row]));
   const followers = new Map(rows.filter((row) => row.continues !== null).map((row) => [row.continues, row]));
+  const byNumber = new Map(rows.map((row) => [row.number, row]));
+  const calls = new Map(
+    rows
+      .filter((row) => row.page !== null)
+      .map((row) => [row.page, row])
+      .reverse(),
+  ); // The first call of a page counts.
   const along = new Map();
   const carriers = new Map();
   const group = (map, key, row) => (map.has(key) ? map.get(key).push(row) : map.set(key, [row]));
@@ -55,6 +62,8 @@ const file = (() => {
         request: requestOf(row) ?? (row.shownBy === null ? undefined : requests.get(row.shownBy)),
         before: row.continues === null ? undefined : requests.get(row.continues),
         after: isRequest ? followers.get(row.exchange) : undefined,
+        page: byNumber.get(row.page),
+        call: calls.get(row.number),
       },
     };
   }
@@ -68,7 +77,7 @@ const file = (() => {
     body,
     requestOf,
     open,
-    byNumber: new Map(rows.map((row) => [row.number, row])),
+    byNumber,
     end: rows.reduce((most, row) => Math.max(most, row.last), facts.lasted),
     /** A row that the view of another one shows: progress, or a poll of its task. */
     isFolded: (row) => row.shownBy !== null && requests.has(row.shownBy),

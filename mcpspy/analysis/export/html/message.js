@@ -12,6 +12,7 @@ function showMessage(element, row, words, close) {
     make("p.cells.aside", {}),
     flawsOf(row),
     linksOf(row),
+    source.previewOf?.(row) ?? null,
     bodies,
     alongOf(row),
     httpOf(row, words),
@@ -84,10 +85,12 @@ function linkTo(row, words) {
 function linksOf(row) {
   const links = [];
   const request = session.requestOf(row);
-  const [before, after] = [session.before(row), session.after(row)];
+  const [before, after, page, call] = [session.before(row), session.after(row), session.page(row), session.call(row)];
   if (request) links.push(linkTo(request, `part of #${request.number} ${request.method}`));
   if (before) links.push(linkTo(before, `retry of #${before.number} with input`));
   if (after) links.push(linkTo(after, `continues in #${after.number}`));
+  if (page) links.push(linkTo(page, `page of the app in #${page.number}`));
+  if (call) links.push(linkTo(call, `first call with this page in #${call.number}`));
   return links.length ? make("p.links", {}, ...links) : null;
 }
 

@@ -17,6 +17,8 @@ const session = {
   requestOf: () => session.open.related.request,
   before: () => session.open.related.before,
   after: () => session.open.related.after,
+  page: () => session.open.related.page,
+  call: () => session.open.related.call,
   along: () => session.open.along,
   carriers: () => session.open.carriers,
   views: (row, show) => source.views(row, show),
@@ -119,7 +121,7 @@ async function loaded(from, answer) {
     : plural(rows.length, "row");
   byId("nothing").hidden = rows.length > 0;
   byId("nothing").textContent = isFiltered
-    ? "No matching rows. Words look at methods and subjects; text:WORD looks into the messages. Press Esc in the filter to clear it."
+    ? `No matching rows${answer.hint ? `: ${answer.hint}` : ""}. Words look at methods and subjects; text:WORD looks into the messages. Press Esc in the filter to clear it.`
     : source.nothing;
   if (rows.wanted) {
     const number = rows.wanted;

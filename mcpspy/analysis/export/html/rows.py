@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from mcpspy.analysis import rows
+from mcpspy.analysis.apps import AppLinks
 from mcpspy.analysis.context import ContextCollector, summary
 from mcpspy.analysis.export.base import CARRIERS, RecordedSession, http_number
 from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
@@ -47,6 +48,7 @@ class HtmlRows:
         self._peers = Peers()
         self._last_at = 0.0
         self._context = ""
+        self._apps = AppLinks()
         self.rows: list[list[Any]] = []
         self.cells: dict[int, list[tuple[str, str | None]]] = {}
         """The user's cells by the number of the row."""
@@ -59,7 +61,11 @@ class HtmlRows:
     def blocks(self) -> Iterator[list[str]]:
         """Yield the bodies in blocks; rows and facts are complete afterwards."""
         changes = self._changes = list(self._session.changes)
+        peers = Peers()
         for change in changes:
+            if isinstance(change.what, Request):
+                peers.add_request(change.what)
+            self._apps.add(change, peers.client_capabilities)
             if change.flaw and change.exchange is not None and _is_in_request_row(change):
                 self._answer_flaws[change.exchange.number] = change.flaw
         self._last_at = max((change.what.at for change in changes), default=0.0)
@@ -93,7 +99,7 @@ class HtmlRows:
             "server": sanitize(str(peers.server or "")),
             "revision": sanitize(peers.revision_text),
             "lasted": self._last_at,
-            "ending": ending.subject if ending is not None else "",
+            "ending": rows.ending(self._exit),
             "endingTone": ending.tone if ending is not None else rows.ISSUE,
             "counts": self.counts,
             "context": self._context,
@@ -136,7 +142,11 @@ class HtmlRows:
             for number, shown in (body, what), (answer_body, answer):
                 if isinstance(shown, Message) and (views := self._session.user_views.views(shown.data)):
                     self.views[number] = views
-        return [*row._replace(failed=self._is_failed_event(change))]
+        row = row._replace(failed=self._is_failed_event(change))
+        if (link := self._apps.links.get(change.number)) is not None:
+            page = None if link.is_page or link.page is None else link.page + 1
+            row = row._replace(status=rows.with_link(row.status, link.words), page=page)
+        return [*row]
 
     def _is_failed_event(self, change: Change) -> bool:
         """Return whether `is:problem` finds an event: a crash, lost entries, stderr next to a failure."""
@@ -198,6 +208,8 @@ class PageRow(NamedTuple):
     """True if its outcome counts nowhere, so that filters for failures do not find it."""
     shownBy: int | None = None  # noqa: N815
     """The number of the exchange that shows it instead: of the call whose task it polls, or whose progress it is."""
+    page: int | None = None
+    """The number of the row that read the page of a call (MCP Apps)."""
     failed: bool = False
     """True if `is:problem` finds an event: a crash, lost entries, stderr next to a failure."""
 

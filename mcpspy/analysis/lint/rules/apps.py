@@ -12,7 +12,7 @@ from mcpspy.analysis.lint.event import LintEvent, objects
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RULES, Report, RuleGroup
 from mcpspy.core.protocol.extensions import declared
-from mcpspy.core.protocol.extensions.ui import EXTENSION, MEDIA_TYPE, SCHEME, SOURCE
+from mcpspy.core.protocol.extensions.ui import EXTENSION, MEDIA_TYPE, SCHEME, SOURCE, app_of
 from mcpspy.core.protocol.message import Result, loads, meta_raw
 from mcpspy.core.protocol.spec import META, SERVER
 
@@ -43,14 +43,6 @@ listed = RuleGroup(
     RULES, on=EventKind.RESULT, by=SERVER, about="tools/list", page=SOURCE + "#resource-discovery"
 )
 contents = listed.group(about="resources/read", page=SOURCE + "#content-requirements")
-
-
-def app_of(definition: dict[str, Any]) -> str | None:
-    """Return the URI of the app of a tool; None if it has none."""
-    meta = definition.get("_meta")
-    ui = meta.get("ui") if isinstance(meta, dict) else None
-    uri = ui.get("resourceUri") if isinstance(ui, dict) else None
-    return uri if isinstance(uri, str) else None
 
 
 def _has_tool(event: LintEvent, uri: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator
 
 from mcpspy.analysis.lint.event import LintEvent
@@ -64,11 +65,11 @@ result.shape_error(
 
 
 _PNG = "iVBORw0KGgo="
+_WAVE = "UklGRiQAAABXQVZF"
 _SIGNATURES = {
     "iVBORw0KGg": "image/png",
     "/9j/": "image/jpeg",
     "R0lGOD": "image/gif",
-    "UklGR": "image/webp",
     "SUQz": "audio/mpeg",
     "T2dnU": "audio/ogg",
     "ZkxhQ": "audio/flac",
@@ -76,6 +77,9 @@ _SIGNATURES = {
     "PHN2Zy": "image/svg+xml",
 }
 """The first bytes of files in Base64 → their type."""
+
+_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav", b"AVI ": "video/x-msvideo"}
+"""Bytes 8 to 11 of a RIFF file → its type."""
 
 _REFUSED_TYPES = frozenset(
     ("image/svg+xml", "image/bmp", "image/tiff", "image/x-icon", "image/heic", "image/avif")
@@ -86,12 +90,17 @@ _REFUSED_TYPES = frozenset(
 @result.warning(
     "DATA411",
     "image or audio of another type than its mimeType, or of one that models refuse",
-    valid=(_CALL % _IMAGE, _CALL % _IMAGE.replace("aGk=", _PNG)),
+    valid=(
+        _CALL % _IMAGE,
+        _CALL % _IMAGE.replace("aGk=", _PNG),
+        _CALL % _IMAGE.replace('"image"', '"audio"').replace("image/png", "audio/wav").replace("aGk=", _WAVE),
+    ),
     invalid=(
         _CALL % _IMAGE.replace("aGk=", _PNG).replace("image/png", "image/jpeg"),
         _CALL % _IMAGE.replace("image/png", "image/svg+xml"),
         _CALL % _IMAGE.replace("image/png", "text/plain"),
         _CALL % _IMAGE.replace('"image"', '"audio"').replace("image/png", "audio/wav").replace("aGk=", _PNG),
+        _CALL % _IMAGE.replace("aGk=", _WAVE).replace("image/png", "image/webp"),
     ),
     on=EventKind.RESULT,
     about="tools/call",
@@ -110,7 +119,7 @@ def image_type(event: LintEvent) -> Iterator[Report]:
                     f"the mimeType of {'an image' if kind == 'image' else 'audio'} is {stated[:60]}", stated
                 )
             continue
-        actual = next((each for sign, each in _SIGNATURES.items() if data.startswith(sign)), None)
+        actual = _actual_type(data)
         if kind == "audio":
             if actual is not None and not actual.startswith("audio/"):
                 yield Report(f"the bytes of audio are {actual}, and its mimeType is {stated}", stated)
@@ -118,6 +127,16 @@ def image_type(event: LintEvent) -> Iterator[Report]:
             yield Report(f"the bytes of an image are {actual}, and its mimeType is {stated}", stated)
         elif stated.lower() in _REFUSED_TYPES:
             yield Report(f"an image is {stated}, which interfaces of models refuse", stated)
+
+
+def _actual_type(data: str) -> str | None:
+    """Return the media type that the first bytes of a file in Base64 show; None if they show none."""
+    if not data.startswith("UklGR"):
+        return next((each for sign, each in _SIGNATURES.items() if data.startswith(sign)), None)
+    try:
+        return _RIFF.get(b64decode(data[:16])[8:12])
+    except ValueError:
+        return None  # DATA403 reports it.
 
 
 result.shape_warning(

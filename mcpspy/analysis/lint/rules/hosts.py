@@ -12,6 +12,7 @@ from typing import Any
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.host_profiles import HostLimit, HostProfile
+from mcpspy.analysis.lint.host_verdicts import HostEffects
 from mcpspy.analysis.lint.rule import RESPONSES, RULES, Report, RuleGroup
 
 CLIENTS = "https://modelcontextprotocol.io/clients"
@@ -94,7 +95,7 @@ _UNUSUAL: dict[str, Callable[[dict[str, Any]], bool]] = {
 """Words of the limits on `keyword` that are not keywords."""
 
 
-CHECKS = ("name-length", "name", "root", "root-keyword", "keyword", "property", "output")
+CHECKS = ("name-length", "name", "root", "root-keyword", "keyword", "property", "output", "output-dialect")
 """The limited things of a tool."""
 
 
@@ -116,6 +117,11 @@ def _reason(limit: HostLimit, tool: dict[str, Any], shown: str) -> str | None:
         given = tool.get("outputSchema", {"type": "object"})
         is_object = isinstance(given, dict) and given.get("type") == "object"
         return None if is_object else 'outputSchema lacks "type":"object"'
+    if limit.on == "output-dialect":
+        output = tool.get("outputSchema")
+        dialect = str(output.get("$schema", "")) if isinstance(output, dict) else ""
+        found = next((word for word in limit.words if word in dialect), None)
+        return f"its outputSchema is of {found}" if found is not None else None
     if limit.on == "property":
         given = members.get("properties")
         names = list(given) if isinstance(given, dict) else []
@@ -142,10 +148,15 @@ def _reported(event: LintEvent, effect: str, does: str) -> Iterator[Report]:
         for (limit, reason), tools in found.items():
             name = str(tools[0].get("name"))[:60]
             more = f" and {len(tools) - 1} more" if len(tools) > 1 else ""
-            yield _report(host, limit, f"{does} {name}{more}: {reason}", tools[0])
+            yield _report(event, host, limit, f"{does} {name}{more}: {reason}", tools[0])
 
 
-def _report(host: HostProfile, limit: HostLimit, message: str, excerpt: Any = None) -> Report:
+def _report(
+    event: LintEvent, host: HostProfile, limit: HostLimit, message: str, excerpt: Any = None
+) -> Report:
+    """Return the report, and remember it for the verdict on the host."""
+    message += f" {limit.when}" if limit.when else ""
+    event.state.memory[HostEffects].add(host, limit, message)
     return Report(f"{host.title} {message} ({limit.cause(host)})", excerpt)
 
 
@@ -175,6 +186,22 @@ def dropped_all(event: LintEvent) -> Iterator[Report]:
     """
     yield from _reported(event, "drops-all", "drops all tools of the server because of")
     yield from _reported(event, "refuses", "fails every request to the model because of")
+
+
+@tools_list.warning(
+    "HOST108",
+    "tool whose calls the host refuses",
+    valid=_tools("claude-ai", ("a", _OBJECT)),
+    invalid=_tools("claude-ai", ("a", _OBJECT)).replace(
+        '"description":"b"',
+        '"description":"b","outputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}',
+    ),
+)
+def not_callable(event: LintEvent) -> Iterator[Report]:
+    """The model sees the tool, but the host refuses each call before it reaches the server: its validator knows only
+    JSON Schema 2020-12. Leave `$schema` out of the outputSchema, or name 2020-12.
+    """
+    yield from _reported(event, "fails", "refuses calls of")
 
 
 @tools_list.info(
@@ -225,7 +252,7 @@ def cut(event: LintEvent) -> Iterator[Report]:
                 if isinstance(text, str) and len(text) > limit.max:
                     does = f"cuts the {limit.on}{whose} at {limit.max:,} characters: {len(text) - limit.max:,} are lost"
                     does = does if limit.max else f"does not show the {limit.on} to the model"
-                    yield _report(host, limit, does, text)
+                    yield _report(event, host, limit, does, text)
 
 
 @tools_list.warning(
@@ -244,7 +271,9 @@ def too_many(event: LintEvent) -> Iterator[Report]:
             for limit in host.of("tools"):
                 if len(names) > limit.max:
                     does = "fails with" if limit.effect == "refuses" else "offers its model fewer than"
-                    yield _report(host, limit, f"{does} {len(names)} tools: the limit is {limit.max}", "")
+                    yield _report(
+                        event, host, limit, f"{does} {len(names)} tools: the limit is {limit.max}", ""
+                    )
 
 
 @tools_list.error(
@@ -260,7 +289,7 @@ def not_requested(event: LintEvent) -> Iterator[Report]:
     for host in event.state.hosts if event.result.get("nextCursor") is not None else ():
         for limit in host.of("pages"):
             yield _report(
-                host, limit, "does not request the next page of the list", event.result["nextCursor"]
+                event, host, limit, "does not request the next page of the list", event.result["nextCursor"]
             )
 
 
@@ -281,7 +310,7 @@ def too_large(event: LintEvent) -> Iterator[Report]:
                 size = _text_size(event) if is_cut else len(event.data)
                 if size > limit.max:
                     does = f"{'cuts' if is_cut else 'rejects'} a result of {size:,} {'characters' if is_cut else 'bytes'}"
-                    yield _report(host, limit, f"{does}: the limit is {limit.max:,}")
+                    yield _report(event, host, limit, f"{does}: the limit is {limit.max:,}")
 
 
 def _text_size(event: LintEvent) -> int:
@@ -307,11 +336,12 @@ def not_shown(event: LintEvent) -> Iterator[Report]:
     """Return the same as text beside it."""
     types = {str(block.get("type")) for block in event.listed("content")}
     types |= {"structuredContent"} if "structuredContent" in event.result and "text" not in types else set()
+    event.state.memory[HostEffects].is_image_seen |= "image" in types
     for host in event.state.hosts:
         for limit in host.of("content"):
             for word in limit.words:
                 if word in types:
-                    yield _report(host, limit, f"does not show {word} to its model")
+                    yield _report(event, host, limit, f"does not show {word} to its model")
 
 
 @hosts.warning(
@@ -330,11 +360,15 @@ def timeout(event: LintEvent) -> Iterator[Report]:
         request = event.exchange.request
         seconds = event.at - request.at
         for host in event.state.hosts:
-            for limit in host.of("timeout"):
-                if request.method in limit.words and seconds >= limit.max:
-                    yield _report(
-                        host, limit, f"waits {limit.max} s for {request.method}, not {seconds:.0f} s"
-                    )
+            over = [
+                limit
+                for limit in host.of("timeout")
+                if request.method in limit.words and seconds >= limit.max
+            ]
+            # A limit under a condition adds nothing if an unconditional one is exceeded, too.
+            for limit in [limit for limit in over if not limit.when] or over:
+                does = f"waits {limit.max} s for {request.method}, not {seconds:.0f} s"
+                yield _report(event, host, limit, does)
 
 
 class _Ignored(set[tuple[str, str]]):
@@ -355,7 +389,7 @@ def ignored(event: LintEvent) -> Iterator[Report]:
         for limit in host.of("notification"):
             if event.method in limit.words and (host.title, event.method) not in reported:
                 reported.add((host.title, event.method))
-                yield _report(host, limit, f"ignores {event.method}")
+                yield _report(event, host, limit, f"ignores {event.method}")
 
 
 @hosts.error(
@@ -379,4 +413,4 @@ def refused(event: LintEvent) -> Iterator[Report]:
         for limit in host.of("revision"):
             # A client that is not this host may have requested a revision that the host never does.
             if isinstance(answered, str) and answered not in limit.words and offered in limit.words:
-                yield _report(host, limit, f"refuses the revision {answered[:40]}", answered)
+                yield _report(event, host, limit, f"refuses the revision {answered[:40]}", answered)

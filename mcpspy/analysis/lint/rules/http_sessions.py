@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from collections.abc import Iterator
 from math import inf
 
@@ -10,7 +11,16 @@ from mcpspy.analysis.lint.event import LintEvent, is_number
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.http import CALL, HELLO, HTTP, NOW, PING, SESSION
-from mcpspy.analysis.lint.state import INITIALIZES, NO_MESSAGE, NOTIFIES, POSTED, REQUESTS, UNREADABLE, forget
+from mcpspy.analysis.lint.state import (
+    INITIALIZES,
+    KEPT,
+    NO_MESSAGE,
+    NOTIFIES,
+    POSTED,
+    REQUESTS,
+    UNREADABLE,
+    forget,
+)
 from mcpspy.core.protocol.spec import MODERN
 
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
@@ -22,6 +32,12 @@ _RETRY = '@ http\n* sse {"http":3,"stream":"1","id":"e","retry":%d,"data":""}\n'
     "/mcp",
     200,
     ',"last-event-id":"e"',
+)
+_STREAM = '@ http\n* sse {"http":3,"stream":"1","id":"%s","data":""}\n' + _EXCHANGE % (
+    "GET",
+    "/mcp",
+    200,
+    ',"last-event-id":"%s"',
 )
 _AUTHORIZED = '200 {"authorization":"[redacted]"}'
 
@@ -155,6 +171,44 @@ def repeated_id(event: LintEvent) -> Iterator[Report]:
     resumed stream may repeat the same event.
     """
     yield Report(f"event id {str(event.note.fields.get('id'))[:60]} was used for another message")
+
+
+class _EventIds:
+    """The ids of the events of a session."""
+
+    def __init__(self) -> None:
+        self.sent: OrderedDict[str, None] = OrderedDict()
+
+
+@post.error(
+    "HTTP402",
+    "resumption with an event id that was never sent",
+    page=HTTP + "resumability-and-redelivery",
+    on=(EventKind.POST, EventKind.NOTE),
+    about=(NO_MESSAGE, "sse"),
+    until=LEGACY,
+    valid=(_STREAM % ("7", "7"), _STREAM % ("7", "7") + _STREAM.partition("\n")[2] % ("8", "8")),
+    invalid=_STREAM % ("7", "8"),
+)
+def unknown_event_id(event: LintEvent) -> Iterator[Report]:
+    """A client resumes a stream with the id of the last event that it received, in `Last-Event-ID`. With another id, the
+    server cannot know what to send again. Sessions that began before the recording are not checked.
+    """
+    sent = event.state.memory[_EventIds].sent
+    if event.method == "sse":
+        if isinstance(number := event.note.fields.get("id"), str):
+            sent[number] = None
+            forget(sent)
+        return
+    request = event.post.request
+    given, session_id = request.get("last-event-id"), request.get(SESSION)
+    events = event.state.events
+    is_known = given in sent or any(number == given for _, number in events)
+    is_whole = len(events) < KEPT > len(sent) and (
+        session_id is None or session_id in event.state.session_ids
+    )
+    if isinstance(given, str) and given and not is_known and is_whole and (events or sent):
+        yield Report(f"Last-Event-ID {given[:60]}, which no event had", given)
 
 
 @session.error(

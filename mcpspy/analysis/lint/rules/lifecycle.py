@@ -1,7 +1,4 @@
-"""Life cycle of a session: handshake until 2025-11-25, requests, cancellations, end over stdio.
-
-Also reports entries that are missing in the recording, since they may cause other findings.
-"""
+"""Life cycle of a session: handshake until 2025-11-25, requests, cancellations."""
 
 from __future__ import annotations
 
@@ -9,10 +6,9 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import LEGACY, RESPONSES, RULES, Report, RuleGroup
+from mcpspy.analysis.lint.rule import CALLED, LEGACY, RESPONSES, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.jsonrpc import PING
-from mcpspy.core.counted import counted
-from mcpspy.core.protocol.message import Request, text
+from mcpspy.core.protocol.message import Notification, Request, Result, text
 from mcpspy.core.protocol.spec import CLIENT, MODERN, REVISIONS, SERVER, other
 from mcpspy.core.session import outcome
 
@@ -21,18 +17,14 @@ LIFECYCLE = "2025-11-25/basic/lifecycle"
 _MEMBERS = '"protocolVersion":"2025-11-25","capabilities":{},'
 _INITIALIZE = '> {"id":1,"method":"initialize","params":{%s"clientInfo":{"name":"a","version":"1"}}}\n'
 _INITIALIZE_RESULT = '< {"id":1,"result":{%s"serverInfo":{"name":"b","version":"1"}}}'
-_INITIALIZING = "@ bare\n" + _INITIALIZE % _MEMBERS
-_HANDSHAKE = _INITIALIZING + _INITIALIZE_RESULT % _MEMBERS
+INITIALIZING = "@ bare\n" + _INITIALIZE % _MEMBERS
+_HANDSHAKE = INITIALIZING + _INITIALIZE_RESULT % _MEMBERS
 INITIALIZED = _HANDSHAKE + '\n> {"method":"notifications/initialized"}\n'
-GRACE = 1.0
-"""Seconds that a server has to exit before a signal. A client that signals earlier, after a probe, gives it no time."""
 _ACCEPTED = '\n> {"method":"notifications/initialized"}'
 BYE = '* eof {"from":"client"}\n'
-_PENDING = '> {"id":2,"method":"ping"}\n'
+PENDING = '> {"id":2,"method":"ping"}\n'
 _CANCEL = '> {"method":"notifications/cancelled","params":{"requestId":%s}}'
-_END = "\n" + BYE + '* exit {"code":0}'
-ENDED = ("SIGTERM", "SIGKILL", "SIGINT", "SIGHUP")
-"""Signals that end a process on purpose; other signals are crashes."""
+END = "\n" + BYE + '* exit {"code":0}'
 
 
 def _requires_handshake(_: EventKind, method: str, __: str) -> bool:
@@ -40,15 +32,17 @@ def _requires_handshake(_: EventKind, method: str, __: str) -> bool:
     return method not in ("initialize", "ping", "server/discover")
 
 
+_EARLY = '> {"id":2,"method":"x/list"}\n'
+_CONFIRMED = '> {"method":"notifications/initialized"}\n'
+
 handshake = RuleGroup(RULES, page=LIFECYCLE + "#initialization", on=EventKind.REQUEST, valid=PING)
 request = handshake.group(only=_requires_handshake, unusual=True)
 initialize = handshake.group(about="initialize")
 shutdown = RuleGroup(RULES, page=LIFECYCLE + "#shutdown")
 exit_note = shutdown.group(on=EventKind.NOTE, about="exit", valid=BYE + '* exit {"code":0}')
-late = shutdown.group(on=EventKind.REQUEST, by=SERVER, unusual=True)
 rule = RuleGroup(RULES, page="2025-11-25/basic/utilities/cancellation#behavior-requirements")
 cancellation = rule.group(
-    on=EventKind.NOTIFICATION, about="notifications/cancelled", valid=_PENDING + _CANCEL % 2
+    on=EventKind.NOTIFICATION, about="notifications/cancelled", valid=PENDING + _CANCEL % 2
 )
 
 
@@ -79,29 +73,30 @@ def before_initialize(event: LintEvent) -> Iterator[Report]:
 
 @request.warning(
     "LIFE102",
-    "request during the handshake",
+    "message during the handshake",
+    on=CALLED,
     until=LEGACY,
     valid=(
         PING,
-        _INITIALIZING
-        + '< {"id":1,"method":"ping"}\n> {"id":1,"result":{}}\n'
-        + _INITIALIZE_RESULT % _MEMBERS,
+        INITIALIZING + '< {"id":1,"method":"ping"}\n> {"id":1,"result":{}}\n' + _INITIALIZE_RESULT % _MEMBERS,
     ),
-    invalid=tuple(
-        _INITIALIZING
-        + initialized
-        + '> {"id":2,"method":"x/list"}\n'
-        + _INITIALIZE_RESULT % _MEMBERS
-        + '\n< {"id":2,"result":{}}'
-        for initialized in ("", '> {"method":"notifications/initialized"}\n')
+    invalid=(
+        INITIALIZING + _EARLY + _INITIALIZE_RESULT % _MEMBERS + '\n< {"id":2,"result":{}}',
+        INITIALIZING + _CONFIRMED + _EARLY + _INITIALIZE_RESULT % _MEMBERS + '\n< {"id":2,"result":{}}',
+        INITIALIZING + _CONFIRMED + _INITIALIZE_RESULT % _MEMBERS,
     ),
 )
 def during_handshake(event: LintEvent) -> Iterator[Report]:
-    """Until `initialize` has its response, a client should send only pings. Until it receives
-    `notifications/initialized`, a server should send only pings and log messages.
+    """Until `initialize` has its response, a client should send only pings, and `notifications/initialized` after it.
+    Until it receives that, a server should send only pings and log messages.
     """
     conversation = event.conversation
     if not conversation.initialize_sent:
+        return
+    if isinstance(event.what, Notification):
+        is_early = event.method == "notifications/initialized" and not conversation.is_negotiated
+        if is_early and event.side == CLIENT:
+            yield Report("notifications/initialized before the response to initialize")
         return
     if event.side == CLIENT and not conversation.is_negotiated:
         yield Report(f"{event.method} before the response to initialize")
@@ -136,7 +131,7 @@ def unconfirmed(event: LintEvent) -> Iterator[Report]:
         "@ bare\n"
         + _INITIALIZE % '"protocolVersion":"1.0","capabilities":{},'
         + _INITIALIZE_RESULT % _MEMBERS,
-        _INITIALIZING + _INITIALIZE_RESULT % '"protocolVersion":"2026-07-28","capabilities":{},',
+        INITIALIZING + _INITIALIZE_RESULT % '"protocolVersion":"2026-07-28","capabilities":{},',
     ),
 )
 def unknown_revision(event: LintEvent) -> Iterator[Report]:
@@ -158,7 +153,7 @@ def unknown_revision(event: LintEvent) -> Iterator[Report]:
     "second initialize",
     valid=(
         PING,
-        _INITIALIZING
+        INITIALIZING
         + '< {"id":1,"error":{"code":-32602,"message":"no"}}\n'
         + (_INITIALIZE % _MEMBERS + _INITIALIZE_RESULT % _MEMBERS).replace('"id":1', '"id":2'),
     ),
@@ -175,11 +170,11 @@ def second_initialize(event: LintEvent) -> Iterator[Report]:
     "client that does not accept the server's revision",
     page=LIFECYCLE + "#version-negotiation",
     valid=(
-        _HANDSHAKE + _END,
-        _HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + _ACCEPTED + _END,
+        _HANDSHAKE + END,
+        _HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + _ACCEPTED + END,
         _HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + '\n* exit {"code":null,"signal":"SIGKILL"}',
     ),
-    invalid=_HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + _END,
+    invalid=_HANDSHAKE.replace("2025-11-25", "2024-11-05", 1) + END,
 )
 def refused_revision(event: LintEvent) -> Iterator[Report]:
     """The server offered another revision than the client requested, and the client left by itself. One of them must support more
@@ -204,11 +199,11 @@ def refused_revision(event: LintEvent) -> Iterator[Report]:
     page="2025-11-25/basic#responses",
     on=EventKind.END,
     valid=(
-        PING + _END,
-        _PENDING + _CANCEL % 2 + _END,
-        '@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{}}}' + _END,
+        PING + END,
+        PENDING + _CANCEL % 2 + END,
+        '@ 2026-07-28\n> {"id":2,"method":"subscriptions/listen","params":{"notifications":{}}}' + END,
     ),
-    invalid=_PENDING + _END.lstrip(),
+    invalid=PENDING + END.lstrip(),
 )
 def unanswered(event: LintEvent) -> Iterator[Report]:
     """The session ended while the request was pending. Typical causes: a handler that never returns, a deadlock, an
@@ -228,8 +223,8 @@ def unanswered(event: LintEvent) -> Iterator[Report]:
     "response to a cancelled request",
     on=RESPONSES,
     unusual=True,
-    valid=_PENDING + _CANCEL % 2,
-    invalid=_PENDING + _CANCEL % 2 + '\n< {"id":2,"result":{}}',
+    valid=PENDING + _CANCEL % 2,
+    invalid=PENDING + _CANCEL % 2 + '\n< {"id":2,"result":{}}',
 )
 def late_response(event: LintEvent) -> Iterator[Report]:
     """A cancelled request should get no response. The response and the cancellation may cross, which a recording cannot
@@ -242,7 +237,7 @@ def late_response(event: LintEvent) -> Iterator[Report]:
 @cancellation.error(
     "LIFE203",
     "cancellation of an unknown request",
-    valid=(_PENDING + _CANCEL % 2, PING + "\n" + _CANCEL % 2),
+    valid=(PENDING + _CANCEL % 2, PING + "\n" + _CANCEL % 2),
     invalid=(
         _CANCEL % 9,
         '> {"method":"notifications/cancelled"}',
@@ -268,7 +263,7 @@ def cancels_nothing(event: LintEvent) -> Iterator[Report]:
     "LIFE204",
     "cancellation of initialize",
     until=LEGACY,
-    invalid=_INITIALIZING + _CANCEL % 1,
+    invalid=INITIALIZING + _CANCEL % 1,
 )
 def cancels_initialize(event: LintEvent) -> Iterator[Report]:
     """A client must not cancel `initialize`. It should end the session instead."""
@@ -278,180 +273,26 @@ def cancels_initialize(event: LintEvent) -> Iterator[Report]:
 
 @rule.warning(
     "LIFE205",
-    "ping with a result",
+    "ping without an empty result",
     page="2025-11-25/basic/utilities/ping#behavior-requirements",
-    on=EventKind.RESULT,
+    on=RESPONSES,
     about="ping",
     until=LEGACY,
-    valid=PING,
-    invalid=PING.replace('"result":{}', '"result":{"pong":true}'),
+    valid=(
+        PING,
+        "@ bare\n" + PING.replace('"result":{}', '"error":{"code":-32600,"message":"not initialized"}'),
+    ),
+    invalid=(
+        PING.replace('"result":{}', '"result":{"pong":true}'),
+        PING.replace('"result":{}', '"error":{"code":-32601,"message":"no"}'),
+    ),
 )
 def ping_result(event: LintEvent) -> Iterator[Report]:
-    """The result of a ping is an empty object."""
-    if event.result.keys() - {"_meta"}:
-        yield Report("the result of the ping is not empty")
-
-
-@exit_note.info(
-    "LIFE408",
-    "server ended by a signal before its stdin was closed",
-    valid=(
-        BYE + '* signal {"signal":"SIGTERM"}\n* exit {"code":0}',
-        '* signal {"signal":"SIGTERM"}\n' + BYE + '* exit {"code":0}',  # Both at once.
-    ),
-    invalid='* signal {"signal":"SIGTERM"}\n* exit {"code":null,"signal":"SIGTERM"}',
-)
-def no_shutdown(event: LintEvent) -> Iterator[Report]:
-    """A client should first close the server's stdin, so that the server can end by itself, and send a signal later."""
-    signal = event.conversation.signal
-    if signal in ("SIGTERM", "SIGKILL") and event.conversation.closed_at is None and not event.state.upstream:
-        yield Report(f"{signal} before the client closed the server's stdin", "")
-
-
-@exit_note.warning(
-    "LIFE401",
-    "server that exits before the client closes stdin",
-    valid=(
-        BYE + '* exit {"code":0}',
-        '* exit {"code":null,"signal":"SIGTERM"}',
-        '@ http\n* exit {"code":0}',
-        '* exit {"code":0,"signal":null,"left":["stdout","stderr"]}',
-    ),
-    invalid=('* exit {"code":0}', '* exit {"code":1}', '* exit {"code":1,"signal":null,"left":["stderr"]}'),
-)
-def early_exit(event: LintEvent) -> Iterator[Report]:
-    """The client had not closed the server's stdin yet. Typical causes: an exception in the main loop, `sys.exit` in a
-    handler, or a script that ends because nothing is awaited. Check its stderr in the recording.
+    """A ping gets an empty object as its result, also from a peer that has nothing else to say. Some hosts disconnect
+    after an error.
     """
-    fields = event.note.fields
-    is_stdio_open = not event.state.upstream and event.conversation.closed_at is None
-    if (
-        is_stdio_open
-        and not fields.get("signal")
-        and fields.get("code") is not None
-        and not (fields.get("code") == 0 and fields.get("left"))  # A launcher, which left its server behind.
-        and not _never_ran(event)
-    ):
-        code = fields.get("code")
-        yield Report(
-            f"the server exited before the client closed stdin, with exit code {code}{_unanswered(event)}", ""
-        )
-
-
-@exit_note.error(
-    "LIFE407",
-    "server that could not be started",
-    page="2025-11-25/basic/transports#stdio",
-    valid=(BYE + '* exit {"code":0}', _PENDING + '< {"id":2,"result":{}}\n' + BYE + '* exit {"code":0}'),
-    invalid=("@ bare\n" + '* exit {"code":127}', _INITIALIZING + BYE + '* exit {"code":126}'),
-)
-def not_started(event: LintEvent) -> Iterator[Report]:
-    """Shells and `env` exit with 127 if they do not find the command, and with 126 if they cannot execute it. Check the
-    command and the PATH: a host that starts from a desktop has another PATH than a terminal.
-    """
-    if _never_ran(event):
-        code = event.note.fields.get("code")
-        why = "command not found" if code == 127 else "command cannot be executed"
-        yield Report(f"the server did not start: {why} (exit code {code}){_unanswered(event)}", "")
-
-
-def _never_ran(event: LintEvent) -> bool:
-    known = event.conversation.has_capabilities or event.conversation.server is not None
-    return event.note.fields.get("code") in (126, 127) and not known and not event.state.upstream
-
-
-def _unanswered(event: LintEvent) -> str:
-    """Return the number of pending requests in words; empty without any."""
-    count = len(event.state.open)
-    return f"; {counted(count, 'request')} without a response" if count else ""
-
-
-@exit_note.warning(
-    "LIFE402",
-    "server that does not exit when its stdin is closed",
-    invalid=(
-        BYE + '* exit {"code":null,"signal":"SIGTERM"}',
-        BYE + '* exit {"code":null,"signal":"SIGKILL"}',
-    ),
-)
-def no_exit(event: LintEvent) -> Iterator[Report]:
-    """The client closed the server's stdin to end the session and then had to send a signal, which the SDKs do after
-    two seconds. A timer, a thread or an open connection keeps the server alive.
-    """
-    signal = event.note.fields.get("signal")
-    closed_at = event.conversation.closed_at
-    if closed_at is not None and event.at - closed_at >= GRACE and signal in ENDED:
-        yield Report(f"the server did not exit when its stdin was closed: {signal} ended it", "")
-
-
-@exit_note.error(
-    "LIFE403",
-    "server that crashed",
-    valid=(BYE + '* exit {"code":0}', '* exit {"code":null,"signal":"SIGKILL"}'),
-    invalid=BYE + '* exit {"code":null,"signal":"SIGSEGV"}',
-)
-def crashed(event: LintEvent) -> Iterator[Report]:
-    """A signal that is not sent on purpose ended the server: a crash in native code, an abort, a bus error."""
-    signal = event.note.fields.get("signal")
-    if signal and signal not in ENDED:
-        yield Report(f"the server was killed by {signal}{_unanswered(event)}", "")
-
-
-@exit_note.warning("LIFE404", "server that exits with an error", invalid=BYE + '* exit {"code":1}')
-def failed(event: LintEvent) -> Iterator[Report]:
-    """A closed stdin is a normal end: the server should exit with 0. Look for a traceback on its stderr."""
-    code = event.note.fields.get("code")
-    if event.conversation.closed_at is not None and isinstance(code, int) and code and not _never_ran(event):
-        yield Report(f"the server exited with code {code}", "")
-
-
-@late.warning(
-    "LIFE405",
-    "request from the server after the client closed stdin",
-    until=LEGACY,
-    valid='> {"id":2,"method":"ping"}\n' + BYE + '< {"id":2,"result":{}}\n* exit {"code":0}',
-    invalid=BYE + '< {"id":2,"method":"ping"}',
-)
-def late_request(event: LintEvent) -> Iterator[Report]:
-    """The client closed the server's stdin, so it can no longer respond."""
-    if event.conversation.closed_at is not None:
-        yield Report(f"{event.method} after the client closed stdin: no response is possible")
-
-
-@late.info(
-    "LIFE406",
-    "notification from the server after the client closed stdin",
-    on=EventKind.NOTIFICATION,
-    valid='< {"method":"notifications/x"}\n' + BYE,
-    invalid=BYE + '< {"method":"notifications/x"}',
-)
-def late_notification(event: LintEvent) -> Iterator[Report]:
-    """The client closed the server's stdin and has probably exited, so it does not receive the notification."""
-    if event.conversation.closed_at is not None:
-        yield Report(f"{event.method} after the client closed stdin")
-
-
-@exit_note.info(
-    "REC101",
-    "missing entries",
-    page="https://www.rfc-editor.org/rfc/rfc8259",
-    about=("lost", "damaged", "oversized"),
-    valid='* stderr {"text":"a"}',
-    invalid=(
-        '* lost {"entries":3,"why":"No space left on device"}',
-        '* oversized {"from":"server","size":100000000,"sha256":"00"}',
-        '* damaged {"why":"not JSON","text":"{"}',
-    ),
-)
-def missing(event: LintEvent) -> Iterator[Report]:
-    """The disk was full, a line of the file was modified, or a message was larger than `--max-body`. The missing entries were not checked, and a response to a
-    missing request looks unsolicited.
-    """
-    fields = event.note.fields
-    if event.note.kind == "lost":
-        yield Report(f"{fields.get('entries')} entries are missing here: {fields.get('why')}")
-    elif event.note.kind == "oversized":
-        what = "message" if "pipe" not in fields else f"line of {fields['pipe']}"
-        yield Report(f"a {what} of {fields.get('size')} bytes from the {fields.get('from')} is missing here")
-    else:
-        yield Report(f"unreadable line: {fields.get('why')}", fields.get("text"))
+    if isinstance(event.what, Result):
+        if event.result.keys() - {"_meta"}:
+            yield Report("the result of the ping is not empty")
+    elif event.conversation.is_negotiated and event.failure.code == -32601:
+        yield Report(f"the ping was answered with error {event.failure.code}")

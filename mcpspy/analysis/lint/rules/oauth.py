@@ -40,12 +40,21 @@ def _is_served(event: LintEvent, expected: str) -> bool:
     "AUTH101",
     "metadata of another resource",
     page=RFC + "9728#section-3.3",
-    valid=(_RESOURCE % f"{_PROXY}/mcp", (_RESOURCE % "https://a.example").replace("}", ',"kept":true}')),
-    invalid=(_RESOURCE % "https://a.example/mcp", _RESOURCE % f"{_PROXY}0/mcp", _RESOURCE % ""),
+    valid=(
+        _RESOURCE % f"{_PROXY}/mcp",
+        (_RESOURCE % f"{_PROXY}/mcp").replace("}", ',"path":"/mcp"}'),
+        (_RESOURCE % "https://a.example").replace("}", ',"kept":true}'),
+    ),
+    invalid=(
+        _RESOURCE % "https://a.example/mcp",
+        _RESOURCE % f"{_PROXY}0/mcp",
+        _RESOURCE % "",
+        (_RESOURCE % f"{_PROXY}/other").replace("}", ',"path":"/mcp"}'),
+    ),
 )
 def other_resource(event: LintEvent) -> Iterator[Report]:
-    """`resource` in the metadata must be the URL that the client uses. Clients must not use the metadata of another
-    resource, so they cannot authorize.
+    """`resource` in the metadata must be the URL that the client uses: the whole one that was requested, if the metadata
+    are at the path of a resource. Clients must not use the metadata of another resource, so they cannot authorize.
     """
     fields = event.note.fields
     if not _is_served(event, RESOURCE) or fields.get("kept"):
@@ -53,8 +62,11 @@ def other_resource(event: LintEvent) -> Iterator[Report]:
     resource, address = str(fields.get("resource") or ""), str(fields.get("address"))
     if not resource:
         yield Report(f"the metadata have no resource, the client uses {address[:80]}", address)
-    elif resource != address and not resource.startswith(address + "/"):
-        yield Report(f"resource is {resource[:80]}, the client uses {address[:80]}", resource)
+        return
+    path = str(fields.get("path") or "")
+    is_same = resource.rstrip("/") == address + path.rstrip("/")
+    if not is_same and (path or not resource.startswith(address + "/")):
+        yield Report(f"resource is {resource[:80]}, the client uses {(address + path)[:80]}", resource)
 
 
 @step.error(
@@ -229,3 +241,26 @@ def without_token(event: LintEvent) -> Iterator[Report]:
     """A client must send its token in the `Authorization` header of every request."""
     if event.note.fields.get("step") == RETRY and event.note.fields.get("authorized") is False:
         yield Report("request after the token was issued has no Authorization header")
+
+
+@step.info(
+    "AUTH106",
+    "authorization server without a way to register a client",
+    page="2025-11-25/basic/authorization#client-registration-approaches",
+    valid=(
+        _SERVER % (_PROXY, '["S256"]'),
+        (_SERVER % (_PROXY, '["S256"]')).replace("}", ',"names":["issuer","registration_endpoint"]}'),
+        (_SERVER % (_PROXY, '["S256"]')).replace(
+            "}", ',"names":["client_id_metadata_document_supported","issuer"]}'
+        ),
+    ),
+    invalid=(_SERVER % (_PROXY, '["S256"]')).replace("}", ',"names":["issuer","token_endpoint"]}'),
+)
+def no_registration(event: LintEvent) -> Iterator[Report]:
+    """Its metadata name neither `registration_endpoint` nor `client_id_metadata_document_supported`: only clients whose
+    id the user has registered by hand, and entered in the host, can authorize.
+    """
+    names = event.note.fields.get("names")
+    ways = {"registration_endpoint", "client_id_metadata_document_supported"}
+    if _is_served(event, SERVER) and isinstance(names, list) and ways.isdisjoint(map(str, names)):
+        yield Report("neither registration_endpoint nor client_id_metadata_document_supported", names)

@@ -17,6 +17,7 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import MESSAGES, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.tools import GOOD, LIST
 from mcpspy.core.lookalikes import as_latin
+from mcpspy.core.protocol.extensions.ui import SCHEME
 from mcpspy.core.sanitize import hidden_characters
 
 PRACTICES = "2025-11-25/basic/security_best_practices"
@@ -24,8 +25,7 @@ DEFINED = ("tools/list", "prompts/list", "resources/list", "resources/templates/
 """Methods whose results describe the server and what it offers."""
 ANNOUNCED = (*DEFINED, "prompts/get", "tools/call", "resources/read")
 
-_INJECTIONS = re.compile(
-    r"""(?ix)
+_INJECTIONS = r"""(?isx)
     \b(?:ignore|disregard|forget|override)\s+(?:all\s+|any\s+)?(?:of\s+)?(?:the\s+|your\s+|my\s+)?(?:previous|prior|above|earlier|preceding|other)\s+
       (?:instructions?|prompts?|rules|messages|directions|guidelines)
     | <\s{0,9}/?\s{0,9}(?:important|system|secret|instructions?|hidden)\s{0,9}> (?=.{0,2000}\b(?:must|do|read|call|use|send|not|never|always)\b)
@@ -41,9 +41,7 @@ _INJECTIONS = re.compile(
     | \b(?:reveal|print|repeat|send|output)\s+(?:your|the)\s+(?:system\s+prompt|full\s+conversation|conversation\s+history)
     | <\|im_start\|>\s{0,9}system | \[/?INST\] | <</?SYS>>
     | \b(?:system|admin|developer)\s+(?:override|instruction|directive)s?\s{0,9}:
-    """,
-    re.DOTALL,
-)
+    """
 _WORDS_OF_INJECTIONS = [
     word.encode()
     for word in (
@@ -63,8 +61,7 @@ _PRIVATE = r"""(?:(?:full|entire|whole|complete|previous|prior|current)\s+(?:con
     |previous\s+messages|all\s+(?:\w{1,12}\s+)?messages|system\s+(?:prompt|message)|chain\s+of\s+thought|your\s+(?:instructions|reasoning|context|memory|available\s+tools)
     |credentials|api[\s_-]keys?|(?:access|auth|session)\s+tokens?|passwords?|private\s+keys?|ssh\s+keys?|secrets|environment\s+variables|browser\s+cookies
     |user'?s?\s+(?:e-?mails?|files|documents|location|home\s+address|phone\s+number|personal\s+data|private\s+data|password))"""
-_TAKES = re.compile(
-    rf"""(?ix)
+_TAKES = rf"""(?ix)
     \b(?:read|cat|open|load|access|fetch|retrieve|send|include|pass|copy|attach|upload|print|append|provide|supply|paste|share|dump|extract|collect)\b
       [^.\n]{{0,60}}{_KEY_FILES}
     | \b(?:send|post|upload|forward|transmit|exfiltrate|leak|e-?mail|bcc|cc|copy|relay|submit|deliver|sync)\b [^.\n]{{0,60}}{_PRIVATE}\b
@@ -72,15 +69,11 @@ _TAKES = re.compile(
     | \b(?:pass|put|include|append|insert|copy|supply|provide|place|add|write|encode|embed|fill|summari[sz]e|send)\b [^.\n]{{0,60}}(?:{_PRIVATE}|\b(?:its|their)\s+(?:full\s+)?contents?)\b
       [^.\n]{{0,40}}\b(?:as|in|into|to|via|through)\s+(?:\w{{1,20}}\s+){{0,2}}(?:(?:['"`]?\w{{1,30}}['"`]?\s+)?(?:parameter|argument|field|property)|['"`]\w{{1,30}}['"`])
     """
-)
-_READS_SECRETS = re.compile(
-    r"(?i)\b(?:read|cat|send|include|pass|provide|paste|supply)\b[^.\n]{0,60}(?:~/\.ssh|id_rsa|\.aws/credentials|~/\.cursor/mcp\.json|/etc/passwd|\.env\b)"
-)
+_READS_SECRETS = r"(?i)\b(?:read|cat|send|include|pass|provide|paste|supply)\b[^.\n]{0,60}(?:~/\.ssh|id_rsa|\.aws/credentials|~/\.cursor/mcp\.json|/etc/passwd|\.env\b)"
 """The part of `_TAKES` that is also searched in results, which may be documentation."""
 
 _OTHER_TOOLS = r"(?:(?:any|all|every|each|the)\s+)?(?:other|another|competing|alternative|built-?in|native|default|standard)\s+(?:\w{1,20}\s+)?(?:tools?|servers?|functions?|mcps?|providers?)\b"
-_DIRECTS = re.compile(
-    rf"""(?ix)
+_DIRECTS = rf"""(?ix)
     \b(?:before|after|when(?:ever)?|prior\s+to|each\s+time|every\s+time)\s+(?:you\s+)?(?:(?:use|using|call|calling|invoke|invoking|run|running|execute|executing)\s+)?(?:any|all|every|each)\s+(?:other\s+)?(?:tools?|functions?)\b
     | \b(?:must|should|has\s+to|needs?\s+to)\s+(?:always\s+)?be\s+(?:called|used|run|invoked|executed)\s+(?:first\b[^.\n]{{0,20}}\b(?:any|every|all)\b|before\s+(?:any|every|all|each)\b)
     | \b(?:never|do\s+not|don't|avoid|stop)\s+(?:use|using|call|calling|invoke|invoking|select|selecting|choose|choosing|trust|trusting)\s+{_OTHER_TOOLS}
@@ -89,7 +82,6 @@ _DIRECTS = re.compile(
     | \b(?:other|original|old|existing|built-?in)\s+(?:\w{{1,20}}\s+){{0,2}}tools?\s+(?:is|are|has\s+been|have\s+been)\s+(?:\w{{1,20}}\s+)?(?:deprecated|broken|insecure|unsafe|obsolete|disabled|compromised|unreliable|malicious|outdated)\b
     | \bthis\s+(?:tool|server|function)\s+(?:replaces|supersedes|overrides|takes\s+(?:precedence|priority)\s+over)\s+{_OTHER_TOOLS}
     """
-)
 _FOREIGN = re.compile(
     r"""(?ix)\b(?:
       (?P<direct>(?:calling|invoking|executing|calls?\s+to|effects?\s+(?:of|on)|behavi\w{2,3}\s+of)\s+(?:the\s+)?)
@@ -100,15 +92,13 @@ _FOREIGN = re.compile(
 )
 """An instruction about a tool with this name."""
 
-_CONCEALED = re.compile(
-    r"""(?ix)
+_CONCEALED = r"""(?ix)
     <!--\s{0,20}[^\s>-][^>]{8}
     | \[(?://|comment)\]:\s{0,9}\#
     | style\s{0,9}=\s{0,9}["'][^"'>]{0,200}(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden|font-size\s{0,9}:\s{0,9}0|opacity\s{0,9}:\s{0,9}0[;"'\s]|color\s{0,9}:\s{0,9}(?:white|transparent|\#fff))
     | (?:[ \t]{0,99}\r?\n){30}\s{0,500}\S | [ \t\xa0\u3000]{150}\S
     | \b(?:base64|base-64|rot13|decode)\b[^\n]{0,80}\b[A-Za-z0-9+/]{40}
     """
-)
 
 
 def _finder(*words: bytes) -> Callable[[bytes], list[tuple[int, int, int]]]:
@@ -198,10 +188,10 @@ def injection(event: LintEvent) -> Iterable[Report]:
     return [*_matches(event, _INJECTIONS)] or ([] if is_defined else _matches(event, _READS_SECRETS))
 
 
-def _matches(event: LintEvent, pattern: re.Pattern[str]) -> Iterator[Report]:
-    """Report the first match in a result."""
+def _matches(event: LintEvent, pattern: str) -> Iterator[Report]:
+    """Report the first match in a result. `re` compiles a pattern when it is first used: few sessions need each of them."""
     for pointer, text in _texts(event.result):
-        for found in pattern.finditer(text[:LONGEST]):
+        for found in re.finditer(pattern, text[:LONGEST]):
             start = found.start()
             if text[start : start + 7].lower() == "without" and _NEGATED.search(
                 text[max(0, start - 100) : start]
@@ -433,6 +423,7 @@ def _items(value: Any) -> list[Any]:
     valid=(
         LIST % GOOD,
         '> {"id":2,"method":"tools/call","params":{"name":"a","arguments":{"token":"$TOKEN"}}}\n< {"id":2,"result":{"content":[]}}',
+        '> {"id":2,"method":"resources/read","params":{"uri":"ui://a"}}\n< {"id":2,"result":{"contents":[{"uri":"ui://a","mimeType":"text/html;profile=mcp-app","text":"<!DOCTYPE html><script>a.pass=[redacted:0123abcd]</script>"}]}}',
     ),
     invalid=(
         '> {"id":2,"method":"tools/call","params":{"name":"a","arguments":{"password":"correct-horse-9"}}}\n< {"id":2,"result":{"content":[]}}',
@@ -442,9 +433,11 @@ def _items(value: Any) -> list[Any]:
 def secret(event: LintEvent) -> Iterable[Report]:
     """A message contains a key, a token or a password. The provider of the model reads everything that a tool returns.
     This rule finds what mcpspy redacts in recordings (docs/redact.md), also if it is already redacted. It does not
-    repeat the value.
+    repeat the value. The pages of MCP Apps are not checked: they are programs, and names in them look like keys.
     """
     data = event.data
+    if (event.subject or "").startswith(SCHEME) and event.method == "resources/read":
+        return ()
     if found := event.state.secrets_in(data):
         return [Report(f"{name} at {pointer or 'the message'}", "") for name, pointer in found[:3]]
     return [Report("redacted secret", "")] if _find_redacted(data) else ()

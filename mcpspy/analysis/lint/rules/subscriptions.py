@@ -10,7 +10,7 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.stateless import CALL, DONE
 from mcpspy.analysis.lint.state import Subscription, forget
-from mcpspy.core.protocol.message import Request, meta_raw, text
+from mcpspy.core.protocol.message import Request, Result, meta_raw, text
 from mcpspy.core.protocol.spec import LEVELS, META, MODERN, SERVER
 
 SUBSCRIPTIONS = "2026-07-28/basic/patterns/subscriptions"
@@ -33,6 +33,7 @@ _ACCEPT = (
 )
 _CHANGED = '< {"method":"notifications/%s/list_changed","params":{%s}}\n'
 _GOOD = _LISTEN + _ACCEPT + _CHANGED % ("tools", _NAMED % 2)
+_CLOSED = '< {"id":2,"result":{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"},"io.modelcontextprotocol/subscriptionId":%d}}}\n'
 _LOG = '< {"method":"notifications/message","params":{"level":"%s","data":"a"%s}}\n'
 _LEVEL = CALL.replace('"name":"a"', '"name":"a","_meta":{"io.modelcontextprotocol/logLevel":"warning"}')
 
@@ -41,25 +42,36 @@ modern = RuleGroup(RULES, page=SUBSCRIPTIONS, on=EventKind.NOTIFICATION, since=M
 
 @modern.error(
     "MOD402",
-    "notification without its subscription",
-    about=(*_SUBSCRIBED, _ACKNOWLEDGED),
+    "notification or closure without its subscription",
+    on=(EventKind.NOTIFICATION, EventKind.RESULT),
+    about=(*_SUBSCRIBED, _ACKNOWLEDGED, "subscriptions/listen"),
     by=SERVER,
-    valid=_GOOD,
+    valid=(_GOOD, _GOOD + _CLOSED % 2),
     invalid=(
         _LISTEN + _ACCEPT + _CHANGED % ("tools", ""),
         _LISTEN + _ACCEPT.replace("," + _NAMED % 2, ""),
+        _GOOD + _CLOSED % 9,
     ),
 )
 def anonymous_notification(event: LintEvent) -> Iterator[Report]:
-    """List changes and updates require a subscription, and its `subscriptionId` in `_meta`."""
-    if not meta_raw(event.notification.meta, META + "subscriptionId"):
+    """List changes and updates require a subscription, and its `subscriptionId` in `_meta`. The response that closes a
+    subscription has it, too: it is the id of the request.
+    """
+    if isinstance(event.what, Result):
+        meta = event.result.get("_meta")
+        given = meta.get(META + "subscriptionId") if isinstance(meta, dict) else None
+        if given is not None and given != (event.document or {}).get("id"):
+            yield Report(
+                f"the response closes the subscription {str(given)[:40]}, which is not its own", meta
+            )
+    elif not meta_raw(event.notification.meta, META + "subscriptionId"):
         yield Report(f"{event.method}: _meta has no {META}subscriptionId")
 
 
 @modern.error(
     "MOD403",
     "notification that the subscription did not ask for",
-    on=(EventKind.NOTIFICATION, EventKind.REQUEST),
+    on=(EventKind.NOTIFICATION, EventKind.REQUEST, EventKind.RESULT),
     about=(*_SUBSCRIBED, _ACKNOWLEDGED, "subscriptions/listen", "notifications/cancelled"),
     valid=(_GOOD, _LISTEN + _ACCEPT + '< {"method":"notifications/cancelled","params":{"requestId":2}}'),
     invalid=(
@@ -68,27 +80,37 @@ def anonymous_notification(event: LintEvent) -> Iterator[Report]:
         _LISTEN + _ACCEPT + _CHANGED % ("tools", _NAMED % 9),
         _LISTEN + _ACCEPT.replace("true", 'true,"promptsListChanged":true'),
         _LISTEN + _ACCEPT.replace("true", "false") + _CHANGED % ("tools", _NAMED % 2),
+        _GOOD + _CLOSED % 2 + _CHANGED % ("tools", _NAMED % 2),
     ),
 )
 def not_asked_for(event: LintEvent) -> Iterator[Report]:
     """A server acknowledges a subscription, or the part of it that it accepts, and then sends the notifications that both
-    name, with its id. It cancels nothing but a subscription.
+    name, with its id, until its response closes the subscription. It cancels nothing but a subscription.
     """
     known, stream = event.state.subscriptions, event.conversation.stream
     if isinstance(event.what, Request):
         wanted = event.params.get("notifications")
         known[stream, event.what.id] = Subscription(wanted if isinstance(wanted, dict) else {})
         forget(known)
-        return
-    if event.method == "notifications/cancelled":
+    elif isinstance(event.what, Result):
+        if (closed := known.get((stream, event.what.id))) is not None:
+            closed.is_closed = True
+    elif event.method == "notifications/cancelled":
         if event.side == SERVER and (stream, text(event.notification.body.request_id)) not in known:
             yield Report("cancellation of a request that is not a subscription of this client")
-        return
-    number = text(meta_raw(event.notification.meta, META + "subscriptionId"))
-    subscription = known.get((stream, number))
-    if subscription is None:
-        if number is not None:  # MOD402 reports it otherwise.
+    else:
+        number = text(meta_raw(event.notification.meta, META + "subscriptionId"))
+        subscription = known.get((stream, number))
+        if subscription is not None:
+            yield from _not_wanted(event, subscription)
+        elif number is not None:  # MOD402 reports it otherwise.
             yield Report(f"{event.method} for unknown subscription {number[:40]}")
+
+
+def _not_wanted(event: LintEvent, subscription: Subscription) -> Iterator[Report]:
+    """Check a notification of a subscription."""
+    if subscription.is_closed:
+        yield Report(f"{event.method}{_about(event)} after the response that closed its subscription")
     elif event.method == _ACKNOWLEDGED:
         accepted = event.params.get("notifications")
         subscription.accepted = accepted if isinstance(accepted, dict) else {}

@@ -201,7 +201,7 @@ def unasked(event: LintEvent) -> Iterator[Report]:
         elif key in history.answered:
             yield Report(f"second response to input request {key[:60]}", response)
         elif key not in history.opened:
-            yield Report(f"response to input request {key[:60]}, which is no longer open", response)
+            yield Report(f"response to the closed input request {key[:60]}", response)
         else:
             yield from _breaches(event, key, history.requests[key], response)
 

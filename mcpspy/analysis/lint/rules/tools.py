@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.event import LintEvent
+from mcpspy.analysis.lint.event import LintEvent, objects
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, RESPONSES, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.schemas import is_dialect, outside_references
@@ -44,6 +44,7 @@ _CHANGED = '\n< {"method":"notifications/tools/list_changed"}'
 _GOOD = _TYPED + _CALL % (f'{{{_TEXT},"structuredContent":{{"sum":1}}}}')
 
 _PROMPTS = '> {"id":4,"method":"prompts/list"}\n< {"id":4,"result":{"prompts":[{"name":"%s"}]}}\n'
+_REQUIRED = _PROMPTS.replace('"%s"', '"a","arguments":[{"name":"b","required":true}]')
 _PROMPT = '> {"id":5,"method":"prompts/get","params":{"name":"a"}}\n< {"id":5,"result":{"messages":[]}}'
 _NO_PROMPT = (
     '> {"id":5,"method":"prompts/get","params":{"name":"a"}}\n< {"id":5,"error":{"code":%d,"message":"no"}}'
@@ -339,6 +340,45 @@ def unlisted_prompt(event: LintEvent) -> Iterable[Report]:
     if event.failure.code in (-32602, -32603):
         return ()
     return [Report(f"error code {event.failure.code} for prompt {name[:60]}, which is not listed")]
+
+
+class _RequiredArguments(dict[str, list[str]]):
+    """Prompt → the names of its required arguments."""
+
+
+@listed_prompts.warning(
+    "DATA309",
+    "missing argument of a prompt not refused with -32602",
+    on=RESPONSES,
+    about=("prompts/list", "prompts/get"),
+    valid=(
+        _REQUIRED + _NO_PROMPT % -32602,
+        (_REQUIRED + _PROMPT).replace('"params":{', '"params":{"arguments":{"b":"1"},'),
+    ),
+    invalid=(_REQUIRED + _NO_PROMPT % -32603, _REQUIRED + _PROMPT),
+)
+def missing_argument(event: LintEvent) -> Iterator[Report]:
+    """The server lists an argument of the prompt as required, and the request does not have it: the error is -32602. An
+    `input_required` may ask the user for it instead.
+    """
+    known = event.state.memory[_RequiredArguments]
+    if event.method == "prompts/list":
+        for prompt in event.listed("prompts"):
+            known[str(prompt.get("name"))] = [
+                str(each.get("name"))
+                for each in objects(prompt.get("arguments"))
+                if each.get("required") is True
+            ]
+        return
+    params = event.request.params
+    given = params.get("arguments") if isinstance(params, dict) else None
+    missing = [name for name in known.get(event.subject or "", ()) if name not in (given or {})]
+    if not missing or (isinstance(params, dict) and "inputResponses" in params):
+        return
+    if isinstance(event.what, Result) and event.what.result_type == "complete":
+        yield Report(f"result of prompt {event.subject} without its argument {missing[0][:60]}")
+    elif not isinstance(event.what, Result) and event.failure.code != -32602:
+        yield Report(f"error code {event.failure.code} for a prompt without its argument {missing[0][:60]}")
 
 
 @request.info(

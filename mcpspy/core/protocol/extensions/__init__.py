@@ -12,7 +12,13 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from mcpspy.core.protocol.extensions.extension import ExtensionMethod, McpExtension
+from mcpspy.core.protocol.extensions.extension import (
+    FINAL,
+    ExtensionDocument,
+    ExtensionListing,
+    ExtensionMethod,
+    McpExtension,
+)
 
 FIELD = "extensions"
 """Member of the capabilities of a peer that has its extensions, each with its settings."""
@@ -30,8 +36,21 @@ EXTENSION_METHODS: dict[str, tuple[McpExtension, ExtensionMethod]] = {
 }
 """Method → its extension, also a draft: its names may be those of other methods, so only those of final ones are sure."""
 
+EXTENSION_LISTINGS: dict[str, tuple[McpExtension, ExtensionListing]] = {
+    listing.method: (extension, listing)
+    for extension in EXTENSIONS.values()
+    if extension.state == FINAL
+    for listing in extension.listings
+}
+"""Method → its extension, for the lists of final ones."""
+
 RESULT_TYPES = frozenset(kind for extension in EXTENSIONS.values() for kind in extension.result_types)
 """Values of `resultType` that extensions add."""
+
+SECRET_HEADERS = frozenset(name for extension in EXTENSIONS.values() for name in extension.secret_headers)
+"""Headers of extensions, also of drafts, whose values are never recorded."""
+
+DOCUMENTS = tuple(document for extension in EXTENSIONS.values() for document in extension.documents)
 
 _META = tuple(key for extension in EXTENSIONS.values() for key in extension.meta)
 
@@ -40,6 +59,15 @@ def declared(capabilities: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the extensions in the capabilities of a peer, with their settings."""
     found = (capabilities or {}).get(FIELD)
     return found if isinstance(found, dict) else {}
+
+
+def document_of(target: str, media: str) -> ExtensionDocument | None:
+    """Return the document at a path with a query, or of this media type; None for anything else."""
+    path, media = target.partition("?")[0], media.partition(";")[0].strip().lower()
+    for document in DOCUMENTS:
+        if media == document.media or path.endswith(document.path):
+            return document
+    return None
 
 
 def is_defined_key(key: str) -> bool:

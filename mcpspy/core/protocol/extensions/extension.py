@@ -21,6 +21,29 @@ class ExtensionMethod(NamedTuple):
     """A server that declares the extension may lack the method."""
 
 
+class ExtensionListing(NamedTuple):
+    """A list of a server that belongs to its interface, in pages like those of the core."""
+
+    method: str
+    member: str
+    """Member of the result that has the items."""
+    key: str
+    """Member of an item that identifies it."""
+    noun: str
+    for_model: str | None = None
+    """Member of an item that hosts show their model; None if they show none."""
+
+
+class ExtensionDocument(NamedTuple):
+    """A JSON document beside the endpoint, which a client gets over HTTP before it connects."""
+
+    name: str
+    path: str
+    """The end of its path."""
+    media: str
+    """Its media type."""
+
+
 class McpExtension(NamedTuple):
     """An extension, as its specification defines it."""
 
@@ -34,6 +57,8 @@ class McpExtension(NamedTuple):
     since: str
     """First revision with which it is specified; its shapes hold from this one on."""
     methods: tuple[ExtensionMethod, ...] = ()
+    listings: tuple[ExtensionListing, ...] = ()
+    """Lists that `trust`, `diff` and `drift` compare by item, as those of the core."""
     client_declares: bool = False
     """The client must declare it, too, with each request that uses it."""
     meta: tuple[str, ...] = ()
@@ -46,5 +71,9 @@ class McpExtension(NamedTuple):
     """Media types of resources that are never shown to a model."""
     audience: tuple[str, ...] = ()
     """Path in the `_meta` of a tool to the list of those that may call it, `model` among them."""
+    documents: tuple[ExtensionDocument, ...] = ()
+    """Documents that are recorded."""
+    secret_headers: tuple[str, ...] = ()
+    """Headers of HTTP whose values are never recorded, in lower case."""
     shapes: str = ""
     """Shapes of its messages, in the notation of `analysis/lint/shapes`."""

@@ -1,6 +1,11 @@
 """The extension Skills: instructions for agents, served as resources."""
 
-from mcpspy.core.protocol.extensions.extension import FINAL, ExtensionMethod, McpExtension
+from mcpspy.core.protocol.extensions.extension import (
+    FINAL,
+    ExtensionListing,
+    ExtensionMethod,
+    McpExtension,
+)
 
 SOURCE = "https://github.com/modelcontextprotocol/ext-skills/blob/main/specification/stable/skills.mdx"
 
@@ -15,6 +20,7 @@ EXTENSION = McpExtension(
         ExtensionMethod("skills/get", "client", "uri"),
         ExtensionMethod("resources/directory/read", "client", "uri", setting="directoryRead"),
     ),
+    listings=(ExtensionListing("skills/list", "skills", "uri", "skill", for_model="frontmatter"),),
     meta=("io.modelcontextprotocol.skills/",),
     not_found=("skills/get", "resources/directory/read"),
     shapes=r"""

@@ -1,5 +1,10 @@
 """The extension MCP Apps: tools with a page that hosts show."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 from mcpspy.core.protocol.extensions.extension import FINAL, McpExtension
 
 SOURCE = "https://github.com/modelcontextprotocol/ext-apps/blob/main/specification/2026-01-26/apps.mdx"
@@ -8,6 +13,9 @@ MEDIA_TYPE = "text/html;profile=mcp-app"
 """The type of the only apps that are specified."""
 
 SCHEME = "ui://"
+
+CALLERS = ("model", "app")
+"""Those that may call a tool."""
 
 EXTENSION = McpExtension(
     id="io.modelcontextprotocol/ui",
@@ -59,3 +67,21 @@ Contents  ui#ui-resource-format
   _meta?  ResourceMeta
 """,
 )
+
+
+def app_of(tool: Mapping[str, Any]) -> str | None:
+    """Return the URI of the app of a listed tool; None if it has none."""
+    uri = _ui_of(tool).get("resourceUri")
+    return uri if isinstance(uri, str) else None
+
+
+def visibility_of(tool: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the callers of a listed tool, `model` and `app`: both, unless the tool names them."""
+    named = _ui_of(tool).get("visibility")
+    return tuple(one for one in CALLERS if one in named) if isinstance(named, list) else CALLERS
+
+
+def _ui_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    meta = tool.get("_meta")
+    ui = meta.get("ui") if isinstance(meta, dict) else None
+    return ui if isinstance(ui, dict) else {}

@@ -79,7 +79,7 @@ class DiffScreen(DismissibleScreen[int | None]):
         self._left = ""
         self._title = SplitLine(id="title")
         self._list = DiffList()
-        self._filter = FilterInput()
+        self._filter = FilterInput(lambda _: ())
         self._filter.placeholder = EXAMPLE
         self._status = SplitLine(id="status", classes="-soft")
         self._shown: object = None

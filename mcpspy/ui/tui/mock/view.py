@@ -93,7 +93,6 @@ class MockView(DismissibleScreen[None]):
         self.entries: list[TemporaryEntry] = []
         """The entries of this mock in configurations of hosts."""
         self.session_path = recorded_by.path
-        self._recorded_by = recorded_by
         self.lists: list[VirtualList] = [self.requests, self.interactions, self.clients]
         self._title = SplitLine(id="title")
         self._mode = SplitLine(id="mode", classes="-soft")

@@ -15,6 +15,7 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.context import DEFAULT_WINDOW, share
 from mcpspy.analysis.negotiation import negotiated
 from mcpspy.core.counted import counted
+from mcpspy.core.protocol.extensions import EXTENSION_LISTINGS
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.index import Index
 from mcpspy.ui.model.interface import (
@@ -103,6 +104,8 @@ def _listing(
     method: str, offer: Capabilities, opened: Collection[Key], width: int, cache: FoldedRows
 ) -> Iterator[CapabilityRow]:
     listing = offer.last.get(method)
+    if listing is None and method in EXTENSION_LISTINGS:
+        return
     yield _text("")
     if listing is None:
         yield CapabilityRow(f"{TITLES[method]}: not listed", role=rows.QUIET, is_text=True)

@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from mcpspy.analysis import rows
+from mcpspy.core.counted import counted
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.model.statistics import Origin, StatsGroup, StatsModel
 from mcpspy.ui.text.width import cut_middle
@@ -107,16 +108,17 @@ class StatsScreen(PanelScreen[str | None]):
         numbers, listing = self.numbers, self._list
         calls = sum(total.count for total in numbers.totals.values())
         progress = numbers.notifications("notifications/progress")
-        counted = f"{calls:,} requests · {numbers.notifications():,} notifications ({progress:,} progress)"
+        sent = counted(numbers.notifications(), "notification")
+        text = f"{counted(calls, 'request')} · {sent} ({progress:,} progress)"
         if peak := numbers.peak:
-            counted = f"peak concurrency {peak:,} · {counted}"
+            text = f"peak concurrency {peak:,} · {text}"
         sort_column, reverse = listing.order
         head = next(column.head for column in STATS_COLUMNS if column.name == sort_column)
         order = f"sorted by {head}, {'descending' if reverse else 'ascending'}"
         below: list[Piece] = [("p50, p95, p99, max: latency of responses", rows.QUIET)]
         if (behind := self.progress(numbers.processed))[0]:
             below = [behind]
-        self.set_lines([(counted, None)], below, [(order, rows.QUIET)])
+        self.set_lines([(text, None)], below, [(order, rows.QUIET)])
 
     def action_open(self) -> None:
         groups = self._list.groups

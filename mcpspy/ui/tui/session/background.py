@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mcpspy.core.recording.decode import Header, read_entry
 from mcpspy.errors import McpspyError
+from mcpspy.ui.model.apps import AppsModel
 from mcpspy.ui.model.row_filter import FilteredView
 from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.model.session_model import SessionModel
@@ -140,6 +141,7 @@ class BackgroundTasks:
         loader: SessionLoader,
         view: FilteredView,
         lint_pass: LintPass,
+        apps: AppsModel,
         *,
         processed: Callable[[], None],
         found: Callable[[], None],
@@ -151,6 +153,7 @@ class BackgroundTasks:
         self._loader = loader
         self._view = view
         self._lint_pass = lint_pass
+        self._apps = apps
         self._filtered = processed
         self._found = found
         self._report = report
@@ -163,9 +166,9 @@ class BackgroundTasks:
     async def filter_rows(self) -> None:
         while True:
             self._is_behind.clear()
-            was_behind = self._view.is_behind
+            was_behind = self._view.is_behind or self._apps.is_behind
             self.filter_slice()
-            if self._view.is_behind:
+            if self._view.is_behind or self._apps.is_behind:
                 await asyncio.sleep(0)
                 continue
             if was_behind and not self._loader.is_behind:
@@ -200,7 +203,9 @@ class BackgroundTasks:
         """Filter for one slice, and schedule the rest."""
         end = time.perf_counter() + SLICE
         self._view.advance(lambda: time.perf_counter() < end)
-        if self._view.is_behind:
+        if not self._view.is_behind:
+            self._apps.advance(lambda: time.perf_counter() < end)
+        if self._view.is_behind or self._apps.is_behind:
             self._is_behind.set()
 
     def look(self) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from typing import ClassVar, TypeAlias
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
+from textual.suggester import Suggester
 from textual.timer import Timer
 from textual.widgets import Input
 
 from mcpspy.analysis import rows
+from mcpspy.core.query.completion import MESSAGE_VALUES, completed, suggestion
+from mcpspy.core.query.lexer import FIELDS
 from mcpspy.core.query.parser import Query, QueryError, parse
 from mcpspy.core.regex import AllowUnsafe
 from mcpspy.core.sanitize import sanitize
@@ -21,7 +25,23 @@ from mcpspy.ui.tui.widgets.base import SplitLine, allows_unsafe
 SETTLE = 0.1
 """Seconds from the last key to filtering, so that a million rows are not filtered for every letter."""
 
+Candidates: TypeAlias = Callable[[str], Iterable[str]]
+"""Text of a filter → texts with which it may continue."""
+
+_FIELDS = [name for name, canonical in FIELDS.items() if name == canonical]
+
 EXAMPLE = "tool:echo status:err >200ms size>10kb -word"
+
+
+class FilterSuggester(Suggester):
+    """Shows behind the cursor how the last term may continue; the key `right` takes it."""
+
+    def __init__(self, candidates: Candidates) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._candidates = candidates
+
+    async def get_suggestion(self, value: str) -> str | None:
+        return suggestion(value, self._candidates(value))
 
 
 class FilterInput(Input):
@@ -42,8 +62,13 @@ class FilterInput(Input):
             super().__init__()
             self.clear = clear
 
-    def __init__(self) -> None:
-        super().__init__(compact=True, placeholder=EXAMPLE, select_on_focus=False)
+    def __init__(self, candidates: Candidates) -> None:
+        super().__init__(
+            compact=True,
+            placeholder=EXAMPLE,
+            select_on_focus=False,
+            suggester=FilterSuggester(candidates),
+        )
         self.past: list[str] = []
         self._back = 0
 
@@ -74,10 +99,10 @@ class FilterLine(Horizontal):
     FilterLine > #filter-error { width: auto; max-width: 60%; background: $surface; }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, candidates: Candidates) -> None:
         super().__init__()
         self._sign = SplitLine(id="slash")
-        self._input = FilterInput()
+        self._input = FilterInput(candidates)
         self._error_line = SplitLine(id="filter-error")
 
     def compose(self) -> ComposeResult:
@@ -102,8 +127,9 @@ class FilterBar(FilterLine):
             super().__init__()
             self.query = query
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, names: Callable[[], Iterable[tuple[str, str]]] = lambda: ()) -> None:
+        """`names` returns the methods and subjects of the session, which complete a filter."""
+        super().__init__(lambda text: completed(text, _FIELDS, MESSAGE_VALUES, names))
         self._settling: Timer | None = None
         self.active = ""
         """The active filter of the user: the last valid one."""

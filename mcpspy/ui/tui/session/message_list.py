@@ -16,6 +16,7 @@ from mcpspy.core.query.fields import SLOW
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import MAY_CHANGE, Exchange
+from mcpspy.ui.model.apps import AppsModel
 from mcpspy.ui.model.intercept_connection import HeldMessage
 from mcpspy.ui.model.row_filter import FilteredView
 from mcpspy.ui.model.session_loader import SessionLoader
@@ -61,6 +62,8 @@ class MessageList(VirtualList):
         super().__init__(id=id)
         self._loader = loader
         self._model = loader.model
+        self.apps = AppsModel(loader.model)
+        """The links of rows to apps; the screen advances it."""
         self.view = view
         self.time = TimeFormat.RELATIVE
         self.marked: set[int] = set()
@@ -313,14 +316,17 @@ class MessageList(VirtualList):
         state = index.state(row)
         pair = index.pair(row)
         done = index.effects.get(row), None if pair is None else index.effects.get(pair)
-        key = (self._model.generation, row, self.view.options.exchanges, state, pair, done)
+        link = self.apps.words(row)
+        key = (self._model.generation, row, self.view.options.exchanges, state, pair, done, link)
         is_open = state is not None and outcome.of(state).is_open
         waits = is_open and self._model.is_request(row) and self.view.options.exchanges
         text = None if waits else self._row_texts.get(key)
         if text is None:
             if len(self._row_texts) > KEPT:
                 self._row_texts.clear()
-            text = rows.Row(*(cell[:LONG] for cell in self._row_of(row)))
+            drawn = self._row_of(row)
+            drawn = drawn._replace(status=rows.with_link(drawn.status, link))
+            text = rows.Row(*(cell[:LONG] for cell in drawn))
             if not waits:
                 self._row_texts[key] = text
         return text

@@ -52,11 +52,17 @@ class Navigation:
         )
 
     def linked(self, step: int) -> int | None:
-        """Return the next request in an `input_required` chain, or the previous one."""
+        """Return the next request in an `input_required` chain, or the previous one; else the page of a call to an
+        app, and from a page its first call.
+        """
         index, here = self._model.index, self._listing.row
         request = None if here is None else index.request(here)
         links = index.continued_by if step > 0 else index.continues
-        return None if request is None else links.get(request)
+        if request is None:
+            return None
+        apps = self._listing.apps
+        linked = links.get(request)
+        return linked if linked is not None else (apps.page_of if step > 0 else apps.call_of)(request)
 
     async def next_match(self, query: Query, step: int) -> int | None:
         """Return the next row that matches a filter. Rows are tested in slices; a change of the list ends it."""

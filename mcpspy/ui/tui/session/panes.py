@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Container
 from textual.timer import Timer
 
+from mcpspy.analysis import rows
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.ui.model.notes import oauth_flow, trust_differences, trust_note
@@ -113,13 +114,22 @@ class Panes(Container):
         request = index.request(row)
         note = self.listing.notes.get(row, "")
         found = model.findings.of_both(index, row, exchanges=exchanges)
-        rows = (row, index.pair(row))
-        done = [index.effects.get(one) for one in rows if one is not None]
-        state = (note, index.state(row), index.answer(row), index.progress.get(request or 0), found, done)
+        pair = (row, index.pair(row))
+        done = [index.effects.get(one) for one in pair if one is not None]
+        link = self.listing.apps.words(row)
+        state = (
+            note,
+            index.state(row),
+            index.answer(row),
+            index.progress.get(request or 0),
+            found,
+            done,
+            link,
+        )
         if (place, state) == self._shown:
             return
         self._shown = (place, state)
-        self.detail.show(document(model, row, exchanges=exchanges, note=note), place)
+        self.detail.show(document(model, row, exchanges=exchanges, note=note, link=link), place)
 
 
 def _differences(note: Note) -> DocumentPart:
@@ -133,8 +143,10 @@ def _name(model: SessionModel, row: int) -> str:
     return "response" if model.is_response(row) else "note" if model.note(row) else "message"
 
 
-def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") -> Document:
-    """Return the document of a row, with the user's note; of an exchange, with both messages and their replacements."""
+def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "", link: str = "") -> Document:
+    """Return the document of a row, with the user's note and its link to an app; of an exchange, with both messages
+    and their replacements.
+    """
     index = model.index
     answer = index.pair(row) if exchanges and model.is_request(row) else None
     shown = [row] if answer is None else [row, answer]
@@ -146,6 +158,8 @@ def document(model: SessionModel, row: int, *, exchanges: bool, note: str = "") 
         if change is None:
             continue
         head = message_header(change, model.findings.of(one))
+        if link and one == row:
+            head.insert(1, (sanitize(link), rows.QUIET))
         if note and one == row:
             head.insert(1, (f"note: {sanitize(note)}", "title"))
         if (about := trust_note(model, one)) is not None:

@@ -16,6 +16,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.worker import WorkerError
 
+from mcpspy.core.query.absent import absent_name
 from mcpspy.core.query.parser import parse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
@@ -81,17 +82,20 @@ class SessionScreen(SessionBase):
         super().__init__()
         self._wanted = row
         self._then = then
+        self._absent = ("", 0), ""
+        """The filter and the number of rows for which the text was found, and the text."""
         self.loader = open_loader(summaries, run)
         self.view = FilteredView(self.loader.model)
         self.lint_pass = LintPass(self.loader.model, self.loader.origin)
         self.panes = Panes(self.loader, self.view)
         self.listing = self.panes.listing
         self.view.marked = self.listing.marked
-        self.filter = FilterBar()
+        self.filter = FilterBar(self.loader.model.names)
         self.background = BackgroundTasks(
             self.loader,
             self.view,
             self.lint_pass,
+            self.listing.apps,
             processed=self._tick,
             found=self._findings_added,
             report=lambda error: self.notify(error, severity="error", markup=False),
@@ -308,7 +312,7 @@ class SessionScreen(SessionBase):
     def action_chain(self, step: int) -> None:
         self.go(
             self._navigation.linked(step),
-            f"no {'next' if step > 0 else 'previous'} request: no input_required here",
+            f"no {'next' if step > 0 else 'previous'} request: no input_required here, and no app",
         )
 
     def action_marked(self, step: int) -> None:
@@ -523,11 +527,20 @@ class SessionScreen(SessionBase):
         self._update_status()
         self.panes.look()
 
+    def _absent_name(self, text: str) -> str:
+        """Return which name of the filter the session does not have; found again after more was read."""
+        key = text, len(self.loader.model)
+        if self._absent[0] != key:
+            self._absent = key, sanitize(absent_name(text, self.loader.model.names()))
+        return self._absent[1]
+
     def _update_status(self) -> None:
         loader, view, listing = self.loader, self.view, self.listing
         if not len(view) and not view.is_behind and len(loader.model):
             hint = "Press esc to clear the filter, or v or V to show more rows."
             listing.empty = [("No matching rows.", None), (hint, None)]
+            if absent := self._absent_name(self.filter.active):
+                listing.empty = [("No matching rows.", None), (absent, None), (hint, None)]
             if self.filter.problems:
                 found = "No problems match the filter." if self.filter.active else "No problems."
                 listing.empty = [(found, None), ("Press P or esc to show all rows.", None)]

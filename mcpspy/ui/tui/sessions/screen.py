@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import chain
@@ -23,15 +23,16 @@ from textual.worker import Worker, WorkerError
 
 from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
+from mcpspy.core.query.completion import completed
 from mcpspy.core.query.lexer import QueryError
-from mcpspy.core.query.sessions import SessionQuery
+from mcpspy.core.query.sessions import CHOICES, FIELDS, SessionQuery
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog, Sessions
+from mcpspy.io.recording.listed_session import ListedSession, read_sessions_filter
 from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of
 from mcpspy.io.recording.session_counts import CountCache
 from mcpspy.ui.demo.client import record
-from mcpspy.ui.report.listed_session import ListedSession, read_sessions_filter
 from mcpspy.ui.tui.bindings import SESSIONS_KEYS
 from mcpspy.ui.tui.session.base import RunOpener
 from mcpspy.ui.tui.session.filter_bar import FilterInput, FilterLine
@@ -63,8 +64,9 @@ class SessionFilterBar(FilterLine):
     class Left(Message):
         """The user left the filter line."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, values: Callable[[], Mapping[str, Iterable[str]]]) -> None:
+        """`values` returns the names, servers … of the sessions, which complete a filter."""
+        super().__init__(lambda text: completed(text, FIELDS.names, values()))
         self.active = SessionQuery()
         """The active filter: the last valid one."""
         self._input.placeholder = EXAMPLE
@@ -101,6 +103,9 @@ class SessionFilterBar(FilterLine):
             self.active = query
             self.post_message(self.Changed())
 
+
+NEWEST = 200
+"""Number of sessions whose names complete a filter."""
 
 EVERY = 1.0
 
@@ -142,7 +147,7 @@ class SessionsScreen(Screen[None]):
         self._title = SplitLine(id="title")
         self._keys = KeyFooter()
         self._list = SessionList(self._counts.of, id="list")
-        self._bar = SessionFilterBar()
+        self._bar = SessionFilterBar(self._values)
         self._status = SplitLine(id="status", classes="-soft")
 
     def compose(self) -> ComposeResult:
@@ -401,10 +406,22 @@ class SessionsScreen(Screen[None]):
         self._filtered_again = time.monotonic() + REST * (time.monotonic() - began)
         return found
 
+    def _values(self) -> Mapping[str, Iterable[str]]:
+        """Return the values of the fields of a filter; those of texts are of the newest sessions."""
+        newest = self._sessions[:NEWEST]
+        return {
+            **CHOICES,
+            "name": [each.header.name for each in newest],
+            "server": [each.server.name for each in newest if each.server is not None],
+            "client": [each.client.name for each in newest if each.client is not None],
+            "revision": [each.revision for each in newest if each.revision],
+        }
+
     def _update_status(self) -> None:
         if self._keys.is_attached:  # Else the screen is being closed.
             self._keys.show_state()
-        self._title.set_text(*title(self._list.count, self._sessions, len(self._list.marked)))
+        names, counts = title(self._list.count, self._sessions, len(self._list.marked))
+        self._title.set_text(names, counts if self._has_looked else [("reading …", rows.QUIET)])
         is_choosing = self._list.compared is not None
         self._status.set_text([self._status_line()], [] if is_choosing else about(self._list.chosen))
 

@@ -16,8 +16,10 @@ from textual.binding import Binding, BindingType
 
 from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
+from mcpspy.core.recording.origin import HOST
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.outcome import SessionCounts
+from mcpspy.core.session.outcome import SessionCounts, Verdict, verdict_words
+from mcpspy.io.recording.catalog import has_origins
 from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.io.recording.session_counts import is_too_large
 from mcpspy.io.settings import sessions_folder
@@ -36,6 +38,7 @@ NEVER = "?"
 class SessionRow(NamedTuple):
     state: str
     name: str
+    origin: str
     server: str
     client: str
     revision: str
@@ -45,17 +48,18 @@ class SessionRow(NamedTuple):
     unanswered: str
     issues: str
     pending: str
-    exit: str
+    verdict: str
     tones: dict[str, str | None]
 
 
 def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -> SessionRow:
     """Return the cells of one session; `counts` is None until counted."""
-    header, note = summary.header, summary.exit
+    header, verdict = summary.header, summary.end.verdict(counts)
     messages, errors, unanswered, issues, pending = _counted(summary, counts)
     return SessionRow(
         state=f"{GLYPHS[summary.state]} {summary.state}",
         name=sanitize(header.name),
+        origin="" if header.origin == HOST else sanitize(header.origin),
         server=sanitize(str(summary.server or "")),
         client=sanitize(str(summary.client or "")),
         revision=sanitize(summary.revision or ""),
@@ -65,7 +69,7 @@ def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -
         unanswered=unanswered,
         issues=issues,
         pending=pending,
-        exit="not reached" if summary.has_failed else rows.ending(note).removeprefix("killed by "),
+        verdict=_words(verdict, summary),
         tones={
             "state": TONES[summary.state],
             "messages": None if counts else rows.QUIET,
@@ -73,9 +77,20 @@ def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -
             "unanswered": rows.BAD if counts and counts.unanswered else rows.QUIET,
             "issues": rows.ISSUE if counts and counts.issues else rows.QUIET,
             "pending": rows.OPEN if counts and counts.pending else rows.QUIET,
-            "exit": rows.BAD if summary.has_failed or (note and rows.ended_badly(note)) else None,
+            "origin": rows.QUIET,
+            "verdict": rows.verdict_tone(verdict),
         },
     )
+
+
+def _words(verdict: Verdict | None, summary: Summary) -> str:
+    """Return a verdict in words, without the numbers of failures, which have columns."""
+    if verdict is None:
+        return NEVER if is_too_large(summary) else UNKNOWN
+    if verdict is Verdict.LIVE:
+        return ""
+    is_http = summary.header.transport == "http"
+    return verdict_words(verdict, None, rows.ending(summary.exit), is_http=is_http)
 
 
 def _counted(summary: Summary, counts: SessionCounts | None) -> tuple[str, ...]:
@@ -104,21 +119,23 @@ class SessionList(VirtualList, inherit_bindings=False):
         super().__init__(id=id)
         self._counts = counts
         self._sessions: Sequence[Summary] = []
+        self._has_origins = False
         self._marks: set[Path] = set()
         self.compared: Path | None = None
         """The session chosen for a diff."""
 
     @property
     def columns(self) -> Sequence[Column]:
-        """The columns; only live sessions have pending requests."""
+        """The columns; only live sessions have pending requests, and most are those of hosts."""
         is_live = bool(self._sessions) and self._sessions[0].state is RecordingState.LIVE  # They come first.
-        return [column for column in SESSIONS if is_live or column.name != "pending"]
+        absent = {"" if is_live else "pending", "" if self._has_origins else "origin"}
+        return [column for column in SESSIONS if column.name not in absent]
 
     def growing(self, index: int) -> Iterable[tuple[str, str]]:
-        """Yield the names and the exit of a session."""
+        """Yield the names and the verdict of a session."""
         summary = self._sessions[index]
-        row_text = session_row(summary, None, datetime.now().astimezone())
-        return ((name, getattr(row_text, name)) for name in ("name", "server", "client", "exit"))
+        row_text = session_row(summary, self._counts(summary), datetime.now().astimezone())
+        return ((name, getattr(row_text, name)) for name in ("name", "server", "client", "verdict"))
 
     @property
     def chosen(self) -> Summary | None:
@@ -143,6 +160,7 @@ class SessionList(VirtualList, inherit_bindings=False):
         """Show sessions; the cursor stays on its session."""
         chosen, is_new = self.chosen, sessions != self._sessions
         self._sessions = sessions
+        self._has_origins = has_origins(sessions)
         self.sync(len(sessions))
         if chosen is not None:
             place = next(

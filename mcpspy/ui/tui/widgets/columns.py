@@ -162,6 +162,7 @@ SERVER = Column("stream", "server", 6, 24, 1, enough=12)
 SESSIONS = (
     Column("state", "state", 7, 7, 0),
     Column("name", "name", 12, 60, 1, enough=24),
+    Column("origin", "origin", 6, 7, 4),
     Column("server", "server", 14, 60, 7, enough=24),
     Column("client", "client", 12, 60, 8, enough=20),
     Column("revision", "revision", 10, 10, 9),
@@ -171,5 +172,5 @@ SESSIONS = (
     Column("unanswered", "unans", 5, 5, 3, right=True),
     Column("issues", "issues", 6, 6, 3, right=True),
     Column("pending", "pending", 7, 7, 6, right=True),
-    Column("exit", "exit", 7, 12, 5),
+    Column("verdict", "verdict", 7, 26, 5),
 )

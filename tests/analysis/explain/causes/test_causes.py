@@ -65,7 +65,7 @@ def test_every_area_defines_causes() -> None:
 
 
 def rules_in(source: str) -> set[str]:
-    return set(re.findall(r"\b(?:AGENT|AUTH|DATA|ENV|HOST|HTTP|LIFE|MOD|REC|SEC)\d{3}\b", source))
+    return set(re.findall(r"\b(?:AGENT|AUTH|DATA|ENV|EXT|HOST|HTTP|LIFE|MOD|REC|SEC)\d{3}\b", source))
 
 
 def test_a_cause_declares_the_rules_that_it_names() -> None:

@@ -24,7 +24,9 @@ ROOT = Path(__file__).resolve().parents[4]
 
 MADE_UP = '''"""The extension Clocks."""
 
-from mcpspy.core.protocol.extensions.extension import FINAL, ExtensionMethod, McpExtension
+from mcpspy.core.protocol.extensions.extension import (
+    FINAL, ExtensionDocument, ExtensionListing, ExtensionMethod, McpExtension,
+)
 
 EXTENSION = McpExtension(
     id="com.example/clocks",
@@ -32,7 +34,10 @@ EXTENSION = McpExtension(
     state=FINAL,
     source="https://example.com/clocks",
     since="2026-07-28",
-    methods=(ExtensionMethod("clocks/read", "client", "name"),),
+    methods=(ExtensionMethod("clocks/list", "client", "cursor"), ExtensionMethod("clocks/read", "client", "name")),
+    listings=(ExtensionListing("clocks/list", "clocks", "name", "clock"),),
+    documents=(ExtensionDocument("clock face", "/clock-face", "application/clock+json"),),
+    secret_headers=("clock-key",),
     result_types=("tick",),
     meta=("com.example.mcp.clocks/",),
     shapes="""
@@ -73,6 +78,14 @@ def codes(example):
     changes = [change for entry in entries_of(example) for change in session.add(entry)]
     return [finding.code for change in changes for finding in linter.add(change, EntryPosition())]
 
+from mcpspy.analysis.trust import Interface, compare
+from mcpspy.core.protocol.extensions import document_of
+from mcpspy.core.protocol.http_headers import recorded_headers
+from mcpspy.core.trust.lock import TrustedItem, TrustedServer
+
+trusted = TrustedServer(listed=("clocks",), items={"clocks": {"a": TrustedItem({"name": "a"})}})
+print([change.why for _, change in compare(trusted, Interface(items={"clocks": {}})).changes])
+print(recorded_headers([("Clock-Key", "x")]), document_of("/a/clock-face?x", "").name)
 print(METHODS["clocks/read"].subject)
 print(codes(CLIENT + HELLO % '"com.example/clocks":{}' + READ % ('"a"', ',"time":"now"')))
 print(codes(CLIENT + HELLO % '"com.example/clocks":{}' + READ % ("7", "")))
@@ -146,4 +159,7 @@ def test_a_new_extension_is_one_file_and_one_rule(tmp_path: Path) -> None:
         check=False,
     )
 
-    assert done.stdout.splitlines() == ["name", "[]", "['DATA101', 'CLK101']", "['EXT101']"], done.stderr
+    assert done.stdout.splitlines() == [
+        "['lost the clock a']", "{'clock-key': '[redacted]'} clock face",
+        "name", "[]", "['DATA101', 'CLK101']", "['EXT101']",
+    ], done.stderr  # fmt: skip

@@ -133,5 +133,5 @@ async def test_an_entry_is_removed_by_the_same_key(mocking: Mocking, tmp_path: P
         await screen.press("c", "h", *str(config), "enter")
         await screen.shows("restart the host")
         await screen.press("h")
-        await screen.shows("removed")
+        await screen.shows("entry removed")
         assert config.read_text() == "{}\n"

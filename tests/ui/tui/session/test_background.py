@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mcpspy.ui.model.apps import AppsModel
 from mcpspy.ui.model.row_filter import PORTION, FilteredView
 from mcpspy.ui.tui.session import background
 from mcpspy.ui.tui.session.background import BackgroundTasks
@@ -49,6 +50,7 @@ def _background(loader: Any, view: FilteredView, lint_pass: Any, said: list[str]
         loader,
         view,
         lint_pass,
+        AppsModel(loader.model),
         processed=lambda: said.append("filtered"),
         found=lambda: said.append("found"),
         report=said.append,

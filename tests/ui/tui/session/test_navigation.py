@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mcpspy.ui.model.apps import AppsModel
 from mcpspy.ui.model.row_filter import FilteredView, ViewOptions
 from mcpspy.ui.tui.session.navigation import Navigation
 from tests.ui.model.test_row_filter import ASK, HELLO, OK, all_of
@@ -23,7 +24,9 @@ def navigation() -> Any:
     def from_(row: int, *, exchanges: bool = True, marked: set[int] = frozenset()) -> Navigation:  # type: ignore[assignment]
         view = FilteredView(file.log, ViewOptions(exchanges=exchanges))
         rows = all_of(view)
-        listing: Any = SimpleNamespace(row=row, cursor=rows.index(row), marked=marked)
+        listing: Any = SimpleNamespace(
+            row=row, cursor=rows.index(row), marked=marked, apps=AppsModel(file.log)
+        )
         return Navigation(file.log, view, listing)
 
     return from_

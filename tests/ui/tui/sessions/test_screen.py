@@ -12,6 +12,7 @@ import pytest
 
 from mcpspy.io.control import client
 from mcpspy.io.control.client import LiveSession
+from mcpspy.io.recording.catalog import CACHE
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.writer import Writer
 from mcpspy.ui.tui.session.screen import SessionScreen
@@ -89,7 +90,7 @@ async def test_sessions_appear_change_and_vanish_automatically(
         live.calls(1, 3)
         await screen.until(lambda: " 6 " in screen.lines[2], "the number of messages")
         live.end(3)
-        await screen.shows("○ ended", "exit 3")
+        await screen.shows("○ ended", "crashed, exit 3")
         assert f"{live.path.name[-14:-6]} · " in screen.text
         live.path.unlink()
         await screen.shows("No sessions yet")
@@ -138,7 +139,7 @@ async def test_keys_of_a_session_open_it_from_the_list(
 ) -> None:
     make_recording()
     async with opened() as screen:
-        await screen.shows("exit 0")
+        await screen.shows("failures")
         await screen.press(key)
         await screen.shows(shown)
         assert isinstance(screen.app.screen_stack[1], SessionScreen)
@@ -215,7 +216,7 @@ async def test_all_parts_of_a_session_are_deleted(opened: Any, tmp_path: Path) -
         await screen.shows(f", {files} parts)?")
         await screen.press("y")
         await screen.shows("No sessions yet")
-        assert not os.listdir(tmp_path)
+        assert {*os.listdir(tmp_path)} <= {CACHE}  # The cache is written if the files took long to read.
 
 
 async def test_marked_sessions_are_deleted_except_live_ones(

@@ -33,23 +33,23 @@ def chosen(screen: Any) -> str:
     return "" if summary is None else str(summary.path)
 
 
-async def test_the_columns_show_peers_counts_and_exit(opened: Any, make_recording: Make) -> None:
+async def test_the_columns_show_peers_counts_and_verdict(opened: Any, make_recording: Make) -> None:
     make_recording()
     async with opened(size=(160, 20)) as screen:
-        await screen.shows("○ ended", "tested 2", "2025-11-25", "exit 0")
+        await screen.shows("○ ended", "tested 2", "2025-11-25", "failures")
         assert " ".join(screen.lines[1].split()) == (
-            "state name server client revision started messages errors unans issues exit"
+            "state name server client revision started messages errors unans issues verdict"
         )
-        await screen.until(lambda: screen.lines[2].split()[-6:] == ["5", "1", "0", "1", "exit", "0"])
+        await screen.until(lambda: screen.lines[2].split()[-5:] == ["5", "1", "0", "1", "failures"])
 
 
 async def test_numbers_align_with_their_headings_in_80_columns(opened: Any, make_recording: Make) -> None:
     make_recording()
     async with opened(size=(80, 24)) as screen:
-        await screen.until(lambda: screen.lines[2].split()[-6:] == ["5", "1", "0", "1", "exit", "0"])
+        await screen.until(lambda: screen.lines[2].split()[-5:] == ["5", "1", "0", "1", "failures"])
         head, line = screen.lines[1:3]
         assert head.index("messages") + len("messages") == line.index(" 5 ") + 2
-        assert head.index("issues") + len("issues") == line.index(" 1 exit") + 2
+        assert head.index("issues") + len("issues") == line.index(" 1 failures") + 2
 
 
 async def test_unknown_counts_have_a_placeholder(

@@ -25,12 +25,12 @@ def summary_of(path: Path) -> Summary:
     return summarize(path, read_header_of(path))
 
 
-def test_a_row_has_peers_and_exit(make_recording: Make) -> None:
+def test_a_row_has_peers_and_verdict(make_recording: Make) -> None:
     row = session_row(summary_of(make_recording(exit_code=3)), None, NOW)
 
-    assert (row.state, row.name, row.exit) == ("○ ended", "tested", "exit 3")
+    assert (row.state, row.name, row.verdict) == ("○ ended", "tested", "crashed, exit 3")
     assert (row.server, row.client, row.revision) == ("tested 2", "tested 2", "2025-11-25")
-    assert row.tones["exit"] == rows.BAD
+    assert row.tones["verdict"] == rows.BAD
 
 
 def test_live_and_died_sessions_have_a_label_and_a_glyph(live: Any, make_recording: Make) -> None:

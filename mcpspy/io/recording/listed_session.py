@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from mcpspy.core.session.outcome import SessionCounts
+from mcpspy.analysis import rows
+from mcpspy.core.session.outcome import WITH_NUMBERS, SessionCounts, Verdict, verdict_words
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.reader import RecordingState, Summary, read_time
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 FAILED = "failed"
-"""State of a session that has ended without reaching its server."""
+"""State of a session that has ended and whose server was never started or reached."""
 
 
 class ListedSession:
@@ -43,6 +44,21 @@ class ListedSession:
         return FAILED if self.summary.has_failed else str(self.summary.state)
 
     @property
+    def verdict(self) -> Verdict | None:
+        """The verdict of the session; None if that depends on counts that are not known."""
+        end = self.summary.end
+        return end.verdict(None) or (None if is_too_large(self.summary) else end.verdict(self.counts()))
+
+    @property
+    def words(self) -> str:
+        """The verdict in words."""
+        verdict = self.verdict
+        is_counted = verdict in WITH_NUMBERS and not is_too_large(self.summary)
+        is_http = self.summary.header.transport == "http"
+        counts = self.counts() if is_counted else None
+        return verdict_words(verdict, counts, rows.ending(self.summary.exit), is_http=is_http)
+
+    @property
     def unanswered(self) -> int:
         """Requests without a response at the end; 0 for a session that is live or too large to count."""
         if self.summary.state is RecordingState.LIVE or is_too_large(self.summary):
@@ -51,20 +67,21 @@ class ListedSession:
 
     def count(self, name: str) -> int | None:
         """Return one of the counts; None if it is not known, or if the session was deleted in the meantime."""
+        counts = self.counts()
+        return None if counts is None else int(getattr(counts, name))
+
+    def counts(self) -> SessionCounts | None:
+        """Return the counts; None if they are not known, or if the session was deleted in the meantime."""
         try:
             counts = self._counts(self.summary)
         except (OSError, McpspyError):
             return None
-        if counts is None:
-            self.lacks_counts = True
-            return None
-        number: int = getattr(counts, name)
-        return number
+        self.lacks_counts |= counts is None
+        return counts
 
     def item(self) -> SessionItem:
         if self._item is not None:
             return self._item
-        from mcpspy.core.query.item import reports_failure
         from mcpspy.core.query.sessions import SessionItem  # Few lists have a filter.
 
         summary, header = self.summary, self.summary.header
@@ -76,11 +93,11 @@ class ListedSession:
             "revision": summary.revision or "",
             "command": header.upstream or " ".join(header.command or ()),
             "state": self.state,
+            "origin": header.origin,
         }
-        crashed = self.state in ("died", FAILED) or (
-            summary.exit is not None and reports_failure(summary.exit)
+        self._item = SessionItem(
+            texts, read_time(header.started), summary.size, self.count, lambda: self.verdict
         )
-        self._item = SessionItem(texts, read_time(header.started), summary.size, self.count, crashed)
         return self._item
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.io.http.message_head import MAX_KNOWN, MAX_KNOWN_HEAD, KnownHeads
+from mcpspy.core.exchange.heads import MAX_KNOWN, MAX_KNOWN_HEAD, KnownHeads
 
 HEAD = b"POST /mcp HTTP/1.1\r\nContent-Length: 2\r\n\r\n"
 

@@ -1,0 +1,150 @@
+"""MCP Apps: why the page of a tool does not appear in a host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import EvidenceLine, quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.core.protocol.extensions import declared
+from mcpspy.core.protocol.extensions.ui import EXTENSION, MEDIA_TYPE
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+
+_URI = "ui://a/b"
+_TOOL = {**ex.with_schema(), "_meta": {"ui": {"resourceUri": _URI}}}
+_LISTED = ex.session(ex.listed(_TOOL), ex.call(3), ex.done(3, "x"))
+_PAGE = '<!DOCTYPE html><html><head><title>t</title><script src="https://cdn.example/a.js"></script></head><body></body></html>'
+
+_RULES = ("EXT201", "EXT202", "EXT203", "EXT204", "EXT205", "EXT206", "EXT208")
+
+
+def _host(*media: str) -> str:
+    settings = {EXTENSION.id: {"mimeTypes": [*media]}}
+    info = {"name": "a", "version": "1"}
+    request = ex.request(
+        "initialize", 1, protocolVersion="2025-11-25", capabilities={"extensions": settings}, clientInfo=info
+    )
+    return ex.session("@ bare", request, ex.welcome(), ex.INITIALIZED)
+
+
+def _read(text: str = _PAGE, media: str = MEDIA_TYPE, **csp: object) -> str:
+    meta = {"_meta": {"ui": {"csp": csp}}} if csp else {}
+    contents = [{"uri": _URI, "mimeType": media, "text": text, **meta}]
+    return ex.session(ex.request("resources/read", 4, uri=_URI), ex.result(4, contents=contents))
+
+
+def _unshown(facts: Facts) -> list[tuple[str, str, EvidenceLine]]:
+    """Return the called tools whose page was not read, with it and the line of the list."""
+    apps = facts.listed.apps
+    named = ((tool, *apps.tools[tool]) for tool in apps.called)
+    return [(tool, uri, line) for tool, uri, line in named if uri not in apps.pages]
+
+
+def _observed(title: str, next_step: str, line: EvidenceLine, side: str) -> Claim:
+    return Claim(
+        title=title, next_step=next_step, symptoms=[], evidence=[line], side=side, is_observation=True
+    )
+
+
+@cause(
+    "app-not-declared",
+    "the client does not know MCP Apps",
+    Level.GENERAL,
+    positive=ex.session("@ bare", ex.initialize(), ex.welcome(), ex.INITIALIZED, _LISTED),
+    negative=ex.session(_host(MEDIA_TYPE), _LISTED),
+)
+def not_declared(facts: Facts) -> Iterator[Claim]:
+    """A host shows apps only if both sides have the extension: a client that does not declare it shows the text of the
+    result. Some hosts declare it only for some of their windows.
+    """
+    client = facts.session.client_capabilities
+    for tool, uri, line in [] if EXTENSION.id in declared(client) else _unshown(facts)[:1]:
+        title = f"the client did not declare {EXTENSION.id}: the result of {quote(tool)} was shown without its app {quote(uri)}"
+        next_step = "use a host with MCP Apps, or turn them on there; the server needs no change, as its result also has text"
+        yield _observed(title, next_step, line, CLIENT)
+
+
+@cause(
+    "app-type-not-declared",
+    "the client does not list the type of apps",
+    Level.GENERAL,
+    positive=ex.session(_host("text/html"), _LISTED),
+    negative=ex.session(_host(MEDIA_TYPE), _LISTED),
+)
+def type_not_declared(facts: Facts) -> Iterator[Claim]:
+    """The client lists the types of apps that it can show; servers offer none of another type."""
+    settings = declared(facts.session.client_capabilities).get(EXTENSION.id)
+    media = settings.get("mimeTypes") if isinstance(settings, dict) else None
+    if settings is None or (isinstance(media, list) and MEDIA_TYPE in media):
+        return
+    for tool, uri, line in _unshown(facts)[:1]:
+        title = f"the client declared {EXTENSION.id} without {MEDIA_TYPE}: it does not show {quote(uri)}, the app of {quote(tool)}"
+        yield _observed(title, f"the client must list {MEDIA_TYPE} in mimeTypes", line, CLIENT)
+
+
+@cause(
+    "app-not-read",
+    "the client did not read the page of an app",
+    Level.GENERAL,
+    positive=ex.session(_host(MEDIA_TYPE), _LISTED),
+    negative=ex.session(_host(MEDIA_TYPE), _LISTED, _read(resourceDomains=["https://*.example"])),
+)
+def not_read(facts: Facts) -> Iterator[Claim]:
+    """A page is a resource that the host reads, at the start or with the first call. Without that it has nothing to show,
+    unless it has the page from an earlier session.
+    """
+    settings = declared(facts.session.client_capabilities).get(EXTENSION.id)
+    media = settings.get("mimeTypes") if isinstance(settings, dict) else None
+    if not isinstance(media, list) or MEDIA_TYPE not in media:
+        return
+    for tool, uri, line in _unshown(facts)[:1]:
+        title = f"{quote(tool)} was called, and the client never read {quote(uri)}: its app was not shown in this session, unless the client had kept the page"
+        next_step = "look for an error of the host before resources/read; reload its window, or restart the server in it"
+        yield _observed(title, next_step, line, CLIENT)
+
+
+@cause(
+    "app-invalid",
+    "the page of an app is missing or invalid",
+    Level.SPECIFIC,
+    rules=_RULES,
+    positive=ex.session(_host(MEDIA_TYPE), _LISTED, _read(media="text/html")),
+    negative=ex.session(_host(MEDIA_TYPE), _LISTED, _read(resourceDomains=["https://cdn.example"])),
+)
+def invalid(facts: Facts) -> Iterator[Claim]:
+    """The page does not exist, has another type or URI, is not an HTML document, or its metadata are wrong: findings of
+    EXT201 to EXT206 and EXT208. Hosts show nothing then, mostly without a message.
+    """
+    found = facts.violations(*_RULES)
+    if found:
+        first = found[0].findings[0]
+        failed = [
+            each
+            for each in facts.failed()
+            if each.method == "resources/read" and each.subject.startswith("ui://")
+        ]
+        yield Claim(
+            title=f"a host does not show an app: {quote(first.message)}",
+            next_step=f"correct it in the server (docs/lint.md, {first.code})",
+            symptoms=[*found, *failed],
+            side=SERVER,
+        )
+
+
+@cause(
+    "app-blocked-by-csp",
+    "an app loads from an origin that its csp does not name",
+    Level.GENERAL,
+    positive=ex.session(_host(MEDIA_TYPE), _LISTED, _read()),
+    negative=ex.session(_host(MEDIA_TYPE), _LISTED, _read(resourceDomains=["https://cdn.example"])),
+)
+def blocked(facts: Facts) -> Iterator[Claim]:
+    """A host lets a page load only from the origins in its `csp`, by default from none. A page without its script stays
+    empty, and the error is only in the console of the host's frame.
+    """
+    for uri, origin, member, line in facts.listed.apps.blocked[:1]:
+        title = f"the app {quote(uri)} loads from {quote(origin)}, which {member} of its csp does not name: a host blocks that"
+        next_step = f"add {origin} to _meta.ui.csp.{member} of the resource, or put everything into the page"
+        yield _observed(title, next_step, line, SERVER)
