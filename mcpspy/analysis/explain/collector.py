@@ -12,6 +12,7 @@ from mcpspy.analysis.lint.finding import EntryPosition, Finding
 from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Header, Note
+from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, NOTICED
 from mcpspy.core.session.session import Change, is_injected
 from mcpspy.core.session.streaming import StreamingSession
@@ -31,20 +32,24 @@ class FactCollector:
 
     def add(self, change: Change, place: EntryPosition, findings: list[Finding] = NO_FINDINGS) -> None:
         """Add a change with the findings of its lines."""
-        what, facts = change.what, self.facts
-        at = what.at
-        facts.last_at = max(facts.last_at, at)
-        refused = None
+        what, is_body = change.what, False
         if isinstance(what, Message):
-            refused = self._refused_by(what)
+            frame = what.frame
+            self.facts.last_at = max(self.facts.last_at, frame.at)
+            is_answer = frame.http is not None and frame.side == SERVER
+            refused = self._refused_by(frame.http) if is_answer else None
+            is_body = refused is not None
             if not is_injected(change):
-                self._add_message(what, change, place, findings, refused)
-        elif isinstance(what, Note):
-            self._add_note(what, place, change)
-        if refused is None:
+                self._add_message(what, change.exchange, place, findings, refused)
+        else:
+            self.facts.last_at = max(self.facts.last_at, what.at)
+            if isinstance(what, Note):
+                self._add_note(what, place, change)
+        if findings and not is_body:
             for finding in findings:
                 self.add_finding(finding)
-        self._requests.settle(change)
+        if change.exchange is not None:
+            self._requests.settle(change)
 
     def add_finding(self, finding: Finding) -> None:
         known = self.facts.findings.get(key := f"{finding.code} {finding.side}")
@@ -69,23 +74,20 @@ class FactCollector:
         symptoms += self.facts.http.refusals()
         symptoms.sort(key=lambda symptom: (symptom.at, symptom.place))
 
-    def _refused_by(self, what: Message) -> RefusedExchange | None:
-        """Return the refused HTTP exchange of whose response a message is the body: it need not be one of JSON-RPC."""
-        number = what.frame.http
-        if number is None or what.frame.side == CLIENT:
-            return None
+    def _refused_by(self, number: int | None) -> RefusedExchange | None:
+        """Return the HTTP exchange with this number if it was refused: its body need not be a message of JSON-RPC."""
         exchange = self.facts.http.of(number)
         return exchange if exchange is not None and (exchange.status or 0) >= 300 else None
 
     def _add_message(
         self,
         what: Message,
-        change: Change,
+        exchange: Exchange | None,
         place: EntryPosition,
         findings: list[Finding],
         refused: RefusedExchange | None,
     ) -> None:
-        facts, frame, exchange = self.facts, what.frame, change.exchange
+        facts, frame = self.facts, what.frame
         side, http = facts.sides[frame.side], facts.http
         if isinstance(what, Malformed):
             posted = http.posted.get(frame.http or 0)

@@ -96,8 +96,8 @@ class Explainer:
         self._session.add_lines(lines, self._take_line)
 
     def _take_line(self, change: Change, line: int) -> None:
-        number, part = self._first
-        self._take(change, EntryPosition(number + line, part))
+        first = self._first
+        self._take(change, EntryPosition(first.line + line, first.part))
 
     def _take(self, change: Change, place: EntryPosition) -> None:
         if self._linter.take_ordinary(change, place):

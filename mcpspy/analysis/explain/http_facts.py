@@ -84,9 +84,9 @@ class HttpFacts(Struct):
         if number not in self.posted:
             self.posted[number] = _Posted(asked, request)
 
-    def of(self, number: int) -> RefusedExchange | None:
+    def of(self, number: int | None) -> RefusedExchange | None:
         """Return the HTTP exchange that carried a request, if it is not an ordinary one."""
-        return self.open.get(number)
+        return self.open.get(number) if self.open and number is not None else None
 
     def begin(self, note: Note, place: EntryPosition) -> None:
         """Take the head of a response, the note `http`."""

@@ -8,10 +8,14 @@ from mcpspy.analysis.explain.app_facts import AppFacts
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence
 from mcpspy.analysis.lint.finding import EntryPosition
 from mcpspy.core.protocol.message import Request, Result, meta_raw, text
+from mcpspy.core.protocol.spec import METHODS
 
 MAX_DIALECTS = 20
 """Schemas in another dialect that are kept."""
 
+
+LISTED = frozenset({"server/discover", *(method for method in METHODS if method.endswith("/list"))})
+"""Methods whose results say what the server has."""
 
 _COMBINED = frozenset({"oneOf", "anyOf", "allOf"})
 
@@ -31,17 +35,20 @@ class ListedFacts(Struct):
     """The revision that a client asked for (2026-07-28), and those of the server, which lack it."""
 
     def add_request(self, what: Request) -> None:
-        page = self.next_pages.get(what.method)
-        if page is not None and page[0] == text(what.body.cursor):
+        """Add a request of a list that has another page."""
+        if self.next_pages[what.method][0] == text(what.body.cursor):
             del self.next_pages[what.method]
 
+    def concerns(self, request: Request) -> bool:
+        """Return whether the result of a request of the client has to be passed to `add_result`."""
+        return request.method in LISTED or self.apps.concerns(request)
+
     def add_result(self, what: Result, request: Request, place: EntryPosition) -> None:
-        """Add the result of a request of the client."""
         if request.method == "server/discover":
             self._add_supported(what, request)
         elif self.apps.concerns(request):
             self.apps.add_result(what, request, place)
-        elif request.method.endswith("/list"):
+        else:
             cursor = text(meta_raw(what.raw_result, "nextCursor"))
             if cursor in (None, "null", '""'):
                 self.next_pages.pop(request.method, None)

@@ -98,21 +98,35 @@ class RequestOutcomes:
 
     def add(self, what: Message, exchange: Exchange, place: EntryPosition, findings: list[Finding]) -> None:
         """Add a message of a request, with its findings."""
-        if what is exchange.request and exchange.poll_of is None:
-            self._open_request(exchange, place)
         call = exchange.poll_of or exchange
-        if (known := self._open.get(call.number)) is not None:
-            if findings:
-                known.findings += findings
-            self._add_to_request(what, call, known, place)
+        if what is exchange.request and call is exchange:
+            self._open_request(exchange, place)
+        known = self._open.get(call.number)
+        if known is None:
+            if isinstance(what, Notification):
+                self._add_after_result(what, call, place)
+            return
+        if findings:
+            known.findings += findings
+        listed = self._facts.listed
+        if isinstance(what, _RESPONSES):
+            known.answer_at, known.answer_place = what.frame.at, place
+            if call.state is not _OK and (call.state in outcome.FAILED or call.state in outcome.UNANSWERED):
+                answer = outcome.error_of(call)
+                known.words = outcome.error_text(call)
+                known.code = answer.code if isinstance(answer, Failure) else None
+            elif isinstance(what, Result) and what.frame.side == SERVER and listed.concerns(call.request):
+                listed.add_result(what, call.request, place)
         elif isinstance(what, Notification):
-            self._add_after_result(what, call, place)
+            known.add_notification(what, place)
+        elif isinstance(what, Request) and what.method in listed.next_pages:
+            listed.add_request(what)
 
     def settle(self, change: Change) -> None:
-        """Take the outcomes that are final after a change."""
+        """Take the outcomes that are final after a change that is about a request."""
         for exchange in self._outcomes.take(change):
             self._settle(exchange)
-        if self._outcomes.since and change.exchange is not None:
+        if self._outcomes.since:
             for exchange in self._outcomes.overdue(change.what.at):
                 self._settle(exchange)
 
@@ -148,23 +162,6 @@ class RequestOutcomes:
             known.add_notification(what, place)
             self._add_ignored(call, known)
 
-    def _add_to_request(
-        self, what: Message, call: Exchange, known: OpenRequest, place: EntryPosition
-    ) -> None:
-        """Add a message of a request whose outcome is not final."""
-        if isinstance(what, Notification):
-            known.add_notification(what, place)
-        elif isinstance(what, Request):
-            self._facts.listed.add_request(what)
-        elif isinstance(what, _RESPONSES):
-            known.answer_at, known.answer_place = what.frame.at, place
-            if call.state in outcome.FAILED or call.state in outcome.UNANSWERED:
-                answer = outcome.error_of(call)
-                known.words = outcome.error_text(call)
-                known.code = answer.code if isinstance(answer, Failure) else None
-            elif isinstance(what, Result) and what.frame.side == SERVER:
-                self._facts.listed.add_result(what, call.request, place)
-
     def _open_request(self, exchange: Exchange, place: EntryPosition) -> None:
         request, facts = exchange.request, self._facts
         known = OpenRequest(exchange, place, not facts.answered, request.progress_token is not None)
@@ -184,7 +181,8 @@ class RequestOutcomes:
         request, state = exchange.request, exchange.state
         if state is _OK:
             self._facts.answered[request.frame.side, request.method] += 1
-            self._add_slow(exchange, known)
+            if known.answer_at is not None and known.answer_at - request.frame.at >= PATIENCE:
+                self._add_slow(exchange, known, known.answer_at)
             if self._by_request:
                 refused = self._by_request.get((request.side, request.method, request.subject or ""), ())
                 for earlier, failed in refused:
@@ -225,24 +223,20 @@ class RequestOutcomes:
         for line in self._lines(exchange, known, failed):
             same.add_line(line)
 
-    def _add_slow(self, exchange: Exchange, known: OpenRequest) -> None:
+    def _add_slow(self, exchange: Exchange, known: OpenRequest, answer_at: float) -> None:
         """Remember a call that waited, to recognise a server that works on one request at a time."""
         request = exchange.request
-        if known.answer_at is None or request.side != CLIENT or known.answer_at - request.at < PATIENCE:
+        if request.side != CLIENT:
             return
         first, facts = known.progress_at, self._facts
-        if (
-            known.progress > 1
-            and first is not None
-            and first - request.at > known.answer_at - first + PATIENCE
-        ):
+        if known.progress > 1 and first is not None and first - request.at > answer_at - first + PATIENCE:
             facts.held_back = facts.held_back or evidence(
                 known.answer_place or known.place,
                 f"{about_request(exchange)}: {known.progress} notifications and the response came together, after"
                 f" {first - request.at:.1f} s",
             )
         if len(facts.slow) < MAX_SLOW:
-            facts.slow.append(SlowCall(request.at, known.answer_at, known.place, about_request(exchange)))
+            facts.slow.append(SlowCall(request.at, answer_at, known.place, about_request(exchange)))
 
     def _is_symptom(self, exchange: Exchange, known: OpenRequest) -> bool:
         state = exchange.state

@@ -60,6 +60,8 @@ class SentText(Struct):
     """The first such word in a result."""
 
     def add_sent(self, data: bytes) -> None:
+        if data.isascii() and b"\\u" not in data:
+            return
         for word in dict.fromkeys(_WORD.findall(_unescaped(data))):
             if word.isascii() or len(self.misread) >= MAX_SENT * len(CODE_PAGES):
                 continue

@@ -149,7 +149,10 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
 """State → event → state. An event that a state does not list leaves it unchanged."""
 
 
-_FROM_PENDING = TRANSITIONS[State.PENDING]
+# Reading a member of an Enum runs Python code; reading a name does not.
+_PENDING, _OK, _WORKING, _QUESTION = State.PENDING, State.OK, State.WORKING, State.INPUT_REQUIRED
+
+_FROM_PENDING = TRANSITIONS[_PENDING]
 
 MAY_CHANGE = frozenset(
     {
@@ -204,7 +207,7 @@ class Correlatable(Protocol):
 def transition(request: Correlatable, event: Event) -> bool:
     """Move a request to its next state; return False if the event changes nothing."""
     state = request.state
-    following = _FROM_PENDING.get(event) if state is State.PENDING else TRANSITIONS.get(state, {}).get(event)
+    following = _FROM_PENDING.get(event) if state is _PENDING else TRANSITIONS.get(state, {}).get(event)
     if following is None:
         return False
     request.state = following
@@ -247,14 +250,14 @@ class Exchange(Struct, eq=False):
     @property
     def is_open(self) -> bool:
         """True while the response, or the end of its task, is pending."""
-        return self.state is State.PENDING or self.state is State.WORKING
+        return self.state is _PENDING or self.state is _WORKING
 
     @property
     def may_change(self) -> bool:
         """True if a later message, or the end of the session, may change its outcome."""
-        if self.state is State.INPUT_REQUIRED:
+        if self.state is _QUESTION:
             return self.continued_by is None
-        if self.state is State.OK:  # The result of a task may be an error of the tool.
+        if self.state is _OK:  # The result of a task may be an error of the tool.
             return self.is_task and self.final is None
         return self.state in MAY_CHANGE
 

@@ -148,7 +148,7 @@ class Session(Correlation[Exchange]):
             sum(request.is_counted for request in self._pairing.pending()),
             sum(change.has_issue for change in self.changes),
             sum(exchange.state in UNANSWERED for exchange in counted),
-            sum(_is_sent_by_viewer(change.what) for change in messages),
+            sum(isinstance(each.what, _CALLS) and each.what.frame.by is not None for each in messages),
         )
 
     @property
@@ -283,8 +283,4 @@ def is_injected(change: Change) -> bool:
     what, exchange = change.what, change.exchange
     if exchange is not None and exchange.request.frame.by is not None:
         return True
-    return _is_sent_by_viewer(what)
-
-
-def _is_sent_by_viewer(what: AnyMessage | Note | Damaged) -> bool:
     return isinstance(what, _CALLS) and what.frame.by is not None

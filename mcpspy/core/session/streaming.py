@@ -163,19 +163,22 @@ class FinalOutcomes:
         exchange, over = change.exchange, None
         if exchange is None:
             return ()
+        state, number = exchange.state, exchange.number
         if change.what is exchange.request and exchange.poll_of is None:
-            self._open[exchange.number] = exchange
-            if exchange.state is _PENDING and exchange.continues is None:
+            self._open[number] = exchange
+            if state is _PENDING and exchange.continues is None:
                 return ()
             over = exchange.continues
-        exchange = exchange.poll_of or exchange
+        elif exchange.poll_of is not None:
+            exchange = exchange.poll_of
+            state, number = exchange.state, exchange.number
         settled = () if over is None else self._settle(over)
         if not exchange.may_change:
-            return (*settled, *self._settle(exchange))
-        if exchange.is_open or exchange.state in (State.INPUT_REQUIRED, State.UNKNOWN):
-            self.since.pop(exchange.number, None)
-        elif exchange.number in self._open:
-            self.since.setdefault(exchange.number, change.what.at)
+            return (*settled, *self._settle(exchange)) if settled else self._settle(exchange)
+        if exchange.is_open or state in (State.INPUT_REQUIRED, State.UNKNOWN):
+            self.since.pop(number, None)
+        elif number in self._open:
+            self.since.setdefault(number, change.what.at)
         return settled
 
     def overdue(self, at: float) -> Sequence[Exchange]:
@@ -195,8 +198,10 @@ class FinalOutcomes:
         self.since.clear()
 
     def _settle(self, exchange: Exchange) -> tuple[Exchange, ...]:
-        self.since.pop(exchange.number, None)
-        return () if self._open.pop(exchange.number, None) is None else (exchange,)
+        number = exchange.number
+        if self.since:
+            self.since.pop(number, None)
+        return () if self._open.pop(number, None) is None else (exchange,)
 
 
 def _lighten(exchange: Exchange, answer: Result | Failure) -> None:
