@@ -1,4 +1,4 @@
-"""Gaps of a recording, because of which a judgment on it is neither "right" nor "wrong" but "incomplete".
+"""Gaps of a recording, because of which a judgment on it is "incomplete".
 
 `lint`, `check`, `trust --check` and `replay` ask here, and only after they found nothing wrong: what is wrong with the
 rest of a session does not become right by more entries, but what was not recorded, or not requested, cannot be judged.

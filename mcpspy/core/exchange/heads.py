@@ -1,4 +1,4 @@
-"""Heads of HTTP messages: as they were parsed, known ones that need not be parsed again, and that which a client gets.
+"""Heads of HTTP messages: parsed ones, known ones, and that which a client gets.
 
 The requests of a client on one connection have nearly always the same head, and so have the responses to them. A
 message whose head is known and which is one whole packet is taken without a parser.

@@ -1,4 +1,4 @@
-"""The shell of an exchange over HTTP, and the scope that it shares with others: the sessions, and what is decided on.
+"""The shell of an exchange over HTTP, and the scope that it shares with others.
 
 The shell does what the machine lets it do, in the order of the calls. It turns callbacks of its connections, and steps
 of the interception, into calls of the machine's events. It may carry out three calls later: what follows a `record` is

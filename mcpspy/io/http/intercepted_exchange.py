@@ -1,4 +1,4 @@
-"""An exchange as the interception sees it: the route of its steps, and the calls of the machine about it."""
+"""An exchange under interception: the route of its steps, and the calls of the machine."""
 
 from __future__ import annotations
 

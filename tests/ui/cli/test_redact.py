@@ -195,7 +195,7 @@ def test_a_wrong_folder_is_one_line(
     assert printed.err.count("\n") == 1
 
 
-def test_why_lists_each_secret_with_its_rule_and_what_else_looks_random(
+def test_each_secret_has_its_rule_and_what_else_looks_random_has_its_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "in.jsonl"
@@ -229,7 +229,9 @@ def test_why_lists_each_secret_with_its_rule_and_what_else_looks_random(
     assert "looks random" not in capsys.readouterr().out
 
 
-def test_why_is_for_one_file_and_also_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_option_why_is_for_one_file_and_also_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "in.jsonl"
     path.write_bytes(HEADER + REPORT)
     assert main(["redact", "--check", str(path), "--why", "--format", "json"]) == 1

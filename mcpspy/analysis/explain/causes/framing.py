@@ -279,7 +279,8 @@ def event_no_message(facts: Facts) -> Iterator[Claim]:
         more = f" ({facts.server.odd_count} times)" if facts.server.odd_count > 1 else ""
         title = f"the server sends data that is not a JSON-RPC message{more}: {quote(text_of(lines[0]), 80)}"
         next_step = "let the server send only messages as data; a sign of life is a comment (': keep-alive')"
-        side, level, symptoms = SERVER, Level.SPECIFIC, [*facts.of(ClientLeft)]
+        side, level = SERVER, Level.SPECIFIC
+        symptoms: list[Symptom] = [*facts.of(ClientLeft)]
         if wrapped := _WRAPPED.match(text_of(lines[0])):
             side, level = "proxy", Level.EXACT
             title = (
