@@ -81,7 +81,7 @@ async def test_a_page_leads_from_the_host_s_configuration_to_a_recorded_session(
     await started(entry | {"env": {"PATH": f"{bin_folder}:/usr/bin:/bin"}}, "memory", home, project)
 
     hosts, _, show = use.splitlines()
-    assert re.search(r"memory +wrapped +fine", await run(hosts))
+    assert re.search(r"memory +wrapped +1 error", await run(hosts))
     text = await run(show)
     assert all(method in text for method in ("initialize", "tools/list", "tools/call"))
 

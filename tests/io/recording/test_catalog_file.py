@@ -244,7 +244,7 @@ def pipe(folder: Path) -> Iterator[Path]:
 def test_pipes_and_sockets_block_no_command(folder: Path, pipe: Path, command: str) -> None:
     arguments = [sys.executable, "-m", "mcpspy", *command.split(), "--dir", str(folder)]
     done = subprocess.run(arguments, cwd=folder, capture_output=True, timeout=BOUND, check=False)
-    assert done.returncode in (0, 1), done.stderr
+    assert done.returncode in (0, 1, 4), done.stderr  # 4: one of the recordings was cut.
     assert b"Traceback" not in done.stderr
 
 

@@ -1369,6 +1369,7 @@ def test_the_environment_sets_the_folder_of_the_recording(start: Start, tmp_path
         "id": spy.header()["id"],
         "started": spy.header()["started"],
         "transport": "stdio",
+        "origin": "host",
         "command": start.command("echo.py"),
         "cwd": os.getcwd(),
         "name": "my server",

@@ -17,7 +17,7 @@ COMPLETIONS = {
     "mcpspy diff last weath": "mcpspy diff last weather-dev",
     "mcpspy wrap claude-d": "mcpspy wrap claude-desktop",
     "mcpspy unwrap winds": "mcpspy unwrap windsurf",
-    "mcpspy lint --select HTTP40": "mcpspy lint --select HTTP401",
+    "mcpspy lint --select REC1": "mcpspy lint --select REC101",
     "mcpspy lint --ignore LIFE,SEC10": "mcpspy lint --ignore LIFE,SEC101",
     "mcpspy export --format merm": "mcpspy export --format mermaid",
     "mcpspy show -q is:refu": "mcpspy show -q is:refused",

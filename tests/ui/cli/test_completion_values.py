@@ -98,7 +98,7 @@ def test_hosts_rules_and_filters_are_offered(shell: str, folder: Path) -> None:
         ("-is:refu", ["-is:refused"]),
         ("status:tool", ["status:toolerror"]),
         ("kind:malf", ["kind:malformed"]),
-        ("lint:HTTP40", ["lint:HTTP401"]),
+        ("lint:HTTP40", ["lint:HTTP401", "lint:HTTP402"]),
         ("tool:x is:refu", ["tool:x is:refused"]),
         ("tool:fore", []),
     ],

@@ -142,7 +142,7 @@ def test_listening_for_other_machines_is_warned_of(
         ("--upstream localhost:3001/mcp", "--upstream localhost:3001/mcp: not a server URL"),
         ("--upstream ftp://x", "--upstream ftp://x: not a server URL"),
         ("--upstream http://x --listen here", "--listen here: not a valid address (use HOST:PORT)"),
-        ("--upstream http://x --listen :99999", "--listen :99999: not a valid address"),
+        ("--upstream http://x --listen :99999", "--listen :99999: not a valid port"),
         ("--upstream http://x --max-size 0", "--max-size 0: not a size"),
         ("--upstream http://x --allow y", "--allow requires --forward"),
         ("--upstream http://x --ignore-host y", "--ignore-host requires --forward"),

@@ -119,7 +119,7 @@ def test_the_end_of_a_server_is_reported(
     path = tmp_path / "session.jsonl"
     subprocess.run(command(path, how), input=HANDSHAKE, capture_output=True, timeout=60, cwd=ROOT)
 
-    assert [finding["code"] for finding in found(path, capfd, "--ignore", "ENV113")] == [code]
+    assert [finding["code"] for finding in found(path, capfd, "--ignore", "ENV113,LIFE102")] == [code]
     assert main(["lint", str(path)]) == (1 if how == "crashing" else 0)
     if how == "crashing":
         assert f"the server was killed by {signal.SIGSEGV.name}" in capfd.readouterr().out
@@ -135,7 +135,7 @@ def test_a_server_that_leaves_is_reported(tmp_path: Path, capfd: pytest.CaptureF
         process.stdin.flush()
         process.wait(60)
 
-    (finding,) = found(path, capfd)
+    (finding,) = found(path, capfd, "--ignore", "LIFE102")  # The handshake is sent in one write.
     assert (finding["code"], finding["message"]) == (
         "LIFE401",
         "the server exited before the client closed stdin, with exit code 3",
@@ -405,7 +405,7 @@ def test_the_limits_of_the_named_hosts_are_checked(
     main(["lint", str(path), "--select", "HOST", "--host", "cursor,vscode"])
     out = capsys.readouterr().out
     assert "HOST302 warning: Cursor ignores notifications/tools/list_changed (cursor/cursor#2980)" in out
-    assert "VS Code" not in out
+    assert "VS Code ignores" not in out
     main(["lint", str(path), "--select", "HOST", "--host", "none"])
     assert "no findings" in capsys.readouterr().out
 

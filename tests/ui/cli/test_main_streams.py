@@ -24,7 +24,7 @@ ARGUMENTS: dict[str, list[object]] = {
     "show": [SESSION],
     "stats": [SESSION],
     "lint": [SESSION],
-    "diff": [SESSION, SESSION],
+    "diff": [SESSION, SESSION.with_name("memory-inspector-auto.jsonl")],
     "export": [SESSION, "--format", "har"],
     "mock": [SESSION],
     "redact": [SESSION, "--check"],

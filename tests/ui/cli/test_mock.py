@@ -184,7 +184,7 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.Cap
         (["--record", "x.jsonl"], "--record requires --on-miss forward"),
         (["--", "server"], "-- COMMAND requires --on-miss forward"),
         (["--upstream", "http://a"], "--upstream requires --on-miss forward"),
-        (["--http", "nowhere"], "mock: --http nowhere: not a valid address"),
+        (["--http", "nowhere"], "mock: --http nowhere: not a valid port"),
         (["--listen", "nowhere"], "mock: --listen nowhere: not a valid address"),
         (["--listen", "1", "--http", "2"], "mock: --http and --listen exclude each other"),
     ],

@@ -349,7 +349,7 @@ def test_following_prints_the_stderr_before_a_crash(tmp_path: Path) -> None:
             bound.cancel()
 
     assert heads[0].startswith(b"live")
-    assert [line.split()[2:] for line in rest.splitlines()[:2]] == [["stderr", "boom"], ["exit", "exit", "3"]]
+    assert [line.split()[2:] for line in rest.splitlines()[:2]] == [["stderr", "boom"], ["exit", "3"]]
     assert "start" not in rest
 
 

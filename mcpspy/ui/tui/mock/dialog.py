@@ -189,7 +189,7 @@ class ConnectScreen(DismissibleModal[None]):
         try:
             while self._entries:
                 await asyncio.to_thread(self._entries[0].remove)
-                self._show(f"{self._entries.pop(0).path}: entry removed")
+                self._show(f"entry removed from {self._entries.pop(0).path}")
         except McpspyError as error:
             self._show(str(error))
 
