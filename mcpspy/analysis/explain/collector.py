@@ -37,7 +37,7 @@ class FactCollector:
             frame = what.frame
             self.facts.last_at = max(self.facts.last_at, frame.at)
             is_answer = frame.http is not None and frame.side == SERVER
-            refused = self._refused_by(frame.http) if is_answer else None
+            refused = self.facts.http.refused(frame.http) if is_answer else None
             is_body = refused is not None
             if not is_injected(change):
                 self._add_message(what, change.exchange, place, findings, refused)
@@ -73,11 +73,6 @@ class FactCollector:
             symptoms.append(client)
         symptoms += self.facts.http.refusals()
         symptoms.sort(key=lambda symptom: (symptom.at, symptom.place))
-
-    def _refused_by(self, number: int | None) -> RefusedExchange | None:
-        """Return the HTTP exchange with this number if it was refused: its body need not be a message of JSON-RPC."""
-        exchange = self.facts.http.of(number)
-        return exchange if exchange is not None and (exchange.status or 0) >= 300 else None
 
     def _add_message(
         self,
@@ -118,7 +113,7 @@ class FactCollector:
             facts.http.begin(note, place)
             return
         if kind == "http-end":
-            ended = facts.http.end(note, change.http)
+            ended = facts.http.end(note, change.http, self._requests.is_open)
             if ended is not None:
                 self._requests.add_carrier(ended)
             return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
@@ -35,17 +36,30 @@ class OauthStep(Struct, frozen=True):
         return status if isinstance(status, int) else None
 
 
-class _Posted(Struct):
+class _Posted(Struct, gc=False):
     asked: str
     number: int | None
     """The number of the request that was posted; None for a notification or a response."""
 
 
+_NOTHING = _Posted("", None)
+
+
+class _Ordinary(NamedTuple):
+    """The head of a response to a POST that was accepted. Nearly all of them are of no interest."""
+
+    note: Note
+    place: EntryPosition
+    posted: _Posted
+    is_plain: bool
+    """True if it is to have a JSON body."""
+
+
 class HttpFacts(Struct):
     open: dict[int, RefusedExchange] = field(default_factory=dict)
     """Exchanges whose response has begun, and that are not ordinary."""
-    begun: dict[int, RefusedExchange] = field(default_factory=dict)
-    """Exchanges whose response has begun with a head for a JSON body."""
+    ordinary: dict[int, _Ordinary] = field(default_factory=dict)
+    """All others whose response has begun."""
     posted: dict[int, _Posted] = field(default_factory=dict)
     kinds: dict[tuple[object, ...], RefusedExchange] = field(default_factory=dict)
     """The refusals that ended, by what they have in common."""
@@ -84,62 +98,60 @@ class HttpFacts(Struct):
         if number not in self.posted:
             self.posted[number] = _Posted(asked, request)
 
-    def of(self, number: int | None) -> RefusedExchange | None:
-        """Return the HTTP exchange that carried a request, if it is not an ordinary one."""
-        return self.open.get(number) if self.open and number is not None else None
+    def of(self, number: int | None, *, with_plain: bool = False) -> RefusedExchange | None:
+        """Return the HTTP exchange that carried a request, if its response has begun.
+
+        One that is to have a JSON body is ordinary, and of no interest, unless the body never comes (`with_plain`).
+        """
+        if number is None:
+            return None
+        ordinary = self.ordinary.get(number)
+        if ordinary is None or (ordinary.is_plain and not with_plain):
+            return self.open.get(number)
+        del self.ordinary[number]
+        exchange = self.open[number] = _exchange(ordinary.note, ordinary.place, ordinary.posted)
+        exchange.is_plain = ordinary.is_plain
+        return exchange
+
+    def refused(self, number: int | None) -> RefusedExchange | None:
+        """Return the HTTP exchange with this number if it was refused."""
+        exchange = self.open.get(number) if self.open and number is not None else None
+        return exchange if exchange is not None and (exchange.status or 0) >= 300 else None
 
     def begin(self, note: Note, place: EntryPosition) -> None:
         """Take the head of a response, the note `http`."""
         fields, number = note.fields, note.fields.get("http")
         if not isinstance(number, int):
             return
-        request, response = (
-            {str(key): str(item) for key, item in value.items()}
-            if isinstance(value := fields.get(name), dict)
-            else {}
-            for name in ("request", "response")
-        )
-        status, method = fields.get("status"), str(fields.get("method"))
-        status = status if isinstance(status, int) else None
-        posted = self.posted.get(number)
+        request, response = _headers(fields, "request"), _headers(fields, "response")
+        status, method = _status(fields), str(fields.get("method"))
+        posted = self.posted.get(number, _NOTHING)
         self.statuses[method, status] += 1
-        asked_at = fields.get("asked_at")
-        exchange = RefusedExchange(
-            at=note.at,
-            place=place,
-            number=number,
-            method=method,
-            path=str(fields.get("path", "")).partition("?")[0],
-            status=status,
-            asked="" if posted is None else posted.asked,
-            request_number=None if posted is None else posted.number,
-            request=request,
-            response=response,
-            error=str(fields.get("error") or ""),
-            stream=str(fields.get("stream") or ""),
-            took=note.at - asked_at if isinstance(asked_at, int | float) else 0.0,
-        )
         if "authorization" in request:
             self.has_token = True
             self.accepted_with_token |= status is not None and status < 300
             if (status or 0) >= 400 and len(self.with_token) < MAX_EXCHANGES:
                 self.with_token.add(number)
-        if status in REDIRECTS and len(self.locations) < MAX_EXCHANGES:
-            self.locations[number] = response.get("location", "")
+        if status is None or status >= 300 or method != "POST":
+            exchange = self.open[number] = _exchange(note, place, posted)
+            if status in REDIRECTS and len(self.locations) < MAX_EXCHANGES:
+                self.locations[number] = exchange.response.get("location", "")
+            self._keep_head(exchange)
+            return
         used = request.get("mcp-session-id")
-        if method == "POST" and used is not None and status is not None and status < 300:
+        if isinstance(used, str):
             self.accepted[used] = note.at
             self.accepted_count[used] += 1
-        self._keep_head(exchange)
-        is_message = exchange.media_type in (JSON, EVENTS)
-        if method == "POST" and status is not None and status < 300 and (is_message or status in ACCEPTED):
-            self._succeed(exchange)
-            if exchange.media_type == JSON:
-                if status not in ACCEPTED:
-                    exchange.is_plain = True
-                    self.begun[number] = exchange
-                return
-        self.open[number] = exchange
+        media_type = _media_type(response)
+        if posted.asked == "initialize" or not _UNUSUAL.isdisjoint(response):
+            self._keep_head(_exchange(note, place, posted))
+        if media_type in (JSON, EVENTS) or status in ACCEPTED:
+            if self.kinds:
+                self._succeed(_exchange(note, place, posted))
+            if media_type != JSON or status not in ACCEPTED:
+                self.ordinary[number] = _Ordinary(note, place, posted, media_type == JSON)
+        else:
+            self.open[number] = _exchange(note, place, posted)
 
     def _keep_head(self, exchange: RefusedExchange) -> None:
         """Keep of the head of a response what other exchanges are compared with."""
@@ -159,20 +171,25 @@ class HttpFacts(Struct):
             if name in ("initialize", "OPTIONS"):
                 self.heads.setdefault(name, exchange)
 
-    def end(self, note: Note, recorded: RecordedHttpExchange | None) -> RefusedExchange | None:
-        """Take the end of an exchange, the note `http-end`; return the exchange if it is not an ordinary one.
+    def end(
+        self, note: Note, recorded: RecordedHttpExchange | None, is_open: Callable[[int | None], bool]
+    ) -> RefusedExchange | None:
+        """Take the end of an exchange, the note `http-end`; return the exchange if it is of interest.
 
-        One whose response has a JSON body is returned, too: it is not ordinary if the body never came.
+        `is_open` returns whether the request with a number has no outcome so far. Then an ordinary one is of interest, too.
         """
         number = note.fields.get("http")
         self.last_at = note.at
         if not isinstance(number, int):
             return None
-        self.posted.pop(number, None)
-        begun = self.begun.pop(number, None)
+        posted = self.posted.pop(number, None)
+        if posted is not None and is_open(posted.number):
+            self.of(number, with_plain=True)
+        else:
+            self.ordinary.pop(number, None)
         exchange = self.open.pop(number, None)
-        if exchange is None:
-            return begun
+        if exchange is None or exchange.is_plain:
+            return exchange
         exchange.ended_at = note.at
         hung_up = note.fields.get("hung_up")
         exchange.hung_up = hung_up if isinstance(hung_up, str) else None
@@ -237,3 +254,42 @@ class HttpFacts(Struct):
         if method == "GET" and "event-stream" in exchange.request.get("accept", ""):
             return exchange.media_type != EVENTS
         return False
+
+
+_UNUSUAL = frozenset({"mcp-session-id", "content-encoding"})
+"""Headers of an accepted response that are kept."""
+
+
+def _headers(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    headers = fields.get(name)
+    return headers if isinstance(headers, dict) else {}
+
+
+def _status(fields: dict[str, Any]) -> int | None:
+    status = fields.get("status")
+    return status if isinstance(status, int) else None
+
+
+def _media_type(response: dict[str, Any]) -> str:
+    return str(response.get("content-type", "")).partition(";")[0].strip().lower()
+
+
+def _exchange(note: Note, place: EntryPosition, posted: _Posted) -> RefusedExchange:
+    """Return an exchange whose response has begun."""
+    fields = note.fields
+    asked_at = fields.get("asked_at")
+    return RefusedExchange(
+        at=note.at,
+        place=place,
+        number=fields["http"],
+        method=str(fields.get("method")),
+        path=str(fields.get("path", "")).partition("?")[0],
+        status=_status(fields),
+        asked=posted.asked,
+        request_number=posted.number,
+        request={name: str(value) for name, value in _headers(fields, "request").items()},
+        response={name: str(value) for name, value in _headers(fields, "response").items()},
+        error=str(fields.get("error") or ""),
+        stream=str(fields.get("stream") or ""),
+        took=note.at - asked_at if isinstance(asked_at, int | float) else 0.0,
+    )

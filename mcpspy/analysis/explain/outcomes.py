@@ -135,6 +135,10 @@ class RequestOutcomes:
         for exchange in self._outcomes.end():
             self._settle(exchange)
 
+    def is_open(self, number: int | None) -> bool:
+        """Return whether the outcome of a request is not final."""
+        return number in self._open
+
     def add_carrier(self, exchange: RefusedExchange) -> None:
         """Add the HTTP exchange that carried a request, and that has ended."""
         known = None if exchange.request_number is None else self._open.get(exchange.request_number)
@@ -194,9 +198,8 @@ class RequestOutcomes:
             return
         refusal = known.carrier
         if refusal is None and request.frame.http is not None:
-            refusal = self._facts.http.of(request.frame.http)
-            if refusal is None and state in (State.CANCELLED, State.UNANSWERED):
-                refusal = self._facts.http.begun.get(request.frame.http)
+            never_came = state in (State.CANCELLED, State.UNANSWERED)
+            refusal = self._facts.http.of(request.frame.http, with_plain=never_came)
         self._add_failed(self._failed_request(exchange, known, refusal), exchange, known)
 
     def _add_failed(self, failed: FailedRequest, exchange: Exchange, known: OpenRequest) -> None:

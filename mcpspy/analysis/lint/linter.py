@@ -71,7 +71,8 @@ class Linter:
         rules = tuple(rules)
         self._check = RuleDispatch(rules).check
         self._known = LintState(header)
-        self.take_ordinary = OrdinaryCalls(rules, self._known).take
+        self._ordinary = OrdinaryCalls(rules, self._known)
+        self.take_ordinary = self._ordinary.take
         """Take a change without findings; return False for another one, which is to be passed to `add`."""
         self._known.hosts = hosts or ()
         self._finds_hosts = hosts is None
@@ -108,7 +109,10 @@ class Linter:
                 post = self._known.post(frame.http, place, change.number, what.at)
                 post.add(what, EventKind.REQUEST, what.method, what.subject)
             return []
-        return self._add_message(change, what, place)
+        found = self._add_message(change, what, place)
+        if not found and self._ordinary.is_possible:
+            self._ordinary.learn(what)
+        return found
 
     def end(self) -> list[Finding]:
         """Return the findings of the end; to be called once, after the session's own `end`."""
@@ -333,6 +337,8 @@ class Linter:
             post=post,
         )
         found += self._check(EventKind.POST, event)
+        if not found and self._ordinary.is_possible:
+            self._ordinary.learn_end(post, conversation)
         session_id = post.response.get("mcp-session-id")
         if isinstance(session_id, str) and post.introduces:
             self._known.session_ids.add(session_id)

@@ -60,6 +60,11 @@ class Peers:
         """Accept the revision that the server named: the client continues with it."""
         self.agreed_revision = self.revision
 
+    def take_client(self, other: Peers) -> None:
+        """Take the description of the client from another conversation, whose requests have the same one."""
+        self.client, self.revision, self._requested = other.client, other.revision, other._requested
+        self.client_capabilities = other.client_capabilities
+
     def add_request(self, message: Request) -> None:
         """Read the description of the client in a request."""
         meta = message.meta

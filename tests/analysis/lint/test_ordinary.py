@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from msgspec import structs
 
 from mcpspy.analysis.explain.causes import CAUSES, READ_RULES
 from mcpspy.analysis.lint import RULES, EntryPosition, Finding, Linter
@@ -17,6 +18,7 @@ from mcpspy.analysis.lint.ordinary import OrdinaryCalls
 from mcpspy.analysis.lint.rule import MESSAGES
 from mcpspy.analysis.lint.state import LintState
 from mcpspy.core.protocol.message import Message
+from mcpspy.core.recording.decode import Entry, Frame, Note
 from mcpspy.core.session.session import Change
 from mcpspy.core.session.streaming import StreamingSession
 from tests.analysis.recorded import recorded
@@ -36,9 +38,20 @@ TOOLS = """
 """.replace(",\n ", ",")
 
 
+def apart(entry: Entry) -> Entry:
+    """Return an entry of 2026-07-28 over HTTP as mcpspy records it: each HTTP exchange is a stream."""
+    if isinstance(entry, Frame) and entry.http is not None:
+        return structs.replace(entry, stream=str(entry.http))
+    if isinstance(entry, Note) and "http" in entry.fields:
+        return structs.replace(entry, fields={**entry.fields, "stream": str(entry.fields["http"])})
+    return entry
+
+
 def both(text: str) -> tuple[list[Finding], list[Finding], int]:
     """Return the findings of a session by entries and by lines, and the number of ordinary messages in it."""
     entries, header = list(entries_of(text)), header_of(text)
+    if text.lstrip().startswith("@ 2026-07-28 http"):
+        entries = list(map(apart, entries))
     session, linter, slow = StreamingSession(header), Linter(header, READ), list[Finding]()
     for number, entry in enumerate(entries, 2):
         for change in session.add(entry):
@@ -125,6 +138,103 @@ def test_a_call_is_ordinary_if_no_rule_can_report_it_or_its_result(
 
     assert slow == fast
     assert (taken - before == 2) is is_ordinary
+
+
+# Over HTTP: what the rules found nothing in is remembered, and anything else goes through them.
+
+DISCOVERED = (
+    '> {"id":1,"method":"server/discover"}\n'
+    '< {"id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public"}}\n'
+)
+
+
+def over_http(revision: str, *last: str) -> str:
+    """Return a session over HTTP in which tools were called, which ends with a further call and these lines."""
+    listed = (
+        TOOLS.replace('"tools":[', '"ttlMs":0,"cacheScope":"public","tools":[')
+        if revision == "2026-07-28"
+        else TOOLS
+    )
+    before = DISCOVERED if revision == "2026-07-28" else ""
+    calls = "".join(
+        (CALL % ("a", f'{{"n":{n}}}', TEXT % ('"1"', ""))).replace('"id":3', f'"id":{n}')
+        for n in range(910, 920)
+    )
+    call = '> {"id":990,"method":"tools/call","params":{"name":"a","arguments":{"n":77}}}'
+    return f"@ {revision} http\n{before}{listed.lstrip()}{calls}" + "\n".join([call, *last])
+
+
+ANSWER = '< {"id":990,"result":{"content":[{"type":"text","text":"1"}]}}'
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_calls_over_http_are_ordinary_together_with_their_exchanges(revision: str) -> None:
+    slow, fast, taken = both(over_http(revision, "= 200", ANSWER))
+
+    assert (slow, fast) == ([], [])
+    assert taken >= 22
+
+
+@pytest.mark.parametrize(
+    ("revision", "headers", "code"),
+    [
+        ("2025-11-25", '200 {"mcp-session-id":null}', "HTTP202"),
+        ("2025-11-25", '200 {"mcp-session-id":"other"}', "HTTP205"),
+        ("2025-11-25", '200 {"mcp-protocol-version":"2025-06-18"}', "HTTP102"),
+        ("2025-11-25", '200 {"accept":"application/json"}', "HTTP304"),
+        ("2025-11-25", '200 {} {"content-type":"text/html"}', "HTTP303"),
+        ("2025-11-25", "202", "HTTP302"),
+        ("2026-07-28", '200 {"mcp-method":"tools/list"}', "HTTP103"),
+        ("2026-07-28", '200 {"mcp-name":"b"}', "HTTP104"),
+        ("2026-07-28", '200 {"mcp-name":null}', "HTTP104"),
+        ("2026-07-28", '200 {"mcp-protocol-version":null}', "HTTP101"),
+        ("2026-07-28", "405", "HTTP307"),
+    ],
+)
+def test_an_exchange_with_other_headers_is_checked(revision: str, headers: str, code: str) -> None:
+    slow, fast, _ = both(over_http(revision, f"= {headers}", ANSWER))
+
+    assert code in {finding.code for finding in slow}
+    assert fast == slow
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ANSWER.replace('"result":{', '"result":{"resultType":7,'),
+        ANSWER.replace('"result":{', '"result":{"_meta":{"io.modelcontextprotocol/serverInfo":7},'),
+        ANSWER.replace('"content"', '"contents"'),
+    ],
+)
+def test_a_result_of_another_form_is_checked_in_each_conversation(answer: str) -> None:
+    slow, fast, _ = both(over_http("2026-07-28", "= 200", answer))
+
+    assert fast == slow
+    assert slow
+
+
+def test_meta_that_is_not_like_that_of_earlier_requests_is_checked() -> None:
+    text = over_http("2026-07-28", "= 200", ANSWER)
+    meta = '{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":7}'
+    changed = text.replace('{"n":77}', f'{{"n":77}},"_meta":{meta}')
+    slow, fast, _ = both(changed)
+
+    assert slow
+    assert fast == slow
+
+
+@pytest.mark.parametrize(("pause", "is_found"), [("+ 0.1", True), ("+ 3", False)])
+def test_a_retry_of_a_call_that_failed_is_checked(pause: str, is_found: bool) -> None:
+    failed = '{"content":[{"type":"text","text":"busy"}],"isError":true}'
+    calls = [
+        *(CALL % ("a", '{"n":9}', failed) for _ in range(6)),
+        CALL % ("a", '{"n":10}', TEXT % ('"1"', "")),
+    ]
+    numbered = (call.replace('"id":3', f'"id":{n}') for n, call in enumerate(calls, 910))
+    slow, fast, _ = both(TOOLS.lstrip() + pause + "\n" + "".join(numbered))
+
+    assert ("AGENT104" in {finding.code for finding in slow}) is is_found
+    assert fast == slow
 
 
 def test_a_text_that_may_be_a_failure_is_decided_like_any_other() -> None:

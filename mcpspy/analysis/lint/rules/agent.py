@@ -170,6 +170,23 @@ class FailedRequests:
     def __init__(self) -> None:
         self.of: OrderedDict[tuple[str, str | None], _Retries] = OrderedDict()
 
+    def is_retry(self, key: tuple[str, str | None], params: dict[str, Any], at: float) -> bool:
+        """Return whether a request repeats one that failed, after a pause that is not long enough."""
+        retries = self.of.get(key)
+        if retries is None or retries.failed_at is None:  # A retry is pending.
+            return False
+        pause = at - retries.failed_at
+        if pause > PAUSE or (retries.pauses and pause >= 2 * retries.pauses[0]):
+            del self.of[key]
+            return False
+        return _arguments(params) == retries.params
+
+    def succeed(self, key: tuple[str, str | None], exchange: Exchange) -> None:
+        """Forget a failure if the request that repeated it succeeded."""
+        retries = self.of.get(key)
+        if retries is not None and retries.exchange is exchange:
+            del self.of[key]
+
 
 def _of_client(kind: EventKind, _method: str, side: str) -> bool:
     return (kind is EventKind.REQUEST) == (side == CLIENT)
@@ -205,48 +222,32 @@ def hasty(event: LintEvent) -> Iterable[Report]:
     """The same request failed and was sent again at once, four times or more, each time within a second and without longer
     and longer pauses. A server that is overloaded needs these pauses, and one that refuses the request refuses it again.
     """
-    failed, what, exchange = event.state.memory[FailedRequests].of, event.what, event.exchange
-    if not failed and (exchange is None or exchange.state is _OK or isinstance(what, Request)):
+    requests, what, exchange = event.state.memory[FailedRequests], event.what, event.exchange
+    if exchange is None or (not requests.of and (exchange.state is _OK or isinstance(what, Request))):
         return ()
     key = event.method, event.subject
-    retries = failed.get(key)
     if isinstance(what, Request):
-        return _retry(event, failed, key, retries) if retries is not None else ()
-    if exchange is None:
-        return ()
-    if retries is None and exchange.state is _OK:
-        return ()
+        return _retry(event, requests.of[key]) if requests.is_retry(key, event.params, event.at) else ()
     if exchange.state is _OK or (isinstance(what, Result) and not what.is_tool_error):
-        if retries is not None and retries.exchange is exchange:
-            del failed[key]
-    elif retries is not None and retries.exchange is exchange:
+        requests.succeed(key, exchange)
+        return ()
+    retries = requests.of.get(key)
+    if retries is not None and retries.exchange is exchange:
         retries.failed_at = event.at
     else:
-        failed[key] = _Retries(exchange, _arguments(event.request.params), event.request.at, event.at)
-        forget(failed)
+        requests.of[key] = _Retries(exchange, _arguments(event.request.params), event.request.at, event.at)
+        forget(requests.of)
     return ()
 
 
-def _retry(
-    event: LintEvent,
-    failed: OrderedDict[tuple[str, str | None], _Retries],
-    key: tuple[str, str | None],
-    retries: _Retries,
-) -> Iterator[Report]:
-    if retries.failed_at is None or event.exchange is None:  # A retry is pending.
-        return
-    pause = event.at - retries.failed_at
-    if pause > PAUSE or (retries.pauses and pause >= 2 * retries.pauses[0]):
-        del failed[key]
-    elif _arguments(event.params) == retries.params:
-        retries.exchange, retries.failed_at = event.exchange, None
-        retries.pauses.append(pause)
-        if len(retries.pauses) == RETRIES:
-            what = f"{event.method} {event.subject or ''}".strip()
-            seconds = event.at - retries.first
-            yield Report(
-                f"{what} sent {RETRIES + 1} times within {seconds:.1f} s, although it failed each time"
-            )
+def _retry(event: LintEvent, retries: _Retries) -> Iterator[Report]:
+    assert event.exchange is not None
+    retries.pauses.append(event.at - (retries.failed_at or event.at))
+    retries.exchange, retries.failed_at = event.exchange, None
+    if len(retries.pauses) == RETRIES:
+        what = f"{event.method} {event.subject or ''}".strip()
+        seconds = event.at - retries.first
+        yield Report(f"{what} sent {RETRIES + 1} times within {seconds:.1f} s, although it failed each time")
 
 
 def _arguments(params: Any) -> dict[str, Any]:
