@@ -183,7 +183,7 @@ def test_all_agree_on_every_way_to_end_without_a_response(
     assert main(["stats", str(path), "--format", "json"]) == 0
     numbers = orjson.loads(capfdbinary.readouterr().out)["requests"]
     assert sum(side["states"]["no answer"] for side in numbers.values()) == is_unanswered
-    assert main(["lint", str(path), "--select", NEVER_ANSWERED]) in {0, 1}
+    assert main(["lint", str(path), "--select", NEVER_ANSWERED]) in {0, 1, 4}
     assert (NEVER_ANSWERED.encode() in capfdbinary.readouterr().out) == is_unanswered
 
 

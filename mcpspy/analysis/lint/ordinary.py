@@ -137,7 +137,7 @@ class OrdinaryCalls:
         self._result_metas: dict[bytes, Peer | None] = {}
         """`_meta` of a first result in a conversation → the server."""
         self._ends: set[tuple[object, ...]] = set()
-        """What HTTP exchanges had in common in which the rules found nothing (`_end_key`)."""
+        """Common traits of HTTP exchanges in which the rules found nothing (`_end_key`)."""
 
     def take(self, change: Change, place: EntryPosition) -> bool:
         """Take a change; return False, and change nothing, if some rule may report it."""

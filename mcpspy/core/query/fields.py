@@ -48,6 +48,7 @@ SAME_STATUS = {
 
 NOTES = (
     *("stderr", "exit", "end", "eof", "signal", "closed", "lost", "error", "http", "http-end", "sse", "part"),
+    *("document", "http2"),
     *(
         "rule",
         "rules",

@@ -63,12 +63,6 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("trust: name one server", "use SESSION, --url URL, or -- COMMAND")
     session = _session(args)
     found, header = interface_of(session), session.header
-    if not found.items:
-        subject = "the server" if args.session is None else args.session
-        raise UsageError(
-            sanitize(f"trust: {subject} lists nothing, so there is nothing to trust"),
-            "use a session in which the host lists the tools, or mcpspy trust -- COMMAND",
-        )
     file = Path(args.lock)
     text = read_text(file)
     if not args.check and not args.resources:
@@ -78,6 +72,12 @@ def main(args: argparse.Namespace) -> int:
     if header is not None:
         identity = ServerIdentity(name, command=header.command, cwd=header.cwd, url=header.upstream or "")
     known = find(read_lock(text, args.lock), identity.names)
+    if not found.items and not (args.check and known):
+        subject = "the server" if args.session is None else args.session
+        raise UsageError(
+            sanitize(f"trust: {subject} lists nothing, so there is nothing to trust"),
+            "use a session in which the host lists the tools, or mcpspy trust -- COMMAND",
+        )
     if known is None and args.check:
         raise UsageError(f"{args.lock}: no entry for {identity}", "add it with mcpspy trust, without --check")
     difference = compare(

@@ -59,6 +59,9 @@ def secret_in(text: bytes) -> bool:
     """Return True if a rule finds a secret at any position, without the prefilter."""
     for place in range(len(text)):
         for literal in SHORT_LITERALS.get(text[place : place + 1].lower(), ()):
+            # Names outside ASCII are found by their bytes, so the rule does not look at them again.
+            if not literal.isascii() and text[place : place + len(literal)].lower() != literal.lower():
+                continue
             if _at(text, place, literal, RULES, is_uri=False):
                 return True
     return False

@@ -98,7 +98,6 @@ LARGEST_EXACT = (1 << 53) - 1
     "id-too-large",
     "the server does not answer requests whose id is beyond 2^53",
     Level.EXACT,
-    rules="ENV115",
     positive=ex.session(ex.call(), ex.done(), ex.call(1795881489177719583), "+ 9", ex.END),
     negative=ex.session(ex.call(), ex.done(), ex.call(3), "+ 9", ex.END),
 )
@@ -115,8 +114,7 @@ def id_too_large(facts: Facts) -> Iterator[Claim]:
             f"requests with small ids did"
         )
         next_step = f"the {side} must use small ids: JavaScript reads larger ones as another number"
-        symptoms = [*affected, *facts.violations("ENV115", side=side)]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+        yield Claim(title=title, next_step=next_step, symptoms=[*affected], side=side)
 
 
 def _is_too_large(id_: str | None) -> bool:

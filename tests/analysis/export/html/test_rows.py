@@ -184,7 +184,7 @@ def test_the_facts_have_the_peers_and_the_exit() -> None:
     facts = read.entries.facts()
 
     assert (facts["client"], facts["server"], facts["revision"]) == ("host 2", "weather", "2025-06-18")
-    assert (facts["ending"], facts["endingTone"], facts["lasted"]) == ("killed by SIGTERM", "bad", 5)
+    assert (facts["ending"], facts["endingTone"], facts["lasted"]) == ("killed by SIGTERM", "quiet", 5)
     assert facts["counts"] == {
         "all": 6,
         "messages": 5,
