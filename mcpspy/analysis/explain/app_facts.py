@@ -41,9 +41,8 @@ class AppFacts(Struct):
 
     def concerns(self, request: Request) -> bool:
         """Return whether the result of a request has to be passed to `add_result`."""
-        if request.method == READ:
-            return (request.subject or "").startswith(SCHEME)
-        return bool(self.tools) and request.subject in self.tools
+        subject = request.subject or ""
+        return subject.startswith(SCHEME) if request.method == READ else subject in self.tools
 
     def add_tool(self, tool: dict[str, Any], name: str, place: EntryPosition) -> None:
         uri = app_of(tool)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from mcpspy.analysis.explain.ends import client_left, server_end
 from mcpspy.analysis.explain.evidence import PrintedLine, evidence
 from mcpspy.analysis.explain.facts import MAX_STDERR, Facts
@@ -9,17 +12,16 @@ from mcpspy.analysis.explain.outcomes import RequestOutcomes
 from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, about_message
 from mcpspy.analysis.explain.symptoms import RefusedExchange, Violation
 from mcpspy.analysis.lint.finding import EntryPosition, Finding
-from mcpspy.core.protocol.message import Failure, Malformed, Message, Notification, Request, Result
+from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result
+from mcpspy.core.protocol.plain_line import UnreadNotification, UnreadRequest, UnreadResult
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Header, Note
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, NOTICED
 from mcpspy.core.session.session import Change, is_injected
-from mcpspy.core.session.streaming import StreamingSession
+from mcpspy.core.session.streaming import FinalOutcomes, StreamingSession
 
 NO_FINDINGS: list[Finding] = []
-
-_CALLS = (Request, Notification)  # Each message passes here, and `A | B` in a call makes a new union.
 
 
 class FactCollector:
@@ -29,27 +31,46 @@ class FactCollector:
         """`focus` are the numbers of the exchanges that are to be explained, each as its own symptom."""
         self.facts = Facts(header, session)
         self._requests = RequestOutcomes(self.facts, focus)
+        self._outcomes = FinalOutcomes()
+        self._adders: dict[type[Any], Callable[..., None]] = {
+            Request: self._add_request,
+            UnreadRequest: self._add_request,
+            Notification: self._add_notification,
+            UnreadNotification: self._add_notification,
+            Result: self._add_result,
+            UnreadResult: self._add_result,
+            Failure: self._add_failure,
+            Malformed: self._add_malformed,
+        }
+        """Type of a message → its method: tests against classes that are not exactly its own take as long as calls."""
 
     def add(self, change: Change, place: EntryPosition, findings: list[Finding] = NO_FINDINGS) -> None:
         """Add a change with the findings of its lines."""
-        what, is_body = change.what, False
-        if isinstance(what, Message):
+        what: Any = change.what
+        exchange, facts, refused = change.exchange, self.facts, None
+        add = self._adders.get(type(what))
+        if add is not None:
             frame = what.frame
-            self.facts.last_at = max(self.facts.last_at, frame.at)
-            is_answer = frame.http is not None and frame.side == SERVER
-            refused = self.facts.http.refused(frame.http) if is_answer else None
-            is_body = refused is not None
+            at = frame.at
+            if frame.http is not None and frame.side == SERVER:
+                refused = facts.http.refused(frame.http)
             if not is_injected(change):
-                self._add_message(what, change.exchange, place, findings, refused)
+                add(what, exchange, place, findings, refused)
         else:
-            self.facts.last_at = max(self.facts.last_at, what.at)
+            at = what.at
             if isinstance(what, Note):
                 self._add_note(what, place, change)
-        if findings and not is_body:
+        if at > facts.last_at:  # noqa: PLR1730 - each message passes here, and a call takes longer.
+            facts.last_at = at
+        if findings and refused is None:
             for finding in findings:
                 self.add_finding(finding)
-        if change.exchange is not None:
-            self._requests.settle(change)
+        if exchange is not None:
+            for settled in self._outcomes.take(change):
+                self._requests.settle(settled)
+            if self._outcomes.since:
+                for settled in self._outcomes.overdue(at):
+                    self._requests.settle(settled)
 
     def add_finding(self, finding: Finding) -> None:
         known = self.facts.findings.get(key := f"{finding.code} {finding.side}")
@@ -65,7 +86,8 @@ class FactCollector:
 
     def end(self) -> None:
         """Add what is known at the end of a session that is not live, after the session's own end."""
-        self._requests.end()
+        for settled in self._outcomes.end():
+            self._requests.settle(settled)
         symptoms = self.facts.symptoms
         if (server := server_end(self.facts)) is not None:
             symptoms.append(server)
@@ -74,38 +96,95 @@ class FactCollector:
         symptoms += self.facts.http.refusals()
         symptoms.sort(key=lambda symptom: (symptom.at, symptom.place))
 
-    def _add_message(
+    def _add_request(
         self,
-        what: Message,
+        what: Request,
         exchange: Exchange | None,
         place: EntryPosition,
         findings: list[Finding],
         refused: RefusedExchange | None,
     ) -> None:
         facts, frame = self.facts, what.frame
-        side, http = facts.sides[frame.side], facts.http
-        if isinstance(what, Malformed):
-            posted = http.posted.get(frame.http or 0)
-            answers_notification = frame.side == SERVER and posted is not None and posted.number is None
-            side.add_odd(what, place, is_refusal=refused is not None or answers_notification)
+        if refused is not None and refused.method == "GET":
             return
-        if refused is not None:
-            if isinstance(what, Failure):
-                refused.words = refused.words or what.text
-            if refused.method == "GET":
-                return
+        side = facts.sides[frame.side]
         side.add(what, exchange, place, findings, is_refusal=refused is not None)
-        if frame.http is not None and frame.side == CLIENT and isinstance(what, _CALLS):
-            number = exchange.number if isinstance(what, Request) and exchange is not None else None
-            http.post(frame.http, about_message(what, exchange), number)
-        if exchange is None:
-            return
-        if isinstance(what, Request):
+        side.methods[what.method] += 1
+        side.last_request_at = frame.at
+        if frame.http is not None and frame.side == CLIENT:
+            number = None if exchange is None else exchange.number
+            facts.http.post(frame.http, about_message(what, exchange), number)
+        if exchange is not None:
             if what.method == "tools/call":
                 facts.sent_text.add_sent(what.data)
-        elif isinstance(what, Result) and frame.side == SERVER:
-            facts.sent_text.add_received(what.data, place)
-        self._requests.add(what, exchange, place, findings)
+            self._requests.add_request(what, exchange, place, findings)
+
+    def _add_notification(
+        self,
+        what: Notification,
+        exchange: Exchange | None,
+        place: EntryPosition,
+        findings: list[Finding],
+        refused: RefusedExchange | None,
+    ) -> None:
+        facts, frame = self.facts, what.frame
+        if refused is not None and refused.method == "GET":
+            return
+        side = facts.sides[frame.side]
+        side.add(what, exchange, place, findings, is_refusal=refused is not None)
+        side.methods[what.method] += 1
+        if frame.http is not None and frame.side == CLIENT:
+            facts.http.post(frame.http, about_message(what, exchange), None)
+        if exchange is not None:
+            self._requests.add_notification(what, exchange, place, findings)
+
+    def _add_result(
+        self,
+        what: Result,
+        exchange: Exchange | None,
+        place: EntryPosition,
+        findings: list[Finding],
+        refused: RefusedExchange | None,
+    ) -> None:
+        if refused is not None and refused.method == "GET":
+            return
+        side = what.frame.side
+        self.facts.sides[side].add(what, exchange, place, findings, is_refusal=refused is not None)
+        if exchange is not None:
+            if side == SERVER:
+                self.facts.sent_text.add_received(what.data, place)
+            self._requests.add_response(what, exchange, place, findings)
+
+    def _add_failure(
+        self,
+        what: Failure,
+        exchange: Exchange | None,
+        place: EntryPosition,
+        findings: list[Finding],
+        refused: RefusedExchange | None,
+    ) -> None:
+        if refused is not None:
+            refused.words = refused.words or what.text
+            if refused.method == "GET":
+                return
+        side = self.facts.sides[what.frame.side]
+        side.add(what, exchange, place, findings, is_refusal=refused is not None)
+        if exchange is not None:
+            self._requests.add_response(what, exchange, place, findings)
+
+    def _add_malformed(
+        self,
+        what: Malformed,
+        _: object,
+        place: EntryPosition,
+        __: object,
+        refused: RefusedExchange | None,
+    ) -> None:
+        frame, facts = what.frame, self.facts
+        posted = facts.http.posted.get(frame.http or 0)
+        answers_notification = frame.side == SERVER and posted is not None and posted.number is None
+        is_refusal = refused is not None or answers_notification
+        facts.sides[frame.side].add_odd(what, place, is_refusal=is_refusal)
 
     def _add_note(self, note: Note, place: EntryPosition, change: Change) -> None:
         facts, kind, fields = self.facts, note.kind, note.fields

@@ -87,19 +87,19 @@ class Explainer:
 
     def add(self, entry: Entry, place: EntryPosition) -> None:
         """Add the next entry."""
+        self._first = place
         for change in self._session.add(entry):
-            self._take(change, place)
+            self._take(change, 0)
 
     def add_lines(self, lines: Sequence[bytes], first: EntryPosition) -> None:
         """Add consecutive lines of a file, without their LF; `first` is the position of the first one."""
         self._first = first
-        self._session.add_lines(lines, self._take_line)
+        self._session.add_lines(lines, self._take)
 
-    def _take_line(self, change: Change, line: int) -> None:
-        first = self._first
-        self._take(change, EntryPosition(first.line + line, first.part))
-
-    def _take(self, change: Change, place: EntryPosition) -> None:
+    def _take(self, change: Change, line: int) -> None:
+        """Take a change by the line with this number after the first one."""
+        number, part = self._first
+        place = EntryPosition(number + line, part)
         if self._linter.take_ordinary(change, place):
             self._collector.add(change, place)
         else:

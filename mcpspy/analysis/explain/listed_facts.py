@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from mcpspy.analysis.explain.app_facts import AppFacts
+from mcpspy.analysis.explain.app_facts import READ, AppFacts
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence
 from mcpspy.analysis.lint.finding import EntryPosition
-from mcpspy.core.protocol.message import Request, Result, meta_raw, text
+from mcpspy.core.protocol.message import Failure, Request, Result, meta_raw, text
 from mcpspy.core.protocol.spec import METHODS
 
 MAX_DIALECTS = 20
@@ -41,9 +41,12 @@ class ListedFacts(Struct):
 
     def concerns(self, request: Request) -> bool:
         """Return whether the result of a request of the client has to be passed to `add_result`."""
-        return request.method in LISTED or self.apps.concerns(request)
+        method, apps = request.method, self.apps
+        return method in LISTED or ((bool(apps.tools) or method == READ) and apps.concerns(request))
 
-    def add_result(self, what: Result, request: Request, place: EntryPosition) -> None:
+    def add_result(self, what: Result | Failure, request: Request, place: EntryPosition) -> None:
+        if isinstance(what, Failure):
+            return
         if request.method == "server/discover":
             self._add_supported(what, request)
         elif self.apps.concerns(request):

@@ -18,14 +18,12 @@ from mcpspy.analysis.explain.facts import PATIENCE, Facts, SlowCall
 from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, about_request
 from mcpspy.analysis.explain.symptoms import FailedRequest, IgnoredResponse, RefusedExchange
 from mcpspy.analysis.lint.finding import EntryPosition, Finding
-from mcpspy.core.protocol.message import Failure, Message, Notification, Request, Result
+from mcpspy.core.protocol.message import Failure, Notification, Request, Result
 from mcpspy.core.protocol.refusal import ACCEPTED
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.rule_notes import words
-from mcpspy.core.session.session import Change
-from mcpspy.core.session.streaming import FinalOutcomes
 
 MAX_SYMPTOMS = 500
 """Kinds of failures that are distinguished; more are counted with the last one of their state."""
@@ -41,9 +39,8 @@ BY_USER = re.compile(r"(?i)\buser\b|interrupt|\besc\b|stopped by|cancel button")
 
 _VOLATILE = re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b|\b[0-9a-f]{12,}\b|\d+(?:\.\d+)?")
 
-# Each message passes here: reading a member of an Enum runs Python code, and `A | B` in a call makes a new union.
+# Reading a member of an Enum runs Python code; reading a name does not.
 _OK = State.OK
-_RESPONSES = (Result, Failure)
 
 
 class OpenRequest(Struct):
@@ -87,7 +84,6 @@ class RequestOutcomes:
     def __init__(self, facts: Facts, focus: frozenset[int]) -> None:
         """`focus` are the numbers of the exchanges that are to be explained, each as its own symptom."""
         self._facts, self._focus = facts, focus
-        self._outcomes = FinalOutcomes()
         self._open: dict[int, OpenRequest] = {}
         self._last_failed: FailedRequest | None = None
         self._succeeded: deque[OpenRequest] = deque(maxlen=MAX_ANSWERED)
@@ -96,44 +92,59 @@ class RequestOutcomes:
         self._by_request: dict[tuple[str, str, str], list[tuple[Request, FailedRequest]]] = {}
         """Refused requests that may be sent again, by side, method and subject."""
 
-    def add(self, what: Message, exchange: Exchange, place: EntryPosition, findings: list[Finding]) -> None:
-        """Add a message of a request, with its findings."""
+    def add_request(
+        self, what: Request, exchange: Exchange, place: EntryPosition, findings: list[Finding]
+    ) -> None:
+        """Add a request with its findings; it may be one that is sent again after a redirect, or that polls a task."""
         call = exchange.poll_of or exchange
         if what is exchange.request and call is exchange:
             self._open_request(exchange, place)
         known = self._open.get(call.number)
         if known is None:
-            if isinstance(what, Notification):
-                self._add_after_result(what, call, place)
             return
         if findings:
             known.findings += findings
-        listed = self._facts.listed
-        if isinstance(what, _RESPONSES):
-            known.answer_at, known.answer_place = what.frame.at, place
-            if call.state is not _OK and (call.state in outcome.FAILED or call.state in outcome.UNANSWERED):
-                answer = outcome.error_of(call)
-                known.words = outcome.error_text(call)
-                known.code = answer.code if isinstance(answer, Failure) else None
-            elif isinstance(what, Result) and what.frame.side == SERVER and listed.concerns(call.request):
-                listed.add_result(what, call.request, place)
-        elif isinstance(what, Notification):
+        if what.method in self._facts.listed.next_pages:
+            self._facts.listed.add_request(what)
+
+    def add_notification(
+        self, what: Notification, exchange: Exchange, place: EntryPosition, findings: list[Finding]
+    ) -> None:
+        """Add progress of a request, or its cancellation."""
+        call = exchange.poll_of or exchange
+        known = self._open.get(call.number)
+        if known is not None:
+            known.findings += findings
             known.add_notification(what, place)
-        elif isinstance(what, Request) and what.method in listed.next_pages:
-            listed.add_request(what)
+            return
+        # It may have its result.
+        known = next((known for known in self._succeeded if known.exchange is call), None)
+        if known is not None:
+            self._succeeded.remove(known)
+            known.add_notification(what, place)
+            self._add_ignored(call, known)
 
-    def settle(self, change: Change) -> None:
-        """Take the outcomes that are final after a change that is about a request."""
-        for exchange in self._outcomes.take(change):
-            self._settle(exchange)
-        if self._outcomes.since:
-            for exchange in self._outcomes.overdue(change.what.at):
-                self._settle(exchange)
-
-    def end(self) -> None:
-        """Take all other outcomes, at the end of the session."""
-        for exchange in self._outcomes.end():
-            self._settle(exchange)
+    def add_response(
+        self, what: Result | Failure, exchange: Exchange, place: EntryPosition, findings: list[Finding]
+    ) -> None:
+        """Add a response to a request."""
+        call = exchange.poll_of or exchange
+        known = self._open.get(call.number)
+        if known is None:
+            return
+        if findings:
+            known.findings += findings
+        known.answer_at, known.answer_place = what.frame.at, place
+        if call.state is not _OK and (call.state in outcome.FAILED or call.state in outcome.UNANSWERED):
+            answer = outcome.error_of(call)
+            known.words = outcome.error_text(call)
+            known.code = answer.code if isinstance(answer, Failure) else None
+        elif (
+            what.kind == Result.kind
+            and what.frame.side == SERVER
+            and self._facts.listed.concerns(call.request)
+        ):
+            self._facts.listed.add_result(what, call.request, place)
 
     def is_open(self, number: int | None) -> bool:
         """Return whether the outcome of a request is not final."""
@@ -158,14 +169,6 @@ class RequestOutcomes:
         if self._last_failed is not None and self._last_failed.id == number:  # Its response was changed.
             self._last_failed.effects.append(words(fields))
 
-    def _add_after_result(self, what: Notification, call: Exchange, place: EntryPosition) -> None:
-        """Add a notification about a request that has its result."""
-        known = next((known for known in self._succeeded if known.exchange is call), None)
-        if known is not None:
-            self._succeeded.remove(known)
-            known.add_notification(what, place)
-            self._add_ignored(call, known)
-
     def _open_request(self, exchange: Exchange, place: EntryPosition) -> None:
         request, facts = exchange.request, self._facts
         known = OpenRequest(exchange, place, not facts.answered, request.progress_token is not None)
@@ -177,10 +180,10 @@ class RequestOutcomes:
             asked = params.get("protocolVersion")
             facts.listed.asked_revision = asked if isinstance(asked, str) else None
 
-    def _settle(self, exchange: Exchange) -> None:
-        """Add a request whose outcome is final as a symptom, if it has not succeeded."""
+    def settle(self, exchange: Exchange) -> None:
+        """Take a request whose outcome is final (`FinalOutcomes`): it is a symptom if it has not succeeded."""
         known = self._open.pop(exchange.number, None)
-        if known is None or not exchange.is_counted:
+        if known is None:
             return
         request, state = exchange.request, exchange.state
         if state is _OK:

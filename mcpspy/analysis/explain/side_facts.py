@@ -60,7 +60,7 @@ class SentText(Struct):
     """The first such word in a result."""
 
     def add_sent(self, data: bytes) -> None:
-        if data.isascii() and b"\\u" not in data:
+        if _is_ascii(data):
             return
         for word in dict.fromkeys(_WORD.findall(_unescaped(data))):
             if word.isascii() or len(self.misread) >= MAX_SENT * len(CODE_PAGES):
@@ -80,9 +80,13 @@ class SentText(Struct):
                 self.changed = found, place
 
 
+def _is_ascii(data: bytes) -> bool:
+    return data.isascii() and data.find(b"\\u") < 0
+
+
 def _unescaped(data: bytes) -> str:
     """Return the text of a message; empty if it is all ASCII."""
-    if data.isascii() and b"\\u" not in data:
+    if _is_ascii(data):
         return ""
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), data.decode("utf-8", "replace"))
 
@@ -119,7 +123,7 @@ class SideFacts(Struct):
         place: EntryPosition,
         findings: list[Finding],
         *,
-        is_refusal: bool,
+        is_refusal: bool = False,
     ) -> None:
         """Add a message with its findings; `is_refusal`: it is the body of a refused HTTP request."""
         self.messages += not is_refusal
@@ -127,10 +131,6 @@ class SideFacts(Struct):
             self.first_at = what.frame.at
         self.last, self.ends_refused = (what, exchange, place, findings), is_refusal
         self.carriage_returns += what.frame.eol == "\r\n"
-        if isinstance(what, _CALLS):
-            self.methods[what.method] += 1
-            if isinstance(what, Request):
-                self.last_request_at = what.frame.at
 
     @property
     def last_at(self) -> float | None:
@@ -149,10 +149,6 @@ class SideFacts(Struct):
     def last_message(self) -> str:
         """Its last message in words."""
         return "" if self.last is None else about_message(*self.last[:2])
-
-
-# Each message passes here, and `A | B` in a call makes a new union.
-_CALLS = (Request, Notification)
 
 
 def about_message(what: Message, exchange: Exchange | None) -> str:

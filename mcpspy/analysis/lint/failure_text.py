@@ -144,7 +144,7 @@ def may_be_failure(written: bytes, tool: str = "") -> bool:
     No sign has a character that has a shorter escape than its number; a character has at most four bytes.
     """
     head = written[1 : 1 + LONGEST * (4 if written.isascii() else 8)]
-    if head[0] in _PLAIN_BEGIN and b"\\u" not in head and not _find_sign(head):
+    if head[0] in _PLAIN_BEGIN and head.find(b"\\u") < 0 and not _find_sign(head):
         return False
     return is_failure(loads(written), tool)
 

@@ -145,14 +145,15 @@ class OrdinaryCalls:
         if not self.is_possible or change.flaw is not None:
             return False
         if exchange is None:
-            return isinstance(what, Note) and self._take_note(what)
+            return type(what) is Note and self._take_note(what)
         if exchange.request.frame.by is not None:
             return False
-        if isinstance(what, UnreadResult):
+        # A test of an object against a class that is not exactly its own takes as long as a call.
+        if type(what) is UnreadResult:
             return self._take_result(what, exchange)
-        if isinstance(what, UnreadRequest):
+        if type(what) is UnreadRequest:
             return self._take_request(change, what, exchange, place)
-        return isinstance(what, UnreadNotification) and self._take_progress(what, exchange)
+        return type(what) is UnreadNotification and self._take_progress(what, exchange)
 
     def learn(self, what: AnyMessage) -> None:
         """Remember the `_meta` of a message of an HTTP exchange in which the rules found nothing."""
@@ -393,8 +394,9 @@ class OrdinaryCalls:
         ):
             return False
         texts = [bytes(each.text) for each in result.content]
-        if any(text[:1] != b'"' for text in texts):
-            return False
+        for text in texts:
+            if text[:1] != b'"':
+                return False
         return len(texts) != 1 or not may_be_failure(texts[0], subject)
 
     def _is_beyond(self, what: UnreadResult, exchange: Exchange) -> bool:
@@ -449,4 +451,5 @@ def _is_shaped(params: dict[str, Any], meta: dict[str, Any], revision: str) -> b
 
 def _is_usual(conversation: ConversationState, revision: str) -> bool:
     """Return whether a message comes between the handshake, where there is one, and the end of the session."""
-    return conversation.is_usual or (revision >= MODERN and conversation.closed_at is None)
+    has_begun = revision >= MODERN or (conversation.is_negotiated and conversation.is_initialized)
+    return has_begun and conversation.closed_at is None

@@ -157,6 +157,11 @@ def plain_id(raw: Raw | UnsetType) -> str | None:
     return None
 
 
+def has_any(data: bytes, first: bytes, second: bytes) -> bool:
+    """Return whether one of two parts is in a message. The operator `in` takes longer: it first tries to read a number."""
+    return data.find(first) >= 0 or data.find(second) >= 0
+
+
 class _Unread:
     """A message of a plain line: it reads its params or result when they are needed, and keeps them.
 
@@ -182,7 +187,7 @@ class _Unread:
 
     @property
     def meta(self) -> Raw:
-        return self.body.meta if b"_meta" in self.data or b"\\u" in self.data else ABSENT
+        return self.body.meta if has_any(self.data, b"_meta", b"\\u") else ABSENT
 
     def read(self) -> Any:
         """Return the same message with what is in it."""
@@ -202,7 +207,7 @@ class UnreadRequest(_Unread, Request, frozen=True, kw_only=True, gc=False):
 
     @property
     def progress_token(self) -> str | None:
-        return super().progress_token if b"rogressToken" in self.data or b"\\u" in self.data else None
+        return super().progress_token if has_any(self.data, b"rogressToken", b"\\u") else None
 
 
 class UnreadNotification(_Unread, Notification, frozen=True, kw_only=True, gc=False):

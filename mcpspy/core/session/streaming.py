@@ -17,6 +17,7 @@ from mcpspy.core.protocol.plain_line import (
     UnreadNotification,
     UnreadRequest,
     UnreadResult,
+    has_any,
     progress_token,
 )
 from mcpspy.core.recording.decode import Entry, Frame, Header, read_entry
@@ -126,7 +127,7 @@ class StreamingSession(Session):
         self._release(request)
 
     def _plain_notification(self, head: PlainHead, method: str, data: bytes) -> bool:
-        if b"_meta" in data or b"\\u" in data:  # It may be one for a subscription.
+        if has_any(data, b"_meta", b"\\u"):  # It may be one for a subscription.
             return False
         frame, exchange, flaw = _frame(head, data), None, None
         message = UnreadNotification(frame=frame, data=data, method=method, raw_params=ABSENT, body=_UNUSED)
