@@ -28,8 +28,8 @@ PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "max": 1.0}
 INTERVALS = 120
 """Maximum number of intervals of the timeline."""
 
-LATE = 0.05
-"""Share of a latency from which on the lateness of the event loop is reported beside it."""
+OVERHEAD = 0.05
+"""Share of a latency from which on mcpspy's own part of it is reported."""
 
 KINDS = 50
 """Maximum number of kinds of errors; the rest is counted together."""
@@ -92,6 +92,8 @@ class LoadResult:
         self.latencies = Histogram()
         self.lateness = Histogram()
         """Seconds between an event and its notice by mcpspy; latencies contain them."""
+        self.cpu = 0.0
+        """Seconds of CPU time that mcpspy used for all requests; latencies contain most of it."""
         self.requests: dict[str, RequestLoad] = {}
         self.kinds: Counter[str] = Counter()
         """Number of errors by kind."""
@@ -124,18 +126,20 @@ class LoadResult:
         """Completed runs per second."""
         return self.runs / self.seconds if self.seconds else 0.0
 
+    def overhead(self, share: float) -> float:
+        """Return mcpspy's own part of the latency at a quantile, in seconds: its work on a request, and its lateness."""
+        return self.lateness.quantile(share) + (self.cpu / self.sent if self.sent else 0.0)
+
     @property
-    def late_percentile(self) -> str | None:
-        """Return the first percentile of which mcpspy's own lateness is more than a small share; None if none is."""
-        return next(
-            (
-                name
-                for name in ("p50", "p95", "p99")
-                if self.lateness.quantile(PERCENTILES[name])
-                > LATE * self.latencies.quantile(PERCENTILES[name])
-            ),
-            None,
+    def distorted(self) -> str | None:
+        """The first percentile of which mcpspy's own part is more than a small share; None if none is."""
+        shares = {name: PERCENTILES[name] for name in ("p50", "p95", "p99")}
+        distorted = (
+            name
+            for name, share in shares.items()
+            if self.overhead(share) > OVERHEAD * self.latencies.quantile(share)
         )
+        return next(distorted, None)
 
     def add_run(
         self, sent: Sequence[SentRequest], unsent: int, stopped: str | None, *, started: float, delay: float

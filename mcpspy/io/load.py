@@ -1,7 +1,7 @@
 """Load tests: many runs of a recording, at a rate or by a number of clients.
 
-It also measures itself. A latency includes the time that the event loop of this process needed to notice a response,
-so the report names a lateness that is a large part of the latencies.
+It also measures itself. A latency includes the work of this process on a request, and the time until its event loop
+noticed the response: the report names them where they are a large part of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from math import sqrt
-from time import monotonic
+from time import monotonic, process_time
 
 from msgspec import Struct
 
@@ -100,6 +100,8 @@ class LoadRunner:
         """Runs that were due and did not start before the end."""
         self.lateness = Histogram()
         """Seconds between an event and its notice by the event loop."""
+        self.cpu = 0.0
+        """Seconds of CPU time of this process during the load test."""
         self._replay, self._load, self._take = replay, load, take
         self._unrecorded = RecordingTarget()
         self._unrecorded.recording, self._unrecorded.redaction = False, replay.where.redaction
@@ -120,11 +122,13 @@ class LoadRunner:
         due_times = (shared or self._successive(self._load.ramp * place / count) for place in range(count))
         clients = [asyncio.create_task(self._run_client(each)) for each in due_times]
         interrupted = False
+        began = process_time()
         with LoopLateness(self.lateness):
             try:
                 await asyncio.wait(clients, return_when=asyncio.FIRST_EXCEPTION)
             except asyncio.CancelledError:
                 interrupted = True
+        self.cpu = process_time() - began
         for each in clients:
             each.cancel()
         outcomes = await asyncio.gather(*clients, return_exceptions=True)
@@ -145,9 +149,10 @@ class LoadRunner:
 
     async def _run_client(self, due_times: Iterator[float]) -> None:
         for due in due_times:
-            await asyncio.sleep(due - (monotonic() - self._started))
+            # A client that is free waits for the due time, and a timer may wake it late: the server did not cause that.
             delay = max(0.0, monotonic() - self._started - due)
-            is_over = self._load.duration is not None and due + delay >= self._load.duration
+            await asyncio.sleep(due - (monotonic() - self._started))
+            is_over = self._load.duration is not None and monotonic() - self._started >= self._load.duration
             if is_over or (self._has_failed and not self._has_succeeded):
                 self.unstarted += 1
                 return

@@ -139,19 +139,23 @@ def test_an_invalid_condition_names_the_term(text: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lateness", "name"),
+    ("lateness", "cpu", "name"),
     [
-        ([0.0] * 100, None),
-        ([0.001] * 99 + [0.4], None),
-        ([0.001] * 97 + [0.4] * 3, "p99"),
-        ([0.02] * 100, "p50"),
+        ([0.0] * 100, 0.0, None),
+        ([0.001] * 99 + [0.4], 0.0, None),
+        ([0.001] * 97 + [0.4] * 3, 0.0, "p99"),
+        ([0.02] * 100, 0.0, "p50"),
+        ([0.0] * 100, 0.4, None),
+        ([0.0] * 100, 0.6, "p50"),
+        ([0.002] * 100, 0.4, "p50"),
     ],
 )
-def test_lateness_counts_where_it_is_a_twentieth_of_the_latency_of_its_percentile(
-    lateness: list[float], name: str | None
+def test_own_work_and_lateness_are_named_where_they_are_a_twentieth_of_a_latency(
+    lateness: list[float], cpu: float, name: str | None
 ) -> None:
     found = result(sent(*[0.1] * 100))
+    found.cpu = cpu
     for each in lateness:
         found.lateness.add(each)
 
-    assert found.late_percentile == name
+    assert found.distorted == name

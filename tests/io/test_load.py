@@ -70,6 +70,12 @@ def test_runs_that_are_due_while_all_clients_are_busy_count_their_delay(recorded
     assert delays[2] > delays[1] > 0.02
 
 
+def test_a_run_whose_client_is_free_has_no_delay_however_late_a_timer_wakes_it(recorded: Session) -> None:
+    _, taken = loaded(request_key(recorded, "same"), LoadOptions(clients=3, repeat=3, rate=8.0))
+
+    assert [delay for _, delay in taken][1:] == [0.0, 0.0]
+
+
 def test_no_run_starts_after_the_duration_and_those_that_were_due_are_counted(recorded: Session) -> None:
     runner, taken = loaded(request_key(recorded, "same"), LoadOptions(clients=1, rate=1000.0, duration=0.05))
 

@@ -107,7 +107,7 @@ class LoadTest:
         with self._status:
             interrupted = self._runner.run()
         self.result.seconds, self.result.unstarted = monotonic() - started, self._runner.unstarted
-        self.result.lateness = self._runner.lateness
+        self.result.lateness, self.result.cpu = self._runner.lateness, self._runner.cpu
         return interrupted
 
     def _take(self, run: ReplayRun, started: float, delay: float) -> None:
@@ -137,8 +137,8 @@ class LoadTest:
             :MAX_WARNINGS
         ]:
             say(sanitize(warning))
-        if (name := result.late_percentile) is not None:
-            say(load_report.lateness(name, result))
+        if (name := result.distorted) is not None:
+            say(load_report.distortion(name, result))
         if result.unstarted:
             say(f"{result.unstarted} runs were due and did not start: use more --clients, or a lower --rate")
         count = len(self.collected)

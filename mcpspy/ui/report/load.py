@@ -60,13 +60,13 @@ def summary(result: LoadResult) -> str:
     return f"{runs} · {result.sent} requests in {result.seconds:.2f} s{rates}"
 
 
-def lateness(name: str, result: LoadResult) -> str:
-    """Return a warning about latencies that contain much of mcpspy's own lateness; `name`: the percentile."""
-    late = duration(result.lateness.quantile(PERCENTILES[name]))
-    latency = duration(result.latencies.quantile(PERCENTILES[name]))
+def distortion(name: str, result: LoadResult) -> str:
+    """Return a warning about latencies that are to a large part mcpspy's own; `name`: the percentile."""
+    share = PERCENTILES[name]
+    own, latency = duration(result.overhead(share)), duration(result.latencies.quantile(share))
     return (
-        f"this process noticed responses late: {name} {late}, which is part of the {name} latency of {latency}: "
-        "use a lower --rate, fewer --clients, or a machine that does nothing else"
+        f"about {own} of the {name} latency of {latency} is the work of this process, not of the server: a lower "
+        "--rate, fewer --clients or an idle machine reduce it"
     )
 
 
@@ -90,7 +90,10 @@ def document(result: LoadResult, gate: LoadGate | None) -> bytes:
         "seconds": round(result.seconds, 3),
         "runs_per_second": round(result.rate, 3),
         "latency_ms": _summary(result.latencies),
-        "lateness_ms": _summary(result.lateness) | {"is_relevant": result.late_percentile is not None},
+        "overhead_ms": {
+            **{name: round(result.overhead(share) * 1e3, 3) for name, share in PERCENTILES.items()},
+            "is_large": result.distorted is not None,
+        },
         "by_request": [
             {
                 "request": sanitize(about),
@@ -206,8 +209,8 @@ def _page(result: LoadResult, title: str, gate: LoadGate | None) -> Iterator[str
         terms = escape(", ".join(measured(term, result) for term in met or gate.terms))
         yield f'<p class="{"bad" if met else "ok"}">{"Failed" if met else "Passed"}: {terms}</p>\n'
     yield f"<p>{result.different} of {result.runs} runs are different.</p>\n"
-    if (name := result.late_percentile) is not None:
-        yield f'<p class="bad">{escape(lateness(name, result))}.</p>\n'
+    if (name := result.distorted) is not None:
+        yield f'<p class="bad">{escape(distortion(name, result))}.</p>\n'
     yield "<h2>Latency by percentile</h2>\n"
     yield from _percentiles(result.latencies)
     yield "<h2>Throughput over time</h2>\n"

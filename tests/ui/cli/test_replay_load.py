@@ -20,18 +20,19 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not let a busy machine add its own line."""
-    monkeypatch.setattr("mcpspy.analysis.load.LATE", float("inf"))
+    monkeypatch.setattr("mcpspy.analysis.load.OVERHEAD", float("inf"))
 
 
-def test_a_process_that_is_late_itself_says_so(
+def test_a_load_test_names_its_own_part_of_the_latencies(
     recorded: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mcpspy.analysis.load.LATE", -1.0)
+    monkeypatch.setattr("mcpspy.analysis.load.OVERHEAD", -1.0)
 
     ran = Ran(capfd, recorded, "same", "--clients", "2")
 
     assert ran.code == 0
-    assert ran.err.startswith("mcpspy: this process noticed responses late: p50 ")
+    assert ran.err.startswith("mcpspy: about ")
+    assert " of the p50 latency of " in ran.err
 
 
 def test_clients_report_their_latencies_and_the_number_of_different_runs(
