@@ -233,10 +233,10 @@ def _texts(part: dict[str, Any]) -> Iterator[str]:
 def _numbers(part: dict[str, Any], bounds: list[Any]) -> Iterator[int | float]:
     for name in _NUMBERS:
         bound: Any = part.get(name)
-        if isinstance(bound, int) and not isinstance(bound, bool):
-            yield from (bound, bound + 1, bound - 1)  # Exact, also beyond 2 ** 53.
-        if is_number(bound) and abs(bound) < 1e15:
-            yield from (bound, bound + 1, bound - 1, bound + 0.5, bound - 0.5, int(bound))
+        if is_number(bound) and (isinstance(bound, int) or abs(bound) < 1e15):
+            yield from (bound, bound + 1, bound - 1)  # Integers are exact, also beyond 2 ** 53.
+            if abs(bound) < 1e15:
+                yield from (bound + 0.5, bound - 0.5, int(bound))
     step: Any = part.get("multipleOf")
     if is_number(step) and step > 0:
         exact = Fraction(str(step))

@@ -11,7 +11,7 @@ import json
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -28,9 +28,9 @@ from mcpspy.analysis.diff import (
     SessionDiff,
 )
 from mcpspy.analysis.diff.model import IgnoreSuggestion
+from mcpspy.analysis.diff.upgrade import INTERFACE, grouped, listed_name, upgrade_of
 from mcpspy.analysis.rows import duration
 from mcpspy.core.counted import counted
-from mcpspy.core.jsontools import pointer
 from mcpspy.core.sanitize import sanitize
 
 _REASONS = {
@@ -190,14 +190,6 @@ MARKS = {OLD: rows.BAD, NEW: rows.OK, SAME: rows.QUIET}
 
 KINDS = max(map(len, ChangeKind))
 
-_INTERFACE = (ChangeKind.INTERFACE, ChangeKind.HANDSHAKE)
-
-NAMED = 3
-"""Length of a pointer to a tool, resource or prompt: `/result/tools/echo`."""
-
-SEVERAL = 3
-"""Minimum tools, resources or prompts whose equal changes are one."""
-
 TERMINAL_WIDTH = 120
 """Characters of a value if the output has no width."""
 
@@ -235,52 +227,18 @@ def terminal(
 
 def upgrade(difference: SessionDiff) -> tuple[str, str | None] | None:
     """Return what a changed interface means for clients, with its tone; None if it is the same."""
-    changes = [change for _, change in difference.changes if change.kind in _INTERFACE]
-    if not changes:
+    if (found := upgrade_of(difference)) is None:
         return None
-    gravest = min(changes, key=lambda change: change.severity.rank)
-    count = sum(change.severity is gravest.severity for change in changes)
-    if gravest.severity is ChangeSeverity.BREAKING:
-        name = _listed_name(gravest)
-        why = reason(gravest) or short(gravest.pointer)
-        more = f", and {counted(count - 1, 'more change')}" if count > 1 else ""
-        return f"upgrade: breaks clients: {short(name) + ': ' if name else ''}{why}{more}", rows.BAD
-    if gravest.severity is ChangeSeverity.DIFFERENT:
-        return f"upgrade: breaks no client; {counted(count, 'change')} may matter", rows.OPEN
-    return "upgrade: breaks no client: only additions and descriptions", rows.OK
-
-
-def grouped(changes: Sequence[DiffChange]) -> Iterator[list[DiffChange]]:
-    """Yield changes; those of an interface that are equal in several tools, resources or prompts together."""
-    groups: dict[object, list[DiffChange]] = {}
-    for number, change in enumerate(changes):
-        tokens = pointer(change.pointer) if change.pointer else ()
-        key: object = number
-        if change.kind is ChangeKind.INTERFACE and len(tokens) > NAMED:
-            key = (
-                change.severity,
-                tokens[NAMED],
-                tokens[-1],
-                one_line(_value(change.old)),
-                one_line(_value(change.new)),
-            )
-        groups.setdefault(key, []).append(change)
-    for group in groups.values():
-        names = {_listed_name(change) for change in group}
-        if len(names) >= SEVERAL:
-            yield group
-        else:
-            yield from ([change] for change in group)
-
-
-def _value(value: Any) -> Any:
-    return [] if value is UNSET else [value]
-
-
-def _listed_name(change: DiffChange) -> str:
-    """Return the name of the tool, resource or prompt that an interface change is about; empty for others."""
-    tokens = pointer(change.pointer) if change.kind is ChangeKind.INTERFACE and change.pointer else ()
-    return tokens[NAMED - 1] if len(tokens) >= NAMED else ""
+    count, tone = len(found.changes), TONES[found.severity]
+    if found.severity is ChangeSeverity.NOTE:
+        return "upgrade: breaks no client: only additions and descriptions", rows.OK
+    if found.severity is ChangeSeverity.DIFFERENT:
+        return f"upgrade: breaks no client; {counted(count, 'change')} may matter", tone
+    case, first = found.changes[0]
+    name = listed_name(first) or (case.about if first.kind not in INTERFACE else "")
+    why = reason(first) or short(first.pointer)
+    more = f", and {counted(count - 1, 'more breaking change')}" if count > 1 else ""
+    return f"upgrade: breaks clients: {short(name) + ': ' if name else ''}{why}{more}", tone
 
 
 def _change_lines(
@@ -305,7 +263,7 @@ def _change_lines(
 def _others(group: list[DiffChange], room: int) -> Iterator[tuple[str, str | None]]:
     """Yield a line with the others that have the same change."""
     if len(group) > 1:
-        names = [name for name in dict.fromkeys(map(_listed_name, group)) if name != _listed_name(group[0])]
+        names = [name for name in dict.fromkeys(map(listed_name, group)) if name != listed_name(group[0])]
         line = f"also in {len(names)}: {short(', '.join(names))}"
         yield f"      {line if len(line) <= room else line[: room - 1] + '…'}", rows.QUIET
 
