@@ -23,7 +23,7 @@ SEVERAL = 3
 
 class Upgrade(NamedTuple):
     severity: ChangeSeverity
-    """That of the gravest change."""
+    """The severity of the gravest change."""
     changes: list[tuple[ComparedCase, DiffChange]]
     """The changes with this severity."""
 
