@@ -151,7 +151,7 @@ class FactCollector:
         side = what.frame.side
         self.facts.sides[side].add(what, exchange, place, findings, is_refusal=refused is not None)
         if exchange is not None:
-            if side == SERVER:
+            if side == SERVER and self.facts.sent_text.misread:
                 self.facts.sent_text.add_received(what.data, place)
             self._requests.add_response(what, exchange, place, findings)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from msgspec import DecodeError, Struct, field, json
+from msgspec import DecodeError, Struct, json
 
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence
 from mcpspy.analysis.explain.facts import PATIENCE, Facts, SlowCall
@@ -43,14 +43,14 @@ _VOLATILE = re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b|\b[0-9a-f]{12,}\b|\
 _OK = State.OK
 
 
-class OpenRequest(Struct):
+class OpenRequest(Struct, gc=False):
     """A request whose outcome is not final."""
 
     exchange: Exchange
     place: EntryPosition
     is_first: bool
     has_token: bool
-    findings: list[Finding] = field(default_factory=list)
+    findings: tuple[Finding, ...] = ()
     words: str = ""
     code: int | None = None
     answer_at: float | None = None
@@ -62,8 +62,8 @@ class OpenRequest(Struct):
     progress: int = 0
     progress_at: float | None = None
     """Time of the first progress."""
-    waiting: list[str] = field(default_factory=list)
-    effects: list[str] = field(default_factory=list)
+    waiting: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
     carrier: RefusedExchange | None = None
     """The HTTP exchange that carried it, once it has ended, if it is not an ordinary one."""
 
@@ -103,7 +103,7 @@ class RequestOutcomes:
         if known is None:
             return
         if findings:
-            known.findings += findings
+            known.findings += tuple(findings)
         if what.method in self._facts.listed.next_pages:
             self._facts.listed.add_request(what)
 
@@ -114,7 +114,7 @@ class RequestOutcomes:
         call = exchange.poll_of or exchange
         known = self._open.get(call.number)
         if known is not None:
-            known.findings += findings
+            known.findings += tuple(findings)
             known.add_notification(what, place)
             return
         # It may have its result.
@@ -133,7 +133,7 @@ class RequestOutcomes:
         if known is None:
             return
         if findings:
-            known.findings += findings
+            known.findings += tuple(findings)
         known.answer_at, known.answer_place = what.frame.at, place
         if call.state is not _OK and (call.state in outcome.FAILED or call.state in outcome.UNANSWERED):
             answer = outcome.error_of(call)
@@ -164,7 +164,7 @@ class RequestOutcomes:
             for known in reversed(self._open.values()):
                 request = known.exchange.request
                 if (request.frame.stream, request.side, request.id) == (stream, side, number):
-                    known.effects.append(words(fields))
+                    known.effects += (words(fields),)
                     return
         if self._last_failed is not None and self._last_failed.id == number:  # Its response was changed.
             self._last_failed.effects.append(words(fields))
@@ -175,7 +175,7 @@ class RequestOutcomes:
         self._open[exchange.number] = known
         if request.frame.side == SERVER:
             waiting = (each for each in facts.session.pending if each.request.side == CLIENT)
-            known.waiting = [about_request(each) for each in islice(waiting, 3)]
+            known.waiting = tuple(about_request(each) for each in islice(waiting, 3))
         if request.method == "initialize" and isinstance(params := request.params, dict):
             asked = params.get("protocolVersion")
             facts.listed.asked_revision = asked if isinstance(asked, str) else None
@@ -295,13 +295,13 @@ class RequestOutcomes:
             json_arguments=tuple(name for name, value in arguments.items() if _is_json_text(value)),
             progress=known.progress,
             batch=request.index,
-            effects=known.effects,
+            effects=[*known.effects],
             findings=[*known.findings],
             refusal=refusal,
             stderr=[
                 line for line in self._facts.stderr if request.at - 0.01 <= line.at <= settled + PATIENCE
             ],
-            waiting=known.waiting,
+            waiting=[*known.waiting],
             stream=request.frame.stream or "",
             is_first=known.is_first,
         )

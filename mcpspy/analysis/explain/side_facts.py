@@ -60,7 +60,7 @@ class SentText(Struct):
     """The first such word in a result."""
 
     def add_sent(self, data: bytes) -> None:
-        if _is_ascii(data):
+        if data.isascii() and data.find(b"\\u") < 0:
             return
         for word in dict.fromkeys(_WORD.findall(_unescaped(data))):
             if word.isascii() or len(self.misread) >= MAX_SENT * len(CODE_PAGES):
@@ -73,20 +73,16 @@ class SentText(Struct):
                 self.misread.setdefault(received, ChangedText(word, received, encoding))
 
     def add_received(self, data: bytes, place: EntryPosition) -> None:
-        if self.changed is None and self.misread:
+        if self.changed is None:
             text = _unescaped(data)
             found = next((each for each in self.misread.values() if each.received in text), None)
             if found is not None:
                 self.changed = found, place
 
 
-def _is_ascii(data: bytes) -> bool:
-    return data.isascii() and data.find(b"\\u") < 0
-
-
 def _unescaped(data: bytes) -> str:
     """Return the text of a message; empty if it is all ASCII."""
-    if _is_ascii(data):
+    if data.isascii() and b"\\u" not in data:
         return ""
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), data.decode("utf-8", "replace"))
 

@@ -8,13 +8,13 @@ each message goes through all of them. A test compares both ways on the examples
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import orjson
 from msgspec import DecodeError, Raw, Struct, field
 from msgspec.json import Decoder
 
-from mcpspy.analysis.lint.event import is_call
 from mcpspy.analysis.lint.failure_text import may_be_failure
 from mcpspy.analysis.lint.finding import EntryPosition, EventKind
 from mcpspy.analysis.lint.host_profiles import HostProfile
@@ -133,6 +133,8 @@ class OrdinaryCalls:
         self._hosts: tuple[HostProfile, ...] = ()
         self._most = 0, 0
         """The smallest limits of the hosts: bytes of a result, and seconds until it."""
+        self._with_tools: dict[str, Any] | None = None
+        """The latest capabilities of a server that has tools."""
         self._metas: list[_KnownMeta] = []
         self._result_metas: dict[bytes, Peer | None] = {}
         """`_meta` of a first result in a conversation → the server."""
@@ -169,9 +171,8 @@ class OrdinaryCalls:
                 peers.take_client(conversation)
                 self._metas = [_KnownMeta(meta, peers), *self._metas[: MOST - 1]]
         elif isinstance(what, UnreadResult) and len(self._result_metas) < MOST:
-            result = _text_result(what.data)
-            if result is not None:
-                self._result_metas[bytes(result.meta)] = conversation.server
+            with suppress(DecodeError, RecursionError):
+                self._result_metas[bytes(_decode_answer(what.data).result.meta)] = conversation.server
 
     def learn_end(self, post: HttpPost, conversation: ConversationState) -> None:
         """Remember an HTTP exchange in which the rules found nothing."""
@@ -209,16 +210,19 @@ class OrdinaryCalls:
             revision = _stated_revision(conversation, meta)
             has_own = conversation.has_capabilities
             declared = conversation.server_capabilities if has_own else state.server_capabilities
-        if declared is None or not has_capability(declared, "tools") or revision not in REVISIONS:
+        if declared is None or revision not in REVISIONS:
             return False
+        if declared is not self._with_tools:
+            if not has_capability(declared, "tools"):
+                return False
+            self._with_tools = declared
         arguments, calls = params.get("arguments"), self._calls
         call = subject, arguments
         if (
             not isinstance(arguments, dict)
             or (conversation is not None and not _is_usual(conversation, revision))
-            or not (
-                is_call(params) and (meta is None or known is not None or _is_shaped(params, meta, revision))
-            )
+            or len(params) != 2  # Its name, which is that of the tool, and its arguments.
+            or not (meta is None or known is not None or _is_shaped(params, meta, revision))
             or tool.arguments.accepts(arguments) is False
             or call in (calls.last, calls.before)
             or (self._failed.of and self._failed.is_retry((CALL, subject), params, frame.at))
@@ -259,8 +263,9 @@ class OrdinaryCalls:
             or (state.hosts and self._is_beyond(what, exchange))
         ):
             return False
-        result = _text_result(what.data)
-        if result is None:
+        try:
+            result = _decode_answer(what.data).result
+        except (DecodeError, RecursionError):
             return False
         meta = bytes(result.meta)
         is_first = conversation.server is None or conversation.revision != conversation.agreed_revision
@@ -393,11 +398,12 @@ class OrdinaryCalls:
             )
         ):
             return False
-        texts = [bytes(each.text) for each in result.content]
-        for text in texts:
+        text = b""
+        for each in result.content:
+            text = bytes(each.text)
             if text[:1] != b'"':
                 return False
-        return len(texts) != 1 or not may_be_failure(texts[0], subject)
+        return len(result.content) != 1 or not may_be_failure(text, subject)
 
     def _is_beyond(self, what: UnreadResult, exchange: Exchange) -> bool:
         """Return whether a result is larger or later than some host allows."""
@@ -414,13 +420,6 @@ class OrdinaryCalls:
         """Return whether some host does not show `structuredContent`."""
         limits = (limit for host in self._state.hosts for limit in host.of("content"))
         return any("structuredContent" in limit.words for limit in limits)
-
-
-def _text_result(data: bytes) -> _TextResult | None:
-    try:
-        return _decode_answer(data).result
-    except (DecodeError, RecursionError):
-        return None
 
 
 def _members(what: UnreadRequest) -> dict[str, Any]:

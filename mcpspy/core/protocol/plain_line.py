@@ -207,7 +207,10 @@ class UnreadRequest(_Unread, Request, frozen=True, kw_only=True, gc=False):
 
     @property
     def progress_token(self) -> str | None:
-        return super().progress_token if has_any(self.data, b"rogressToken", b"\\u") else None
+        data = self.data  # As `has_any`, but there is one for each request.
+        if data.find(b"rogressToken") < 0 and data.find(b"\\u") < 0:
+            return None
+        return super().progress_token
 
 
 class UnreadNotification(_Unread, Notification, frozen=True, kw_only=True, gc=False):

@@ -100,7 +100,7 @@ class StreamingSession(Session):
         self, head: PlainHead, method: str, subject: str, number: int, data: bytes, is_modern: bool
     ) -> Exchange:
         message = UnreadRequest(
-            frame=_frame(head, data),
+            frame=Frame(head.t, head.side, data, head.stream, head.http, head.eol),
             data=data,
             id=str(number),
             method=method,
@@ -114,7 +114,7 @@ class StreamingSession(Session):
         return exchange
 
     def _plain_result(self, head: PlainHead, request: Exchange, data: bytes, is_error: bool) -> None:
-        frame = _frame(head, data)
+        frame = Frame(head.t, head.side, data, head.stream, head.http, head.eol)
         request.answer = answer = UnreadResult(
             frame=frame,
             data=data,
@@ -129,7 +129,8 @@ class StreamingSession(Session):
     def _plain_notification(self, head: PlainHead, method: str, data: bytes) -> bool:
         if has_any(data, b"_meta", b"\\u"):  # It may be one for a subscription.
             return False
-        frame, exchange, flaw = _frame(head, data), None, None
+        frame = Frame(head.t, head.side, data, head.stream, head.http, head.eol)
+        exchange = flaw = None
         message = UnreadNotification(frame=frame, data=data, method=method, raw_params=ABSENT, body=_UNUSED)
         if method == "notifications/progress":
             exchange, flaw = self._pairing.progress(frame, text(progress_token(data)))
@@ -226,10 +227,6 @@ def _lighten(exchange: Exchange, answer: Result | Failure) -> None:
             exchange.answer = Result(
                 frame=frame, data=b"", id=answer.id, raw_result=Raw(b""), body=Body(task=task)
             )
-
-
-def _frame(head: PlainHead, data: bytes) -> Frame:
-    return Frame(head.t, head.side, data, head.stream, head.http, head.eol)
 
 
 def _bare(frame: Frame) -> Frame:
