@@ -1,4 +1,4 @@
-"""A conversation with a server as its client: handshake, requests one after the other, and the server's questions.
+"""A conversation with a server as its client: handshake, requests, and the questions of the server.
 
 The handshake follows the clients of the SDKs: `server/discover` of 2026-07-28 first, and `initialize` if that is
 refused or gets no response (MCP basic/lifecycle, 2026-07-28: backward compatibility). Questions are answered whether

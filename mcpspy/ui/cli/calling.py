@@ -1,4 +1,4 @@
-"""The parts of all calls of `mcpspy call`: server, conversation, answers on a terminal, printed result."""
+"""The parts of all calls of `mcpspy call`: server, conversation, answers, printed result."""
 
 from __future__ import annotations
 
