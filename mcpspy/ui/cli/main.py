@@ -319,6 +319,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("mcpspy.ui.cli.show", "print a session, one message per line"),
     "stats": ("mcpspy.ui.cli.stats", "print counts, latency, sizes and concurrency"),
     "explain": ("mcpspy.ui.cli.explain", "name the causes of a failure, and what to try next"),
+    "doctor": ("mcpspy.ui.cli.doctor", "try step by step what a host does to connect"),
     "lint": ("mcpspy.ui.cli.lint", "check sessions for protocol violations"),
     "check": ("mcpspy.ui.cli.check", "check which tools a session calls, how often, and for how long"),
     "trust": ("mcpspy.ui.cli.trust", "review what a server offers, and keep it in a lockfile"),
@@ -364,7 +365,7 @@ OTHER_WORDS = {
 GROUPS: dict[str, tuple[str, ...]] = {
     "Record": ("run", "http", "exec", "bridge", "scripts"),
     "Look": ("tui", "web", "ls", "runs", "show", "stats"),
-    "Check": ("explain", "lint", "check", "trust", "diff"),
+    "Check": ("explain", "doctor", "lint", "check", "trust", "diff"),
     "Many sessions": ("query", "drift", "lake"),
     "Play": ("call", "replay", "mock", "send", "mcp"),
     "Hosts": ("wrap", "unwrap", "hosts"),
