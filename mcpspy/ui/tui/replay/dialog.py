@@ -6,6 +6,7 @@ The proposed servers and the redacted values are read in a thread. The texts are
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -20,9 +21,11 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from mcpspy.core.recording.decode import Header
+from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.ui.model.replay_options import (
+    MODES,
     ORDERS,
     PAUSES,
     RECORDED,
@@ -112,17 +115,31 @@ _TEXTS = {
     "secrets": ("secret values", "NAME=VALUE"),
     "ignored": ("ignored values", "/result/**/time; tools/call clock /result"),
     "timeout": ("timeout, s", "30"),
+    "clients": ("clients", "10; with a rate, at most this many (100)"),
+    "rate": ("rate", "runs that start per second: 5, 0.5; empty: each client starts its next run"),
+    "repeat": ("runs", "of each client, or with a rate of all; empty: 1, or no limit with a duration"),
+    "duration": ("duration", "30s, 5min; no run starts after it"),
+    "ramp": ("ramp", "10s; until all clients have started, or the rate is reached"),
+    "fail_if": ("fail if", "p95>200ms or errors>1%"),
 }
 """Field of the form → label, and an example."""
 
 _CHOICES = {
+    "mode": ("how", MODES),
     "order": ("order", ORDERS),
     "speed": ("speed", SPEEDS),
     "pause": ("pause", PAUSES),
     "values": ("values", VALUES),
 }
 
-_ORDER = "server cwd environment headers secrets order speed pause values ignored timeout".split()
+_LOAD = "clients rate repeat duration ramp fail_if".split()
+"""The fields of a load test."""
+
+_ORDER = [
+    *"server cwd environment headers secrets mode".split(),
+    *_LOAD,
+    *"order speed pause values ignored timeout".split(),
+]
 
 
 class ReplayDialog(DismissibleModal[dict[str, Any] | None]):
@@ -208,6 +225,7 @@ class ReplayDialog(DismissibleModal[dict[str, Any] | None]):
         event.stop()
         if event.choice is self._against:
             self._propose(self._servers[int(event.choice.value)])
+        self._show_fields()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
@@ -272,7 +290,11 @@ class ReplayDialog(DismissibleModal[dict[str, Any] | None]):
             self._inputs[name].value = getattr(server, name)
 
     def _show_fields(self) -> None:
-        """Show the fields of a command, or those of a URL."""
+        """Show the fields of a command, or those of a URL; and those of a load test."""
+        is_load = self._choices["mode"].value == "load"
+        for name in _LOAD:
+            self._rows[name].set_class(not is_load, "-hidden")
+        self._rows["pause"].set_class(is_load, "-hidden")
         is_url = self._inputs["server"].value.strip().startswith(("http:", "https:"))
         self._rows["headers"].set_class(not is_url, "-hidden")
         for name in ("cwd", "environment"):
@@ -283,3 +305,10 @@ class ReplayDialog(DismissibleModal[dict[str, Any] | None]):
     def _show(self, text: str, role: str) -> None:
         self._line.update(text)
         self._line.set_classes([f"role--{role}"])
+
+
+def shown_target(config: dict[str, Any]) -> str:
+    """Return the server for the title, redacted."""
+    if "url" in config:
+        return sanitize(redacted_url(config["url"]))
+    return sanitize(shlex.join(redacted_command(config["command"])))

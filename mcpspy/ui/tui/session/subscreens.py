@@ -173,6 +173,7 @@ IDS = 20
 def replay(screen: SessionBase, what: str = "") -> None:
     """Ask for the server, and replay the session, a call, or the marked or shown rows; without `what`, the narrowest."""
     from mcpspy.ui.tui.replay.dialog import ReplayDialog
+    from mcpspy.ui.tui.replay.load import LoadScreen
     from mcpspy.ui.tui.replay.screen import ReplayScreen
 
     loader, chosen = screen.loader, _selections(screen, what)
@@ -189,7 +190,9 @@ def replay(screen: SessionBase, what: str = "") -> None:
             if again and config is not None:
                 ask(config["form"])
 
-        if config is not None:
+        if config is not None and "load" in config:
+            screen.app.push_screen(LoadScreen(config, header.name), ended)
+        elif config is not None:
             screen.app.push_screen(ReplayScreen(config, header.name, loader.model), ended)
 
     ask()
