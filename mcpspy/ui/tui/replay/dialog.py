@@ -15,7 +15,7 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
-from textual.events import Click
+from textual.events import Click, Key
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -46,6 +46,8 @@ class ReplaySelection(NamedTuple):
     """A part of a session that can be replayed."""
 
     label: str
+    key: str
+    """The key that selects it, as the help has it after `>`."""
     rows: Sequence[int] | None
     """Rows of its requests; None for the whole session."""
     query: str = ""
@@ -74,8 +76,17 @@ class Choice(Static, can_focus=True):
             super().__init__()
             self.choice = choice
 
-    def __init__(self, words: Mapping[str, str], value: str, *, id: str) -> None:  # noqa: A002
+    def __init__(
+        self,
+        words: Mapping[str, str],
+        value: str,
+        *,
+        id: str,  # noqa: A002
+        keys: Mapping[str, str] | None = None,
+    ) -> None:
+        """`words` has the values with their words, `keys` the values that a key chooses."""
         super().__init__(id=id, markup=False)
+        self._by_key = keys or {}
         self.words = dict(words)
         self.value = value
 
@@ -96,6 +107,12 @@ class Choice(Static, can_focus=True):
         self.value = values[(values.index(self.value) + step) % len(values)]
         self._show()
         self.post_message(self.Changed(self))
+
+    def on_key(self, event: Key) -> None:
+        if (value := self._by_key.get(event.key)) is not None:
+            event.stop()
+            self.choose(value)
+            self.post_message(self.Changed(self))
 
     def on_click(self, event: Click) -> None:
         event.stop()
@@ -184,7 +201,8 @@ class ReplayDialog(DismissibleModal[dict[str, Any] | None]):
         self._form = form or remembered(header)
         self._servers: list[ProposedServer] = [ProposedServer(RECORDED, self._form.server)]
         names = {str(place): each.label for place, each in enumerate(selections)}
-        self._what = Choice(names, "0", id="what")
+        keys = {each.key: str(place) for place, each in enumerate(selections)}
+        self._what = Choice(names, "0", id="what", keys=keys)
         self._against = Choice({"0": RECORDED}, "0", id="against")
         self._inputs = {
             name: Input(
@@ -218,7 +236,7 @@ class ReplayDialog(DismissibleModal[dict[str, Any] | None]):
 
     def on_mount(self) -> None:
         self._show_fields()
-        self._inputs["server"].focus()
+        self._what.focus()
         self.run_worker(self._read())
 
     def on_choice_changed(self, event: Choice.Changed) -> None:

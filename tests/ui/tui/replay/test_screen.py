@@ -165,3 +165,15 @@ async def test_a_load_test_runs_many_clients(size: Any, opened: Opened, tmp_path
         await screen.press("R")
         await screen.shows("enter: start")
         assert screen.app.screen.query_one("#clients", Input).value == "2"
+
+
+async def test_the_keys_of_the_help_choose_the_part_that_is_replayed(opened: Opened, tmp_path: Path) -> None:
+    async with opened(await recorded(tmp_path)) as screen:
+        await screen.press("end", "up", "up", "up")  # A call.
+        await dialog(screen)
+        await screen.press("c")
+        await screen.shows("< this call >")
+        await screen.press("s")
+        await screen.shows("< this session >")
+        await screen.press("c", "enter")
+        await screen.shows("ended", "2/2")  # Its handshake, and the call.
