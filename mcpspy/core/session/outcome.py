@@ -312,6 +312,16 @@ class VerdictFacts(NamedTuple):
         return Verdict.FAILURES if counts.errors or counts.unanswered else Verdict.FINE
 
 
+def verdict_tone(verdict: Verdict | None) -> str | None:
+    """Return the tone of a verdict, as a list shows it; None for the usual colour."""
+    return OK if verdict is Verdict.LIVE else BAD if verdict in TROUBLE else None
+
+
+def verdict_mark(verdict: Verdict | None) -> str:
+    """Return the mark of a verdict: one character."""
+    return "●" if verdict is Verdict.LIVE else "✗" if verdict in TROUBLE else "○"
+
+
 _VERDICTS = {
     Verdict.NEVER_STARTED: "never started",
     Verdict.NEVER_ANSWERED: "never answered",

@@ -54,9 +54,7 @@ class ListedSession:
         """The verdict in words."""
         verdict = self.verdict
         is_counted = verdict in WITH_NUMBERS and not is_too_large(self.summary)
-        is_http = self.summary.header.transport == "http"
-        counts = self.counts() if is_counted else None
-        return verdict_words(verdict, counts, rows.ending(self.summary.exit), is_http=is_http)
+        return _words(self.summary, verdict, self.counts() if is_counted else None)
 
     @property
     def unanswered(self) -> int:
@@ -99,6 +97,20 @@ class ListedSession:
             texts, read_time(header.started), summary.size, self.count, lambda: self.verdict
         )
         return self._item
+
+
+def short_words(summary: Summary, counts: SessionCounts | None) -> str:
+    """Return the verdict of a session in words without its numbers, for a list that has columns of these.
+
+    `…` if it depends on counts that are not known yet.
+    """
+    verdict = summary.end.verdict(counts)
+    return "…" if verdict is None and not is_too_large(summary) else _words(summary, verdict, None)
+
+
+def _words(summary: Summary, verdict: Verdict | None, counts: SessionCounts | None) -> str:
+    is_http = summary.header.transport == "http"
+    return verdict_words(verdict, counts, rows.ending(summary.exit), is_http=is_http)
 
 
 def read_sessions_filter(text: str) -> SessionQuery:

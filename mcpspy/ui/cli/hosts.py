@@ -12,7 +12,7 @@ from mcpspy.analysis import rows
 from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry
 from mcpspy.core.redact.display import REDACTED, redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.outcome import TROUBLE
+from mcpspy.core.session.outcome import TROUBLE, verdict_tone
 from mcpspy.errors import McpspyError
 from mcpspy.io.hosts import HOSTS, Host
 from mcpspy.io.hosts.configuration import ConfigTarget, target
@@ -161,7 +161,7 @@ def _print(output: Output, host: dict[str, Any]) -> None:
     width = max((len(sanitize(server["name"])) for server in servers), default=0)
     for server in servers:
         last = server["last"]
-        tone = rows.verdict_tone(last["verdict"]) if last else None if server["wrapped"] else rows.QUIET
+        tone = verdict_tone(last["verdict"]) if last else None if server["wrapped"] else rows.QUIET
         if server["mcpspy_is_gone"]:
             tone = rows.BAD
         state = "wrapped" if server["wrapped"] else ""

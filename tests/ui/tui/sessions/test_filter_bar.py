@@ -44,7 +44,7 @@ def chosen(screen: Any) -> str:
 
 
 def listed(screen: Any) -> list[str]:
-    rows = [line for line in screen.lines if "ended" in line and not line.startswith(" /")]
+    rows = [line for line in screen.lines if "○" in line and not line.startswith(" /")]
     return [name for line in rows for name in ("alpha", "beta", "gamma") if f" {name} " in line]
 
 
