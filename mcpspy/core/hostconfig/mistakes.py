@@ -14,7 +14,7 @@ from typing import NamedTuple
 from mcpspy.core.hostconfig import jsonc, reading
 from mcpspy.core.hostconfig.edit import ServersLocation
 from mcpspy.core.hostconfig.layout import ConfigSyntax
-from mcpspy.core.hostconfig.reading import IgnoredPlace, HostReading
+from mcpspy.core.hostconfig.reading import HostReading, IgnoredPlace
 from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry, read
 from mcpspy.core.hostconfig.tree import Node, NodeKind
 from mcpspy.core.unfilled import REMOTE, SCRIPTS, is_placeholder

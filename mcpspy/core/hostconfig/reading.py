@@ -109,7 +109,9 @@ CODEX = HostReading(
     variables=(), variables_source=_ISSUE("openai/codex", 7367), parts=("env",), instead="env_vars"
 )
 OPENCODE = HostReading(variables=(BRACES,), variables_source=_OPENCODE)
-COPILOT = HostReading(variables=(PLAIN, BARE), variables_source=_ISSUE("github/copilot-cli", 903), parts=("env",))
+COPILOT = HostReading(
+    variables=(PLAIN, BARE), variables_source=_ISSUE("github/copilot-cli", 903), parts=("env",)
+)
 
 
 PRODUCTS = {
