@@ -379,7 +379,9 @@ def _mock(note: Note) -> NoteText:
 
 
 def _lost(note: Note) -> NoteText:
-    return f"{note.fields.get('entries')} entries were not recorded: {note.fields.get('why')}", "", BAD
+    entries = note.fields.get("entries")
+    number = "1 entry was" if entries == 1 else f"{entries} entries were"
+    return f"{number} not recorded: {note.fields.get('why')}", "", BAD
 
 
 def _oversized(note: Note) -> NoteText:

@@ -331,7 +331,12 @@ _VERDICTS = {
 
 
 def verdict_words(
-    verdict: Verdict | None, counts: SessionCounts | None = None, ending: str = "", *, is_http: bool = False
+    verdict: Verdict | None,
+    counts: SessionCounts | None = None,
+    ending: str = "",
+    *,
+    is_http: bool = False,
+    is_imported: bool = False,
 ) -> str:
     """Return a verdict in words, with the exit in words (`exit 1`), and with the numbers of failures if given.
 
@@ -342,6 +347,8 @@ def verdict_words(
     text = _VERDICTS.get(verdict, verdict.value)
     if verdict is Verdict.NEVER_STARTED and is_http:
         text = "server not reached"
+    if verdict is Verdict.DIED and is_imported:
+        text = "end not in the file"
     parts = [text]
     if verdict in (Verdict.CRASHED, Verdict.NEVER_ANSWERED):
         parts.append(ending)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.analysis import rows
+from mcpspy.core.recording.origin import IMPORT
 from mcpspy.core.session.outcome import WITH_NUMBERS, SessionCounts, Verdict, verdict_words
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
@@ -109,8 +110,10 @@ def short_words(summary: Summary, counts: SessionCounts | None) -> str:
 
 
 def _words(summary: Summary, verdict: Verdict | None, counts: SessionCounts | None) -> str:
-    is_http = summary.header.transport == "http"
-    return verdict_words(verdict, counts, rows.ending(summary.exit), is_http=is_http)
+    header = summary.header
+    is_http, is_imported = header.transport == "http", header.origin == IMPORT
+    ending = rows.ending(summary.exit)
+    return verdict_words(verdict, counts, ending, is_http=is_http, is_imported=is_imported)
 
 
 def read_sessions_filter(text: str) -> SessionQuery:
