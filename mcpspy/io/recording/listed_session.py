@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +114,19 @@ def _words(summary: Summary, verdict: Verdict | None, counts: SessionCounts | No
     is_http, is_imported = header.transport == "http", header.origin == IMPORT
     ending = rows.ending(summary.exit)
     return verdict_words(verdict, counts, ending, is_http=is_http, is_imported=is_imported)
+
+
+def values_of_fields(summaries: Sequence[Summary]) -> dict[str, Iterable[str]]:
+    """Return the values of the fields of a filter of sessions; those of texts are of these sessions."""
+    from mcpspy.core.query.sessions import CHOICES
+
+    return {
+        **CHOICES,
+        "name": [each.header.name for each in summaries],
+        "server": [each.server.name for each in summaries if each.server is not None],
+        "client": [each.client.name for each in summaries if each.client is not None],
+        "revision": [each.revision for each in summaries if each.revision],
+    }
 
 
 def read_sessions_filter(text: str) -> SessionQuery:
