@@ -50,7 +50,7 @@ class Mistake(NamedTuple):
     server: str
     """The server, or empty."""
     text: str
-    """What is wrong with which value."""
+    """The mistake, with the value."""
     fix: str
     source: str
     """A page that shows it, for what only some hosts do; otherwise empty."""

@@ -1,4 +1,4 @@
-"""How hosts read their configurations: the JSON that they refuse, the variables that they replace.
+"""Facts about hosts and their configurations: the JSON that they refuse, the variables that they replace.
 
 Every fact has a source: a page of the vendor, a source file, or a public issue, seen in November 2026. Nothing is
 recorded where the sources do not say it or disagree (Kiro, Windsurf, LM Studio, Amp and Junie in most respects), and
@@ -12,7 +12,7 @@ from typing import NamedTuple
 COMMENT, TRAILING_COMMA, BOM = "a comment", "a trailing comma", "a byte order mark"
 
 STRICT = (COMMENT, TRAILING_COMMA, BOM)
-"""What JSON.parse of Node refuses: anything beyond RFC 8259, and U+FEFF at the start."""
+"""The extensions that JSON.parse of Node refuses: anything beyond RFC 8259, and U+FEFF at the start."""
 
 PLAIN, BARE, ENV, BRACES, PERCENT = "${NAME}", "$NAME", "${env:NAME}", "{env:NAME}", "%NAME%"
 """Forms of a variable of the environment."""
@@ -24,7 +24,7 @@ EVERYWHERE = ("command", "args", "env", "headers", "url", "cwd")
 
 
 class HostReading(NamedTuple):
-    """What is known of a host; the defaults mean: nothing."""
+    """The known facts about a host; the defaults mean that none is known."""
 
     refuses: tuple[str, ...] = ()
     """The extensions of JSON with which it does not read the file."""
@@ -38,7 +38,7 @@ class HostReading(NamedTuple):
     """The members in which it passes a leading `~` as it is."""
     home_source: str = ""
     typed_urls_source: str = ""
-    """Where it is said that it refuses a URL without a `type`; empty if that is not known."""
+    """A page that shows that it refuses a URL without a `type`; empty if that is not known."""
     instead: str = ""
     """The member that lists variables to pass on, if there is one."""
 

@@ -41,9 +41,9 @@ class LogSession:
         self.ended_at: float | None = None
         """The time at which the log states the end."""
         self.errors: list[str] = []
-        """What the host itself reported as an error."""
+        """Errors that the host itself reported."""
         self.timed_out_at: float | None = None
-        """When the host gave up a request because of its own timeout."""
+        """The time at which the host gave up a request after a timeout in the host."""
         self.host_records = 0
         """Records of the host that are not messages."""
         self.is_empty = True
