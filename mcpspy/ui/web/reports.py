@@ -26,6 +26,7 @@ from mcpspy.core.protocol.extensions import is_for_model
 from mcpspy.core.query.parser import parse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.outcome import verdict_tone
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.listed_session import ListedSession
@@ -200,7 +201,7 @@ RUN_REPORTS = ("stats", "context")
 
 def state_tone(listed: ListedSession) -> str:
     """Return the tone of a session's verdict."""
-    return rows.verdict_tone(listed.verdict) or rows.QUIET
+    return verdict_tone(listed.verdict) or rows.QUIET
 
 
 def _session(summary: Summary, command: str) -> Session:
