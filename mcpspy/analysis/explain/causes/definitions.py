@@ -51,7 +51,7 @@ _TABLE = (
     _Row(
         "result-rejected",
         "a result has a form that clients reject",
-        rules="DATA303 DATA302 DATA304 ENV108 DATA102 DATA401 DATA402 DATA403 DATA406 ENV105 DATA103",
+        rules="DATA303 DATA302 DATA304 ENV108 DATA102 DATA401 DATA402 DATA403 DATA406 ENV105 DATA103 MOD201",
         next_step="correct the form of this result: clients that check it raise an error, although the "
         "exchange looks fine",
         positive=ex.session(ex.call(), ex.result(content="done")),
