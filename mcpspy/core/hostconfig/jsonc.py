@@ -16,6 +16,11 @@ _BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*[\s\S]*?\*/)*")
 _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
 _WORD = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
 
+_EXTENSION = re.compile(
+    _STRING.pattern + r"|(?P<comment>//[^\r\n]*|/\*[\s\S]*?\*/)"
+    r"|(?P<comma>,)(?=(?:[ \t\r\n]+|//[^\r\n]*|/\*[\s\S]*?\*/)*[\]}])"
+)
+
 DEEPEST = 200
 """Maximum nesting: no configuration is that deep, and Python's stack is limited."""
 
@@ -31,6 +36,21 @@ def read(text: str) -> Node:
     if end != len(text):
         raise reader.wrong(end, "unexpected text after the end of the document")
     return node
+
+
+def extensions(text: str) -> list[str]:
+    """Return what a document has that strict parsers of JSON refuse (RFC 8259): the first of each kind, with its place."""
+    found = {}
+    if text.startswith("\ufeff"):
+        found["bom"] = "it begins with a byte order mark"
+    if not text.strip("\ufeff \t\r\n"):
+        return [*found.values(), "it is empty"]
+    for match in _EXTENSION.finditer(text):
+        if match.lastgroup == "comment":
+            found.setdefault("comment", f"{where(text, match.start())}: a comment")
+        elif match.lastgroup == "comma":
+            found.setdefault("comma", f"{where(text, match.start())}: a comma before a closing bracket")
+    return [*found.values()]
 
 
 class _Reader:
@@ -63,8 +83,19 @@ class _Reader:
     def string(self, start: int) -> Node:
         found = _STRING.match(self.text, start)
         if found is None:
-            raise self.wrong(start, "expected a string")
+            raise self.wrong(start, self.flaw_of_string(start))
         return Node(NodeKind.STRING, start, found.end(), json.loads(found[0]))
+
+    def flaw_of_string(self, start: int) -> str:
+        """Return why there is no string at this position."""
+        line = self.text[start:].partition("\n")[0]
+        if not line.startswith('"'):
+            return "expected a string"
+        if escape := re.search(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4}).?', line):
+            return f"{escape[0]} is not an escape: write \\\\ or / in a path of Windows"
+        if typographic := re.search("[\u201c\u201d\u201e]", line):
+            return f'the string is not closed: {typographic[0]} is a typographic quote, and not "'
+        return "the string is not closed"
 
     def object(self, start: int, depth: int) -> Node:
         members = []

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from mcpspy.core.hostconfig import command_line, jsonc, toml, yaml
 from mcpspy.core.hostconfig.command_line import ProxyCommand
 from mcpspy.core.hostconfig.layout import ConfigSyntax, EntryLayout
-from mcpspy.core.hostconfig.tree import Node, NodeKind
+from mcpspy.core.hostconfig.tree import Node, NodeKind, where
 from mcpspy.core.redact.display import redacted_url
 from mcpspy.errors import UsageError
 
@@ -77,6 +77,37 @@ def servers(document: Node, keys: tuple[str, ...], layout: EntryLayout) -> list[
         for item in node.items
         if (name := item.node.get("name")) is not None and name.kind is NodeKind.STRING
     ]
+
+
+def repeated(text: str, node: Node, keys: tuple[str, ...]) -> list[str]:
+    """Return the keys that the objects on a path have twice, with their places: parsers keep only the last one."""
+    found, current = [], node
+    for depth in range(len(keys) + 1):
+        seen: set[str] = set()
+        for member in current.members:
+            if member.key in seen:
+                found.append(
+                    f"{where(text, member.start)}: {member.key!r} is given twice, and only the last one counts"
+                )
+            seen.add(member.key)
+        below = current.get(keys[depth]) if depth < len(keys) else None
+        if below is None:
+            break
+        current = below
+    return found
+
+
+def doubts(server: ServerEntry, layout: EntryLayout) -> list[str]:
+    """Return what hosts refuse or misunderstand in the entry of a server that mcpspy can read."""
+    found = []
+    env = server.node.get(layout.env)
+    names = [member.key for member in env.members if member.node.kind is not NodeKind.STRING] if env else []
+    if names:
+        found.append(f"{layout.env} has values that are not strings: {', '.join(names)}")
+    program = server.argv[0] if server.argv and server.what is EntryKind.STDIO else ""
+    if len(server.argv) == 1 and re.match(r"[\w.-]+ \S", program):
+        found.append(f"{layout.command} {program!r} holds the arguments too, which belong into {layout.args}")
+    return found
 
 
 def _server(name: str, node: Node, layout: EntryLayout) -> ServerEntry:

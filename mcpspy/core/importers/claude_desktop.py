@@ -30,6 +30,12 @@ _ENDS = (b"Server transport closed", b"Server disconnected", b"Shutting down ser
 
 _COMMAND = b"Using MCP server command: "
 
+_UNREAD = re.compile(
+    rb"""Unexpected (?:token|end)[^"\n]{0,80}(?:"(?:\.\.\. ?)?(.{1,200}?)(?: ?\.\.\.)?" is not valid JSON)|"""
+    rb"Unexpected (?:non-whitespace|token) (.{1,200}?) in JSON at position"
+)
+"""The error of `JSON.parse` of a line that the server wrote to stdout: V8 quotes its beginning, older ones one character."""
+
 _QUOTED = re.compile(
     rb"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`),\s*""", re.DOTALL
 )
@@ -55,6 +61,8 @@ def sessions(data: bytes) -> list[ImportedSession]:
         for prefix, side in _SIDES:
             if text.startswith(prefix):
                 session.message(at, side, text[len(prefix) :].rstrip().removesuffix(_NO_METADATA))
+        if unread := _UNREAD.match(text):
+            session.message(at, SERVER, unread[1] or unread[2])
         if command := _command(text):
             session.command = command
         session.is_ended |= text.startswith(_ENDS)

@@ -21,8 +21,9 @@ from typing import NamedTuple
 
 from mcpspy.core.hostconfig import command_line as command_lines
 from mcpspy.core.hostconfig.edit import ServersLocation
+from mcpspy.core.hostconfig.jsonc import extensions
 from mcpspy.core.hostconfig.layout import ConfigSyntax
-from mcpspy.core.hostconfig.servers import ServerEntry, read
+from mcpspy.core.hostconfig.servers import ServerEntry, doubts, read, repeated
 from mcpspy.core.hostconfig.shapes import SHAPES, locate, places
 from mcpspy.core.hostconfig.tree import Node
 from mcpspy.errors import CannotStart, McpspyError, UsageError
@@ -158,6 +159,21 @@ class ConfigTarget(NamedTuple):
             return self.location.servers(self.file.text)
         except UsageError as error:
             raise UsageError(f"{self.file.path}: {error.args[0]}", error.hint) from None
+
+    def warnings(self) -> list[str]:
+        """Return why the host may not start servers of this file, although mcpspy can read it. Raise UsageError."""
+        text, syntax, layout = self.file.text, self.location.syntax, self.location.layout
+        found = []
+        if self.host is not None and self.host.is_strict and syntax is ConfigSyntax.JSON:
+            found += [f"{each}, which {self.product} refuses" for each in extensions(text)]
+        if syntax is ConfigSyntax.JSON:
+            found += repeated(text, _document(self.file, syntax), self.location.keys)
+        servers = self.servers()
+        found += [f"{server.name}: {doubt}" for server in servers for doubt in doubts(server, layout)]
+        if not servers and text.strip("\ufeff \t\r\n") and self.location.keys:
+            elsewhere = f": its servers are under {unread}" if (unread := self.unread()) else ""
+            found.append(f"no servers under {'.'.join(self.location.keys)}{elsewhere}")
+        return found
 
     def unread(self) -> str:
         """Return the keys of servers that the host does not read; empty if there are none."""

@@ -45,6 +45,8 @@ class Host(NamedTuple):
     macos: tuple[str, ...] = ()
     """Its paths on macOS, if they are others."""
     windows: tuple[str, ...] = ()
+    is_strict: bool = False
+    """True if it reads its file as JSON of RFC 8259: without comments, trailing commas and byte order mark."""
 
     def paths(self, platform: str = sys.platform, environ: Mapping[str, str] = os.environ) -> list[Path]:
         """Return the possible paths on this system."""
@@ -106,6 +108,7 @@ HOSTS: tuple[Host, ...] = (
             "{local}/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude/claude_desktop_config.json",
             "{roaming}/Claude/claude_desktop_config.json",
         ),
+        is_strict=True,  # JSON.parse
     ),
     Host("claude-code", "Claude Code, user", ("{claude}/.claude.json",), MCP_SERVERS, _CLAUDE_CODE),
     # Expands ${VAR} in args, and does not offer a server for approval whose variable is unset, so mcpspy writes none.

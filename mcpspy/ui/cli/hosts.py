@@ -90,10 +90,12 @@ def _document(
         "docs": host.docs,
         "installed": found is not None,
         "trouble": str(found) if isinstance(found, McpspyError) else None,
+        "warnings": [],
         "servers": [],
     }
     if isinstance(found, ConfigTarget):
         try:
+            document["warnings"] = found.warnings()
             document["servers"] = [_server(server, sessions, folder, rules) for server in found.servers()]
         except McpspyError as error:
             document["trouble"] = str(error)
@@ -157,6 +159,8 @@ def _print(output: Output, host: dict[str, Any]) -> None:
     output.line(sanitize(f"{host['host']}  {host['path']}"), None if host["installed"] else rows.QUIET)
     if host["trouble"]:
         output.line(sanitize(f"  {host['trouble']}"), rows.BAD)
+    for warning in host["warnings"]:
+        output.line(sanitize(f"  warning: {warning}"), rows.BAD)
     servers = host["servers"]
     width = max((len(sanitize(server["name"])) for server in servers), default=0)
     for server in servers:

@@ -106,6 +106,8 @@ def change(
     `result` describes a changed server; `is_default` selects servers if the user names none.
     """
     target = find(args.which)
+    for warning in target.warnings():
+        say(f"warning: {target.file.path}: {warning}")
     names = selected_servers(target, args.server, is_default, is_all=args.all)
     edited = edit(target, names)
     if args.dry_run:

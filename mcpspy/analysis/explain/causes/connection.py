@@ -60,6 +60,28 @@ REFUSED_BY_MCPSPY = re.compile(r"\b(Host|Origin) (\S+) is not this machine")
 
 
 @cause(
+    "no-client",
+    "no client sent anything",
+    Level.GENERAL,
+    positive=ex.session("@ http bare", ex.note("exit", code=0, signal=None)),
+    negative=ex.session("@ http", ex.request("ping"), ex.result()),
+)
+def no_client(facts: Facts) -> Iterator[Claim]:
+    """The client uses another URL or transport, a proxy in front of mcpspy does not reach it, or the host did not
+    start the server.
+    """
+    if facts.is_stdio or facts.client.messages or facts.http.statuses or facts.exit is None or facts.symptoms:
+        return
+    title = f"no request reached mcpspy in {duration(facts.last_at)}, until it ended: no client connected"
+    next_step = (
+        "let the client use the URL on which mcpspy listens (it prints it at its start), and look whether something "
+        "in front of it, such as a gateway, runs and reaches this URL"
+    )
+    lines = [evidence(facts.exit_place, "mcpspy ended")]
+    yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side="configuration")
+
+
+@cause(
     "upstream-unreachable",
     "the server cannot be reached",
     Level.EXACT,

@@ -169,7 +169,7 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             open_then = [
                 each
                 for each in facts.failed(State.UNANSWERED)
-                if each.method == "initialize" and left.after <= SECONDS_TO_LEAVE
+                if (each.method == "initialize" or each.side == SERVER) and left.after <= SECONDS_TO_LEAVE
             ]
             title = (
                 f"the client left {after}, without notifications/initialized: the server had sent "

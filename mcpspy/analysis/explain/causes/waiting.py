@@ -29,7 +29,10 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
     """A host that does not answer roots, sampling or elicitation requests holds up the call in
     which the server asks.
     """
+    has_left = any(not left.is_initialized and not left.after > PATIENCE for left in facts.of(ClientLeft))
     for asking in without_response(facts, SERVER):
+        if has_left and asking.took < PATIENCE:
+            continue  # It left because of this message, or before it could answer.
         held = [failed for failed in without_response(facts, CLIENT) if failed.about in asking.waiting]
         held = [each for each in held if each.asked_at <= asking.asked_at <= each.asked_at + each.took]
         until = f" for {asking.waited}" if asking.took > 0 else ""
@@ -249,6 +252,9 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     failed = [each for each in without_response(facts, CLIENT) if each.is_handshake]
     if not failed or any(not end.has_answered and end.code for end in facts.of(ServerEnd)):
         return
+    closed_at = facts.client.closed_at
+    if closed_at is not None and closed_at - failed[0].asked_at < PATIENCE and not facts.first_stderr:
+        return  # The client did not wait.
     asking, printed, unread = failed[0], facts.stderr, facts.notes.get("unread", [])
     listens = [line for line in printed if _LISTENS.search(line.text)]
     starting = [line for line in printed if _STARTS.search(line.text)]
