@@ -95,6 +95,7 @@ _SIGNS = tuple(
             "panic: ",
             "VERIFY_FAILED",
             "nvalid arg",
+            "issing required ",
             "Unknown tool",
             "not found",
             "o such file",

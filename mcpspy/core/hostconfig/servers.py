@@ -97,6 +97,19 @@ def repeated(text: str, node: Node, keys: tuple[str, ...]) -> list[str]:
     return found
 
 
+def misplaced(document: Node, layout: EntryLayout) -> str:
+    """Return the path of the first entry with a command or URL, at most two levels deep; empty if there is none."""
+    for member in document.members:
+        for path, node in (
+            (member.key, member.node),
+            *((f"{member.key}.{each.key}", each.node) for each in member.node.members),
+        ):
+            values = [node.get(key) for key in (layout.command, *layout.url)]
+            if any(value is not None and value.kind in (NodeKind.STRING, NodeKind.ARRAY) for value in values):
+                return path
+    return ""
+
+
 def doubts(server: ServerEntry, layout: EntryLayout) -> list[str]:
     """Return what hosts refuse or misunderstand in the entry of a server that mcpspy can read."""
     found = []

@@ -31,8 +31,8 @@ _ENDS = (b"Server transport closed", b"Server disconnected", b"Shutting down ser
 _COMMAND = b"Using MCP server command: "
 
 _UNREAD = re.compile(
-    rb"""Unexpected (?:token|end)[^"\n]{0,80}(?:"(?:\.\.\. ?)?(.{1,200}?)(?: ?\.\.\.)?" is not valid JSON)|"""
-    rb"Unexpected (?:non-whitespace|token) (.{1,200}?) in JSON at position"
+    rb"""Unexpected (?:token|end)[^"\n]{0,80}"([^\n]{1,200}?)"(?:\.\.\.)? is not valid JSON"""
+    rb"|Unexpected token (\S) in JSON at position"
 )
 """The error of `JSON.parse` of a line that the server wrote to stdout: V8 quotes its beginning, older ones one character."""
 

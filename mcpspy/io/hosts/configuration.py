@@ -23,7 +23,7 @@ from mcpspy.core.hostconfig import command_line as command_lines
 from mcpspy.core.hostconfig.edit import ServersLocation
 from mcpspy.core.hostconfig.jsonc import extensions
 from mcpspy.core.hostconfig.layout import ConfigSyntax
-from mcpspy.core.hostconfig.servers import ServerEntry, doubts, read, repeated
+from mcpspy.core.hostconfig.servers import ServerEntry, doubts, misplaced, read, repeated
 from mcpspy.core.hostconfig.shapes import SHAPES, locate, places
 from mcpspy.core.hostconfig.tree import Node
 from mcpspy.errors import CannotStart, McpspyError, UsageError
@@ -170,9 +170,9 @@ class ConfigTarget(NamedTuple):
             found += repeated(text, _document(self.file, syntax), self.location.keys)
         servers = self.servers()
         found += [f"{server.name}: {doubt}" for server in servers for doubt in doubts(server, layout)]
-        if not servers and text.strip("\ufeff \t\r\n") and self.location.keys:
-            elsewhere = f": its servers are under {unread}" if (unread := self.unread()) else ""
-            found.append(f"no servers under {'.'.join(self.location.keys)}{elsewhere}")
+        if not servers and (path := misplaced(_document(self.file, syntax), layout)):
+            keys = ".".join(self.location.keys)
+            found.append(f"{path} looks like a server, but {self.product} reads servers under {keys}")
         return found
 
     def unread(self) -> str:

@@ -73,3 +73,32 @@ def test_an_empty_file_is_an_empty_object(text: str) -> None:
 def test_invalid_json_is_reported_with_its_place(text: str, where: str) -> None:
     with pytest.raises(UsageError, match=f"^{where}: not JSON: "):
         jsonc.read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"a": "//", "b": ",]"}', []),
+        ("\ufeff{}", ["it begins with a byte order mark"]),
+        ("\ufeff ", ["it begins with a byte order mark", "it is empty"]),
+        ('{\n  // old\n  "a": [1,],\n  /* b */ }', ["line 2, column 3: a comment", "line 3, column 10: a comma before a closing bracket"]),
+        ('{"a": 1, // why\n}', ["line 1, column 8: a comma before a closing bracket", "line 1, column 10: a comment"]),
+    ],
+)  # fmt: skip
+def test_what_strict_parsers_refuse_is_named_with_its_place(text: str, found: list[str]) -> None:
+    assert sorted(jsonc.extensions(text)) == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (r'{"a": "C:\Users"}', r"\U is not an escape: write \\ or / in a path of Windows"),
+        ('{"a": "tok”}', 'the string is not closed: ” is a typographic quote, and not "'),
+        ('{"a": "tok}', "the string is not closed"),
+        ("{a: 1}", "expected a string"),
+    ],
+)
+def test_the_reason_why_a_string_is_wrong_is_named(text: str, why: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        jsonc.read(text)
+    assert caught.value.args[0].endswith(f"not JSON: {why}")

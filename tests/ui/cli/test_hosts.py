@@ -167,3 +167,34 @@ def test_text_from_a_configuration_is_sanitized(home: Path, capsys: pytest.Captu
     main(["hosts"])
 
     assert "a\\x1b[2J" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ('{"mcpServers": {}, // none\n}', "line 1, column 18: a comma before a closing bracket, which Claude Desktop refuses"),
+        ('\ufeff{"mcpServers": {}}', "it begins with a byte order mark, which Claude Desktop refuses"),
+        ('{"mcpServers": {}, "mcpServers": {}}', "line 1, column 20: 'mcpServers' is given twice, and only the last one counts"),
+        ('{"mcpServers": {"a": {"command": "npx", "env": {"PORT": 1}}}}', "a: env has values that are not strings: PORT"),
+        ('{"mcpServers": {"a": {"command": "uv run a.py"}}}', "a: command 'uv run a.py' holds the arguments too, which belong into args"),
+        ('{"mcp_servers": {"a": {"command": "npx"}}}', "mcp_servers.a looks like a server, but Claude Desktop reads servers under mcpServers"),
+        ('{"mcpServers": {"a": {"command": "C:\\\\Program Files\\\\a.exe"}}}', None),
+        ('{"preferences": {"a": 1}}', None),
+    ],
+)  # fmt: skip
+def test_what_a_strict_host_refuses_is_a_warning(
+    home: Path,
+    text: str,
+    warning: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    path = home / ".config/Claude/claude_desktop_config.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+
+    assert main(["hosts"]) == 0
+    warnings = [line for line in capsys.readouterr().out.splitlines() if "warning: " in line]
+
+    assert (f"  warning: {warning}" in warnings) if warning else not warnings

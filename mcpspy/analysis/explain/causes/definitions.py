@@ -43,7 +43,7 @@ _TABLE = (
     _Row(
         "tool-dropped",
         "the host does not offer tools of this server to its model",
-        rules="HOST102 HOST101 HOST107 HOST106 DATA202 DATA201",
+        rules="HOST102 HOST101 HOST107 HOST106 HOST108 DATA202 DATA201",
         next_step="correct the definition that the evidence quotes; mcpspy lint --host all checks every host",
         positive=ex.host("claude-code", ex.listed(ex.with_schema(type="array"))),
         negative=ex.host("claude-code", ex.listed("a")),
