@@ -85,7 +85,7 @@ def test_invalid_json_is_reported_with_its_place(text: str, where: str) -> None:
         ('{"a": 1, // why\n}', ["line 1, column 8: a comma before a closing bracket", "line 1, column 10: a comment"]),
     ],
 )  # fmt: skip
-def test_what_strict_parsers_refuse_is_named_with_its_place(text: str, found: list[str]) -> None:
+def test_extensions_of_json_are_named_with_their_places(text: str, found: list[str]) -> None:
     assert sorted(jsonc.extensions(text)) == sorted(found)
 
 

@@ -182,7 +182,7 @@ def test_text_from_a_configuration_is_sanitized(home: Path, capsys: pytest.Captu
         ('{"preferences": {"a": 1}}', None),
     ],
 )  # fmt: skip
-def test_what_a_strict_host_refuses_is_a_warning(
+def test_a_configuration_that_the_host_refuses_gets_a_warning(
     home: Path,
     text: str,
     warning: str | None,

@@ -377,11 +377,11 @@ def _named(facts: Facts) -> Iterator[_Named]:
     for symptom in facts.symptoms:
         match symptom:
             case ServerEnd(named=NamedError() as named, error=""):
-                if found := _trouble_around(facts, named, at_start=not symptom.has_answered):
-                    trouble, text = found
+                if around := _trouble_around(facts, named, at_start=not symptom.has_answered):
+                    kind, text = around
                     about = "the server ended" if symptom.has_answered else "the server did not start"
                     words = named.framed if text == named.text else text
-                    yield _Named(symptom, trouble, about, words, named.evidence)
+                    yield _Named(symptom, kind, about, words, named.evidence)
             case FailedRequest(effects=[]) if symptom.words and symptom.refusal is None:
                 if trouble := trouble_of(symptom.words[:600], at_start=False):
                     yield _Named(symptom, trouble, f"{symptom.about} failed", symptom.words, None)

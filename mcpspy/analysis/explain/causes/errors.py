@@ -321,9 +321,9 @@ def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
 
 _NO_ARGUMENTS = ("initialize", "server/discover", "ping", "logging/setLevel")
 _SHAPE = re.compile(
-    r"(?i)unrecogni[sz]ed (?:field|propert|key)|unknown (?:field|propert|variant|key)|not marked as ignorable"
+    r"(?i)unrecogni[sz]ed (?:field|prop\w*|key)|unknown (?:field|prop\w*|variant|key)|not marked as ignorable"
     r"|(?:de)?seriali[sz]|could not be mapped|correct format|did not match any variant|invalid type: "
-    r"|missing handler|no handler|cannot unmarshal|failed to (?:decode|parse)|additional propert|DecodingError"
+    r"|missing handler|no handler|cannot unmarshal|failed to (?:decode|parse)|additional prop\w*|DecodingError"
 )
 """A decoder that refuses the form of a message: Jackson, serde, System.Text.Json, Foundation, encoding/json, zod."""
 _EMPTY_LIST = '> {"id":2,"method":"tools/list","params":[]}'
