@@ -165,7 +165,7 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             lines = [of_finding(each) for each in suspects[:3]]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
         elif is_silent and facts.server.methods:
-            # The client may leave before the response has come: that is no second failure.
+            # The client may leave before the response has come: that is not a second failure.
             open_then = [
                 each
                 for each in facts.failed(State.UNANSWERED)
