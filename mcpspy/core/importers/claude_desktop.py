@@ -35,6 +35,12 @@ _REASON = "the reason for the end of a session (a server that the host ends look
 
 _COMMAND = b"Using MCP server command: "
 
+_UNREAD = re.compile(
+    rb"""Unexpected (?:token|end)[^"\n]{0,80}"([^\n]{1,200}?)"(?:\.\.\.)? is not valid JSON"""
+    rb"|Unexpected token (\S) in JSON at position"
+)
+"""The error of `JSON.parse` of a line that the server wrote to stdout: V8 quotes its beginning, older ones one character."""
+
 _QUOTED = re.compile(
     rb"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`),\s*""", re.DOTALL
 )
@@ -63,6 +69,8 @@ def sessions(data: bytes) -> list[ImportedSession]:
             session.message(at, side, body)
             if side == CLIENT and b"notifications/cancelled" in body and _TIMEOUT in body:
                 session.timed_out_at = at
+        elif unread := _UNREAD.match(text):
+            session.message(at, SERVER, unread[1] or unread[2])
         elif b"error" in (match[2] if is_shared else match[3] or b""):
             session.errors.append(_first_line(text))
         else:

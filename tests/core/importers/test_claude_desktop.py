@@ -36,8 +36,11 @@ def test_stderr_is_kept_and_objects_of_the_log_are_not_stderr() -> None:
 
 def test_a_truncated_message_is_kept_as_it_is_and_counted() -> None:
     _, whole = sessions((FILES / "mcp-server-weather.log").read_bytes())
-    assert b"...[14696 chars truncated]..." in frames(whole)[-1][2]
-    assert whole.changed[0] == "truncated in the log, kept as it is: 1 message"
+    assert b"...[14696 chars truncated]..." in frames(whole)[-2][2]
+    assert whole.changed[:2] == [
+        "truncated in the log, kept as it is: 1 message",
+        "not JSON in the log, kept as it is: 1 message",
+    ]
     (session,) = sessions(START + LINE % (1, b"Message from client: " + PING[:20]))
     assert [data for _, _, data in frames(session)] == [PING[:20]]
     assert session.changed[0] == "not JSON in the log, kept as it is: 1 message"
@@ -139,3 +142,17 @@ def test_a_timeout_of_the_host_is_not_an_exit_of_the_server() -> None:
 def test_records_that_are_not_messages_are_counted() -> None:
     (session,) = sessions(START + LINE % (1, b"Message from client: " + PING))
     assert "left out, because they are not messages: 1 record of the host" in session.changed
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (b"""Unexpected token 'S', "Starting w"... is not valid JSON""", b"Starting w"),
+        (b"""Unexpected token '/', "/usr/bin/node" is not valid JSON""", b"/usr/bin/node"),
+        (b"Unexpected token S in JSON at position 0", b"S"),
+    ],
+)
+def test_the_line_that_the_host_could_not_read_is_a_line_of_the_server(error: bytes, line: bytes) -> None:
+    (session,) = sessions(START + LINE % (1, error) + LINE % (2, b"Message from client: " + PING))
+    assert [(side, data) for _, side, data in frames(session)] == [("server", line), ("client", PING)]
+    assert session.changed[:1] == ["not JSON in the log, kept as it is: 1 message"]
