@@ -80,6 +80,8 @@ class HttpFacts(Struct):
     """Session id → number of accepted messages with it."""
     locations: dict[object, str] = field(default_factory=dict)
     """Number of a redirect of a sign-in → its Location, without values."""
+    pages: set[object] = field(default_factory=set)
+    """Numbers of accepted POSTs that were answered with a page (text/html)."""
     with_token: set[int] = field(default_factory=set)
     """Numbers of refused exchanges whose request had an Authorization header."""
     has_token: bool = False
@@ -152,6 +154,8 @@ class HttpFacts(Struct):
                 self.ordinary[number] = _Ordinary(note, place, posted, media_type == JSON)
         else:
             self.open[number] = _exchange(note, place, posted)
+            if media_type == "text/html" and len(self.pages) < MAX_EXCHANGES:
+                self.pages.add(number)
 
     def _keep_head(self, exchange: RefusedExchange) -> None:
         """Keep of the head of a response what other exchanges are compared with."""

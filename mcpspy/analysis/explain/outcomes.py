@@ -297,6 +297,7 @@ class RequestOutcomes:
             batch=request.index,
             effects=[*known.effects],
             findings=[*known.findings],
+            redirect=exchange.redirect,
             refusal=refusal,
             stderr=[
                 line for line in self._facts.stderr if request.at - 0.01 <= line.at <= settled + PATIENCE

@@ -111,6 +111,8 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
     """Actions of rules and viewers of mcpspy on its messages."""
     findings: list[Finding] = field(default_factory=list)
     """Findings of lint on its messages."""
+    redirect: str = ""
+    """The redirects in words, that were followed: `307 → /login`."""
     refusal: RefusedExchange | None = None
     stderr: list[PrintedLine] = field(default_factory=list)
     """Lines on stderr while it was open."""

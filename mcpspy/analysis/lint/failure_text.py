@@ -67,6 +67,33 @@ _LIKELY = re.compile(
 )
 """Beginnings of messages that are failures of a tool whose results are not text of others."""
 
+_KEY = r"(?:[Aa][Pp][Ii][ _-]?(?:[Kk]ey|KEY|[Tt]oken)|[Aa]ccess[ _-]?[Tt]oken|[Aa]uth(?:entication|orization)?[ _-][Tt]oken|[Cc]redentials)"
+
+_SERVICE = re.compile(
+    rf"""(?x)\W{{0,4}}(?:(?:Error|ERROR|[\w\ -]{{1,30}}\ (?:error|failed))(?::|\ -)\ )?(?:
+    (?i:invalid|missing|incorrect|expired|revoked|no)\ (?:[\w-]+\ ){{0,2}}{_KEY}(?:\ (?:provided|supplied|given|found|set|configured|in\ the\ \w+))?\ ?(?:$|[.:;,!(\n-])
+    | (?:(?:[Yy]our|[Tt]he)\ )?(?:[\w-]+\ ){{0,2}}{_KEY}\ (?:is|was|has|are|were)\ (?:not\ |been\ )?(?:valid|invalid|missing|expired|revoked|rejected|incorrect|set|configured|provided|required)\b
+    | {_KEY}\ (?:not\ (?:set|configured|provided|found|valid)|required|missing|expired|rejected)\b
+    | [A-Z][A-Z0-9]*_[A-Z0-9_]*(?:\ environment\ variable)?\ (?:is\ )?(?:not\ (?:set|configured|defined)|missing|required)\b
+    | (?i:(?:api\ )?rate[ -]limit\ (?:exceeded|reached)|(?:\w+\ )?quota\ exceeded|exceeded\ (?:your|the)\ (?:\w+\ )?quota)
+    | (?:[Yy]ou(?:'ve|\ have)?\ )?exceeded\ your\ (?:\w+\ ){{0,2}}(?:quota|limit|credits)\b
+    | (?i:insufficient\ (?:quota|credits|balance))\b
+    )"""
+)
+"""Beginnings of what a service says of a key, a quota or a setting: of any tool, as they concern who asks."""
+
+_STATUS = re.compile(
+    r"""(?x)\W{0,4}(?:Error:?\ )?(?:(?:HTTP(?:/\d(?:\.\d)?)?\ |[Ss]tatus:?\ )?(?:401|403|429)[:,]?\ (?:-\ )?(?i:unauthori[sz]ed|forbidden|too\ many\ requests)
+    |(?i:unauthori[sz]ed|authentication\ (?:failed|required)|not\ authenticated|too\ many\ requests|access\ token\ (?:has\ )?expired))\s*(?:$|[.:;,!(-])"""
+)
+"""Beginnings of a refusal. The result of a tool that reads may be the text of a page with this."""
+
+SHORTEST_PAGE = 300
+"""Characters of a text that has more to say than an error of a service."""
+
+_SEARCHES = frozenset("search find query".split())
+"""Words in names of tools whose results are lists, and no single text of others."""
+
 _TRACE = re.compile(
     r"""(?x)(?:(?:Error|Exception|Failed|❌)[^\n]{0,200}:\n\s{0,4})?(?:
     Traceback\ \(most\ recent\ call\ last\):\n
@@ -100,6 +127,36 @@ _SIGNS = tuple(
             "not found",
             "o such file",
             "imed out",
+            *"nvalid NVALID xpired ncorrect evoked issing _KEY _TOKEN uota QUOTA redits imit Credentials credentials".split(),
+            *(
+                "ey not ",
+                "oken not ",
+                "ey required",
+                "oken required",
+                "No API",
+                "No api",
+                "ey is ",
+                "oken is ",
+                "ey was ",
+            ),
+            *(
+                "oken was ",
+                "ey has ",
+                "oken has ",
+                "not set",
+                "not configured",
+                "not defined",
+                "uthentication ",
+            ),
+            *(
+                "ot authenticated",
+                "NAUTHORIZED",
+                "FORBIDDEN",
+                "forbidden",
+                "oo many ",
+                "nsufficient",
+                "alance",
+            ),
         ),
         *("nable to ", "ould not ", "annot ", "an't ", "ouldn't ", "Bad Request", "Not Found", "Not Allowed"),
         *("Too Many", "Bad Gateway", "Gateway Time"),
@@ -112,16 +169,17 @@ _find_sign = BytesAhoCorasick(_SIGNS, matchkind=MatchKind.LeftmostFirst).find_ma
 _JSON_SIGNS = frozenset(("error", "errors", "success", "ok", "status", "statusCode", "status_code", "code", "isError", "is_error"))  # fmt: skip
 _JSON_SIGN = re.compile(f'"(?:{"|".join(_JSON_SIGNS)})"')
 _JSON_TEXTS = frozenset(("error", "errors", "message", "detail", "details", "title", "reason", "error_description", "error_message"))  # fmt: skip
-_JSON_REST = frozenset(("jsonrpc", "id", "type", "path", "instance", "timestamp", "documentation_url", "doc_url", "request_id", "requestId", "trace_id", "traceId", "hint", "method", "stack", "object", "name", "url", "retry_after", "help"))  # fmt: skip
+_JSON_REST = frozenset(("jsonrpc", "id", "type", "path", "instance", "timestamp", "documentation_url", "doc_url", "request_id", "requestId", "trace_id", "traceId", "hint", "method", "stack", "object", "name", "url", "retry_after", "help", "documentation", "docs"))  # fmt: skip
 
 
 def is_failure(text: str, tool: str = "") -> bool:
     """Return whether the text of a result of this tool is nothing but an error message or a stack trace."""
     head = text[: LONGEST * 2].lstrip()
     if head[:1] == "{":
-        if len(text) > LONGEST * 2 or not _JSON_SIGN.search(head):
+        if len(text) > LONGEST * 2 or not _JSON_SIGN.search(head) or _words(tool) & _REPORTS:
             return False
-        return _is_json_failure(loads(text.encode("utf-8", "replace"))) and not _words(tool) & _REPORTS
+        document = loads(text.encode("utf-8", "replace"))
+        return _is_json_failure(document) or _is_json_refusal(document)
     if not _find_sign(head.encode("utf-8", "replace")):
         return False
     if _TRACE.match(head):
@@ -131,6 +189,8 @@ def is_failure(text: str, tool: str = "") -> bool:
         return False
     if (lines := text.strip().count("\n")) > 5:
         return False
+    if len(text) <= SHORTEST_PAGE and lines <= 2 and _is_refusal(head, tool):
+        return True
     if _CERTAIN.match(head):
         return not (words := _words(tool)) & _REPORTS and (not lines or not words & _QUOTES)
     return _LIKELY.match(head) is not None and not _words(tool) & (_REPORTS | _QUOTES)
@@ -153,6 +213,47 @@ def may_be_failure(written: bytes, tool: str = "") -> bool:
 
 def _words(name: str) -> set[str]:
     return {word.lower() for word in _WORD.findall(name)}
+
+
+def _is_refusal(text: str, tool: str) -> bool:
+    """Return whether a short text of a tool begins with what a service says of a key, a quota or a setting."""
+    words = _words(tool)
+    if words & _REPORTS:
+        return False
+    is_list = not words & (_QUOTES - _SEARCHES)
+    return _SERVICE.match(text) is not None or (is_list and _STATUS.match(text) is not None)
+
+
+def words_of(text: str) -> str:
+    """Return what the text of a failure says: its first line, or the error and its description in a JSON object."""
+    if not text.lstrip().startswith("{"):
+        return text.strip().partition("\n")[0]
+    document = loads(text.encode("utf-8", "replace"))
+    inner = document.get("error") if isinstance(document, dict) else None
+    told = [*_texts(document), *_texts(inner)]
+    return ": ".join(dict.fromkeys(told)) or text.strip()
+
+
+def _texts(document: Any) -> list[str]:
+    """Return the texts of an object that tell its failure."""
+    if not isinstance(document, dict):
+        return []
+    return [
+        value for name, value in document.items() if name in _JSON_TEXTS and isinstance(value, str) and value
+    ]
+
+
+def _is_json_refusal(document: Any) -> bool:
+    """Return whether an object says that a service refused a key or has no quota, with nothing but plain values beside it."""
+    if not isinstance(document, dict) or not (document.get("error") or document.get("success") is False):
+        return False
+    rest = [
+        value for name, value in document.items() if name not in _JSON_TEXTS and value not in (None, [], {})
+    ]
+    if any(isinstance(value, dict | list) or len(str(value)) > SHORTEST_PAGE for value in rest):
+        return False
+    told = [*_texts(document), *_texts(document.get("error"))]
+    return any(len(each) <= SHORTEST_PAGE and (_SERVICE.match(each) or _STATUS.match(each)) for each in told)
 
 
 def _is_json_failure(document: Any) -> bool:

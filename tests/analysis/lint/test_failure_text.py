@@ -70,7 +70,30 @@ FAILURES = (
     "Connection refused",
     "Rate limit exceeded. Try again in 30 s.",
     "/bin/sh: 1: foo: command not found",
+    # A key, a quota or a setting
+    "Invalid API key",
+    "Invalid Tavily API key: the value does not start with 'tvly-'",
+    "Missing access token.",
+    "No API key provided",
+    "Your API key is invalid. Please check the dashboard.",
+    "The API key has expired",
+    "API key not configured",
+    "Search failed: Incorrect API key provided: sk-12",
+    "OPENWEATHER_API_KEY environment variable is not set",
+    "API rate limit exceeded for this key",
+    "Monthly quota exceeded",
+    "You exceeded your current quota, please check your plan and billing details.",
+    "Insufficient credits (0 left)",
+    "401 Unauthorized",
+    "HTTP 403: Forbidden",
+    "429 Too Many Requests",
+    "Authentication required",
+    "Access token expired",
     # JSON
+    '{"error":"Search failed","detail":"Invalid API key: x","documentation":"https://a.example"}',
+    '{"error":"Rate limit exceeded","plan":"free","remaining":0,"query":"owls"}',
+    '{"error":{"message":"Incorrect API key provided: sk-12","type":"x","code":"invalid_api_key"}}',
+    '{"success":false,"message":"Unauthorized","region":"eu"}',
     '{"error":"not found"}',
     '{"error":{"code":401,"message":"Bad credentials"}}',
     '{"success":false,"error":"no such user"}',
@@ -109,6 +132,14 @@ MENTIONS = (
     "Failed to reproduce the bug on main.",
     "Exceptions are listed in chapter 3.",
     # Documentation
+    "Invalid API keys are listed in chapter 3.",
+    "No access token is stored: sign-in is by cookie.",
+    "API key rotation: every 90 days",
+    "The API key is stored in the vault",
+    "Rate limits: 60 requests per minute",
+    "Authentication required for /admin; all other pages are public",
+    "1. Invalid API key - how to fix it\n2. Rate limit exceeded - what it means\n3. Quotas",
+    "Invalid API key: what the message means and how to solve it. " + "A long page about keys. " * 20,
     "# Error handling\n\nA handler returns an error as text.",
     "Error handling: the job is started again.",
     "Error reporting is disabled: see the settings.",
@@ -130,6 +161,9 @@ MENTIONS = (
     "Error: a\n" * 30,
     "Error: " + "a long text of a page about errors. " * 40,
     # JSON
+    '{"error":"Invalid API key","results":[{"title":"a"}]}',
+    '{"title":"Invalid API key","url":"https://a.example","votes":3}',
+    '{"message":"Invalid API key","level":"warning","host":"a","count":3}',
     '{"error":null,"result":3}',
     '{"error":"","data":[1]}',
     '{"error":false,"message":"done"}',
@@ -165,6 +199,10 @@ QUOTED = (
     ("fetch", "Exception: a short page"),
     ("get_traces", '{"error":"timeout","message":"of span 3"}'),
     ("slack_get_messages", "Error: I cannot log in"),
+    ("fetch_page", "401 Unauthorized"),
+    ("read_file", "Unauthorized"),
+    ("search_logs", "Invalid API key"),
+    ("get_last_error", "Rate limit exceeded"),
 )
 
 READING = (
@@ -174,6 +212,9 @@ READING = (
     ("run_query", "MCP error -32602: a is required"),
     ("read_text_file", "Access denied - path outside allowed directories"),
     ("get_page", '{"error":"not found"}'),
+    ("web_search", "Invalid API key"),
+    ("search", "401 Unauthorized"),
+    ("fetch_page", "BRAVE_API_KEY is not set"),
 )
 
 

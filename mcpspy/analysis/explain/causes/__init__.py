@@ -8,6 +8,7 @@ from mcpspy.analysis.explain.causes import (
     environment,
     errors,
     framing,
+    headers,
     http_sessions,
     matching,
     oauth,
@@ -22,7 +23,7 @@ from mcpspy.analysis.explain.causes import (
 from mcpspy.analysis.explain.claims import CAUSES as CAUSES
 
 AREAS = (
-    *(start, environment, framing, matching, waiting, connection, http_sessions, refusals, statuses),
+    *(start, environment, framing, matching, waiting, connection, headers, http_sessions, refusals, statuses),
     *(oauth, tokens, tools, apps, revisions, errors, definitions, ending),
 )
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.definition import advised
+from mcpspy.analysis.explain.causes.environment import Trouble, trouble_of
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -176,6 +178,23 @@ _ENDS_SESSIONS = ("tool-dropped", "result-rejected", "response-to-notification")
 """Causes for which clients leave."""
 
 
+_SETTINGS = ("service-refused-key", "rate-limited", "setting-missing")
+"""Troubles that whoever set the server up has to mend, although the server hides them."""
+
+
+def _blame(facts: Facts, claim: Claim, trouble: Trouble, words: str) -> None:
+    """Let a claim of a hidden failure say what to do about the failure itself."""
+    if trouble.code not in _SETTINGS:
+        return
+    step = advised(trouble.next_step, words)
+    if trouble.code == "service-refused-key" and not facts.is_stdio:
+        step = "set a valid key or token for the service where the client gives it to this server (a header, the URL)"
+    claim.next_step, claim.side = (
+        f"{step}; the server should set isError: true in such a result",
+        trouble.side,
+    )
+
+
 def _define(row: _Row) -> None:
     rules = row.rules.split()
 
@@ -193,6 +212,8 @@ def _define(row: _Row) -> None:
             title, symptoms = f"{quote(first.message)}{more}", [*found, *left]
             claim = Claim(title=title, next_step=row.next_step, symptoms=symptoms, side=row.side)
             claim.is_observation = row.is_observation
+            if row.code == "error-swallowed" and (trouble := trouble_of(first.message, at_start=False)):
+                _blame(facts, claim, trouble, first.message)
             is_exact = first.code.startswith("HOST") and not row.is_observation
             claim.level = Level.EXACT if is_exact else None
             yield claim

@@ -235,6 +235,7 @@ TROUBLES = (
         "(InvalidClientTokenId, ExpiredToken).",
         signs=r"""(?x)\b(?:status|http|code|error)\b(?:\s+status)?(?:\s+code)?\W{0,6}40[13]\b
         |\b40[13]\b\W{0,3}(?:client\ error|unauthori[sz]ed|forbidden)
+        |(?:invalid|incorrect|bad|revoked|malformed|expired)\ (?:[\w-]+\ ){0,2}api[ _-]?key\b
         |(?:invalid|incorrect|bad|revoked|malformed|expired)\ (?:api[ _-]?key|access[ _-]?token
         |auth\w*[ _-]?token|token|credentials)\b|bad\ credentials
         |(?:api[ _-]?key|token|credentials?)\ (?:is\ |are\ |has\ |have\ |was\ |were\ )?(?:been\ )?(?:invalid

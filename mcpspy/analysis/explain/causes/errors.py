@@ -43,51 +43,12 @@ define(
 
 
 _REFUSED = (*ERRORS, State.REFUSED)
-_HEADER = re.compile(
-    r"(?i)header mismatch|missing (?:required )?(?:mcp-[\w-]+ )?header|mcp-(?:method|name|param)"
-)
 _TASK = re.compile(r"(?i)\btask\b.{0,30}required|requires? (?:a )?task")
 _SESSION = (
     r"\bsession\b.{0,40}(?:not found|invalid|expired|unknown|missing|terminated|closed|does not exist)"
     r"|(?:invalid|unknown|missing|no valid|expired).{0,30}\bsession"
 )
 """The SDKs of TypeScript, Python, Go and Rust."""
-
-
-@cause(
-    "header-dropped",
-    "a header that the client sent did not reach the server",
-    Level.EXACT,
-    rules="HTTP101 HTTP102 HTTP103 HTTP104 HTTP106",
-    positive=ex.session(
-        "@ 2026-07-28 http",
-        ex.call(),
-        ex.answered(400, {"mcp-name": None}),
-        ex.error("Header mismatch: Mcp-Name is missing", -32020),
-    ),
-    negative=ex.session(
-        "@ 2026-07-28 http", ex.call(), ex.answered(400), ex.error("Unknown tool: a", -32602)
-    ),
-)
-def header_dropped(facts: Facts) -> Iterator[Claim]:
-    """The server compares headers of 2026-07-28 with the body. mcpspy recorded those that the client sent."""
-    missing = facts.violations("HTTP101", "HTTP102", "HTTP103", "HTTP104", "HTTP106")
-    for failed in facts.failed(*ERRORS, State.REFUSED):
-        if failed.code != -32020 and not _HEADER.search(failed.words):
-            continue
-        named = re.search(r"(?i)\bmcp-[\w-]+", failed.words)
-        is_sent = failed.refusal is None or named is None or named[0].lower() in failed.refusal.request
-        title = (
-            f"the server misses a header of {failed.about} that the client sent ({quote(failed.words)}): "
-            f"something between mcpspy and the server dropped it"
-        )
-        next_step = "let the proxy or gateway behind mcpspy pass on all headers that begin with Mcp-"
-        side = "proxy"
-        if missing or not is_sent:
-            title = f"{failed.about} came without a header that the server wants: {quote(failed.words)}"
-            next_step, side = "let the client send it; or look what drops it before mcpspy", CLIENT
-        symptoms, is_over = [failed, *missing], failed.succeeded_at is not None
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_over)
 
 
 define(

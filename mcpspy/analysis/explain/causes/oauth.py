@@ -239,6 +239,74 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
         yield claim
 
 
+_ANSWERS = {
+    "registration": (
+        "let it answer with JSON, 201 or an error such as invalid_redirect_uri (RFC 7591, 3.2): frameworks redirect if "
+        "the check of a form fails. A frequent reason is a redirect URI with a custom scheme (cursor://), or with a "
+        "loopback address: compare redirect_uris of the request with what the server allows"
+    ),
+    "token": (
+        "let it answer with JSON, 200 or an error (RFC 6749, 5): look whether the site's sign-in, its check of forms "
+        "(CSRF) or a catch-all route stands before the token endpoint"
+    ),
+    "metadata": (
+        "let it answer with the JSON document, or 404: exclude /.well-known/ from the site's sign-in and from its "
+        "catch-all routes"
+    ),
+}
+"""The end of a step's name → the next step if it was answered with a redirect or a page."""
+
+
+def _other_answer(facts: Facts, step: OauthStep) -> str:
+    """Return by what a step was answered in place of JSON: a redirect or a page; empty if by neither."""
+    number = step.fields.get("http")
+    if 300 <= (step.status or 0) < 400:
+        location = facts.http.locations.get(number)
+        return f"a redirect (HTTP {step.status}{f' → {quote(location, 100)}' if location else ''})"
+    is_page = (step.status or 0) < 300 and number in facts.http.pages and "metadata" not in step.step
+    return f"a page (HTTP {step.status}, text/html)" if is_page else ""
+
+
+@cause(
+    "oauth-answer-not-json",
+    "a step of the sign-in was answered with a redirect or a page in place of JSON",
+    Level.EXACT,
+    rules=RULES,
+    positive=(
+        ex.unauthorized(
+            ex.METADATA, ex.http("POST", 302, 63, {}, location="/"), ex.oauth("registration", 302)
+        ),
+        ex.unauthorized(
+            ex.METADATA,
+            ex.http("POST", 200, 63, {}, content_type="text/html"),
+            ex.oauth("token", 200, names=["code"]),
+        ),
+    ),
+    negative=(
+        ex.unauthorized(ex.METADATA, ex.oauth("registration", 201)),
+        ex.unauthorized(ex.http("GET", 302, 60, {}), ex.oauth("server metadata", 302, 60), ex.METADATA),
+    ),
+)
+def oauth_answer_not_json(facts: Facts) -> Iterator[Claim]:
+    """Web frameworks redirect if the check of a form fails, gateways and sites redirect to their
+    sign-in; a client that follows finds a page.
+    """
+    steps = [each for each in facts.http.oauth if each.step not in ("challenge", "authorize")]
+    for step in steps[-1:] if unauthorized(facts) else ():
+        what = _other_answer(facts, step)
+        kind = next((end for end in _ANSWERS if step.step.endswith(end)), "token")
+        if not what or step.step == "retry":
+            continue
+        again = [each for each in facts.of(RefusedExchange) if each.at >= step.at and each.method == "GET"]
+        title = (
+            f"the authorization server answered the step {step.step!r} with {what} in place of JSON, and the "
+            f"client stopped there"
+        )
+        claim = sign_in_claim(facts, title, _ANSWERS[kind], step, side=SERVER)
+        claim.symptoms += again
+        yield claim
+
+
 _METADATA_STEPS = {
     "AUTH101": "let the metadata name the URL of the endpoint as its resource, as clients use it",
     "AUTH102": (
@@ -290,6 +358,13 @@ def oauth_metadata(facts: Facts) -> Iterator[Claim]:
             claim.evidence = [evidence(step.place, f"resource: {resource}")]
             yield claim
             break
+
+
+_TWICE = re.compile(
+    r"(?i)(?:multiple|more than one) .{0,40}(?:auth|credential)|both .{0,60}\b(?:header|basic|body|form|post)\b"
+    r"|(?:auth\w*|credentials?)\b.{0,40}(?:\btwice\b|multiple|more than one|\bboth\b)|only one .{0,30}auth"
+)
+"""A client that names itself by two methods, which it must not (RFC 6749, 2.3)."""
 
 
 _LACKS = re.compile(r"(?i)missing|required|parameter")
@@ -344,8 +419,15 @@ TOGETHER = 30.0
     "the token request was refused",
     Level.EXACT,
     rules=RULES,
-    positive=ex.unauthorized(
-        ex.METADATA, ex.oauth("token", 400, error="invalid_grant", names=["grant_type", "code"])
+    positive=(
+        ex.unauthorized(
+            ex.METADATA, ex.oauth("token", 400, error="invalid_grant", names=["grant_type", "code"])
+        ),
+        ex.unauthorized(
+            ex.METADATA,
+            ex.http("POST", 401, 64, ex.WITH_TOKEN),
+            ex.oauth("token", 401, 64, error="invalid_client", names=["client_id", "client_secret", "code"]),
+        ),
     ),
     negative=ex.unauthorized(ex.METADATA, ex.oauth("registration", 403)),
 )
@@ -411,6 +493,19 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
             "the client named itself by HTTP Basic (client_secret_basic): it must use the method that the registration "
             "answered (token_endpoint_auth_method), such as client_secret_post"
         )
+    has_header = step.fields.get("http") in facts.http.with_token
+    is_bare = words.startswith("invalid_client") or words == "invalid_request"
+    is_twice = has_header and "client_secret" in names and is_bare
+    if step.step != "authorize" and (is_twice or _TWICE.search(words)):
+        form = [name for name in ("client_id", "client_secret", "client_assertion") if name in names]
+        if has_header and form:
+            title += f"; the request has an Authorization header, and {' and '.join(form)} in its form too"
+        next_step = (
+            "let the client authenticate by one method alone (RFC 6749, 2.3), the one that the registration answered "
+            "(token_endpoint_auth_method): client_secret_basic is the header with neither client_id nor client_secret "
+            "in the form, client_secret_post is the form without the header"
+        )
+        side = CLIENT
     yield sign_in_claim(facts, title, next_step, step, side=side)
 
 

@@ -206,6 +206,79 @@ def version_header(facts: Facts) -> Iterator[Claim]:
         break
 
 
+_SIGN_IN = re.compile(
+    r"(?i)(?:^|[/._-])(?:log[-_]?in|sign[-_]?in|log[-_]?on|sso|saml2?|oidc|oauth2?|authn?|authenticate|authori[sz]e|accounts?"
+    r"|idp|adfs|sessions/new)(?=$|[/._?-])"
+)
+"""A host or path of a page for signing in: accounts.google.com, /users/sign_in, /oauth2/start, /cdn-cgi/access/login."""
+
+
+def _sign_in_page(facts: Facts, redirects: str) -> str:
+    """Return the first of these redirects (`307 → /login`) that leads to a page for signing in; else nothing."""
+    old = urlsplit(facts.header.upstream or "").path.rstrip("/")
+    for redirect in redirects.split(", "):
+        new = urlsplit(redirect.partition(" → ")[2])
+        path = new.path.rstrip("/")
+        # An endpoint below /auth/ that only moves is no page for signing in.
+        is_moved = bool(old) and (path.endswith(old) or path.startswith(f"{old}/") or f"{path}/mcp" == old)
+        if not is_moved and (_SIGN_IN.search(new.path) or _SIGN_IN.search(new.hostname or "")):
+            return redirect
+    return ""
+
+
+_TO_LOGIN = ex.answered(307, {}, {"location": "http://127.0.0.1:3001/login/visitor"})
+
+
+@cause(
+    "redirected-to-sign-in",
+    "a request was redirected to a page for signing in, in place of 401",
+    Level.EXACT,
+    rules="HTTP307",
+    positive=(
+        ex.session("@ http", ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done(), ex.call(3), _TO_LOGIN),
+        ex.session("@ http bare", ex.initialize(), ex.answered(302, ex.WITH_TOKEN, {"location": "/sso"})),
+    ),
+    negative=ex.session(
+        "@ http", ex.call(), ex.answered(307, {}, {"location": "http://127.0.0.1:3001/mcp/"})
+    ),
+)
+def redirected_to_sign_in(facts: Facts) -> Iterator[Claim]:
+    """A gateway or the site itself treats a POST without a valid token as a visit by a browser. Clients
+    refresh a token, or begin to sign in, only after a 401.
+    """
+    found = [
+        (failed, page)
+        for failed in facts.failed()
+        if failed.side == CLIENT
+        and (page := _sign_in_page(facts, ", ".join(filter(None, (failed.redirect, failed.why)))))
+    ]
+    if not found:
+        return
+    failed, page = found[0]
+    has_worked, has_token = facts.server.messages > 0 and not failed.is_first, facts.http.has_token
+    is_followed = failed.state != State.REDIRECTED
+    if not (has_worked or has_token or is_followed):
+        return  # A client that never had a token, and is refused at once: that the redirect ends there is the failure.
+    title = f"{failed.about} was redirected to a page for signing in ({quote(page, 100)})"
+    next_step = (
+        "let the server answer a token that it does not accept with 401 and WWW-Authenticate, so that the client "
+        "refreshes it or signs in; until then sign in again, or give the client a new token"
+    )
+    if has_worked:
+        lack = "no longer accepted" if has_token else "missing"
+        title += f", although requests before had succeeded: the token is {lack}, and the server does not answer 401"
+    elif has_token:
+        title += ": the token of the request is not accepted, and the server does not answer 401"
+    else:
+        title += ": the endpoint is behind a web sign-in, and the request had no token"
+        next_step = (
+            "let the server, or the gateway in front of it, answer a request without a token with 401 and "
+            "WWW-Authenticate; until then give the client a token (Authorization), if it takes one"
+        )
+    symptoms = [*(each for each, _ in found), *facts.violations("HTTP307")]
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
+
+
 @cause(
     "redirect-not-followed",
     "a redirect was not followed",
@@ -231,7 +304,7 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
             f"client did not follow"
         )
         next_step = f"use the URL {quote(location, 100)} in the client's configuration"
-        if LOGIN.search(new.path):
+        if LOGIN.search(new.path) or _sign_in_page(facts, f"{status} → {location}"):
             title += ": it is a page for signing in"
             next_step = (
                 "the gateway wants a browser's sign-in: give the client a token (Authorization), or let "

@@ -26,6 +26,11 @@ _NOT_FOUND = re.compile(
 _RUNNERS = re.compile(
     r"(?:^|[/\\])(?:uvx|npx|bunx|pnpx|uv|docker|podman|deno|java|dotnet|node|python[\d.]*)(?:\.exe|\.cmd)?$"
 )
+_INTERPRETERS = re.compile(
+    r"(?i)(?:^|[/\\])(?:bun|deno|java|dotnet|node|perl|php|python[\d.]*|ruby|(?:ba|z)?sh)(?:\.exe)?$"
+)
+"""They name a program that they do not find."""
+
 _SETTINGS = ("service-refused-key", "setting-missing", "name-not-resolved", "file-missing")
 """Troubles that a placeholder in place of a value brings about."""
 
@@ -174,11 +179,27 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
         yield claim
 
 
+_PATH = re.compile(r"(?:^|[=,])(?:/(?![A-Za-z]?$)|~|\.{1,2}[/\\]|[A-Za-z]:[/\\]|\\\\|file://)")
+"""An argument that is a path, or an option with one (`--root=/srv`); `/c` is an option of cmd.exe."""
+
+
+def _paths(facts: Facts) -> list[str]:
+    """Return the arguments of the command that are paths, without the program that an interpreter runs."""
+    command = facts.header.command or []
+    words = [word for word in command[1:] if _PATH.search(word)]
+    program = next((word for word in command[1:] if not word.startswith("-")), None)
+    is_program = bool(command) and _INTERPRETERS.search(command[0]) is not None
+    return [word for word in words if not (is_program and word == program)]
+
+
 @cause(
     "start-failed",
     "the server ended before it answered",
     Level.GENERAL,
-    positive=ex.not_started("SyntaxError: invalid syntax"),
+    positive=(
+        ex.not_started("SyntaxError: invalid syntax"),
+        ex.session('@ bare command=["notes","--root=/srv/notes"]', ex.initialize(), ex.exited(1)),
+    ),
 )
 def start_failed(facts: Facts) -> Iterator[Claim]:
     """The process ended before its first message; what it printed names the error."""
@@ -206,6 +227,11 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
         else:
             title = f"the server ended before it answered, with {end.words} and without a word"
             next_step = "run its command in a terminal: an MCP server waits for input, and does not end"
+            if paths := _paths(facts):
+                next_step = (
+                    f"check first that the paths in its arguments exist, and that its user may read them: "
+                    f"{', '.join(quote(path, 80) for path in paths[:4])}; then {next_step}"
+                )
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from mcpspy.analysis.lint.event import LintEvent
-from mcpspy.analysis.lint.failure_text import is_failure
+from mcpspy.analysis.lint.failure_text import is_failure, words_of
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RESPONSES, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.state import forget
@@ -138,11 +138,7 @@ def hidden_failure(event: LintEvent) -> Iterable[Report]:
     text = block.get("text") if isinstance(block, dict) else None
     if not isinstance(text, str) or not is_failure(text, event.subject or ""):
         return ()
-    return [
-        Report(
-            f"{event.subject} reports a failure without isError: {text.strip()[:60].splitlines()[0]}", text
-        )
-    ]
+    return [Report(f"{event.subject} reports a failure without isError: {words_of(text)[:120]}", text)]
 
 
 RETRIES = 4

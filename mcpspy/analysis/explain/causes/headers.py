@@ -1,0 +1,200 @@
+"""Headers that a client sent, and that a server misses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said, who_refused
+from mcpspy.analysis.explain.causes.requests import ERRORS
+from mcpspy.analysis.explain.causes.sign_in import RULES, sign_in_claim
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import clause, quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import RefusedExchange
+from mcpspy.core.protocol.http_headers import EVENTS, JSON
+from mcpspy.core.protocol.refusal import challenge_words
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.session.exchange import State
+
+_HEADER = re.compile(
+    r"(?i)header mismatch|missing (?:required )?(?:mcp-[\w-]+ )?header|mcp-(?:method|name|param)"
+)
+
+_MISSING = (
+    r"(?:missing|no|without|lacks?|absent|required?|requires|(?:not|n't) (?:be )?(?:provided|present|found|sent|set|included"
+    r"|specified|received|supplied|given)|must (?:be )?(?:include|provide|have|send|contain|present|set|supplied)d?)"
+)
+
+
+class _Claimed(NamedTuple):
+    """A header that servers say is missing or wrong."""
+
+    name: str
+    statuses: tuple[int, ...]
+    words: str
+    """What they call it, as a pattern; with a word such as missing beside it."""
+    other: str
+    """A pattern of words that mean something else: the header came, and its value is refused."""
+    always: int = 0
+    """The status that is about this header, whatever the words."""
+
+
+_REFUSED_VALUE = (
+    r"\b(?:in)?valid\b|unknown|expired|unsupported|mismatch|malformed|incorrect|wrong|does not exist"
+)
+
+_CLAIMED = (
+    _Claimed("accept", (400, 406), r"(?:accept\b|not acceptable)", r"version", 406),
+    _Claimed("content-type", (400, 415), r"content[- ]?type", "charset", 415),
+    _Claimed(
+        "authorization",
+        (400, 401, 403),
+        r"(?:authori[sz]ation|bearer|access[ _-]?token|auth(?:entication)? (?:header|token|credentials?)|credentials|token)",
+        f"{_REFUSED_VALUE}|insufficient|scope",
+    ),
+    _Claimed(
+        "mcp-session-id",
+        (400, 404, 422),
+        r"\bsession(?:[ _-]?id)?\b",
+        rf"{_REFUSED_VALUE}|(?:session|id) not found|bad session|terminated|closed|initiali[sz]",
+    ),
+    _Claimed("mcp-protocol-version", (400, 406, 422), r"protocol[ -]version", _REFUSED_VALUE),
+)
+"""The words of SDKs, frameworks and gateways."""
+
+
+def _is_right(claimed: _Claimed, exchange: RefusedExchange) -> bool:
+    """Return whether the recorded request has the header as the server wants it."""
+    value = exchange.request.get(claimed.name, "").lower()
+    if claimed.name == "accept":
+        return EVENTS in value and (exchange.method == "GET" or JSON in value)
+    if claimed.name == "content-type":
+        # With parameters, the server may compare them: `http-status`.
+        return value.strip() == JSON
+    return bool(value) and (claimed.name != "mcp-session-id" or exchange.asked != "initialize")
+
+
+def _lost(exchange: RefusedExchange, words: str) -> str:
+    """Return the header that a refusal says is missing, and that the recorded request has; else nothing."""
+    for claimed in _CLAIMED:
+        if exchange.status not in claimed.statuses or re.search(claimed.other, words, re.IGNORECASE):
+            continue
+        name, missing = claimed.words, rf"\b{_MISSING}\b"
+        is_said = bool(re.search(rf"(?i){missing}.{{0,40}}{name}|{name}.{{0,40}}{missing}", words))
+        if claimed.name == "accept" and EVENTS in words:
+            is_said = is_said or re.search("(?i)accept|must", words) is not None
+        if (is_said or exchange.status == claimed.always) and _is_right(claimed, exchange):
+            return claimed.name
+    for name in exchange.request:
+        # Any other header that the words call by its name, such as X-Api-Key.
+        if "-" in name and not name.startswith("mcp-") and exchange.status in (400, 401, 403, 411, 422, 428):
+            found = re.search(
+                rf"(?i)\b{_MISSING}\b.{{0,30}}{re.escape(name)}|{re.escape(name)}.{{0,30}}\b{_MISSING}\b",
+                words,
+            )
+            if found and not re.search(_REFUSED_VALUE, words, re.IGNORECASE) and name != "content-type":
+                return name
+    return ""
+
+
+def _shown(name: str) -> str:
+    """Return a header as it is written: Mcp-Session-Id."""
+    return "MCP-Protocol-Version" if name == "mcp-protocol-version" else name.title()
+
+
+def _lost_behind(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim for each header that the recorded request has, and that a refusal says is missing."""
+    told: set[str] = set()
+    for exchange, symptom in exchanges(facts, 400, 401, 403, 404, 406, 411, 415, 422, 428):
+        challenge = challenge_words(exchange.response.get("www-authenticate", ""))
+        words = said(exchange, symptom) or challenge
+        name = _lost(exchange, words) or _lost(exchange, challenge)
+        if not name or name in told or ".well-known" in exchange.path:
+            continue
+        told.add(name)
+        same = [
+            each
+            for other, each in exchanges(facts, exchange.status or 0)
+            if _lost(other, said(other, each)) == name
+        ]
+        who, header = who_refused(exchange), _shown(name)
+        value = "" if name == "authorization" else f" ({header}: {quote(exchange.request[name], 60)})"
+        title = (
+            f"{about(exchange)} was refused with HTTP {exchange.status} for its {header}, which the recorded request "
+            f"has{value}: the header is lost or misread behind this point, "
+            f"{f'at {who} or after it' if who != 'the server' else 'on the way to the server or in it'}{clause(words)}"
+        )
+        next_step = (
+            f"sending {header} again does not help: look at what passes requests on from here (a proxy, a gateway, the "
+            f"adapter of a platform), and let it keep this header; ask the server directly to compare"
+        )
+        if name == "authorization":
+            next_step += "; if its value is an empty Bearer, the host did not replace a variable"
+        elif not words:
+            next_step += "; or this URL is not that of an MCP endpoint"
+        side = SERVER if who == "the server" else "proxy"
+        claim = Claim(title=title, next_step=next_step, symptoms=same, side=side)
+        claim.is_observation = is_overcome(same)
+        if exchange.status == 401 and not claim.is_observation:
+            claim.symptoms += sign_in_claim(facts, title, next_step).symptoms
+        yield claim
+
+
+@cause(
+    "header-dropped",
+    "a header that the client sent did not reach the server",
+    Level.EXACT,
+    rules=f"HTTP101 HTTP102 HTTP103 HTTP104 HTTP106 {RULES}",
+    positive=(
+        ex.session(
+            "@ 2026-07-28 http",
+            ex.call(),
+            ex.answered(400, {"mcp-name": None}),
+            ex.error("Header mismatch: Mcp-Name is missing", -32020),
+        ),
+        ex.first_answer(
+            406, "Not Acceptable: Client must accept both application/json and text/event-stream"
+        ),
+        ex.list_answer(415, "Unsupported Media Type"),
+        ex.list_answer(401, ex.WITH_TOKEN, "Missing Authorization header"),
+        ex.list_answer(400, "Bad Request: Mcp-Session-Id header is required"),
+        ex.list_answer(400, "MCP-Protocol-Version header is missing"),
+        ex.list_answer(403, {"x-api-key": "[redacted]"}, "No X-Api-Key in the request"),
+    ),
+    negative=(
+        ex.session("@ 2026-07-28 http", ex.call(), ex.answered(400), ex.error("Unknown tool: a", -32602)),
+        ex.first_answer(406, {"accept": "application/json"}, "Not Acceptable"),
+        ex.list_answer(415, {"content-type": "text/plain"}, "Unsupported Media Type"),
+        ex.list_answer(401, "Missing Authorization header"),
+        ex.list_answer(401, ex.WITH_TOKEN, "Missing or invalid access token"),
+        ex.list_answer(400, "No valid session ID provided"),
+        ex.list_answer(400, "Unsupported MCP-Protocol-Version"),
+    ),
+)
+def header_dropped(facts: Facts) -> Iterator[Claim]:
+    """The recording has the headers that the client sent. A server compares those of 2026-07-28 with the
+    body, and others say that Accept, Content-Type, Authorization, the session id or the revision is missing.
+    """
+    yield from _lost_behind(facts)
+    missing = facts.violations("HTTP101", "HTTP102", "HTTP103", "HTTP104", "HTTP106")
+    for failed in facts.failed(*ERRORS, State.REFUSED):
+        if failed.code != -32020 and not _HEADER.search(failed.words):
+            continue
+        named = re.search(r"(?i)\bmcp-[\w-]+", failed.words)
+        if named is None and failed.code != -32020:
+            continue  # Which header is meant, only the words tell.
+        is_sent = failed.refusal is None or named is None or named[0].lower() in failed.refusal.request
+        title = (
+            f"the server misses a header of {failed.about} that the client sent ({quote(failed.words)}): "
+            f"something between mcpspy and the server dropped it"
+        )
+        next_step = "let the proxy or gateway behind mcpspy pass on all headers that begin with Mcp-"
+        side = "proxy"
+        if missing or not is_sent:
+            title = f"{failed.about} came without a header that the server wants: {quote(failed.words)}"
+            next_step, side = "let the client send it; or look what drops it before mcpspy", CLIENT
+        symptoms, is_over = [failed, *missing], failed.succeeded_at is not None
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_over)
