@@ -115,9 +115,16 @@ class InteractionStore:
     """Interactions of one recording, in the order of their causes."""
 
     def __init__(
-        self, label: str = "", ignored: Iterable[Pointer] = (), read: ReadBytes | None = None
+        self,
+        label: str = "",
+        ignored: Iterable[Pointer] = (),
+        read: ReadBytes | None = None,
+        *,
+        is_generated: bool = False,
     ) -> None:
         self.label = label
+        self.is_generated = is_generated
+        """True if the interactions were not recorded: no client has to send them."""
         self.number = 0
         """Position among the recordings that are served together."""
         self.ignored = tuple(ignored)
