@@ -47,13 +47,19 @@ class RecordingsLoader:
         *,
         merge: bool,
         rules: AnswerRules | None = None,
+        has_noise: bool = False,
     ) -> None:
-        """Read the headers. `rules` decide before the recordings, or alone. Raise UsageError or CannotStart."""
+        """Read the headers. `rules` decide before the recordings, or alone. Raise UsageError or CannotStart.
+
+        With `has_noise`, lines on the server's stdout that are not messages are played as well.
+        """
         self.warnings: list[str] = []
         """Messages for the user since the last call, one line each."""
         self._merge = merge
         recordings = [Recording(path) for path in paths]
-        self._files = [_RecordingFile(each, _label(each, recordings), ignored) for each in recordings]
+        self._files = [
+            _RecordingFile(each, _label(each, recordings), ignored, has_noise) for each in recordings
+        ]
         stores = [file.loader.store for file in self._files]
         self._recordings = Recordings(
             [*stores, *([rules.store] if rules is not None else [])], ignored, rules
@@ -120,11 +126,12 @@ class RecordingsLoader:
 
 
 class _RecordingFile:
-    def __init__(self, recording: Recording, label: str, ignored: Sequence[Pointer]) -> None:
+    def __init__(self, recording: Recording, label: str, ignored: Sequence[Pointer], has_noise: bool) -> None:
         self.path = recording.path
         header = recording.header
         self._header = header
-        self.loader = InteractionLoader(InteractionStore(label, ignored, self._message), header)
+        store = InteractionStore(label, ignored, self._message)
+        self.loader = InteractionLoader(store, header, has_noise=has_noise)
         self.bytes = 0
         self.is_over = False
         self.warnings: list[str] = []

@@ -116,6 +116,7 @@ OPTIONS = (
     ORIGIN.but(about="what makes that session (default: mock)", default=MOCK, requires="--record"),
     Option("--speed", "N", "0: respond at once (default), 1: after the recorded latency, 2: after half of it",
         read=speed, default=0.0),
+    Switch("--stdout-noise", "stdio: also repeat lines on stdout that were not messages, at their place"),
     Switch("--strict", "exit 1 if a request was not recorded, or a recorded request was not sent"),
     Switch("--merge", "combine recordings of different servers into one server"),
     FOLDER,
@@ -132,10 +133,16 @@ def main(args: argparse.Namespace) -> int:
         folder = recordings([name], args.dir) if is_folder(name, args.dir) else ()
         paths += [path for _, path in folder] or [recording_path(name, args.dir, args.lake)]
     is_http = args.http is not None or args.listen is not None
+    if args.stdout_noise and is_http:
+        raise UsageError(
+            "mock: --stdout-noise is for stdio", "over HTTP there is no stdout: remove --http or --listen"
+        )
     scripted = _scripted(args)
     if scripted is not None and not is_http:
         _run_scripted(args, scripted, Path(paths[0] if paths else args.from_listing or args.fixtures[0]).stem)
-    served = RecordingsLoader(paths, args.ignore_path, merge=args.merge, rules=_rules(args, paths))
+    served = RecordingsLoader(
+        paths, args.ignore_path, merge=args.merge, rules=_rules(args, paths), has_noise=args.stdout_noise
+    )
     real = _real(args)
     options = MockOptions(
         match=MatchMode(args.match),
