@@ -47,7 +47,7 @@ Answer = tuple[str, dict[str, Any]]
 
 
 class ServerListing(Struct):
-    """What a server lists."""
+    """The lists of a server, and its name."""
 
     items: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Member of the result (`tools` …) → its items; absent if the server has no such list."""
@@ -70,7 +70,7 @@ class Fixture(NamedTuple):
     accepts: Callable[[Any], bool]
     """Function that returns whether the arguments of a request match."""
     shown: dict[str, Any]
-    """Arguments in the request that stands for the matched ones."""
+    """Arguments of the example request that reports show."""
     answer: Answer
 
 
@@ -414,7 +414,7 @@ class _Building:
         self._rule(READ, lambda params: params.get("uri") == uri, rows)
 
     def template(self, template: dict[str, Any]) -> None:
-        """Add the rule of a template; the response repeats the requested URI, so each URI gets rows of its own."""
+        """Add the rule of a template; the response repeats the requested URI, so each URI gets separate rows."""
         pattern, kind = uri_pattern(template["uriTemplate"]), template.get("mimeType")
         known: dict[str, dict[bool, int]] = {}
 

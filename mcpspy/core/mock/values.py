@@ -8,11 +8,11 @@ name of the tool, never a wrong value. docs/decisions.md has the reason for not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from importlib import import_module
 from itertools import count
 from math import ceil, floor, inf
-from random import Random
 from typing import Any, NoReturn
 
 from mcpspy.core.jsontools import ABSENT, canonical, is_number, pointer, value_at
@@ -76,7 +76,7 @@ def generated(schema: Any, seed: str) -> Any:
     reason = ""
     for attempt in range(ATTEMPTS):
         try:
-            value = _Candidate(schema, Random(f"{seed} {attempt}"), attempt).value(schema)  # noqa: S311
+            value = _Candidate(schema, _Choices(f"{seed} {attempt}"), attempt).value(schema)
         except (CannotGenerateError, RecursionError) as error:
             reason = reason or str(error) or "nested too deep"
             continue
@@ -86,10 +86,30 @@ def generated(schema: Any, seed: str) -> Any:
     raise CannotGenerateError(reason)
 
 
+class _Choices:
+    """Choices that a seed decides, the same with every version of Python."""
+
+    def __init__(self, seed: str) -> None:
+        self._seed = seed
+        self._number = 0
+
+    def random(self) -> float:
+        """Return a number from 0 up to 1, without 1."""
+        self._number += 1
+        digest = blake2b(f"{self._seed} {self._number}".encode(), digest_size=6).digest()
+        return int.from_bytes(digest) / (1 << 48)
+
+    def randint(self, first: int, last: int) -> int:
+        return first + int(self.random() * (last - first + 1))
+
+    def choice(self, items: Sequence[Any]) -> Any:
+        return items[self.randint(0, len(items) - 1)]
+
+
 class _Candidate:
     """One attempt; `examples` and optional members are used by the first ones, and by every other one."""
 
-    def __init__(self, root: Any, random: Random, attempt: int) -> None:
+    def __init__(self, root: Any, random: _Choices, attempt: int) -> None:
         self._root = root
         self._random = random
         self._examples = attempt % 2 == 0
@@ -240,11 +260,11 @@ class _Candidate:
         if high == inf:
             high = low + 99 * unit
         if not step:
-            return float(low) + (high - low) * self._random.choice((0.0, 0.25, 0.5, 1.0))
+            return float(low + (high - low) * self._random.choice((0.0, 0.25, 0.5, 1.0)))
         first, last = ceil(low / step), floor(high / step)
         if first > last:
             raise CannotGenerateError(f"no multiple of {step} between {low} and {high}")
-        number = self._random.randint(first, min(last, first + 99)) * step
+        number: int | float = self._random.randint(first, min(last, first + 99)) * step
         return int(number) if is_integer else float(number)
 
     def _string(self, schema: dict[str, Any]) -> str:
@@ -308,7 +328,7 @@ def _minus(value: Any) -> Any:
     return -value if is_number(value) else value
 
 
-def _matching(pattern: str, random: Random) -> str:
+def _matching(pattern: str, random: _Choices) -> str:
     """Return a string that a regular expression matches, as far as Python reads it as ECMA-262 does."""
     parser: Any = import_module("re._parser")
     try:
@@ -323,7 +343,7 @@ _CLASSES |= {"CATEGORY_NOT_DIGIT": "abc", "CATEGORY_NOT_SPACE": "abc", "CATEGORY
 _ANY = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_ ."
 
 
-def _characters(parsed: Any, random: Random, groups: dict[int, str]) -> Iterator[str]:
+def _characters(parsed: Any, random: _Choices, groups: dict[int, str]) -> Iterator[str]:
     for operator, argument in parsed:
         name = str(operator)
         if name == "LITERAL":

@@ -1,4 +1,7 @@
-"""The files of a mock without a recording: a listing (JSON, or a recording with one) and fixtures (YAML or JSON)."""
+"""The files of a mock without a recording: listings and fixtures.
+
+A listing is a JSON file or a recording in which a client lists; fixtures are YAML or JSON.
+"""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ OPTIONS = (
     Option("--seed", "TEXT", "--from-listing: generate other values (default: 0)", default="0",
         requires="--from-listing"),
     Repeated("--fixtures", "FILE",
-        "YAML or JSON with responses of your own; the first one that matches a request wins"),
+        "YAML or JSON with responses written by hand; the first one that matches a request wins"),
     Argument("command", COMMAND, "", nargs="*", requires=_FORWARD),
     Option("--http", "PORT", "serve over HTTP on 127.0.0.1 and this port; 0 selects a free one",
         one_of="addresses"),

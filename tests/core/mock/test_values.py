@@ -70,6 +70,6 @@ def test_examples_are_preferred_and_seeds_differ() -> None:
         ({"$ref": "#/$defs/n", "$defs": {"n": {"required": ["n"], "properties": {"n": {"$ref": "#/$defs/n"}}}}}, "recursive"),
     ],
 )  # fmt: skip
-def test_what_has_no_value_is_an_error_with_the_reason(schema: Any, reason: str) -> None:
+def test_a_schema_without_a_value_is_an_error_with_the_reason(schema: Any, reason: str) -> None:
     with pytest.raises(CannotGenerateError, match=reason):
         generated(schema, "0")
