@@ -48,7 +48,7 @@ IO_LEVELS = (
     ("client",),
     ("bridge", "http", "replay", "telemetry"),
     ("load",),
-    ("mock", "forward", "listing"),
+    ("mock", "forward", "doctor", "listing"),
 )
 """The packages and lone modules of `io`, lowest first: each imports only from rows before its row."""
 

@@ -16,11 +16,14 @@ from time import monotonic, process_time
 
 from msgspec import Struct
 
-from mcpspy.analysis.load import Histogram
-from mcpspy.errors import CannotStart
+from mcpspy.analysis.load import Histogram, LoadResult
+from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.client import prepare
 from mcpspy.io.recording.recorder import RecordingTarget
 from mcpspy.io.replay import ReplayOptions, ReplayRun, cancelled_by_signals, play
+
+RATE_CLIENTS = 100
+"""Maximum number of concurrent runs at a rate, unless the user names another one."""
 
 COLLECTED_RUNS = 10
 """Number of first runs of a load test whose sessions are collected, to be compared."""
@@ -50,6 +53,21 @@ class LoadOptions(Struct, frozen=True):
             if self.duration is not None and due >= self.duration:
                 return
             yield due
+
+
+def load_options(
+    clients: int | None, repeat: int | None, rate: float | None, duration: float | None, ramp: float
+) -> LoadOptions:
+    """Return a load test with the defaults of what the user did not choose. Raise UsageError if it would never end."""
+    if rate is not None and duration is None and repeat is None:
+        raise UsageError("a rate needs an end", "add a duration, or a number of runs")
+    return LoadOptions(
+        clients or (1 if rate is None else RATE_CLIENTS),
+        repeat or (1 if duration is None else None),
+        rate,
+        duration,
+        ramp,
+    )
 
 
 PROBE_INTERVAL = 0.02
@@ -89,46 +107,53 @@ class LoopLateness:
 
 
 class LoadRunner:
-    """Starts the runs of a load test, and passes each to `take`; collects the first ones."""
+    """Starts the runs of a load test, and adds up their results; collects the first runs."""
 
     def __init__(
-        self, replay: ReplayOptions, load: LoadOptions, take: Callable[[ReplayRun, float, float], None]
+        self, replay: ReplayOptions, load: LoadOptions, watch: Callable[[ReplayRun, float], None]
     ) -> None:
-        """`take` receives a run, the start of the load test, and the run's delay in seconds."""
+        """`watch` gets each run, and its delay in seconds."""
+        self.result = LoadResult()
+        """Its `seconds` are up to date once a run is over, the rest of what is measured at the end."""
         self.collected: list[ReplayRun] = []
-        self.unstarted = 0
-        """Runs that were due and did not start before the end."""
-        self.lateness = Histogram()
-        """Seconds between an event and its notice by the event loop."""
-        self.cpu = 0.0
-        """Seconds of CPU time of this process during the load test."""
-        self._replay, self._load, self._take = replay, load, take
+        self.started = 0.0
+        self._replay, self._load, self._watch = replay, load, watch
+        self._failed: list[ReplayRun] = []
+        """Collected runs with an error."""
         self._unrecorded = RecordingTarget()
         self._unrecorded.recording, self._unrecorded.redaction = False, replay.where.redaction
         self._numbers = itertools.count()
         self._has_succeeded = self._has_failed = False
-        self._started = 0.0
 
     def run(self) -> int | None:
         """Return the number of the signal that ended it, or None. Raise CannotStart if the first run cannot start."""
-        return asyncio.run(self._run())
+        return asyncio.run(self._run_until_signal())
 
-    async def _run(self) -> int | None:
-        prepare(self._replay.target)
+    async def _run_until_signal(self) -> int | None:
         signals = cancelled_by_signals()
-        self._started = monotonic()
+        return (signals[0] if signals else signal.SIGINT) if await self.play() else None
+
+    def compare(self, is_same: Callable[[ReplayRun], bool]) -> None:
+        """Count the collected runs that differ from the recording among those with an error."""
+        succeeded = [run for run in self.collected if not any(run is failed for failed in self._failed)]
+        self.result.different = self.result.failed_runs + sum(not is_same(run) for run in succeeded)
+
+    async def play(self) -> bool:
+        """Return whether it was cancelled. Raise CannotStart if the first run cannot start."""
+        prepare(self._replay.target)
+        self.started = monotonic()
         shared = self._load.due_times() if self._load.rate is not None else None
         count = self._load.clients
         due_times = (shared or self._successive(self._load.ramp * place / count) for place in range(count))
         clients = [asyncio.create_task(self._run_client(each)) for each in due_times]
         interrupted = False
         began = process_time()
-        with LoopLateness(self.lateness):
+        with LoopLateness(self.result.lateness):
             try:
                 await asyncio.wait(clients, return_when=asyncio.FIRST_EXCEPTION)
             except asyncio.CancelledError:
                 interrupted = True
-        self.cpu = process_time() - began
+        self.result.cpu, self.result.seconds = process_time() - began, monotonic() - self.started
         for each in clients:
             each.cancel()
         outcomes = await asyncio.gather(*clients, return_exceptions=True)
@@ -136,13 +161,13 @@ class LoadRunner:
             if isinstance(outcome, Exception):
                 raise outcome
         if shared is not None and not interrupted and self._load.duration is not None:
-            self.unstarted += sum(1 for _ in shared)
-        return (signals[0] if signals else signal.SIGINT) if interrupted else None
+            self.result.unstarted += sum(1 for _ in shared)
+        return interrupted
 
     def _successive(self, first: float) -> Iterator[float]:
         """Yield the due times of one client, which waits for nothing but its last run."""
         for _ in itertools.count() if self._load.repeat is None else range(self._load.repeat):
-            due = max(first, monotonic() - self._started)
+            due = max(first, monotonic() - self.started)
             if self._load.duration is not None and due >= self._load.duration:
                 return
             yield due
@@ -150,11 +175,11 @@ class LoadRunner:
     async def _run_client(self, due_times: Iterator[float]) -> None:
         for due in due_times:
             # A client that is free waits for the due time, and a timer may wake it late: the server did not cause that.
-            delay = max(0.0, monotonic() - self._started - due)
-            await asyncio.sleep(due - (monotonic() - self._started))
-            is_over = self._load.duration is not None and monotonic() - self._started >= self._load.duration
+            delay = max(0.0, monotonic() - self.started - due)
+            await asyncio.sleep(due - (monotonic() - self.started))
+            is_over = self._load.duration is not None and monotonic() - self.started >= self._load.duration
             if is_over or (self._has_failed and not self._has_succeeded):
-                self.unstarted += 1
+                self.result.unstarted += 1
                 return
             await self._run_once(delay)
 
@@ -176,4 +201,8 @@ class LoadRunner:
             self._has_succeeded = True
         if collects:
             self.collected.append(run)
-        self._take(run, self._started, delay)
+        is_failed = self.result.add_run(run.sent, run.unsent, run.stopped, started=self.started, delay=delay)
+        if is_failed and collects:
+            self._failed.append(run)
+        self.result.seconds = monotonic() - self.started
+        self._watch(run, delay)

@@ -164,7 +164,7 @@ async def play(
     is_reachable: bool = False,
 ) -> None:
     """Run all plans, one after the other. The run is added to `played` even if this is cancelled."""
-    observer = RecordingObserver(where, _fields(replay), collects=collects)
+    observer = RecordingObserver(where, header_fields(replay.target, replay.name), collects=collects)
     path = observer.writer.path if observer.writer is not None else None
     unsent = sum(len(plan.requests) for plan in replay.plans)
     run = ReplayRun(observer.session, path, [], [], [], unsent=unsent)
@@ -323,12 +323,12 @@ def cancelled_by_signals() -> list[int]:
     return signals
 
 
-def _fields(replay: ReplayOptions) -> dict[str, Value]:
-    target = replay.target
+def header_fields(target: ServerTarget, name: str = "") -> dict[str, Value]:
+    """Return the fields of the header of a recording in which mcpspy is the client of a server."""
     if isinstance(target, ServerCommand):
-        name = replay.name or session_name(target.arguments)
+        name = name or session_name(target.arguments)
         return {"transport": "stdio", "command": target.arguments, "name": name}
-    return {"transport": "http", "upstream": target.url, "name": replay.name}
+    return {"transport": "http", "upstream": target.url, "name": name}
 
 
 def _header(fields: Mapping[str, Value], id: str) -> Header:  # noqa: A002

@@ -32,7 +32,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Session:
 def loaded(options: ReplayOptions, load: LoadOptions) -> tuple[LoadRunner, list[tuple[ReplayRun, float]]]:
     """Return the runner of a load test, and the runs with their delays."""
     taken: list[tuple[ReplayRun, float]] = []
-    runner = LoadRunner(options, load, lambda played, _, delay: taken.append((played, delay)))
+    runner = LoadRunner(options, load, lambda played, delay: taken.append((played, delay)))
     assert runner.run() is None
     return runner, taken
 
@@ -79,7 +79,7 @@ def test_a_run_whose_client_is_free_has_no_delay_however_late_a_timer_wakes_it(r
 def test_no_run_starts_after_the_duration_and_those_that_were_due_are_counted(recorded: Session) -> None:
     runner, taken = loaded(request_key(recorded, "same"), LoadOptions(clients=1, rate=1000.0, duration=0.05))
 
-    assert len(taken) + runner.unstarted == 50
+    assert len(taken) + runner.result.unstarted == 50
 
 
 def test_a_signal_ends_a_load_test_and_the_completed_runs_count(recorded: Session) -> None:

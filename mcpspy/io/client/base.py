@@ -7,6 +7,7 @@ necessary.
 from __future__ import annotations
 
 import asyncio
+import os
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -133,6 +134,16 @@ class Inbound:
         await self._has_space.wait()
 
 
+INHERITED = (
+    """APPDATA HOMEDRIVE HOMEPATH LOCALAPPDATA PATH PATHEXT PROCESSOR_ARCHITECTURE SYSTEMDRIVE SYSTEMROOT TEMP
+    USERNAME USERPROFILE"""
+    if os.name == "nt"
+    else "HOME LOGNAME PATH SHELL TERM USER"
+).split()
+"""The variables that the clients of the SDKs give to a server (TypeScript: getDefaultEnvironment, Python:
+get_default_environment); other variables of the host's shell do not reach it."""
+
+
 class ServerCommand(NamedTuple):
     """The command line of a server to start."""
 
@@ -140,7 +151,18 @@ class ServerCommand(NamedTuple):
     cwd: str | None = None
     """Its working directory; None for that of mcpspy."""
     environment: Mapping[str, str] = {}
-    """Variables in addition to those of mcpspy."""
+    """Variables in addition to those of mcpspy, or to those that hosts pass on."""
+    is_bare: bool = False
+    """True if the server gets only the variables that the SDKs pass on (`INHERITED`), and not all of mcpspy's."""
+
+    @property
+    def variables(self) -> dict[str, str] | None:
+        """Return the environment of the server; None for that of mcpspy."""
+        if self.is_bare:
+            return {name: os.environ[name] for name in INHERITED if name in os.environ} | dict(
+                self.environment
+            )
+        return {**os.environ, **self.environment} if self.environment else None
 
     @property
     def shown(self) -> str:

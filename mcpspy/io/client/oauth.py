@@ -133,11 +133,25 @@ class OAuthClient:
         self._renewed = renewed["access_token"]
         return True
 
-    async def _sign_in(self, asked: dict[str, str]) -> None:
+    async def issuer(self) -> str:
+        """Return the authorization server that the metadata name; a user could sign in there. Raise CannotStart."""
+        import httpx
+
+        try:
+            _, server = await self._discover({})
+        except (httpx.HTTPError, ValueError, AttributeError, LookupError, TypeError) as error:
+            raise CannotStart(redacted_text(str(error)) or type(error).__name__) from None
+        return str(server["issuer"])
+
+    async def _discover(self, asked: dict[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the metadata of the server and of its authorization server."""
         async with self._client() as http:
             protected = await self._protected_resource(http, asked.get("resource_metadata"))
             issuers = protected.get("authorization_servers") or [_origin(self._resource)]
-            server = await self._server_metadata(http, issuers[0], has_metadata=bool(protected))
+            return protected, await self._server_metadata(http, issuers[0], has_metadata=bool(protected))
+
+    async def _sign_in(self, asked: dict[str, str]) -> None:
+        protected, server = await self._discover(asked)
         before = self._entry if self._entry.get("server", {}).get("issuer") == server["issuer"] else {}
         self._entry = {
             "audience": protected.get("resource", self._resource),

@@ -52,7 +52,7 @@ async def start(command: ServerCommand, recorder: Recorder | None = None) -> Std
             *command.arguments,
             start_new_session=True,
             cwd=command.cwd,
-            env={**os.environ, **command.environment} if command.environment else None,
+            env=command.variables,
         )
     except OSError as error:
         if command.cwd is not None and error.filename == command.cwd:

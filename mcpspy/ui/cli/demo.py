@@ -58,6 +58,7 @@ def main(args: argparse.Namespace) -> int:
     commands = [f"{program} {words.format(**names)}" for words, _ in NEXT]
     for command, (_, text) in zip(commands, NEXT, strict=True):
         sys.stdout.write(f"  {command:{max(map(len, commands))}}  {text}\n")
+    sys.stdout.write("In the terminal UI, press > to replay it, < to serve it.\n")
     return show_code or code
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from mcpspy.analysis.load import LoadResult, gate
+from mcpspy.analysis.load import gate
 from mcpspy.core.redact.display import redacted_text
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
@@ -22,9 +22,6 @@ from mcpspy.ui.text.terminal import Output, StatusLine
 if TYPE_CHECKING:
     from mcpspy.io.load import LoadOptions
     from mcpspy.io.replay import ReplayOptions, ReplayRun
-
-RATE_CLIENTS = 100
-"""Default of --clients with --rate."""
 
 FORMATS = ("csv", "html")
 """Formats that only the report of a load test has."""
@@ -48,7 +45,7 @@ LOAD = (
         "replay N times: per client, or with --rate in total (default: 1, with --duration no limit)",
         read=_COUNT),
     Option("--clients", "N",
-        f"load test: run N clients concurrently; with --rate, at most N (default: {RATE_CLIENTS})",
+        "load test: run N clients concurrently; with --rate, at most N (default: 100)",
         read=_COUNT),
     Option("--rate", "N", "load test: start N runs per second, even if earlier ones are not over", read=_rate,
         requires="--duration or --repeat"),
@@ -72,11 +69,9 @@ def read_load(args: argparse.Namespace) -> LoadOptions | None:
         if args.format == name or getattr(args, name, None) is not None:
             raise UsageError(f"replay: a load test has no {name} report", "use --format json, csv or html")
 
-    from mcpspy.io.load import LoadOptions
+    from mcpspy.io.load import load_options
 
-    clients = args.clients or (1 if args.rate is None else RATE_CLIENTS)
-    repeat = args.repeat or (1 if args.duration is None else None)
-    return LoadOptions(clients, repeat, args.rate, args.duration, args.ramp)
+    return load_options(args.clients, args.repeat, args.rate, args.duration, args.ramp)
 
 
 class LoadTest:
@@ -89,10 +84,9 @@ class LoadTest:
     ) -> None:
         from mcpspy.io.load import LoadRunner
 
-        self.result = LoadResult()
         self._gate, self._args, self._title = args.fail_if, args, title
-        self._runner = LoadRunner(options, load, self._take)
-        self._failed: list[ReplayRun] = []
+        self._runner = LoadRunner(options, load, self._look)
+        self.result = self._runner.result
         self._status = StatusLine()
         self._shown = 0.0
 
@@ -103,28 +97,21 @@ class LoadTest:
 
     def run(self) -> int | None:
         """Return the signal that ended it, or None; raise CannotStart."""
-        started = monotonic()
         with self._status:
-            interrupted = self._runner.run()
-        self.result.seconds, self.result.unstarted = monotonic() - started, self._runner.unstarted
-        self.result.lateness, self.result.cpu = self._runner.lateness, self._runner.cpu
-        return interrupted
+            return self._runner.run()
 
-    def _take(self, run: ReplayRun, started: float, delay: float) -> None:
-        is_failed = self.result.add_run(run.sent, run.unsent, run.stopped, started=started, delay=delay)
-        if is_failed and any(run is each for each in self.collected):
-            self._failed.append(run)
+    def _look(self, *_: object) -> None:
         if (now := monotonic()) - self._shown >= STATUS_INTERVAL:
             self._shown = now
             self._status.show(
-                f"the load test: {self.result.runs} runs, {self.result.errors} errors", now - started
+                f"the load test: {self.result.runs} runs, {self.result.errors} errors",
+                now - self._runner.started,
             )
 
     def report(self, is_same: Callable[[ReplayRun], bool]) -> int:
         """Compare the collected runs, write the report, and return the exit code."""
         result, args = self.result, self._args
-        succeeded = [run for run in self.collected if not any(run is failed for failed in self._failed)]
-        result.different = result.failed_runs + sum(not is_same(run) for run in succeeded)
+        self._runner.compare(is_same)
         path = STDOUT if args.output is None else args.output
         if args.format == "text" or path != STDOUT:
             output = Output()
@@ -137,19 +124,12 @@ class LoadTest:
             :MAX_WARNINGS
         ]:
             say(sanitize(warning))
-        if (name := result.distorted) is not None:
-            say(load_report.distortion(name, result))
-        if result.unstarted:
-            say(f"{result.unstarted} runs were due and did not start: use more --clients, or a lower --rate")
-        count = len(self.collected)
-        scope = f" (the first {count} compared, the others checked for errors)" if result.runs > count else ""
-        say(f"{result.different} of {result.runs} runs are different{scope}")
+        for remark in load_report.remarks(result, len(self.collected)):
+            say(remark)
         if self._gate is None:
             return FINDINGS if result.different else 0
-        met = self._gate.met(result)
-        terms = ", ".join(load_report.measured(term, result) for term in met or self._gate.terms)
-        say(f"--fail-if: {'met' if met else 'not met'}: {terms}")
-        return FINDINGS if met else 0
+        say(load_report.gate_words(self._gate, result))
+        return FINDINGS if self._gate.met(result) else 0
 
     def _document(self, form: str) -> bytes:
         if form == "csv":

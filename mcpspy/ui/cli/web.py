@@ -43,7 +43,7 @@ OPTIONS = (
         requires="--tls-key"),
     Option("--tls-key", "FILE", "private key of --tls-cert (PEM)", requires="--tls-cert"),
     Switch("--i-know", "--listen: also on an address that other machines reach, without encryption"),
-    Switch("--allow-control", "let the page hold, change, drop and answer messages, and send requests"),
+    Switch("--allow-control", "let the page control live sessions, and replay and serve sessions (loopback)"),
     Option("--preview-apps", None,
         "show the pages of apps (MCP Apps) in a frame without network; scripts: run their scripts there (default: off)",
         choices=["off", "static", "scripts"], default="off"),

@@ -13,19 +13,64 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
+from mcpspy.core.recording.decode import Header
+from mcpspy.core.redact.placeholder import MARK
 from mcpspy.core.session.mock_notes import MOCK
-from mcpspy.errors import CannotStart
+from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.engine import EngineProcess
 from mcpspy.io.hosts.configuration import command_line
+from mcpspy.io.recording.reader import Summary
 from mcpspy.ui.model.intercept_connection import HeldMessage, InterceptConnection
-from mcpspy.ui.model.mock_engine import MockSetup
+from mcpspy.ui.model.mock_engine import MockSetup, real_server
+from mcpspy.ui.model.remembered import has_secret, keep_form, read_form
 
 ENGINE = "mcpspy.ui.model.mock_engine"
 
+HIGHEST = 65535
+"""The highest port number."""
+
 REQUESTS = "kind:request from:client"
 """The filter of what waits while a mock is paused."""
+
+
+class MockForm(Struct, frozen=True):
+    """The texts of the dialog before a mock, remembered per server."""
+
+    port: str = "0"
+    server: str | None = None
+    """The real server; None for the recorded one."""
+
+    def setup(self, summary: Summary, folder: str) -> MockSetup:
+        """Return what serves a session, and records its clients to `folder`. Raise UsageError."""
+        port, server = self.port.strip(), (self.server or "").strip()
+        if not (port.isascii() and port.isdigit() and int(port) <= HIGHEST):
+            raise UsageError(f"port {port}: not a number from 0 to {HIGHEST}")
+        if MARK.decode() in server:
+            raise UsageError("real server: fill in the redacted values", "or leave the field empty")
+        setup = MockSetup(
+            recording=str(summary.path.absolute()),
+            folder=folder,
+            port=int(port),
+            server=server,
+            cwd=summary.header.cwd or "",
+        )
+        real_server(setup)
+        return setup
+
+
+def remembered_mock(header: Header) -> MockForm:
+    """Return the last form of this server, or the proposed one, with the recorded server."""
+    form = read_form(MOCK, header, MockForm) or MockForm()
+    recorded = shlex.join(header.command) if header.command else header.upstream or ""
+    return form if form.server is not None else replace(form, server=recorded)
+
+
+def remember_mock(header: Header, form: MockForm) -> None:
+    """Keep the form of a server. Raises OSError."""
+    keep_form(MOCK, header, replace(form, server=None) if has_secret(form.server or "") else form)
 
 
 class RunningMock:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -34,21 +34,19 @@ from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.recording.origin import REPLAY
 from mcpspy.core.redact.display import redacted_text
-from mcpspy.core.replay.plan import plans
-from mcpspy.core.replay.player import Player, PlayerOptions
-from mcpspy.core.replay.subset import needed, reduced
+from mcpspy.core.replay.player import Player
+from mcpspy.core.replay.subset import reduced
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError, UsageError
-from mcpspy.io.client import ServerAddress, ServerCommand, ServerTarget
 from mcpspy.io.engine import EngineViewer, serve
 from mcpspy.io.recording.atomic import Replacement, save
 from mcpspy.io.recording.recorder import RecordingTarget
 from mcpspy.io.replay import ReplayOptions, ReplayRun, play
 from mcpspy.io.settings import sessions_folder
-from mcpspy.ui.model.replayed import compared, read_recorded
+from mcpspy.ui.model.replayed import compared, diff_options, prepare_replay
 from mcpspy.ui.report import diff as diff_report
 from mcpspy.ui.report.explanation import explain
 
@@ -77,11 +75,7 @@ class ReplayEngine:
         self._path = Path(config["path"])
         self._rows: list[int] | None = config.get("rows")
         self._sessions: str | None = config.get("folder")
-        self._options = DiffOptions(
-            volatile=config.get("volatile", False),
-            dates=config.get("dates", False),
-            ignored=tuple(map(ignored, config.get("ignored", ()))),
-        )
+        self._options = diff_options(config)
         self._patterns: list[str] = list(config.get("ignored", ()))
         self._pauses_at_difference = config.get("pause") == "different"
         self._allowed = 0 if config.get("pause") == "start" else None
@@ -121,7 +115,9 @@ class ReplayEngine:
 
     async def _play(self) -> None:
         try:
-            options = await asyncio.to_thread(self._prepare)
+            config = self._viewer.config
+            prepared = await asyncio.to_thread(prepare_replay, config, self._where, self)
+            self._recorded, self._warnings, options = prepared
             self._announce(options)
             played: list[ReplayRun] = []
             try:
@@ -149,27 +145,6 @@ class ReplayEngine:
             cause=cause,
             stderr=[sanitize(line) for line in run.last_words] if cause else [],
         )
-
-    def _prepare(self) -> ReplayOptions:
-        """Read the recording. Raise UsageError or CannotStart."""
-        config = self._viewer.config
-        session, self._warnings = read_recorded(self._path)
-        if self._rows is not None:
-            session = reduced(session, needed(session, _exchanges_of(session, self._rows)))
-        self._recorded = session
-        steps = plans(session)
-        if not steps:
-            raise UsageError(
-                f"{self._path}: contains no messages of a client", "record a session with requests"
-            )
-        player = PlayerOptions(
-            speed=config.get("speed", 0.0),
-            timeout=config.get("timeout", 30.0),
-            serial=config.get("serial", False),
-            secrets=config.get("secrets", {}),
-        )
-        name = session.header.name if session.header is not None else ""
-        return ReplayOptions(target_of(config), steps, player, self._where, name, watcher=self)
 
     def _announce(self, options: ReplayOptions) -> None:
         """Tell the viewer the steps, in the order in which they are sent."""
@@ -512,13 +487,6 @@ class ReplayEngine:
         return path
 
 
-def target_of(config: dict[str, Any]) -> ServerTarget:
-    """Return the server to replay against."""
-    if "url" in config:
-        return ServerAddress(config["url"], tuple(map(tuple, config.get("headers", ()))))
-    return ServerCommand(config["command"], config.get("cwd") or None, config.get("environment", {}))
-
-
 def report(path: Path, difference: SessionDiff, titles: tuple[str, str]) -> bytes:
     """Return a report in the format of a suffix: `.md`, `.xml` for JUnit, `.json` or `.html`. Raise UsageError."""
     fail_on = ChangeSeverity.DIFFERENT
@@ -535,21 +503,6 @@ def report(path: Path, difference: SessionDiff, titles: tuple[str, str]) -> byte
     else:
         raise UsageError(f"{path.name}: the file name must end in .md, .xml (JUnit) or .html")
     return text.encode("utf-8", "backslashreplace")
-
-
-def _exchanges_of(session: Session, rows: Iterable[int]) -> set[int]:
-    """Return the numbers of the client's exchanges on these rows. Raise UsageError if there is none."""
-    changes = session.changes
-    found = {
-        exchange.number
-        for row in rows
-        if row < len(changes)
-        and (exchange := changes[row].exchange) is not None
-        and exchange.request.side == CLIENT
-    }
-    if not found:
-        raise UsageError("these rows contain no request of the client", "choose rows with requests")
-    return found
 
 
 def _worst(case: ComparedCase) -> DiffChange:

@@ -6,32 +6,35 @@ only the user may read; secrets, headers and variables never are.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from hashlib import blake2b
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from msgspec import DecodeError, Struct, ValidationError, structs
-from msgspec.json import decode, encode
+from msgspec import Struct, structs, to_builtins
 
 from mcpspy.analysis.diff import ignored
+from mcpspy.analysis.load import gate
 from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry
 from mcpspy.core.hostconfig.tree import Node, NodeKind
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Frame, Header, read_entry
-from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.redact.placeholder import MARK, PLACEHOLDER
+from mcpspy.core.rules.model import seconds
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.io.hosts.configuration import target
 from mcpspy.io.hosts.table import HOSTS
+from mcpspy.io.load import load_options
 from mcpspy.io.recording.scan import RecordingScan
-from mcpspy.io.settings import state_folder
+from mcpspy.ui.model.remembered import has_secret, keep_form, read_form
+
+REPLAY = "replay"
+"""The kind of the remembered forms."""
 
 RECORDED = "the recorded server"
 
@@ -42,6 +45,7 @@ SPEEDS = {
     "2": "with half of the pauses",
 }
 PAUSES = {"never": "never", "start": "before the first request", "different": "at each difference"}
+MODES = {"once": "once, and compare", "load": "load test: many runs at once"}
 VALUES = {
     "volatile": "ignore dates, ids, ports and temporary paths",
     "dates": "ignore dates and times",
@@ -54,6 +58,8 @@ MOST_SECRETS = 8
 
 LARGEST = 64 << 20
 """Bytes of a recording that is searched for redacted values."""
+
+Number = TypeVar("Number", int, float)
 
 _URL = re.compile(r"https?://\S+")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -88,6 +94,14 @@ class ReplayForm(Struct, frozen=True):
     ignored: str = ""
     """Patterns, separated by semicolons."""
     timeout: str = "30"
+    mode: str = "once"
+    clients: str = "10"
+    """These are the options of a load test, as on the command line."""
+    rate: str = ""
+    repeat: str = ""
+    duration: str = ""
+    ramp: str = ""
+    fail_if: str = ""
 
     def config(self) -> dict[str, Any]:
         """Return what the engine needs to know of the server and the options. Raise UsageError."""
@@ -111,7 +125,22 @@ class ReplayForm(Struct, frozen=True):
             "dates": self.values == "dates",
             "ignored": patterns,
             "timeout": timeout,
+            **(self._load() if self.mode == "load" else {}),
         }
+
+    def _load(self) -> dict[str, Any]:
+        try:
+            gate(self.fail_if) if self.fail_if.strip() else None
+        except ValueError as error:
+            raise UsageError(f"fail if: {error}", "use p95>200ms or errors>1%") from None
+        load = load_options(
+            _number("clients", self.clients, int, "10"),
+            _number("runs", self.repeat, int, "5"),
+            _number("rate", self.rate, float, "0.5 runs per second"),
+            _number("duration", self.duration, seconds, "30s"),
+            _number("ramp", self.ramp, seconds, "10s") or 0.0,
+        )
+        return {"load": to_builtins(load), "fail_if": self.fail_if.strip()}
 
     def _target(self) -> dict[str, Any]:
         text = self.server.strip()
@@ -161,14 +190,13 @@ def redacted_keys(path: Path) -> list[str]:
 
 def remembered(header: Header) -> ReplayForm:
     """Return the options of the last replay of this server, or the proposed ones."""
-    form = ReplayForm()
-    with suppress(OSError, DecodeError, ValidationError):
-        form = decode(_memory(header).read_bytes(), type=ReplayForm)
+    form = read_form(REPLAY, header, ReplayForm) or ReplayForm()
     if (
         form.order not in ORDERS
         or form.speed not in SPEEDS
         or form.pause not in PAUSES
         or form.values not in VALUES
+        or form.mode not in MODES
     ):
         return ReplayForm()
     return form
@@ -176,26 +204,8 @@ def remembered(header: Header) -> ReplayForm:
 
 def remember(header: Header, form: ReplayForm) -> None:
     """Keep the options of a server. Raises OSError."""
-    kept = structs.replace(form, environment="", headers="", secrets="")
-    if (
-        (words := _words_or_none(form.server)) is None
-        or redacted_command(words) != words
-        or form.server != redacted_url(form.server)
-    ):
-        kept = structs.replace(kept, server="")
-    path = _memory(header)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    waiting = path.with_suffix(f".{os.getpid()}")
-    fd = os.open(waiting, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(fd, "wb") as file:
-        file.write(encode(kept))
-    waiting.replace(path)
-
-
-def _memory(header: Header) -> Path:
-    """Return the file with the options of a server."""
-    which = json.dumps([header.name, header.command, header.upstream]).encode()
-    return Path(state_folder("replay")) / f"{blake2b(which, digest_size=8).hexdigest()}.json"
+    server = "" if has_secret(form.server) else form.server
+    keep_form(REPLAY, header, structs.replace(form, server=server, environment="", headers="", secrets=""))
 
 
 def _proposed(host: str, entry: ServerEntry, env: str) -> ProposedServer | None:
@@ -241,6 +251,18 @@ def _keys(value: Any, key: str) -> Iterator[str]:
             )
 
 
+def _number(what: str, text: str, read: Callable[[str], Number], example: str) -> Number | None:
+    """Return the positive number in a field, None without one. Raise UsageError."""
+    if not (text := text.strip()):
+        return None
+    try:
+        if (found := read(text)) > 0 and isfinite(found):
+            return found
+    except ValueError:
+        pass
+    raise UsageError(f"{what} {text}: not a positive number", f"use {example}")
+
+
 def _pairs(what: str, text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for word in _words(what, text):
@@ -267,13 +289,6 @@ def _words(what: str, text: str) -> list[str]:
         return shlex.split(text)
     except ValueError as error:
         raise UsageError(f"{what}: {str(error).lower()}", "close the quote") from None
-
-
-def _words_or_none(text: str) -> list[str] | None:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return None
 
 
 def _filled(text: str) -> str:

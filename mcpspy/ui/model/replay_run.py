@@ -305,6 +305,10 @@ def command_line(config: Mapping[str, Any], patterns: Sequence[str]) -> str:
     words += [f"--{name}" for name in ("volatile", "dates") if config.get(name)]
     words += [f"--ignore-path={pattern}" for pattern in patterns]
     words += [f"--secret={name}={_variable(name)}" for name in config.get("secrets", {})]
+    if (load := config.get("load")) is not None:
+        words += [f"--{name}={load[name]:g}" for name in ("clients", "rate", "repeat") if load.get(name)]
+        words += [f"--{name}={load[name]:g}s" for name in ("duration", "ramp") if load.get(name)]
+        words += [f"--fail-if={config['fail_if']}"] if config.get("fail_if") else []
     before = ""
     if "url" in config:
         words += [f"--header-env={name}={_variable(name)}" for name, _ in config.get("headers", ())]

@@ -1,25 +1,29 @@
 """A recording before its replay, and its comparison with the new session after it.
 
-`mcpspy replay` and the engine of the terminal UI share it.
+`mcpspy replay` and the engines of the viewers share it. A configuration is that of an engine: `ReplayForm.config`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
 from mcpspy.analysis.completeness import gaps
-from mcpspy.analysis.diff import ChangePosition, ComparedCase, DiffOptions, SessionDiff, compare
+from mcpspy.analysis.diff import ChangePosition, ComparedCase, DiffOptions, SessionDiff, compare, ignored
 from mcpspy.core.protocol.spec import CLIENT
-from mcpspy.core.replay.plan import ClientOrder, by_client
-from mcpspy.core.replay.player import SentRequest
-from mcpspy.core.replay.subset import as_recorded, reduced
+from mcpspy.core.replay.plan import ClientOrder, by_client, plans
+from mcpspy.core.replay.player import PlayerOptions, SentRequest
+from mcpspy.core.replay.subset import as_recorded, needed, reduced
 from mcpspy.core.replay.substitution import Substitutions
 from mcpspy.core.session.session import Session
 from mcpspy.errors import UsageError
+from mcpspy.io.client import ServerAddress, ServerCommand, ServerTarget
 from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.io.recording.recorder import RecordingTarget
+from mcpspy.io.replay import ReplayOptions, ReplayWatcher
 
 
 def read_recorded(path: Path) -> tuple[Session, list[str]]:
@@ -38,6 +42,57 @@ def read_recorded(path: Path) -> tuple[Session, list[str]]:
     if asked and not any(asked):
         raise UsageError(f"{path}: contains no response of the server", "did its command start?")
     return session, warnings
+
+
+def prepare_replay(
+    config: Mapping[str, Any], where: RecordingTarget, watcher: ReplayWatcher | None = None
+) -> tuple[Session, list[str], ReplayOptions]:
+    """Return the session of a configuration, lines about what it lacks, and its replay. Raise UsageError or CannotStart."""
+    path = Path(config["path"])
+    session, warnings = read_recorded(path)
+    if (rows := config.get("rows")) is not None:
+        session = reduced(session, needed(session, _exchanges_of(session, rows)))
+    steps = plans(session)
+    if not steps:
+        raise UsageError(f"{path}: contains no messages of a client", "record a session with requests")
+    player = PlayerOptions(
+        speed=config.get("speed", 0.0),
+        timeout=config.get("timeout", 30.0),
+        serial=config.get("serial", False),
+        secrets=config.get("secrets", {}),
+    )
+    name = session.header.name if session.header is not None else ""
+    return session, warnings, ReplayOptions(_target(config), steps, player, where, name, watcher=watcher)
+
+
+def diff_options(config: Mapping[str, Any]) -> DiffOptions:
+    """Return how the sessions of a configuration are compared."""
+    return DiffOptions(
+        volatile=config.get("volatile", False),
+        dates=config.get("dates", False),
+        ignored=tuple(map(ignored, config.get("ignored", ()))),
+    )
+
+
+def _target(config: Mapping[str, Any]) -> ServerTarget:
+    if "url" in config:
+        return ServerAddress(config["url"], tuple(map(tuple, config.get("headers", ()))))
+    return ServerCommand(config["command"], config.get("cwd") or None, config.get("environment", {}))
+
+
+def _exchanges_of(session: Session, rows: Iterable[int]) -> set[int]:
+    """Return the numbers of the client's exchanges on these rows. Raise UsageError if there is none."""
+    changes = session.changes
+    found = {
+        exchange.number
+        for row in rows
+        if row < len(changes)
+        and (exchange := changes[row].exchange) is not None
+        and exchange.request.side == CLIENT
+    }
+    if not found:
+        raise UsageError("these rows contain no request of the client", "choose rows with requests")
+    return found
 
 
 def compared(

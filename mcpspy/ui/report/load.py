@@ -60,6 +60,25 @@ def summary(result: LoadResult) -> str:
     return f"{runs} · {result.sent} requests in {result.seconds:.2f} s{rates}"
 
 
+def remarks(result: LoadResult, compared: int) -> Iterator[str]:
+    """Yield what limits a result, and the number of runs that differ; `compared` is that of the first runs."""
+    if (name := result.distorted) is not None:
+        yield distortion(name, result)
+    if result.unstarted:
+        yield f"{result.unstarted} runs were due and did not start: use more --clients, or a lower --rate"
+    scope = (
+        f" (the first {compared} compared, the others checked for errors)" if result.runs > compared else ""
+    )
+    yield f"{result.different} of {result.runs} runs are different{scope}"
+
+
+def gate_words(gate: LoadGate, result: LoadResult) -> str:
+    """Return whether the condition of `--fail-if` is met, with the measured values."""
+    met = gate.met(result)
+    terms = ", ".join(measured(term, result) for term in met or gate.terms)
+    return f"--fail-if: {'met' if met else 'not met'}: {terms}"
+
+
 def distortion(name: str, result: LoadResult) -> str:
     """Return a warning about latencies that are to a large part mcpspy's own; `name`: the percentile."""
     share = PERCENTILES[name]

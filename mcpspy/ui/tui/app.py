@@ -396,7 +396,9 @@ def keyed() -> tuple[type[DOMNode], ...]:
     from mcpspy.ui.tui.panels.stats import StatsList, StatsScreen
     from mcpspy.ui.tui.panels.timeline import TimelineList, TimelineScreen
     from mcpspy.ui.tui.replay.dialog import Choice, ReplayDialog
-    from mcpspy.ui.tui.replay.screen import OutputScreen, ReplayScreen
+    from mcpspy.ui.tui.replay.load import LoadScreen
+    from mcpspy.ui.tui.replay.output import OutputScreen
+    from mcpspy.ui.tui.replay.screen import ReplayScreen
     from mcpspy.ui.tui.session.filter_bar import FilterInput
     from mcpspy.ui.tui.session.screen import SessionScreen
     from mcpspy.ui.tui.sessions.screen import SessionsScreen
@@ -431,5 +433,6 @@ def keyed() -> tuple[type[DOMNode], ...]:
         ReplayDialog,
         Choice,
         ReplayScreen,
+        LoadScreen,
         OutputScreen,
     )

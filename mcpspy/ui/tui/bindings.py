@@ -271,6 +271,18 @@ REPLAY_KEYS: list[BindingType] = [
 ]
 
 
+_load_key = partial(key, "load")
+
+LOAD_KEYS: list[BindingType] = [
+    _load_key("X", "stop", "stop the load test", "stop", "stop"),
+    _load_key("x", "report", "save a report: HTML, JSON or CSV", "report", "report"),
+    _load_key("Y", "copy_command", "copy the command that does the same", "copy-command", "copy command"),
+    _load_key("R", "repeat", "test again, with other options", "repeat", "again"),
+    help_key("load"),
+    _load_key("q,escape", "back", "end the load test, and go back", "back", "back"),
+]
+
+
 _intercept_key = partial(key, "held")
 
 INTERCEPT_KEYS: list[BindingType] = [
@@ -443,6 +455,13 @@ FOOTERS: dict[str, dict[str, str]] = {
         "replay.repeat": "again",
         "replay.back": "back",
         "replay.output": "stderr",
+    },
+    "load-running": {"load.stop": "stop", "load.copy-command": "copy command", "load.back": "back"},
+    "load-ended": {
+        "load.report": "report",
+        "load.copy-command": "copy command",
+        "load.repeat": "again",
+        "load.back": "back",
     },
     "replay-failed": {"replay.repeat": "try again", "replay.output": "stderr", "replay.back": "back"},
     "no-sessions": {"sessions.demo": "demo", "sessions.again": "reload", "sessions.quit": "quit"},

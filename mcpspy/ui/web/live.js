@@ -58,6 +58,7 @@ function beginLive() {
   byId("target").textContent = byId("found").textContent = "";
   byId("warning").hidden = true;
   control.show(null);
+  play.show(null);
   byId("name").textContent = place.key === null ? "mcpspy" : "…";
   byId("ending").textContent = "";
   document.title = "mcpspy";
@@ -94,6 +95,7 @@ function news(key, facts) {
   document.title = `${facts.name} - mcpspy`;
   if (isFirst) listing.measure(); // The rows of a run have one more column.
   control.show(facts.control);
+  play.show(facts.play);
   if (isFirst && openRow) refreshMessage(byId("detail"), openRow);
   if (place.view === "timeline") return refreshTracks();
   if (place.view !== "messages") return;

@@ -13,6 +13,9 @@
     /api/s/ID/timeline           a window of the requests over time: begin, end, parts, q
     /api/s/ID/held/TICKET        the text of a held message, and its differences from the lockfile
     POST /api/s/ID/control       an order of `control.SessionControl`, only with `--allow-control`
+    /api/s/ID/play               the servers that a replay or mock of the session may use, as the next two
+    /api/s/ID/play/LIST          a window of its steps, requests or interactions: first, count
+    POST /api/s/ID/play          an order of `play.Plays`, only with `--allow-control`, and over loopback
     /api/s/ID/REPORT             a report of `reports.REPORTS`: stats, context, findings …
 
 ID in `/api/s/ID` is a session, or `run:` and the id of a run: its sessions as one, in order of time.
@@ -28,6 +31,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from ipaddress import ip_address
 from typing import Any
 
 from aiohttp import web
@@ -44,11 +48,13 @@ from mcpspy.io.recording.listed_session import ListedSession, matching
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import RUN, RecordedRun, named_run
 from mcpspy.io.recording.session_counts import CountCache, is_too_large
+from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.text.terminal import bug_line
 from mcpspy.ui.views.extension import Extension
 from mcpspy.ui.web import page, reports, runs
 from mcpspy.ui.web.access import HEADERS, LOGIN, Access
 from mcpspy.ui.web.control import SessionControl
+from mcpspy.ui.web.play import Plays
 from mcpspy.ui.web.preview import OFF, html_of
 from mcpspy.ui.web.preview import page as preview_page
 from mcpspy.ui.web.runs import RecentRuns, described
@@ -86,6 +92,7 @@ class WebServer:
         self._access = access
         self._extension = extension or Extension(shows_images=False)
         self._control = SessionControl() if allows_control else None
+        self._plays = Plays(sessions_folder(folder)) if allows_control else None
         self._catalog = Catalog(folder)
         self._counts = CountCache(self._catalog)
         self._sessions: Sequence[Summary] = ()
@@ -120,6 +127,9 @@ class WebServer:
         get("/api/s/{id}/timeline", self._timeline)
         get("/api/s/{id}/held/{ticket}", self._held)
         application.router.add_post("/api/s/{id}/control", self._order)
+        get("/api/s/{id}/play", self._proposals)
+        get("/api/s/{id}/play/{list}", self._play_rows)
+        application.router.add_post("/api/s/{id}/play", self._play)
         get("/api/s/{id}/{report}", self._report)
         application.on_shutdown.append(self._end_events)
         application.on_cleanup.append(self._close)
@@ -129,6 +139,8 @@ class WebServer:
         self._is_ending = True
 
     async def _close(self, _: web.Application) -> None:
+        if self._plays is not None:
+            await self._plays.close()
         await asyncio.gather(*(session.close() for session in self._open.values()))
         await asyncio.to_thread(self._catalog.save)
 
@@ -185,6 +197,7 @@ class WebServer:
             await session.reach(sys.maxsize)  # The first facts are whole if that is soon.
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await response.prepare(request)
+        plays = self._plays if key is not None and not key.startswith(RUN) and _is_local(request) else None
         sent: Any = None
         sent_at = 0.0
         async with AsyncExitStack() as stack:
@@ -194,12 +207,14 @@ class WebServer:
             while not self._is_ending:
                 if key is not None and session is not await self._session(key):
                     return response  # The run has another session: the page connects again.
-                version = (
-                    await self._list_version() if session is None else [session.version, self._state(key)]
-                )
+                if session is None:
+                    version = await self._list_version()
+                else:
+                    version = [session.version, self._state(key), plays and plays.version(str(key))]
                 if version != sent or time.monotonic() > sent_at + HEARTBEAT:
                     sent, sent_at = version, time.monotonic()
                     facts = {} if session is None else session.facts() | {"control": self._state(key)}
+                    facts |= {} if session is None or plays is None else {"play": plays.state(str(key))}
                     try:
                         await response.write(f"retry: 1000\ndata: {dumps(facts)}\n\n".encode())
                     except ConnectionError:
@@ -223,6 +238,29 @@ class WebServer:
         if not isinstance(order, dict):
             raise web.HTTPBadRequest(text="an order is an object")
         return _json(await self._controlled().execute(request.match_info["id"], order))
+
+    async def _proposals(self, request: web.Request) -> web.Response:
+        plays, key = self._playing(request), request.match_info["id"]
+        return _json(await plays.propose(key, await self._summary(key)))
+
+    async def _play_rows(self, request: web.Request) -> web.Response:
+        first, count = int(request.query.get("first", 0)), int(request.query.get("count", 100))
+        key, name = request.match_info["id"], request.match_info["list"]
+        return _json(self._playing(request).window(key, name, first, count))
+
+    async def _play(self, request: web.Request) -> web.Response:
+        plays, key, order = self._playing(request), request.match_info["id"], await request.json()
+        if not isinstance(order, dict):
+            raise web.HTTPBadRequest(text="an order is an object")
+        return _json(await plays.execute(key, await self._summary(key), order))
+
+    def _playing(self, request: web.Request) -> Plays:
+        """Return the replays and mocks. Raise HTTPForbidden if this page may not start programs."""
+        if self._plays is None:
+            raise web.HTTPForbidden(text="the page can only read: start mcpspy web with --allow-control")
+        if not _is_local(request):
+            raise web.HTTPForbidden(text="only a browser on this machine may replay or serve a session")
+        return self._plays
 
     def _controlled(self) -> SessionControl:
         if self._control is None:
@@ -402,6 +440,12 @@ class WebServer:
         """Return the key of a session in addresses: its id if that is unique, else the name of its file."""
         found = self._by_key.get(summary.header.id)
         return summary.header.id if found is not None and found.path == summary.path else summary.path.stem
+
+
+def _is_local(request: web.Request) -> bool:
+    """Return whether both ends of a connection are on loopback."""
+    ends = (request.get_extra_info(name) for name in ("sockname", "peername"))
+    return all(end is not None and ip_address(end[0]).is_loopback for end in ends)
 
 
 @contextmanager

@@ -34,10 +34,11 @@ def test_the_demo_records_its_session_and_prints_the_next_commands(
     assert not [change for change in session.changes if change.flaw]
     out = capsys.readouterr().out
     assert "tools/call" in out
-    *_, where, first, _, third = out.splitlines()
+    *_, where, first, _, third, keys = out.splitlines()
     assert str(path) in where
     assert f" show {path.stem[-8:]} -v --dir {tmp_path}  " in first
     assert f" run --dir {tmp_path} -- COMMAND …  " in third
+    assert keys == "In the terminal UI, press > to replay it, < to serve it."
 
 
 @pytest.mark.parametrize("options", ["", "--dir 'my sessions'"])
@@ -51,6 +52,6 @@ def test_the_next_command_can_be_run_as_it_is_printed(tmp_path: Path, options: s
         return done.stdout
 
     printed = shell(f"{sys.executable} -m mcpspy demo --plain {options}")
-    command, _, _ = printed.splitlines()[-3].partition("  print the session")
+    command, _, _ = printed.splitlines()[-4].partition("  print the session")
 
     assert '"method": "tools/call"' in shell(command)

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from mcpspy.io.client import ReceivedMessage, ServerCommand, connect
 from mcpspy.io.engine import EngineProcess
@@ -63,7 +63,7 @@ class Watched:
         self.engine = EngineProcess(ENGINE, self._take, self._ended)
         self.send = self.engine.send
 
-    async def __aenter__(self) -> Watched:
+    async def __aenter__(self) -> Self:
         await self.engine.start(self._config)
         return self
 

@@ -272,3 +272,12 @@ async def test_a_killed_engine_is_reported(path: Path) -> None:
         os.kill(watched.engine.pid, signal.SIGKILL)
         await watched.until(lambda: watched.reasons)
     assert watched.reasons == ["exit code -9"]
+
+
+async def test_an_outcome_that_differs_can_be_ignored(tmp_path: Path) -> None:
+    async with Watched(await record(tmp_path / "r.jsonl", *echoes("one", "two")), "breaking") as watched:
+        model = await watched.ended()
+        assert watched.states == ["SAME", "SAME", "BREAKING", "BREAKING"]
+        watched.send("ignore", number=model.numbers[2])
+        await watched.until(lambda: watched.states == ["SAME"] * 4)
+        assert model.patterns == ["tools/call echo"]

@@ -45,6 +45,8 @@ SHOTS: list[tuple[str, str, tuple[int, int], str, list[str]]] = [
     ("resend", "held", (120, 20), DARK.name, ["escape", "k", "R"]),
     ("mock", "mock", (130, 30), DARK.name, []),
     ("connect", "mock", (100, 30), DARK.name, ["c"]),
+    ("replay", "replay", (130, 30), DARK.name, []),
+    ("load", "replay", (120, 24), DARK.name, ["load"]),
     ("timeline", "everything-sdk-auto.jsonl", (120, 30), DARK.name, ["L"]),
     ("run", "run", (120, 30), DARK.name, ["L"]),
     ("numbers", "everything-sdk-auto.jsonl", (120, 20), LIGHT.name, ["number_sign"]),
@@ -138,6 +140,8 @@ async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[st
             return await _held(folder, size, theme, keys)
         if recording == "mock":
             return await _mock(folder, size, theme, keys)
+        if recording == "replay":
+            return await _replay(folder, size, theme, is_load=bool(keys))
         for name in LISTED:
             shutil.copy(RECORDINGS / f"{name}.jsonl", folder)
         fields: dict[str, Any] = {"transport": "stdio", "command": ["weather"], "name": "weather"}
@@ -280,6 +284,38 @@ async def _mock(folder: str, size: tuple[int, int], theme: str, keys: list[str])
             await pilot.press(key)
         await _settle(pilot)
         program.stop()
+        return app.export_screenshot(title="mcpspy tui")
+
+
+async def _replay(folder: str, size: tuple[int, int], theme: str, *, is_load: bool) -> str:
+    """Return a screenshot of a replay with a breaking change, or of a load test of the same session."""
+    sys.path.insert(0, str(ROOT))
+    from mcpspy.ui.model.replay_options import ReplayForm
+    from mcpspy.ui.tui.replay.load import LoadScreen
+    from mcpspy.ui.tui.replay.screen import ReplayScreen
+    from tests.ui.model.replaying import command, echoes, record
+
+    path = await record(Path(folder) / "echo.jsonl", *echoes("one", "two", "three"))
+    form = ReplayForm(
+        server="node server.js",
+        mode="load" if is_load else "once",
+        clients="8",
+        repeat="20",
+        fail_if="p95>2s",
+    )
+    config = {**form.config(), "path": str(path), "command": command("same" if is_load else "breaking")}
+    app = McpspyApp(folder, summarize(path, read_header_of(path)))
+    async with app.run_test(size=size) as pilot:
+        app.theme = theme
+        await _settle(pilot)
+        assert isinstance(app.screen, SessionScreen)
+        model = app.screen.loader.model
+        screen = LoadScreen(config, "echo") if is_load else ReplayScreen(config, "echo", model)
+        screen.shown_target = "node server.js"
+        app.push_screen(screen)
+        while not screen.model.is_over:
+            await pilot.pause(0.1)
+        await _settle(pilot)
         return app.export_screenshot(title="mcpspy tui")
 
 

@@ -12,8 +12,9 @@ import random
 import shutil
 import traceback
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,17 @@ from textual.binding import Binding
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.geometry import Size
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from bench.sessions import write_long
 from mcpspy.io.control.server_asyncio import AsyncioServer
 from mcpspy.io.recording.reader import read_header_of, summarize
+from mcpspy.ui.model import mock_control
+from mcpspy.ui.model.mock_engine import MockSetup
+from mcpspy.ui.model.replay_options import ReplayForm
+from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.tui.app import McpspyApp, keyed
+from mcpspy.ui.tui.mock.screen import MockScreen
 from mcpspy.ui.tui.replay import screen as replay_screen
 from mcpspy.ui.tui.sessions import screen as sessions_screen
 from tests.ui.tui.conftest import BOUND, Live, settled
@@ -133,10 +140,50 @@ class PretendedEngine:
         pass
 
 
+class PretendedMock:
+    """An engine of a mock, whose clients have been there already: the session that it records has its notes."""
+
+    count = 0
+
+    def __init__(
+        self, folder: Path, _module: str, received: Callable[[dict[str, Any]], None], _ended: object
+    ) -> None:
+        PretendedMock.count += 1
+        self._path, self._received = folder / "mocked" / f"{self.count}.jsonl", received
+
+    async def start(self, _config: object) -> None:
+        self._path.parent.mkdir(exist_ok=True)
+        session = {"note": "mock", "client": 1, "name": "c"}
+        missed = {
+            "nearest": 2,
+            "nearest_request": "tools/list",
+            "at": "/params",
+            "recorded": "1",
+            "sent": "2",
+        }
+        notes = [
+            {"did": "played", "interaction": 1, "place": 1, "count": 2},
+            {"did": "missed", "miss": "not recorded", **missed},
+            {"did": "changed", "match": "exact", "speed": 0.0, "misses": "error", "answers": []},
+        ]
+        lines = [(RECORDINGS / "memory-sdk-auto.jsonl").read_bytes().split(b"\n")[0]]
+        for number, note in enumerate(notes):
+            asked = {"jsonrpc": "2.0", "id": number, "method": "tools/list"}
+            lines.append(json.dumps({"t": float(number), "from": "client", "msg": asked}).encode())
+            told = {**session, "t": number + 0.1, "id": number, "request": "tools/list", **note}
+            lines.append(json.dumps(told).encode())
+        self._path.write_bytes(b"\n".join(lines) + b"\n")
+        self._received({"event": "serving", "url": "http://127.0.0.1:1/mcp", "path": str(self._path)})
+
+    async def stop(self) -> None:
+        pass
+
+
 class Chaos:
     """Events of one seed, and the sessions that it opens."""
 
     def __init__(self, seed: int, folder: Path) -> None:
+        self.seed = seed
         self.chance = random.Random(seed)
         self.folder = folder
         self.last: deque[str] = deque(maxlen=40)
@@ -241,44 +288,88 @@ async def recorded(chaos: Chaos, kind: str) -> AsyncIterator[Path]:
     yield chaos.restored(path)
 
 
-# The end may come while the screen connects to the session: the socket is then closed by the garbage collector.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.timeout(3600 if IS_LONG else 600)
-@pytest.mark.parametrize("seed", SEEDS)
-async def test_random_keys_clicks_and_resizes_raise_no_exception(
-    seed: int, tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def replaying(app: McpspyApp, path: Path) -> None:
+    """Open the screen of a replay."""
+    summary = summarize(path, read_header_of(path))
+    form = {"command": ["server"], "ignored": [], "form": ReplayForm(server="server"), "path": str(path)}
+    source = SessionModel(summary.header, lambda *_: b"")
+    await app.push_screen(replay_screen.ReplayScreen(form, "session", source))
+
+
+async def mocking(app: McpspyApp, path: Path) -> None:
+    """Open the screen of a mock."""
+    mock = mock_control.RunningMock(MockSetup(recording=str(path), folder=str(path.parent)))
+    await mock.start()
+    served, own = (summarize(each, read_header_of(each)) for each in (path, mock.path))
+    await app.push_screen(MockScreen(mock, served, own))
+
+
+MODES: dict[str, tuple[Callable[[McpspyApp, Path], Awaitable[None]], type[Screen[Any]]]] = {
+    "replay": (replaying, replay_screen.ReplayScreen),
+    "mock": (mocking, MockScreen),
+}
+
+
+@pytest.fixture(autouse=True)
+def _pretended(tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(textual.pilot, "wait_for_idle", _yield)
     monkeypatch.chdir(tmp_path)  # Exports go there.
     monkeypatch.setattr(sessions_screen, "record", _no_demo)
     monkeypatch.setattr(replay_screen, "EngineProcess", PretendedEngine)  # Recorded commands are not started.
-    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):  # Options of replays are kept there.
+    monkeypatch.setattr(mock_control, "EngineProcess", partial(PretendedMock, tmp_path))
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):  # Options of replays are kept there.
         monkeypatch.setenv(name, str(tmp_path / name))
     for name in ("EDITOR", "VISUAL"):
         monkeypatch.delenv(name, raising=False)
+
+
+# The end may come while the screen connects to the session: the socket is then closed by the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.timeout(3600 if IS_LONG else 600)
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_random_keys_clicks_and_resizes_raise_no_exception(seed: int, tmp_path: Path) -> None:
     chaos, kind = Chaos(seed, tmp_path), KINDS[seed % len(KINDS)]
     makers: dict[str, Callable[[], Any]] = {
         "live": lambda: speaking(chaos),
         "hostile": lambda: hostile(chaos),
     }
-    left = COUNT // len(SEEDS)
     async with AsyncExitStack() as stack:
         path = await stack.enter_async_context(makers.get(kind, lambda: recorded(chaos, kind))())
-        while left > 0:
-            chaos.restored(path)
-            summary = summarize(path, read_header_of(path))
-            app = McpspyApp(str(tmp_path), [summary] if chaos.chance.random() < 0.8 else None)
-            try:
-                async with app.run_test(size=chaos.chance.choice(SIZES)) as pilot:
-                    for _ in range(min(left, 500)):
-                        left -= 1
-                        await chaos.send(pilot)
-                        if not app.is_running:
-                            break
-                    await drained(app)
-            except Exception as error:
-                cause = getattr(error, "error", error)  # Of a worker.
-                pytest.fail(f"seed {seed}, {kind}: {_traced(cause)} after {list(chaos.last)}")
+        await _raises_nothing(chaos, kind, path, COUNT // len(SEEDS))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.timeout(3600 if IS_LONG else 600)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("seed", SEEDS[:2])
+async def test_random_events_while_a_session_is_replayed_or_served_raise_no_exception(
+    mode: str, seed: int, tmp_path: Path
+) -> None:
+    chaos = Chaos(seed, tmp_path)
+    await _raises_nothing(chaos, mode, chaos.restored(tmp_path / "ended.jsonl"), COUNT // (2 * len(MODES)))
+
+
+async def _raises_nothing(chaos: Chaos, kind: str, path: Path, left: int) -> None:
+    """Send events to the application, with a session open or in a mode, which is entered again when it is left."""
+    while left > 0:
+        chaos.restored(path)
+        summary = summarize(path, read_header_of(path))
+        app = McpspyApp(str(path.parent), [summary] if chaos.chance.random() < 0.8 else None)
+        try:
+            async with app.run_test(size=chaos.chance.choice(SIZES)) as pilot:
+                for _ in range(min(left, 500)):
+                    left -= 1
+                    if kind in MODES:
+                        enter, screen = MODES[kind]
+                        if not any(isinstance(each, screen) for each in app.screen_stack):
+                            await enter(app, chaos.restored(path))
+                    await chaos.send(pilot)
+                    if not app.is_running:
+                        break
+                await drained(app)
+        except Exception as error:
+            cause = getattr(error, "error", error)  # Of a worker.
+            pytest.fail(f"seed {chaos.seed}, {kind}: {_traced(cause)} after {list(chaos.last)}")
 
 
 def _traced(error: BaseException) -> str:

@@ -6,6 +6,7 @@ python tests/ui/web/screenshots.py
 from __future__ import annotations
 
 import asyncio
+import shlex
 import shutil
 import sys
 import tempfile
@@ -16,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
 from tests.analysis.export.html.chromium import chromium  # noqa: E402 - It is in this folder.
+from tests.ui.model.replaying import command, echoes, record  # noqa: E402
 from tests.ui.web.recordings import write_run  # noqa: E402
 from tests.ui.web.serving import served  # noqa: E402
 
@@ -45,6 +47,26 @@ async def main() -> None:
                 )
                 shot = await browser.send("Page.captureScreenshot", format="png")
                 (folder / f"{name}.png").write_bytes(b64decode(shot["data"]))
+        (Path(profile) / "replayed").mkdir()
+        replayed = await _replay(Path(profile) / "replayed", Path(profile) / "profile-2")
+        (folder / "web-replay.png").write_bytes(replayed)
+
+
+async def _replay(sessions: Path, profile: Path) -> bytes:
+    """Return the screenshot of a replay with a breaking change."""
+    await record(sessions / "echo.jsonl", *echoes("one", "two", "three"))
+    async with served(sessions, allows_control=True) as server, chromium(profile) as browser:
+        await browser.look(1280, 720, "light")
+        await browser.open(f"{server.origin}/#{server.token}")
+        await browser.until("document.querySelector('a.listed')")
+        await browser.open(f"{server.origin}/s/echo")
+        await browser.until("document.querySelector('#play button') && document.querySelector('.row')")
+        await server.post("s/echo/play", {"order": "replay", "server": shlex.join(command("breaking"))})
+        await browser.until("/Replay ended/.test(document.body.innerText)")
+        await browser.until("document.querySelectorAll('#play td.bad').length")
+        await browser.evaluate("document.getElementById('target').textContent = 'node server.js'")
+        shot = await browser.send("Page.captureScreenshot", format="png")
+        return b64decode(shot["data"])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -44,6 +45,19 @@ class Served:
         """Return the JSON of an address below /api/."""
         async with self._client.get(f"{self.origin}/api/{path}", params=parameters) as response:
             return await response.json()
+
+    async def post(self, path: str, order: object) -> tuple[int, Any]:
+        """Send an order to an address below /api/; return the status and the JSON of the response."""
+        async with self._client.post(f"{self.origin}/api/{path}", json=order) as response:
+            return response.status, await response.json()
+
+    async def events(self, session: str) -> AsyncIterator[dict[str, Any]]:
+        """Yield the facts of a session from its event stream."""
+        parameters = {"session": session}
+        async with self._client.get(f"{self.origin}/api/events", params=parameters) as response:
+            async for line in response.content:
+                if line.startswith(b"data: "):
+                    yield json.loads(line[6:])
 
 
 @asynccontextmanager

@@ -7,7 +7,6 @@ the command line and the entry for a host, and enters it into a configuration wh
 from __future__ import annotations
 
 import asyncio
-import shlex
 from typing import ClassVar
 
 from rich.text import Text
@@ -16,18 +15,13 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Input, Static
 
-from mcpspy.core.redact.placeholder import MARK
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import McpspyError, UsageError
+from mcpspy.errors import McpspyError
 from mcpspy.io.hosts.temporary import TemporaryEntry
 from mcpspy.io.recording.reader import Summary
-from mcpspy.ui.model.mock_control import RunningMock
-from mcpspy.ui.model.mock_engine import MockSetup, real_server
+from mcpspy.ui.model.mock_control import MockForm, RunningMock, remember_mock, remembered_mock
 from mcpspy.ui.tui.widgets.base import DismissibleModal
 from mcpspy.ui.tui.widgets.prompts import TextPrompt
-
-HIGHEST = 65535
-"""The highest port number."""
 
 
 class ServeDialog(DismissibleModal[RunningMock | None]):
@@ -52,8 +46,9 @@ class ServeDialog(DismissibleModal[RunningMock | None]):
         super().__init__()
         self._summary = summary
         self._folder = folder
-        self._port = Input("0", compact=True, id="port", select_on_focus=True)
-        self._server = Input(_recorded_server(summary), compact=True, id="server", select_on_focus=False)
+        form = remembered_mock(summary.header)
+        self._port = Input(form.port, compact=True, id="port", select_on_focus=True)
+        self._server = Input(form.server or "", compact=True, id="server", select_on_focus=False)
         self._error_line = Static("", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -77,41 +72,22 @@ class ServeDialog(DismissibleModal[RunningMock | None]):
 
     async def _start(self) -> None:
         self._show("starting …", "quiet")
+        form = MockForm(self._port.value, self._server.value)
         try:
-            running = RunningMock(self._setup())
+            running = RunningMock(form.setup(self._summary, self._folder))
             await running.start()
         except McpspyError as error:
             self._show(str(error), "bad")
-        else:
-            self.dismiss(running)
-
-    def _setup(self) -> MockSetup:
-        """Return what the user entered. Raise UsageError."""
-        port = self._port.value.strip()
-        if not (port.isascii() and port.isdigit() and int(port) <= HIGHEST):
-            raise UsageError(f"port {port}: not a number from 0 to {HIGHEST}")
-        header, server = self._summary.header, self._server.value.strip()
-        if MARK.decode() in server:
-            raise UsageError("real server: fill in the redacted values", "or leave the field empty")
-        setup = MockSetup(
-            recording=str(self._summary.path.absolute()),
-            folder=self._folder,
-            port=int(port),
-            server=server,
-            cwd=header.cwd or "",
-        )
-        real_server(setup)
-        return setup
+            return
+        try:
+            remember_mock(self._summary.header, form)
+        except OSError as error:
+            self.notify(f"the values are not remembered: {error.strerror}", markup=False)
+        self.dismiss(running)
 
     def _show(self, text: str, role: str) -> None:
         self._error_line.update(sanitize(text))
         self._error_line.set_classes([f"role--{role}"])
-
-
-def _recorded_server(summary: Summary) -> str:
-    """Return the command line or URL of the recorded server."""
-    header = summary.header
-    return shlex.join(header.command) if header.command else header.upstream or ""
 
 
 class ConnectScreen(DismissibleModal[None]):

@@ -6,6 +6,7 @@ The proposed servers and the redacted values are read in a thread. The texts are
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -14,15 +15,17 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
-from textual.events import Click
+from textual.events import Click, Key
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from mcpspy.core.recording.decode import Header
+from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.ui.model.replay_options import (
+    MODES,
     ORDERS,
     PAUSES,
     RECORDED,
@@ -43,6 +46,8 @@ class ReplaySelection(NamedTuple):
     """A part of a session that can be replayed."""
 
     label: str
+    key: str
+    """The key that selects it, as the help has it after `>`."""
     rows: Sequence[int] | None
     """Rows of its requests; None for the whole session."""
     query: str = ""
@@ -71,8 +76,17 @@ class Choice(Static, can_focus=True):
             super().__init__()
             self.choice = choice
 
-    def __init__(self, words: Mapping[str, str], value: str, *, id: str) -> None:  # noqa: A002
+    def __init__(
+        self,
+        words: Mapping[str, str],
+        value: str,
+        *,
+        id: str,  # noqa: A002
+        keys: Mapping[str, str] | None = None,
+    ) -> None:
+        """`words` has the values with their words, `keys` the values that a key chooses."""
         super().__init__(id=id, markup=False)
+        self._by_key = keys or {}
         self.words = dict(words)
         self.value = value
 
@@ -94,6 +108,12 @@ class Choice(Static, can_focus=True):
         self._show()
         self.post_message(self.Changed(self))
 
+    def on_key(self, event: Key) -> None:
+        if (value := self._by_key.get(event.key)) is not None:
+            event.stop()
+            self.choose(value)
+            self.post_message(self.Changed(self))
+
     def on_click(self, event: Click) -> None:
         event.stop()
         self.focus()
@@ -112,17 +132,31 @@ _TEXTS = {
     "secrets": ("secret values", "NAME=VALUE"),
     "ignored": ("ignored values", "/result/**/time; tools/call clock /result"),
     "timeout": ("timeout, s", "30"),
+    "clients": ("clients", "10; with a rate, at most this many (100)"),
+    "rate": ("rate", "runs that start per second: 5, 0.5; empty: each client starts its next run"),
+    "repeat": ("runs", "of each client, or with a rate of all; empty: 1, or no limit with a duration"),
+    "duration": ("duration", "30s, 5min; no run starts after it"),
+    "ramp": ("ramp", "10s; until all clients have started, or the rate is reached"),
+    "fail_if": ("fail if", "p95>200ms or errors>1%"),
 }
 """Field of the form → label, and an example."""
 
 _CHOICES = {
+    "mode": ("how", MODES),
     "order": ("order", ORDERS),
     "speed": ("speed", SPEEDS),
     "pause": ("pause", PAUSES),
     "values": ("values", VALUES),
 }
 
-_ORDER = "server cwd environment headers secrets order speed pause values ignored timeout".split()
+_LOAD = "clients rate repeat duration ramp fail_if".split()
+"""The fields of a load test."""
+
+_ORDER = [
+    *"server cwd environment headers secrets mode".split(),
+    *_LOAD,
+    *"order speed pause values ignored timeout".split(),
+]
 
 
 class ReplayDialog(DismissibleModal[dict[str, Any] | None]):
@@ -167,7 +201,8 @@ class ReplayDialog(DismissibleModal[dict[str, Any] | None]):
         self._form = form or remembered(header)
         self._servers: list[ProposedServer] = [ProposedServer(RECORDED, self._form.server)]
         names = {str(place): each.label for place, each in enumerate(selections)}
-        self._what = Choice(names, "0", id="what")
+        keys = {each.key: str(place) for place, each in enumerate(selections)}
+        self._what = Choice(names, "0", id="what", keys=keys)
         self._against = Choice({"0": RECORDED}, "0", id="against")
         self._inputs = {
             name: Input(
@@ -201,13 +236,14 @@ class ReplayDialog(DismissibleModal[dict[str, Any] | None]):
 
     def on_mount(self) -> None:
         self._show_fields()
-        self._inputs["server"].focus()
+        self._what.focus()
         self.run_worker(self._read())
 
     def on_choice_changed(self, event: Choice.Changed) -> None:
         event.stop()
         if event.choice is self._against:
             self._propose(self._servers[int(event.choice.value)])
+        self._show_fields()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
@@ -272,7 +308,11 @@ class ReplayDialog(DismissibleModal[dict[str, Any] | None]):
             self._inputs[name].value = getattr(server, name)
 
     def _show_fields(self) -> None:
-        """Show the fields of a command, or those of a URL."""
+        """Show the fields of a command, or those of a URL; and those of a load test."""
+        is_load = self._choices["mode"].value == "load"
+        for name in _LOAD:
+            self._rows[name].set_class(not is_load, "-hidden")
+        self._rows["pause"].set_class(is_load, "-hidden")
         is_url = self._inputs["server"].value.strip().startswith(("http:", "https:"))
         self._rows["headers"].set_class(not is_url, "-hidden")
         for name in ("cwd", "environment"):
@@ -283,3 +323,10 @@ class ReplayDialog(DismissibleModal[dict[str, Any] | None]):
     def _show(self, text: str, role: str) -> None:
         self._line.update(text)
         self._line.set_classes([f"role--{role}"])
+
+
+def shown_target(config: dict[str, Any]) -> str:
+    """Return the server for the title, redacted."""
+    if "url" in config:
+        return sanitize(redacted_url(config["url"]))
+    return sanitize(shlex.join(redacted_command(config["command"])))

@@ -7,22 +7,19 @@ ends it when it is closed.
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from typing import Any, ClassVar
 
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.containers import Container, VerticalScroll
-from textual.strip import Strip
+from textual.binding import BindingType
+from textual.containers import Container
 from textual.timer import Timer
 from textual.widgets import Static
 
 from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
-from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.io.engine import EngineProcess
@@ -43,10 +40,11 @@ from mcpspy.ui.tui.bindings import REPLAY_KEYS
 from mcpspy.ui.tui.detail.pane import DetailPane
 from mcpspy.ui.tui.intercept.assistance import editable, read_listings, request_problems
 from mcpspy.ui.tui.intercept.editor import EditorScreen
-from mcpspy.ui.tui.panels.panel_screen import leaving
-from mcpspy.ui.tui.replay.steps import NOTHING, ROLES, StepList, differences, document
-from mcpspy.ui.tui.widgets.base import BaseWidget, DismissibleModal, DismissibleScreen, SplitLine
-from mcpspy.ui.tui.widgets.columns import Piece, fitted
+from mcpspy.ui.tui.replay.dialog import shown_target
+from mcpspy.ui.tui.replay.output import OutputScreen
+from mcpspy.ui.tui.replay.steps import NOTHING, ROLES, Differences, StepList, differences, document
+from mcpspy.ui.tui.widgets.base import DismissibleScreen, SplitLine
+from mcpspy.ui.tui.widgets.columns import Piece
 from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt, TextPrompt
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
@@ -132,7 +130,7 @@ class ReplayScreen(DismissibleScreen[bool]):
         self._settling: Timer | None = None
         self._flash, self._flash_until = "", 0.0
         self._footer: tuple[str, ...] = ()
-        self._target = _target(config)
+        self.shown_target = shown_target(config)
 
     def compose(self) -> ComposeResult:
         yield self._title
@@ -443,7 +441,10 @@ class ReplayScreen(DismissibleScreen[bool]):
             Phase.FAILED: ("FAILED", rows.BAD),
         }[model.phase]
         room = max(width - len(name) - 40, 10)
-        against: Piece = (f" · against {cut_middle(self._target, room)}" if width >= NARROW else "", None)
+        against: Piece = (
+            f" · against {cut_middle(self.shown_target, room)}" if width >= NARROW else "",
+            None,
+        )
         self._title.set_text([("Replay ", "title"), (name, None), against], [words])
         self._progress.set_text(*self._counts(width))
         is_flashing = time.monotonic() < self._flash_until
@@ -465,80 +466,3 @@ class ReplayScreen(DismissibleScreen[bool]):
         if others := model.counts[StepState.OTHER]:
             left += [(" · ", rows.QUIET), (f"{others:,} other differences", rows.OPEN)]
         return left, []
-
-
-class Differences(BaseWidget):
-    """The differences of the step under the cursor, in a few lines."""
-
-    DEFAULT_CSS = """
-    Differences { height: 0; background: $background; }
-    """
-
-    MOST: ClassVar[int] = 4
-
-    def __init__(self, *, id: str) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self._lines: list[list[Piece]] = []
-
-    def show(self, lines: list[list[Piece]]) -> None:
-        if lines != self._lines:
-            self._lines = lines
-            self.styles.height = min(len(lines), self.MOST)
-            self.refresh()
-
-    def render_line(self, y: int) -> Strip:
-        width = self.outer_size.width
-        line = self._lines[y] if y < len(self._lines) else []
-        if y == self.MOST - 1 and len(self._lines) > self.MOST:
-            line = [(f"{len(self._lines) - y:,} more differences", rows.QUIET)]
-        return Strip(self.paint([("  ", None), *fitted(line, width - 3)], width), width)
-
-
-class OutputScreen(DismissibleModal[None]):
-    """The server's stderr and the warnings of the replay."""
-
-    CSS = """
-    OutputScreen { align: center middle; background: $background 60%; }
-    OutputScreen #output { width: 100%; max-width: 120; height: auto; max-height: 100%; padding: 0 2;
-                           background: $surface; border: solid $primary; scrollbar-size-vertical: 1; }
-    """
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *leaving("replay-output"),
-        Binding("L", "back", "close", show=False, id="replay-output.close"),
-    ]
-
-    HELP_NAME = "stderr"
-
-    def __init__(self, model: ReplayModel) -> None:
-        super().__init__()
-        self._model = model
-        self._page = Static(markup=False)
-
-    def compose(self) -> ComposeResult:
-        box = VerticalScroll(id="output")
-        box.border_title = "stderr of the server"
-        box.border_subtitle = "esc: close"
-        with box:
-            yield self._page
-
-    def on_mount(self) -> None:
-        self._show()
-        self.set_interval(TICK, self._show)
-
-    def action_back(self) -> None:
-        self.dismiss(None)
-
-    def _show(self) -> None:
-        model = self._model
-        lines = [*model.stderr] or ["(nothing)"]
-        if model.warnings:
-            lines += ["", "warnings:", *model.warnings]
-        self._page.update("\n".join(lines))
-
-
-def _target(config: dict[str, Any]) -> str:
-    """Return the server for the title, redacted."""
-    if "url" in config:
-        return sanitize(redacted_url(config["url"]))
-    return sanitize(shlex.join(redacted_command(config["command"])))

@@ -1,4 +1,4 @@
-"""The list of the steps of a replay, and the document of one: both responses, with marks."""
+"""The list of the steps of a replay; the document of one step, with marks; its differences in lines."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from msgspec import DecodeError
 from msgspec.json import decode, encode
+from textual.strip import Strip
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.diff import ChangeSeverity
@@ -16,7 +17,8 @@ from mcpspy.ui.model.replay_run import MISSING, WORDS, Phase, ReplayModel, Shown
 from mcpspy.ui.report.diff import ARROW, TONES, short
 from mcpspy.ui.text.width import elide
 from mcpspy.ui.tui.detail.document import Document, DocumentPart
-from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn
+from mcpspy.ui.tui.widgets.base import BaseWidget
+from mcpspy.ui.tui.widgets.columns import Column, Piece, PlacedColumn, fitted
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 ROLES = {
@@ -140,3 +142,30 @@ def _line(change: Mapping[str, Any]) -> list[Piece]:
             (f"{change['new'] or '(nothing)'}", rows.OK),
         ]
     return line
+
+
+class Differences(BaseWidget):
+    """The differences of the step under the cursor, in a few lines."""
+
+    DEFAULT_CSS = """
+    Differences { height: 0; background: $background; }
+    """
+
+    MOST: ClassVar[int] = 4
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._lines: list[list[Piece]] = []
+
+    def show(self, lines: list[list[Piece]]) -> None:
+        if lines != self._lines:
+            self._lines = lines
+            self.styles.height = min(len(lines), self.MOST)
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.outer_size.width
+        line = self._lines[y] if y < len(self._lines) else []
+        if y == self.MOST - 1 and len(self._lines) > self.MOST:
+            line = [(f"{len(self._lines) - y:,} more differences", rows.QUIET)]
+        return Strip(self.paint([("  ", None), *fitted(line, width - 3)], width), width)

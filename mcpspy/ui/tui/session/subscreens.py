@@ -173,6 +173,7 @@ IDS = 20
 def replay(screen: SessionBase, what: str = "") -> None:
     """Ask for the server, and replay the session, a call, or the marked or shown rows; without `what`, the narrowest."""
     from mcpspy.ui.tui.replay.dialog import ReplayDialog
+    from mcpspy.ui.tui.replay.load import LoadScreen
     from mcpspy.ui.tui.replay.screen import ReplayScreen
 
     loader, chosen = screen.loader, _selections(screen, what)
@@ -189,7 +190,9 @@ def replay(screen: SessionBase, what: str = "") -> None:
             if again and config is not None:
                 ask(config["form"])
 
-        if config is not None:
+        if config is not None and "load" in config:
+            screen.app.push_screen(LoadScreen(config, header.name), ended)
+        elif config is not None:
             screen.app.push_screen(ReplayScreen(config, header.name, loader.model), ended)
 
     ask()
@@ -200,17 +203,17 @@ def _selections(screen: SessionBase, what: str) -> list[ReplaySelection]:
     from mcpspy.ui.tui.replay.dialog import ReplaySelection
 
     listing, query = screen.listing, screen.view.options.query
-    found = {"session": ReplaySelection("this session", None)}
+    found = {"session": ReplaySelection("this session", "s", None)}
     if query.text:
         rows = list(screen.view.rows)
-        found["shown"] = ReplaySelection(f"what is shown: {counted(len(rows), 'row')}", rows, query.text)
+        found["shown"] = ReplaySelection(f"what is shown: {counted(len(rows), 'row')}", "w", rows, query.text)
     if listing.marked:
         marked = sorted(listing.marked)
         label = f"what is marked: {counted(len(marked), 'row')}"
-        found["marked"] = ReplaySelection(label, marked, _ids(screen, marked))
+        found["marked"] = ReplaySelection(label, "m", marked, _ids(screen, marked))
     row = None if listing.row is None else screen.loader.model.index.request(listing.row)
     if row is not None:
-        found["call"] = ReplaySelection("this call", [row], _ids(screen, [row]))
+        found["call"] = ReplaySelection("this call", "c", [row], _ids(screen, [row]))
     wanted = what or ("marked" if listing.marked else "shown" if query.text else "session")
     first = found.pop(wanted, None) or found.pop("session")
     return [first, *found.values()]

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
+from mcpspy.io.recording.reader import read_header_of
 from mcpspy.io.settings import state_folder
+from mcpspy.ui.model.mock_control import MockForm, remember_mock, remembered_mock
 from mcpspy.ui.tui.mock.dialog import ServeDialog
 from mcpspy.ui.tui.sessions.screen import SessionsScreen
 from mcpspy.ui.tui.sessions.session_list import SessionList
@@ -67,6 +69,33 @@ async def test_a_port_in_use_is_reported_and_another_one_is_taken(opened: Opened
             screen.app.screen.query_one("#port", Input).value = "0"
             await screen.press("enter")
             await screen.shows("match exact")
+
+
+async def test_the_values_are_remembered_per_server(opened: Opened, recording: Path) -> None:
+    async with opened() as screen:
+        await dialog(screen)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = str(free.getsockname()[1])
+        screen.app.screen.query_one("#port", Input).value = port
+        screen.app.screen.query_one("#server", Input).value = "node b.js"
+        await screen.press("enter")
+        await screen.shows("match exact")
+    async with opened(recording) as screen:
+        await screen.press("<")
+        await screen.shows("Serve r in place of its server")
+        fields = screen.app.screen.query(Input)
+        assert [each.value for each in fields] == [port, "node b.js"]
+
+
+async def test_a_real_server_with_a_secret_is_not_remembered(opened: Opened, recording: Path) -> None:
+    header = read_header_of(recording)
+    assert header is not None
+    remember_mock(
+        header, MockForm("8809", "node b.js --api-key sk-ant-api03-0123456789abcdef0123456789abcdef")
+    )
+    assert remembered_mock(header) == MockForm("8809", "no-such-server")
+    remember_mock(header, MockForm("8809", ""))
+    assert remembered_mock(header) == MockForm("8809", "")  # The user wants none.
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from textual.widgets import Input
 
 from mcpspy.ui.model.replay_run import Phase, StepState
 from mcpspy.ui.tui.replay.dialog import Choice, ReplayDialog
+from mcpspy.ui.tui.replay.load import LoadScreen
 from mcpspy.ui.tui.replay.screen import ReplayScreen
 from tests.ui.model.replaying import SERVER, echoes, record
 from tests.ui.tui.conftest import Opened, Screen
@@ -140,3 +141,39 @@ async def test_mistakes_in_the_dialog_are_shown_there(opened: Opened, tmp_path: 
         await screen.shows("a pointer must begin with")
         await screen.press("down", "escape")
         assert screen.app.screen is screen.session
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 32), (200, 50)])
+async def test_a_load_test_runs_many_clients(size: Any, opened: Opened, tmp_path: Path) -> None:
+    async with opened(await recorded(tmp_path), size=size) as screen:
+        asked = await dialog(screen)
+        mode = asked.query_one("#mode", Choice)
+        assert not asked.query_one("#clients", Input).is_on_screen
+        mode.focus()
+        await screen.press("right")
+        await screen.shows("clients", "ramp", "fail if")
+        for name, text in (("clients", "2"), ("repeat", "3"), ("fail_if", "errors>0")):
+            asked.query_one(f"#{name}", Input).value = text
+        await screen.press("enter")
+        await screen.until(lambda: isinstance(screen.app.screen, LoadScreen))
+        await screen.shows("Load test", "passed", "tools/call echo", "6 runs", "0 of 6 runs are different")
+        await screen.press("Y")
+        assert "--clients=2 --repeat=3 '--fail-if=errors>0'" in screen.app.clipboard
+        await screen.press("x", "enter")
+        await screen.shows("saved")
+        assert b"<html" in (tmp_path / "load-replayed.html").read_bytes()
+        await screen.press("R")
+        await screen.shows("enter: start")
+        assert screen.app.screen.query_one("#clients", Input).value == "2"
+
+
+async def test_the_keys_of_the_help_choose_the_part_that_is_replayed(opened: Opened, tmp_path: Path) -> None:
+    async with opened(await recorded(tmp_path)) as screen:
+        await screen.press("end", "up", "up", "up")  # A call.
+        await dialog(screen)
+        await screen.press("c")
+        await screen.shows("< this call >")
+        await screen.press("s")
+        await screen.shows("< this session >")
+        await screen.press("c", "enter")
+        await screen.shows("ended", "2/2")  # Its handshake, and the call.
