@@ -228,11 +228,6 @@ def ended_badly(note: Note) -> bool:
     return judge.ended_badly(note.fields.get("code"), note.fields.get("signal"))
 
 
-def verdict_tone(verdict: judge.Verdict | None) -> str | None:
-    """Return the tone of the verdict of a session, as a list shows it; None for the usual colour."""
-    return OK if verdict is judge.Verdict.LIVE else BAD if verdict in judge.TROUBLE else None
-
-
 _HUNG_UP = {
     CLIENT: ": the client disconnected",
     SERVER: ": the server disconnected",
@@ -384,7 +379,9 @@ def _mock(note: Note) -> NoteText:
 
 
 def _lost(note: Note) -> NoteText:
-    return f"{note.fields.get('entries')} entries were not recorded: {note.fields.get('why')}", "", BAD
+    entries = note.fields.get("entries")
+    number = "1 entry was" if entries == 1 else f"{entries} entries were"
+    return f"{number} not recorded: {note.fields.get('why')}", "", BAD
 
 
 def _oversized(note: Note) -> NoteText:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import stat
 import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from mcpspy.core.importers.base import ImportedSession
 from mcpspy.core.importers.formats import DATABASE, FORMATS, HEAD, ImportFormat, recognise
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 STDIN = "-"
 
 BATCH = 1 << 20
+
+MAX_SIZE = 1 << 30
+"""Bytes of a file to import: it is read into memory as a whole."""
 
 
 def read(file: str, format_name: str | None) -> tuple[ImportFormat, list[ImportedSession]]:
@@ -61,15 +65,42 @@ def read(file: str, format_name: str | None) -> tuple[ImportFormat, list[Importe
 
 def _bytes(file: str) -> bytes:
     if file == STDIN:
-        return sys.stdin.buffer.read()
+        return _bounded(sys.stdin.buffer, MAX_SIZE)
     try:
+        kind = os.stat(file).st_mode
+        if stat.S_ISFIFO(kind):
+            raise UsageError("a named pipe", f"mcpspy import - < {file} reads it")
+        if not stat.S_ISREG(kind):
+            raise UsageError("not a regular file", "name a file, or - for stdin")
         with open(file, "rb") as opened:
             head = opened.read(len(DATABASE))
-            return head if head == DATABASE else head + opened.read()
+            if head == DATABASE:
+                _check_size(os.stat(file).st_size)
+                return head
+            return head + _bounded(opened, MAX_SIZE - len(head))
     except FileNotFoundError:
         raise UsageError("no such file") from None
     except OSError as error:
         raise CannotStart(f"{file}: {error.strerror}", "check the permissions") from None
+
+
+def _bounded(source: BinaryIO, size: int) -> bytes:
+    """Read to the end; raise UsageError if there are more bytes, before all of them are in memory."""
+    data = source.read(size + 1)
+    if len(data) > size:
+        raise _too_large()
+    return data
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_SIZE:
+        raise _too_large()
+
+
+def _too_large() -> UsageError:
+    return UsageError(
+        f"larger than {MAX_SIZE >> 30} GiB, which import reads at most", "split it, or export fewer sessions"
+    )
 
 
 def _database(path: Path) -> McphawkDatabase:

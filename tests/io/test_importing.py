@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.errors import CannotStart, UsageError
+from mcpspy.io import importing
 from mcpspy.io.importing import files_to_import, read
 
 FILES = Path(__file__).parents[1] / "core" / "importers" / "files"
@@ -86,3 +87,24 @@ def test_a_file_that_does_not_fit_into_memory_is_one_line(tmp_path: Path) -> Non
 def test_a_folder_that_cannot_be_listed_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CannotStart, match="gone: No such file or directory"):
         files_to_import(tmp_path / "gone")
+
+
+def test_devices_and_pipes_are_not_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match=r"pipe: a named pipe") as error:
+        read(str(pipe), None)
+    assert error.value.hint == f"mcpspy import - < {pipe} reads it"
+    with pytest.raises(UsageError, match=r"^/dev/zero: not a regular file"):
+        read("/dev/zero", None)
+
+
+def test_the_size_of_a_file_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = (FILES / "mcp-rec.jsonl").stat().st_size
+    monkeypatch.setattr(importing, "MAX_SIZE", size)
+    assert read(str(FILES / "mcp-rec.jsonl"), None)
+    monkeypatch.setattr(importing, "MAX_SIZE", size - 1)
+    with pytest.raises(UsageError, match=r"mcp-rec\.jsonl: larger than"):
+        read(str(FILES / "mcp-rec.jsonl"), None)
+    with pytest.raises(UsageError, match=r"mcphawk\.db: larger than"):
+        read(str(FILES / "mcphawk.db"), None)

@@ -118,13 +118,13 @@ class Explainer:
             self._collector.add_finding(finding)
         self._collector.end()
 
-    def diagnosis(self, line: int | None = None) -> Diagnosis:
-        """Return the causes: all, or those of what is on a line of the first file and of its exchange."""
+    def diagnosis(self, place: EntryPosition | None = None) -> Diagnosis:
+        """Return the causes: all, or those of what is on a line and of its exchange."""
         claims = claims_of(self.facts, CAUSES)
-        if line is None:
+        if place is None:
             claims = folded(claims)
         else:
-            lines = self._lines | {(1, line)}
+            lines = self._lines | {(place.part, place.line)}
             claims = [claim for claim in claims if self._is_about(claim, lines)]
         causes = [_cause(claim) for claim in claims if not claim.is_observation]
         observations = [_cause(claim) for claim in claims if claim.is_observation]
@@ -133,7 +133,9 @@ class Explainer:
             summary = f"{causes[0].title}{rest}"
         else:
             messages = self.facts.client.messages + self.facts.server.messages
-            about = f"in {messages:,} messages" if line is None else f"with line {line}"
+            about = f"in {messages:,} messages"
+            if place is not None:
+                about = f"with line {place.line}" + (f" of part {place.part}" if place.part > 1 else "")
             summary = f"nothing wrong found {about}"
         return Diagnosis(summary, tuple(causes), None, tuple(observations))
 

@@ -166,6 +166,8 @@ class ServerEnd(Symptom, eq=False, kw_only=True):
 
     @property
     def words(self) -> str:
+        if self.code is None and self.signal is None:  # Logs of hosts do not have it.
+            return "an unknown exit status"
         return f"exit code {self.code}" if self.signal is None else f"killed by {self.signal}"
 
 

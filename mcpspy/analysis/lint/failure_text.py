@@ -44,6 +44,7 @@ _CERTAIN = re.compile(
     | Input\ validation\ error:\ \S
     | \d{1,3}\ validation\ errors?\ for\ \w
     | Invalid\ arguments\ for\ tool
+    | [Mm]issing\ required\ (?:parameter|argument|field|property|input)s?\b
     | (?:Unknown\ tool:?\ \S+ | Tool\ \S{1,100}\ (?:was\ )?not\ found)\W*$
     | Access\ denied\ -\ path\ outside
     )"""
@@ -94,6 +95,7 @@ _SIGNS = tuple(
             "panic: ",
             "VERIFY_FAILED",
             "nvalid arg",
+            "issing required ",
             "Unknown tool",
             "not found",
             "o such file",

@@ -1,7 +1,7 @@
 """Parser of JSON with comments and trailing commas into a tree of spans.
 
-It accepts RFC 8259 with `//` and `/* */` comments and a comma before a closing bracket. Strict hosts reject the
-extensions themselves, so one parser is enough. It raises UsageError with the position of the error.
+It accepts RFC 8259 with `//` and `/* */` comments and a comma before a closing bracket, so that one parser is enough for
+all hosts; `extensions` finds what strict hosts refuse. It raises UsageError with the position of the error.
 """
 
 from __future__ import annotations
@@ -9,12 +9,18 @@ from __future__ import annotations
 import json
 import re
 
+from mcpspy.core.hostconfig.reading import BOM, COMMENT, TRAILING_COMMA
 from mcpspy.core.hostconfig.tree import ArrayItem, Member, Node, NodeKind, where
 from mcpspy.errors import UsageError
 
 _BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*[\s\S]*?\*/)*")
 _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
 _WORD = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*[\s\S]*?\*/|,')
+
+QUOTES = "\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u201b\xab\xbb"
+"""Typographic quotation marks, which word processors and chats put in place of `"`."""
 
 DEEPEST = 200
 """Maximum nesting: no configuration is that deep, and Python's stack is limited."""
@@ -29,8 +35,29 @@ def read(text: str) -> Node:
     node = reader.value(start, 0)
     end = reader.skip(node.end)
     if end != len(text):
+        if node.kind is NodeKind.STRING and text[end] == ":":
+            raise reader.wrong(start, "the { around the document is missing")
+        if node.kind is NodeKind.OBJECT and text[end] == "{":
+            raise reader.wrong(end, "a second document begins here: merge both into one object")
         raise reader.wrong(end, "unexpected text after the end of the document")
     return node
+
+
+def extensions(text: str) -> dict[str, int]:
+    """Return what the text of a document has beyond RFC 8259, with the offset of the first one of each."""
+    found = {BOM: 0} if text.startswith("\ufeff") else {}
+    for token in _TOKEN.finditer(text):
+        if token[0][0] == "/":
+            found.setdefault(COMMENT, token.start())
+        elif token[0] == "," and text[(end := _after(text, token.end())) : end + 1] in ("}", "]"):
+            found.setdefault(TRAILING_COMMA, token.start())
+    return found
+
+
+def _after(text: str, position: int) -> int:
+    """Return the offset after blanks and comments."""
+    found = _BLANK.match(text, position)
+    return position if found is None else found.end()
 
 
 class _Reader:
@@ -38,9 +65,7 @@ class _Reader:
         self.text = text
 
     def skip(self, position: int) -> int:
-        found = _BLANK.match(self.text, position)
-        assert found is not None
-        return found.end()
+        return _after(self.text, position)
 
     def wrong(self, position: int, problem: str) -> UsageError:
         return UsageError(f"{where(self.text, position)}: not JSON: {problem}")
@@ -57,14 +82,26 @@ class _Reader:
             return self.string(start)
         word = _WORD.match(self.text, start)
         if word is None:
-            raise self.wrong(start, "expected a value")
+            raise self.wrong(start, self.quote(start) or "expected a value")
         return Node(NodeKind.OTHER, start, word.end(), word[0])
 
     def string(self, start: int) -> Node:
         found = _STRING.match(self.text, start)
         if found is None:
-            raise self.wrong(start, "expected a string")
+            raise self.wrong(start, self.quote(start) or "expected a string")
         return Node(NodeKind.STRING, start, found.end(), json.loads(found[0]))
+
+    def quote(self, start: int) -> str:
+        """Return what is wrong with the quotes of a string, or an empty string."""
+        first = self.text[start : start + 1]
+        if first in QUOTES and first:
+            return f'typographic quotation mark {first}: write "'
+        if first == "'":
+            return 'single quotation mark: write "'
+        line = self.text[start:].partition("\n")[0]
+        if first == '"' and re.search(r'\\(?:[^"\\/bfnrtu]|u(?![0-9a-fA-F]{4}))', line):
+            return "a backslash in a string is written twice: \\\\"
+        return "a string without its closing quotation mark" if first == '"' else ""
 
     def object(self, start: int, depth: int) -> Node:
         members = []
@@ -94,6 +131,8 @@ class _Reader:
         mark = self.text[position : position + 1]
         if mark == ",":
             return self.skip(position + 1)
+        if mark == '"' and closing == "}":
+            raise self.wrong(position, "a comma is missing before this")
         if mark != closing:
             raise self.wrong(position, f"expected a comma or {closing}")
         return position

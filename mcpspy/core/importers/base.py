@@ -99,11 +99,23 @@ class RecordingLines:
     def note(self, at: float, kind: str, **fields: Value) -> None:
         self._add(at, encode.note(0.0, kind, fields))
 
-    def session(self, *, start: float | None = None, is_ended: bool = True, **fields: Any) -> ImportedSession:
-        """Return the session with these fields; times count from `start`, by default the time of the first line."""
+    def session(
+        self,
+        *,
+        start: float | None = None,
+        is_ended: bool = True,
+        ended_at: float | None = None,
+        **fields: Any,
+    ) -> ImportedSession:
+        """Return the session with these fields; times count from `start`, by default the time of the first line.
+
+        `ended_at` is the time of the end, if the file has it and it is later than the last line.
+        """
         if is_ended:
             last = max((at for at, _, _ in self._lines), default=0.0)
-            self.note(last, "exit", code=None, signal=None)  # No format records how the server exited.
+            self.note(
+                max(last, ended_at or last), "exit", code=None, signal=None
+            )  # No format records how the server exited.
         started, lines = self.done(start)
         return ImportedSession(**{"started": started, **fields}, lines=lines, messages=self.messages)
 

@@ -28,7 +28,18 @@ _NO_METADATA = b"{ metadata: undefined }"
 
 _ENDS = (b"Server transport closed", b"Server disconnected", b"Shutting down server")
 
+_TIMEOUT = b"-32001"
+"""The code of the SDK's own timeout, 60 s in Claude Desktop (anthropics/claude-code issue 22542)."""
+
+_REASON = "the reason for the end of a session (a server that the host ends looks like one that exits)"
+
 _COMMAND = b"Using MCP server command: "
+
+_UNREAD = re.compile(
+    rb"""Unexpected (?:token|end)[^"\n]{0,80}"([^\n]{1,200}?)"(?:\.\.\.)? is not valid JSON"""
+    rb"|Unexpected token (\S) in JSON at position"
+)
+"""The error of `JSON.parse` of a line that the server wrote to stdout: V8 quotes its beginning, older ones one character."""
 
 _QUOTED = re.compile(
     rb"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`),\s*""", re.DOTALL
@@ -52,19 +63,34 @@ def sessions(data: bytes) -> list[ImportedSession]:
                 session.is_ended = True
             session = running[name] = LogSession(name.decode("utf-8", "replace"), is_start=is_start)
             found.append(session)
-        for prefix, side in _SIDES:
-            if text.startswith(prefix):
-                session.message(at, side, text[len(prefix) :].rstrip().removesuffix(_NO_METADATA))
+        side = next((side for prefix, side in _SIDES if text.startswith(prefix)), None)
+        if side is not None:
+            body = text.partition(b": ")[2].rstrip().removesuffix(_NO_METADATA)
+            session.message(at, side, body)
+            if side == CLIENT and b"notifications/cancelled" in body and _TIMEOUT in body:
+                session.timed_out_at = at
+        elif unread := _UNREAD.match(text):
+            session.message(at, SERVER, unread[1] or unread[2])
+        elif b"error" in (match[2] if is_shared else match[3] or b""):
+            session.errors.append(_first_line(text))
+        else:
+            session.host_records += 1
         if command := _command(text):
             session.command = command
-        session.is_ended |= text.startswith(_ENDS)
+        session.end(at, is_end=text.startswith(_ENDS))
         if is_shared:
             session.left_out += len(others)
             continue
         for line in others:
             session.stderr(at, line)
-    lacks = LACKS + ["the server's stderr, which is in mcp-server-NAME.log"] * is_shared
+    lacks = [*LACKS, _REASON] + ["the server's stderr, which is in mcp-server-NAME.log"] * is_shared
     return imported(found, NAME, lacks)
+
+
+def _first_line(text: bytes) -> str:
+    """Return the text of an error without its object and its documentation."""
+    line = text.partition(b" {")[0].partition(b". For troubleshooting")[0]
+    return line.strip().decode("utf-8", "replace")
 
 
 def _with_object(text: bytes, more: list[bytes]) -> tuple[bytes, list[bytes]]:

@@ -110,6 +110,9 @@ def _messages(event: SseEvent) -> list[AnyMessage]:
     return read_frame(Frame(0.0, SERVER, b"".join(event.data or ()))) if event.is_message else []
 
 
+EMPTY = "as mitmproxy writes it for streamed bodies"
+
+
 class ImportedExchange(Struct, kw_only=True):
     """One request and its response. Times are in seconds since 1970."""
 
@@ -187,13 +190,18 @@ def _session(
         if exchange.method == "POST" and exchange.request_body:
             history.post(stream, exchange.at, exchange.end_at, exchange.request_body)
     missing = sum(_add(lines, exchange, ids, start, history) for exchange, ids in numbered)
+    empty = sum(_has_empty_response(exchange) for exchange, _ in numbered)
     return lines.session(
         start=start,
         key=endpoint,
         name=_origin(endpoint).rpartition("/")[2].rpartition("@")[2],
         transport="http",
         upstream=endpoint,
-        changed=[*changed, *([f"bodies missing from the file: {missing}"] if missing else [])],
+        changed=[
+            *changed,
+            *([f"bodies missing from the file: {missing}"] if missing else []),
+            *([f"responses with an empty body in the file: {empty} ({EMPTY})"] if empty else []),
+        ],
         **fields,
     )
 
@@ -229,9 +237,27 @@ def _add(
             lines.events(times, exchange.response_body, **ids)
         else:
             lines.message(exchange.end_at, SERVER, exchange.response_body, **ids)
+    if posts and (_has_empty_response(exchange) or (answers and exchange.response_body is None)):
+        # Whether the server answered is not known, which is not the same as "no response".
+        is_empty = exchange.response_body is not None
+        why = f"the file has an empty body, {EMPTY}" if is_empty else "the file does not contain this body"
+        since = round(exchange.head_at - start, 6)
+        lines.note(exchange.end_at, "lost", stream=ids["stream"], entries=1, since=since, why=why)
     if not exchange.is_open:
         lines.note(exchange.end_at, "http-end", **ids, hung_up=exchange.hung_up)
     return (posts and exchange.request_body is None) + (answers and exchange.response_body is None)
+
+
+def _has_empty_response(exchange: ImportedExchange) -> bool:
+    """Return whether the response to a request has a content type and no body, which no server of MCP sends."""
+    kind = (_header(exchange.response, "content-type") or "").partition(";")[0].strip().lower()
+    return (
+        exchange.method == "POST"
+        and exchange.status == 200
+        and kind in ("application/json", "text/event-stream")
+        and exchange.response_body == b""
+        and not exchange.is_open
+    )
 
 
 def _is_rpc(exchange: ImportedExchange) -> bool:

@@ -17,6 +17,15 @@ LACKS = [
     "the original bytes of messages (they were parsed and re-encoded)",
 ]
 
+SHOWN = 5
+"""Errors of the host that a remark quotes."""
+
+LONGEST = 160
+"""Characters of such an error."""
+
+SECONDS_TO_END = 5
+"""Time in which a host ends a session after a timeout; Claude Desktop takes some milliseconds."""
+
 _BOM = b"\xef\xbb\xbf"
 
 _TRUNCATED = re.compile(rb"\.\.\.\[\d+ chars truncated\]\.\.\.")
@@ -29,6 +38,14 @@ class LogSession:
         self.name = name
         self.command: list[str] | None = None
         self.is_ended = False
+        self.ended_at: float | None = None
+        """The time at which the log states the end."""
+        self.errors: list[str] = []
+        """Errors that the host itself reported."""
+        self.timed_out_at: float | None = None
+        """The time at which the host gave up a request after a timeout in the host."""
+        self.host_records = 0
+        """Records of the host that are not messages."""
         self.is_empty = True
         self.left_out = 0
         self._is_start = is_start
@@ -52,6 +69,12 @@ class LogSession:
         self.is_empty = False
         self._lines.message(at, side, data)
 
+    def end(self, at: float, *, is_end: bool) -> None:
+        """Note the first record that states the end."""
+        if is_end:
+            self.is_ended = True
+            self.ended_at = self.ended_at or at
+
     def stderr(self, at: float, line: bytes) -> None:
         self.is_empty = False
         self._lines.stderr(at, line.decode("utf-8", "replace"))
@@ -61,14 +84,28 @@ class LogSession:
             ("truncated in the log, kept as it is", self._truncated, "message"),
             ("not JSON in the log, kept as it is", self._malformed, "message"),
             ("left out, because they belong to no record", self.left_out, "line"),
+            ("left out, because they are not messages", self.host_records, "record of the host"),
         )
-        changed = [f"{change}: {counted(number, noun)}" for change, number, noun in changes if number]
+        changed = [f"{change}: {_number(number, noun)}" for change, number, noun in changes if number]
+        if self.errors:
+            distinct = [*dict.fromkeys(self.errors)]
+            texts = "; ".join(text[:LONGEST] for text in distinct[:SHOWN]) + "; …" * (len(distinct) > SHOWN)
+            changed.append(f"errors of the host, not of the server: {len(self.errors)} ({texts})")
+        if self.ended_at is not None and self.ended_at - (self.timed_out_at or 0) <= SECONDS_TO_END:
+            changed.append(
+                "the host ended the session after its own timeout: the server may still have worked"
+            )
         if not self._is_start:
             changed.append("the session may begin in an earlier file")
+        if not self.is_ended:
+            changed.append(
+                "the end of the session is not in the log: open requests may have been answered later"
+            )
         if self._handshakes > 1:
             changed.append(f"{self._handshakes} handshakes: servers of one name ran at the same time")
         return self._lines.session(
             is_ended=self.is_ended,
+            ended_at=self.ended_at,
             format=format_name,
             key=key,
             name=self.name,
@@ -76,6 +113,11 @@ class LogSession:
             lacks=lacks,
             changed=changed,
         )
+
+
+def _number(number: int, noun: str) -> str:
+    first, _, rest = noun.partition(" ")
+    return counted(number, first) + (f" {rest}" if rest else "")
 
 
 def records(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, re.Match[bytes], list[bytes]]]:

@@ -69,7 +69,9 @@ def sessions(data: bytes) -> list[ImportedSession]:
             for line in (text.removeprefix(_STDERR), *more):
                 session.stderr(at, line)
             continue
-        session.is_ended |= text.startswith(_ENDS)
+        else:
+            session.host_records += 1
+        session.end(at, is_end=text.startswith(_ENDS))
         session.left_out += len(more)
     if not any(session.messages for session in found):
         raise UsageError(

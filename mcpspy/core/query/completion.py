@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 
 from mcpspy.core.query.fields import KIND_GROUPS, KINDS, SIDES, STATUSES, SUBJECTS
+from mcpspy.core.query.lexer import FIELDS
 
 MESSAGE_VALUES: Mapping[str, Iterable[str]] = {
     "is": ("problem", "slow", "issue", "finding", *STATUSES),
@@ -19,6 +21,13 @@ Names = Iterable[tuple[str, str]]
 """Methods of messages, each with its subject: `("tools/call", "echo")`."""
 
 _PLAIN = re.compile(r'[^\s()|"]+')
+
+
+MESSAGE_FIELDS = tuple(name for name, canonical in FIELDS.items() if name == canonical)
+"""The fields of a filter of messages, without their other names."""
+
+MOST = 50
+"""Candidates that a list shows at most."""
 
 
 def completed(
@@ -39,6 +48,12 @@ def completed(
     else:
         terms = [f"{field}:{_quoted(value)}" for value in _values(field, values, names)]
     return [f"{before}{space}{sign}{each}" for each in terms]
+
+
+def continuing(text: str, candidates: Iterable[str]) -> list[str]:
+    """Return the candidates that continue a text, at most `MOST`."""
+    lower = text.lower()
+    return list(islice((each for each in candidates if each.lower().startswith(lower)), MOST))
 
 
 def suggestion(text: str, candidates: Iterable[str]) -> str | None:

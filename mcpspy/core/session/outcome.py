@@ -312,6 +312,16 @@ class VerdictFacts(NamedTuple):
         return Verdict.FAILURES if counts.errors or counts.unanswered else Verdict.FINE
 
 
+def verdict_tone(verdict: Verdict | None) -> str | None:
+    """Return the tone of a verdict, as a list shows it; None for the usual colour."""
+    return OK if verdict is Verdict.LIVE else BAD if verdict in TROUBLE else None
+
+
+def verdict_mark(verdict: Verdict | None) -> str:
+    """Return the mark of a verdict: one character."""
+    return "●" if verdict is Verdict.LIVE else "✗" if verdict in TROUBLE else "○"
+
+
 _VERDICTS = {
     Verdict.NEVER_STARTED: "never started",
     Verdict.NEVER_ANSWERED: "never answered",
@@ -321,7 +331,12 @@ _VERDICTS = {
 
 
 def verdict_words(
-    verdict: Verdict | None, counts: SessionCounts | None = None, ending: str = "", *, is_http: bool = False
+    verdict: Verdict | None,
+    counts: SessionCounts | None = None,
+    ending: str = "",
+    *,
+    is_http: bool = False,
+    is_imported: bool = False,
 ) -> str:
     """Return a verdict in words, with the exit in words (`exit 1`), and with the numbers of failures if given.
 
@@ -332,6 +347,8 @@ def verdict_words(
     text = _VERDICTS.get(verdict, verdict.value)
     if verdict is Verdict.NEVER_STARTED and is_http:
         text = "server not reached"
+    if verdict is Verdict.DIED and is_imported:
+        text = "end not in the file"
     parts = [text]
     if verdict in (Verdict.CRASHED, Verdict.NEVER_ANSWERED):
         parts.append(ending)

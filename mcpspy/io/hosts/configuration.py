@@ -22,6 +22,8 @@ from typing import NamedTuple
 from mcpspy.core.hostconfig import command_line as command_lines
 from mcpspy.core.hostconfig.edit import ServersLocation
 from mcpspy.core.hostconfig.layout import ConfigSyntax
+from mcpspy.core.hostconfig.mistakes import Mistake, ignored, mistakes, unread
+from mcpspy.core.hostconfig.reading import IGNORED, UNKNOWN
 from mcpspy.core.hostconfig.servers import ServerEntry, read
 from mcpspy.core.hostconfig.shapes import SHAPES, locate, places
 from mcpspy.core.hostconfig.tree import Node
@@ -150,7 +152,7 @@ class ConfigTarget(NamedTuple):
     @property
     def product(self) -> str:
         """Return the name of the host without that of the file, such as `project`."""
-        return "the host" if self.host is None else self.host.title.partition(",")[0]
+        return "the host" if self.host is None else self.host.product
 
     def servers(self) -> list[ServerEntry]:
         """Return the servers. Raise UsageError with the name of the file."""
@@ -159,15 +161,24 @@ class ConfigTarget(NamedTuple):
         except UsageError as error:
             raise UsageError(f"{self.file.path}: {error.args[0]}", error.hint) from None
 
-    def unread(self) -> str:
-        """Return the keys of servers that the host does not read; empty if there are none."""
-        if self.host is None or PROJECT in self.host.location.keys:
-            return ""
-        document = _document(self.file, self.location.syntax)
-        found = locate(document, _shapes(self.location.syntax))
-        if found is None or found.keys == self.location.keys:
-            return ""
-        return ".".join(found.keys) if found.servers(self.file.text) else ""
+    def mistakes(self) -> list[Mistake]:
+        """Return the mistakes that its host does not report. Raise UsageError if the file cannot be read."""
+        path, text = self.file.path, self.file.text
+        how = UNKNOWN if self.host is None else self.host.reading
+        is_plugin = (path.absolute().parent / ".claude-plugin").is_dir()
+        found = mistakes(text, self.location, self.product, how, allows_bare=self.host is None or is_plugin)
+        if self.host is None:
+            # Servers that were found by their content, in a file whose host reads another key or none of it.
+            for host in _hosts_of(path)[:1]:
+                if host.location.syntax is self.location.syntax:
+                    document = _document(self.file, self.location.syntax)
+                    found += unread(text, document, host.location, host.product, allows_bare=True)
+            for name, places in IGNORED.items():
+                product = next(host.product for host in HOSTS if host.name == name)
+                for place in places:
+                    if _is_at(path, place.path) and (mistake := ignored(text, place, product)):
+                        found.append(mistake)
+        return found
 
 
 def find(which: str, folder: Path | None = None) -> ConfigTarget:
@@ -215,6 +226,27 @@ def target(host: Host, folder: Path | None = None) -> ConfigTarget:
             f"{path}: no such file; {host.title} configures servers there", "name the FILE if it is elsewhere"
         )
     return _located(host, ConfigFile(path), folder)
+
+
+def ignored_files(host: Host, folder: Path | None = None) -> list[tuple[Path, Mistake]]:
+    """Return the files with servers that a host ignores because of their place."""
+    found = []
+    for place in IGNORED.get(host.name, ()):
+        path = Path(folder or "") / Path(place.path).expanduser()
+        if not path.is_file():
+            continue
+        try:
+            mistake = ignored(ConfigFile(path).text, place, host.product)
+        except McpspyError:  # Not readable: it is not known whether servers are in it.
+            continue
+        if mistake is not None:
+            found.append((path, mistake))
+    return found
+
+
+def _is_at(path: Path, place: str) -> bool:
+    parts = Path(place).expanduser().parts if place.startswith("~") else Path(place).parts
+    return path.expanduser().absolute().parts[-len(parts) :] == parts
 
 
 def other_files(host: Host | None, name: str | None = None) -> list[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mcpspy.core.hostconfig.edit import ServersLocation
+from mcpspy.core.hostconfig.reading import PRODUCTS, UNKNOWN, HostReading
 from mcpspy.core.hostconfig.shapes import (
     AMP,
     CODEX,
@@ -45,6 +46,15 @@ class Host(NamedTuple):
     macos: tuple[str, ...] = ()
     """Its paths on macOS, if they are others."""
     windows: tuple[str, ...] = ()
+
+    @property
+    def product(self) -> str:
+        """The name without that of the file, such as `project`."""
+        return self.title.partition(",")[0]
+
+    @property
+    def reading(self) -> HostReading:
+        return PRODUCTS.get(self.product, UNKNOWN)
 
     def paths(self, platform: str = sys.platform, environ: Mapping[str, str] = os.environ) -> list[Path]:
         """Return the possible paths on this system."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.analysis import rows
+from mcpspy.core.recording.origin import IMPORT
 from mcpspy.core.session.outcome import WITH_NUMBERS, SessionCounts, Verdict, verdict_words
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
@@ -54,9 +55,7 @@ class ListedSession:
         """The verdict in words."""
         verdict = self.verdict
         is_counted = verdict in WITH_NUMBERS and not is_too_large(self.summary)
-        is_http = self.summary.header.transport == "http"
-        counts = self.counts() if is_counted else None
-        return verdict_words(verdict, counts, rows.ending(self.summary.exit), is_http=is_http)
+        return _words(self.summary, verdict, self.counts() if is_counted else None)
 
     @property
     def unanswered(self) -> int:
@@ -99,6 +98,35 @@ class ListedSession:
             texts, read_time(header.started), summary.size, self.count, lambda: self.verdict
         )
         return self._item
+
+
+def short_words(summary: Summary, counts: SessionCounts | None) -> str:
+    """Return the verdict of a session in words without its numbers, for a list that has columns of these.
+
+    `…` if it depends on counts that are not known yet.
+    """
+    verdict = summary.end.verdict(counts)
+    return "…" if verdict is None and not is_too_large(summary) else _words(summary, verdict, None)
+
+
+def _words(summary: Summary, verdict: Verdict | None, counts: SessionCounts | None) -> str:
+    header = summary.header
+    is_http, is_imported = header.transport == "http", header.origin == IMPORT
+    ending = rows.ending(summary.exit)
+    return verdict_words(verdict, counts, ending, is_http=is_http, is_imported=is_imported)
+
+
+def values_of_fields(summaries: Sequence[Summary]) -> dict[str, Iterable[str]]:
+    """Return the values of the fields of a filter of sessions; those of texts are of these sessions."""
+    from mcpspy.core.query.sessions import CHOICES
+
+    return {
+        **CHOICES,
+        "name": [each.header.name for each in summaries],
+        "server": [each.server.name for each in summaries if each.server is not None],
+        "client": [each.client.name for each in summaries if each.client is not None],
+        "revision": [each.revision for each in summaries if each.revision],
+    }
 
 
 def read_sessions_filter(text: str) -> SessionQuery:

@@ -142,11 +142,11 @@ def _rules(prefix: str, **_: object) -> Iterable[str]:
 
 def _filters(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Iterable[str]:
     """Return filters whose last term is completed: a field, or a value of one, such as a tool of the session."""
-    from mcpspy.core.query.completion import MESSAGE_VALUES, completed
-    from mcpspy.core.query.lexer import FIELDS
+    from mcpspy.core.query.completion import MESSAGE_FIELDS, MESSAGE_VALUES, completed
 
-    names = [name for name, canonical in FIELDS.items() if name == canonical]
-    return completed(prefix, names, {**MESSAGE_VALUES, "lint": _rules("")}, lambda: _names_in(parsed_args))
+    return completed(
+        prefix, MESSAGE_FIELDS, {**MESSAGE_VALUES, "lint": _rules("")}, lambda: _names_in(parsed_args)
+    )
 
 
 def _names_in(args: argparse.Namespace) -> Iterable[tuple[str, str]]:
@@ -170,19 +170,14 @@ def _names_in(args: argparse.Namespace) -> Iterable[tuple[str, str]]:
 def _session_filters(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Iterable[str]:
     """Return filters of sessions whose last term is completed: a field, or a value of one, such as a name."""
     from mcpspy.core.query.completion import completed
-    from mcpspy.core.query.sessions import CHOICES, FIELDS
+    from mcpspy.core.query.sessions import FIELDS
     from mcpspy.errors import McpspyError
     from mcpspy.io.recording.catalog import sessions
+    from mcpspy.io.recording.listed_session import values_of_fields
 
-    values: dict[str, Iterable[str]] = {**CHOICES}
+    values = values_of_fields(())
     with suppress(McpspyError, OSError):
-        found = sessions(getattr(parsed_args, "dir", None), entries=False)[:MOST]
-        values |= {
-            "name": [each.header.name for each in found],
-            "server": [each.server.name for each in found if each.server is not None],
-            "client": [each.client.name for each in found if each.client is not None],
-            "revision": [each.revision for each in found if each.revision],
-        }
+        values = values_of_fields(sessions(getattr(parsed_args, "dir", None), entries=False)[:MOST])
     return completed(prefix, FIELDS.names, values)
 
 

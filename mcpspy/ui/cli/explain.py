@@ -16,7 +16,7 @@ from mcpspy.ui.cli.lint import host_profiles
 from mcpspy.ui.cli.options import FOLDER, Argument, Option, formats
 from mcpspy.ui.cli.parser import integer
 from mcpspy.ui.report.explanation import explain, explanation_lines
-from mcpspy.ui.report.last_good import last_good, since_last_good
+from mcpspy.ui.report.last_good import compared_with_last_good, since_last_good
 from mcpspy.ui.text.terminal import Output
 
 EPILOG = """\
@@ -56,8 +56,10 @@ def main(args: argparse.Namespace) -> int:
     path = session_path(args.session, args.dir)
     diagnosis = explain(path, line=args.line, hosts=host_profiles(args.host))
     if diagnosis.causes and args.last_good != "none":
-        good = last_good(path) if args.last_good is None else session_path(args.last_good, args.dir)
-        diagnosis = diagnosis if good is None else since_last_good(diagnosis, path, good)
+        if args.last_good is None:
+            diagnosis = compared_with_last_good(diagnosis, path)
+        else:
+            diagnosis = since_last_good(diagnosis, path, session_path(args.last_good, args.dir))
     if args.format == "json":
         sys.stdout.buffer.write(
             msgspec.json.encode({"session": str(path), **msgspec.to_builtins(diagnosis)}) + b"\n"

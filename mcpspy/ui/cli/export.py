@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -161,6 +162,8 @@ def _format(args: argparse.Namespace) -> ExportFormat:
     form = of_suffix(args.output) if is_file else None
     if form is None:
         missing = f"--output {args.output}: unknown suffix" if is_file else "export: missing --format"
+        if is_file and os.path.isdir(args.output):
+            raise UsageError(sanitize(f"--output {args.output}: a folder"), "name a file in it")
         raise UsageError(sanitize(missing), f"use --format with one of {', '.join(FORMATS)}")
     return form
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.analysis import rows
+from mcpspy.core.hostconfig.mistakes import Mistake
 from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry
 from mcpspy.core.redact.display import REDACTED, redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.outcome import TROUBLE
+from mcpspy.core.session.outcome import TROUBLE, verdict_tone
 from mcpspy.errors import McpspyError
 from mcpspy.io.hosts import HOSTS, Host
-from mcpspy.io.hosts.configuration import ConfigTarget, target
+from mcpspy.io.hosts.configuration import ConfigTarget, ignored_files, target
 from mcpspy.io.hosts.last_session import SessionsByName
 from mcpspy.io.recording.listed_session import ListedSession
 from mcpspy.io.recording.redaction import RedactionOptions, display_rules
@@ -34,7 +35,10 @@ examples:
 Lists hosts that have a configuration file, including the project in the current folder.
 The last session of a server is live, fine, or had errors or unanswered requests; or the
 server never started, never answered, refused the host or crashed, or mcpspy was killed:
-below it, the first cause that mcpspy explain finds.
+below it, the first cause that mcpspy explain finds. A warning is a mistake in the file that
+the host does not report: a value that it does not replace, a file that it does not read.
+
+exit code: 0, also with warnings and with files that cannot be read
 """
 
 
@@ -52,7 +56,7 @@ def main(args: argparse.Namespace) -> int:
     shown = 0
     for host in HOSTS:
         found = _read(host)
-        if found is None and not args.all:
+        if found is None and not args.all and not ignored_files(host):
             continue
         shown += 1
         document = _document(host, found, sessions, args.dir, rules)
@@ -91,13 +95,20 @@ def _document(
         "installed": found is not None,
         "trouble": str(found) if isinstance(found, McpspyError) else None,
         "servers": [],
+        "warnings": [],
     }
     if isinstance(found, ConfigTarget):
         try:
             document["servers"] = [_server(server, sessions, folder, rules) for server in found.servers()]
+            document["warnings"] = [_warning(found.file.path, mistake) for mistake in found.mistakes()]
         except McpspyError as error:
             document["trouble"] = str(error)
+    document["warnings"] += [_warning(path, mistake) for path, mistake in ignored_files(host)]
     return document
+
+
+def _warning(path: Path, mistake: Mistake) -> dict[str, Any]:
+    return {"path": os.path.abspath(path), **mistake._asdict()}
 
 
 def _server(
@@ -161,7 +172,7 @@ def _print(output: Output, host: dict[str, Any]) -> None:
     width = max((len(sanitize(server["name"])) for server in servers), default=0)
     for server in servers:
         last = server["last"]
-        tone = rows.verdict_tone(last["verdict"]) if last else None if server["wrapped"] else rows.QUIET
+        tone = verdict_tone(last["verdict"]) if last else None if server["wrapped"] else rows.QUIET
         if server["mcpspy_is_gone"]:
             tone = rows.BAD
         state = "wrapped" if server["wrapped"] else ""
@@ -169,6 +180,19 @@ def _print(output: Output, host: dict[str, Any]) -> None:
         output.line(columns(cells, (min(width, 30) + 2, 7, 32, 0)), tone)
         if last and last["cause"] and not server["mcpspy_is_gone"]:
             output.line(f"    {last['cause']}", rows.BAD)
+        for warning in host["warnings"]:
+            if warning["server"] == server["name"]:
+                output.line(f"    warning: {warning_text(warning)}", rows.ISSUE)
+    for warning in host["warnings"]:
+        if warning["server"] not in {server["name"] for server in servers}:
+            other = "" if warning["path"] == host["path"] else f"{warning['path']}: "
+            output.line(f"  warning: {sanitize(other)}{warning_text(warning)}", rows.ISSUE)
+
+
+def warning_text(warning: dict[str, Any]) -> str:
+    """Return a mistake in one line: the place, what is wrong, and the fix."""
+    place = f"{warning['place']}: " if warning["place"] else ""
+    return sanitize(f"line {warning['line']}: {place}{warning['text']}; {warning['fix']}")
 
 
 def _outcome(server: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from mcpspy.analysis import rows
 from mcpspy.core.recording.origin import HOST
 from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.outcome import TROUBLE, Verdict
+from mcpspy.core.session.outcome import verdict_mark, verdict_tone
 from mcpspy.io.recording.catalog import Catalog, sessions_of
 from mcpspy.io.recording.listed_session import ListedSession, matching, run_members
 from mcpspy.io.recording.reader import read_time
@@ -140,7 +140,7 @@ def _print(found: list[ListedSession], counts: tuple[str, ...]) -> None:
     widths = [_fit(limit, texts) for limit, *texts in zip(limits, heads, *table, strict=True)]
     output.line(columns(heads, widths), rows.QUIET)
     for row, row_cells in zip(found, table, strict=True):
-        output.line(columns(row_cells, widths), rows.verdict_tone(row.verdict))
+        output.line(columns(row_cells, widths), verdict_tone(row.verdict))
 
 
 def _as_json(row: ListedSession, counts: tuple[str, ...]) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _cells(row: ListedSession, counts: tuple[str, ...]) -> list[str]:
     summary = row.summary
     header = summary.header
     return [
-        _glyph(row.verdict),
+        verdict_mark(row.verdict),
         sanitize(header.id),
         sanitize(header.name),
         "" if header.origin == HOST else sanitize(header.origin),
@@ -189,10 +189,6 @@ def _cells(row: ListedSession, counts: tuple[str, ...]) -> list[str]:
         rows.size(summary.size),
         *("" if (number := row.count(name)) is None else str(number) for name in counts),
     ]
-
-
-def _glyph(verdict: Verdict | None) -> str:
-    return "●" if verdict is Verdict.LIVE else "✗" if verdict in TROUBLE else "○"
 
 
 def _local(started: str) -> str:

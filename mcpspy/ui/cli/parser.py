@@ -170,8 +170,10 @@ SAME_OPTIONS = {
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a suggestion for a misspelled word; empty if nothing is close."""
-    close = difflib.get_close_matches(word, list(known), 1)
-    return f"did you mean {close[0]}?" if close else ""
+    # Without the dashes, which would make any two short options similar: --rules and --lake.
+    bare = {each.lstrip("-"): each for each in known}
+    close = difflib.get_close_matches(word.lstrip("-"), list(bare), 1)
+    return f"did you mean {bare[close[0]]}?" if close else ""
 
 
 def _after(message: str, start: str) -> str | None:

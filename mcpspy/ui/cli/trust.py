@@ -78,6 +78,8 @@ def main(args: argparse.Namespace) -> int:
             sanitize(f"trust: {subject} lists nothing, so there is nothing to trust"),
             "use a session in which the host lists the tools, or mcpspy trust -- COMMAND",
         )
+    if known is None and args.check and not file.exists():
+        raise UsageError(f"{args.lock}: no such lockfile", "write it with mcpspy trust, without --check")
     if known is None and args.check:
         raise UsageError(f"{args.lock}: no entry for {identity}", "add it with mcpspy trust, without --check")
     difference = compare(

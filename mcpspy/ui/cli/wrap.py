@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 from mcpspy.analysis import rows
 from mcpspy.core.hostconfig.edit import EditResult, unwrapped, wrapped
+from mcpspy.core.hostconfig.mistakes import Mistake
 from mcpspy.core.hostconfig.servers import ServerEntry
 from mcpspy.core.hostconfig.shapes import DEVCONTAINER
 from mcpspy.core.hostconfig.wrap import WrapTarget
@@ -29,6 +30,7 @@ from mcpspy.io.hosts.configuration import (
 )
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.settings import sessions_folder
+from mcpspy.ui.cli.hosts import warning_text
 from mcpspy.ui.cli.options import Argument, Option, Repeated, Switch
 from mcpspy.ui.text.terminal import Output
 
@@ -108,11 +110,16 @@ def change(
     target = find(args.which)
     names = selected_servers(target, args.server, is_default, is_all=args.all)
     edited = edit(target, names)
+    warnings = (
+        [mistake for mistake in target.mistakes() if not mistake.server or mistake.server in names]
+        if result == "wrapped"
+        else []
+    )
     if args.dry_run:
         show_diff(target.file.path, target.file.text, edited.text)
         if edited.text == target.file.text:
             sys.stderr.write(sanitize(f"{target.file.path}: no changes") + "\n")
-        for line in _skipped(edited):
+        for line in (*_skipped(edited), *map(_warning, warnings)):
             sys.stderr.write(line + "\n")
         return _code(args, edited)
     backup = None
@@ -125,6 +132,8 @@ def change(
         output.line(f"{sanitize(name)}: {'already' if result == 'wrapped' else 'not'} wrapped", rows.QUIET)
     for line in _skipped(edited):
         output.line(line)
+    for mistake in warnings:
+        output.line(_warning(mistake), rows.ISSUE)
     outcome = "changed" if backup is not None else "unchanged" if names else _without_servers(target)
     output.line(sanitize(f"{target.file.path}: {outcome}"))
     if backup is not None:
@@ -177,9 +186,6 @@ def diff(path: str, old: str, new: str) -> Iterable[str]:
 
 def _without_servers(target: ConfigTarget) -> str:
     outcome = "contains no servers"
-    if target.host is not None and (unread := target.unread()):
-        keys = ".".join(target.location.keys)
-        outcome += f" under {keys}; {target.product} does not read those under {unread}"
     if others := other_files(target.host):
         outcome += f"; {' and '.join(others)} contains servers"
     return outcome
@@ -196,6 +202,10 @@ def _suggestion(name: str, names: list[str], target: ConfigTarget) -> str:
 
 def _skipped(edited: EditResult) -> list[str]:
     return [f"{sanitize(name)}: skipped: {sanitize(why)}" for name, why in edited.left.items()]
+
+
+def _warning(mistake: Mistake) -> str:
+    return f"warning: {warning_text(mistake._asdict())}"
 
 
 def _code(args: argparse.Namespace, edited: EditResult) -> int:

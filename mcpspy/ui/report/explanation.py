@@ -27,10 +27,11 @@ def explain(
     path: Path,
     *,
     line: int | None = None,
+    part: int = 1,
     hosts: tuple[HostProfile, ...] | None = None,
     may_continue: Callable[[], bool] = lambda: True,
 ) -> Diagnosis:
-    """Return what went wrong in a session, or with the request on a line of its first file (the header is line 1).
+    """Return what went wrong in a session, or with the request on a line of one of its files (the header is line 1).
 
     `hosts` are the hosts whose limits count; None for those that `clientInfo` names. Once `may_continue` is false, the
     rest is not read. Raise UsageError or CannotStart.
@@ -39,7 +40,8 @@ def explain(
     is_live = (
         recording.state is RecordingState.LIVE
     )  # Before reading: a session that ends meanwhile counts as live.
-    focus = frozenset() if line is None else _exchanges_on(path, line, recording.header)
+    place = None if line is None else EntryPosition(line, part)
+    focus = frozenset() if place is None else _exchanges_on(path, place, recording.header)
     explainer = Explainer(recording.header, hosts, focus)
     for lines, first in _lines(path):
         if not may_continue():
@@ -47,7 +49,7 @@ def explain(
         explainer.add_lines(lines, first)
     if not is_live:
         explainer.end()
-    return explainer.diagnosis(line)
+    return explainer.diagnosis(place)
 
 
 def first_cause(path: Path) -> Cause | None:
@@ -85,18 +87,20 @@ def _entries(path: Path) -> Iterator[tuple[Entry, EntryPosition]]:
             yield read_entry(data), first._replace(line=number)
 
 
-def _exchanges_on(path: Path, line: int, header: Header) -> frozenset[int]:
-    """Return the numbers of the exchanges of the messages on a line of the first file; raise UsageError without it."""
+def _exchanges_on(path: Path, wanted: EntryPosition, header: Header) -> frozenset[int]:
+    """Return the numbers of the exchanges of the messages on a line; raise UsageError if its file has no such line."""
     session, last = StreamingSession(header), 1
     for entry, place in _entries(path):
-        if place.part > 1:
+        if place.part > wanted.part:
             break
-        changes, last = session.add(entry), place.line
-        if place.line == line:
+        changes = session.add(entry)
+        last = place.line if place.part == wanted.part else last
+        if place == wanted:
             exchanges = [change.exchange for change in changes if change.exchange is not None]
             return frozenset((each.poll_of or each).number for each in exchanges)
+    name = path.name if wanted.part == 1 else f"part {wanted.part} of {path.name}"
     raise UsageError(
-        f"line {line}: {path.name} has the lines 2 to {last}", "mcpspy lint prints numbers of lines"
+        f"line {wanted.line}: {name} has the lines 2 to {last}", "mcpspy lint prints numbers of lines"
     )
 
 

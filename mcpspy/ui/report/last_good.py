@@ -48,7 +48,18 @@ COMPARED = frozenset(
 """Kinds of changes that count. Requests and results differ between good sessions too."""
 
 
-def last_good(path: Path) -> Path | None:
+def compared_with_last_good(
+    diagnosis: Diagnosis, path: Path, may_continue: Callable[[], bool] = lambda: True
+) -> Diagnosis:
+    """Return the diagnosis of a session with what changed since its last good one; unchanged without one.
+
+    Once `may_continue` is false, no further sessions are read.
+    """
+    good = last_good(path, may_continue) if diagnosis.causes else None
+    return diagnosis if good is None or not may_continue() else since_last_good(diagnosis, path, good)
+
+
+def last_good(path: Path, may_continue: Callable[[], bool] = lambda: True) -> Path | None:
     """Return the newest earlier session of the same server, in the same folder, that worked; None without one.
 
     The same server has the same name and transport. The session is one of a host, or has the origin of the failed one
@@ -65,13 +76,14 @@ def last_good(path: Path) -> Path | None:
         and each.header.transport == failed.header.transport
         and each.header.origin in origins
     )
-    good = next((each.path for each in islice(earlier, CANDIDATES) if _is_good(each, catalog)), None)
+    candidates = (each for each in islice(earlier, CANDIDATES) if may_continue())
+    good = next((each.path for each in candidates if _is_good(each, catalog, may_continue)), None)
     if (catalog.folder / CACHE).is_file():  # Only a folder of sessions has one.
         catalog.save()
     return good
 
 
-def _is_good(summary: Summary, catalog: Catalog) -> bool:
+def _is_good(summary: Summary, catalog: Catalog, may_continue: Callable[[], bool]) -> bool:
     has_failed = summary.state is not RecordingState.ENDED or summary.has_failed
     if has_failed or summary.server is None or summary.size > LARGEST:
         return False
@@ -80,7 +92,7 @@ def _is_good(summary: Summary, catalog: Catalog) -> bool:
     try:
         if catalog.counts(summary).errors:
             return False
-        return not explain(summary.path).causes
+        return not explain(summary.path, may_continue=may_continue).causes and may_continue()
     except (OSError, McpspyError):  # It was deleted meanwhile.
         return False
 

@@ -176,6 +176,7 @@ function askToken() {
 }
 
 function setUpLive() {
+  new Completion(byId("query"));
   for (const [home, title, key] of [
     ["sessions", "Sessions", "1"],
     ["runs", "Runs", "2"],

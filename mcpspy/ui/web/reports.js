@@ -249,13 +249,25 @@ function explainView(found) {
     ? [make("h2", {}, "Worth knowing"), ...found.observations.map((each) => causeView(each, "quiet"))]
     : [];
   const none = found.causes.length ? [] : [make("p.aside", {}, found.summary)];
-  return [...none, ...found.causes.map((cause, i) => causeView(cause, i ? "open" : "bad")), ...known];
+  const good = found.last_good ? lastGoodView(found.last_good) : [];
+  return [...none, ...found.causes.map((cause, i) => causeView(cause, i ? "open" : "bad")), ...good, ...known];
+}
+
+function lastGoodView(good) {
+  const rest = good.count - good.changes.length;
+  const more = rest > 0 ? [make("li.aside", {}, `and ${commas(rest)} more`)] : [];
+  const none = good.changes.length ? [] : [make("p.aside", {}, "Nothing that matters has changed since then.")];
+  const known = good.known.length ? [make("p.aside", {}, ...visible(`Not new: ${good.known.join(", ")}`))] : [];
+  const title = make("h2", {}, ...visible(`Since it worked in session ${good.session}, ${good.started}`));
+  return [title, make("ul", {}, ...good.changes.map(evidenceView), ...more), ...none, ...known];
+}
+
+function evidenceView({ number, text }) {
+  return make("li", {}, number === null ? "" : linkTo({ number }, `#${number}`), " ", ...visible(text));
 }
 
 function causeView(cause, tone) {
-  const items = cause.evidence.map(({ number, text }) =>
-    make("li", {}, number === null ? "" : linkTo({ number }, `#${number}`), " ", ...visible(text)),
-  );
+  const items = cause.evidence.map(evidenceView);
   const rest = cause.count - cause.evidence.length;
   if (rest > 0) items.push(make("li.aside", {}, `and ${commas(rest)} more`));
   const badge = make(`span.badge.${tone}`, {}, cause.side || "cause");

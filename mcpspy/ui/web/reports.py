@@ -17,7 +17,7 @@ from mcpspy.analysis import rows
 from mcpspy.analysis.apps import AppLinks
 from mcpspy.analysis.context import DEFAULT_WINDOW, ContextCollector, definition, size_of
 from mcpspy.analysis.diff import DiffOptions, SessionDiff, compare, compare_exchanges
-from mcpspy.analysis.explain import Cause
+from mcpspy.analysis.explain import Cause, EvidenceLine
 from mcpspy.analysis.lint import EntryPosition, Finding
 from mcpspy.analysis.negotiation import negotiated
 from mcpspy.analysis.stats import StatsCollector
@@ -26,6 +26,7 @@ from mcpspy.core.protocol.extensions import is_for_model
 from mcpspy.core.query.parser import parse
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
+from mcpspy.core.session.outcome import verdict_tone
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.recording.listed_session import ListedSession
@@ -35,6 +36,7 @@ from mcpspy.io.recording.session_counts import is_too_large
 from mcpspy.ui.report import diff as diff_report
 from mcpspy.ui.report import explanation, stats_context
 from mcpspy.ui.report import stats as stats_report
+from mcpspy.ui.report.last_good import compared_with_last_good
 from mcpspy.ui.report.lint_scan import RULES_BY_CODE, LintScan, LintSettings, by_rule
 from mcpspy.ui.report.stats_table import counted_session
 
@@ -107,19 +109,22 @@ def _finding(finding: Finding) -> dict[str, Any]:
 def explained(summaries: Sequence[Summary], _: Query) -> Any:
     """Return the diagnosis (docs/explain.md); `number` is the row of a line of the evidence, or null."""
     (summary,) = summaries
-    diagnosis = explanation.explain(summary.path)
+    diagnosis = compared_with_last_good(explanation.explain(summary.path), summary.path)
     numbers: dict[EntryPosition, int] = {}
     for number, place in enumerate(explanation.places_of(summary.path), 1):
         numbers.setdefault(place, number)
 
-    def members(cause: Cause) -> dict[str, Any]:
-        evidence = [
-            {"number": numbers.get(EntryPosition(each.line, each.part)), "text": each.text}
-            for each in cause.evidence
+    def shown(lines: Sequence[EvidenceLine]) -> list[dict[str, Any]]:
+        return [
+            {"number": numbers.get(EntryPosition(each.line, each.part)), "text": each.text} for each in lines
         ]
-        return {**msgspec.to_builtins(cause), "evidence": evidence}
 
+    def members(cause: Cause) -> dict[str, Any]:
+        return {**msgspec.to_builtins(cause), "evidence": shown(cause.evidence)}
+
+    good = diagnosis.last_good
     return {
+        "last_good": good and {**msgspec.to_builtins(good), "changes": shown(good.changes)},
         "summary": diagnosis.summary,
         "causes": [*map(members, diagnosis.causes)],
         "observations": [*map(members, diagnosis.observations)],
@@ -200,7 +205,7 @@ RUN_REPORTS = ("stats", "context")
 
 def state_tone(listed: ListedSession) -> str:
     """Return the tone of a session's verdict."""
-    return rows.verdict_tone(listed.verdict) or rows.QUIET
+    return verdict_tone(listed.verdict) or rows.QUIET
 
 
 def _session(summary: Summary, command: str) -> Session:

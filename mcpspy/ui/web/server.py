@@ -38,13 +38,15 @@ from aiohttp import web
 
 from mcpspy.analysis.export.base import dumps
 from mcpspy.core.query.absent import absent_name
+from mcpspy.core.query.completion import MESSAGE_FIELDS, MESSAGE_VALUES, completed, continuing
 from mcpspy.core.query.lexer import QueryError
 from mcpspy.core.query.parser import parse
+from mcpspy.core.query.sessions import FIELDS as SESSION_FIELDS
 from mcpspy.core.recording.origin import HOST
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
-from mcpspy.io.recording.listed_session import ListedSession, matching
+from mcpspy.io.recording.listed_session import ListedSession, matching, short_words, values_of_fields
 from mcpspy.io.recording.reader import Summary
 from mcpspy.io.recording.runs import RUN, RecordedRun, named_run
 from mcpspy.io.recording.session_counts import CountCache, is_too_large
@@ -62,6 +64,9 @@ from mcpspy.ui.web.session import WebSession, is_pending
 
 OPEN = 4
 """Sessions whose indexes are kept, unless a page shows more."""
+
+NEWEST = 200
+"""Number of sessions whose names complete a filter."""
 
 LISTED = 500
 """Maximum sessions of a list; a filter finds the others."""
@@ -130,6 +135,8 @@ class WebServer:
         get("/api/s/{id}/play", self._proposals)
         get("/api/s/{id}/play/{list}", self._play_rows)
         application.router.add_post("/api/s/{id}/play", self._play)
+        get("/api/complete", self._complete)
+        get("/api/s/{id}/complete", self._complete_messages)
         get("/api/s/{id}/{report}", self._report)
         application.on_shutdown.append(self._end_events)
         application.on_cleanup.append(self._close)
@@ -175,6 +182,18 @@ class WebServer:
             found, hint = await asyncio.to_thread(matching, text, found)
         facts = {"total": len(found), "trouble": self._catalog.trouble, "hint": sanitize(hint)}
         return _json({"sessions": [*map(self._listed, found[:LISTED])], **facts})
+
+    async def _complete(self, request: web.Request) -> web.Response:
+        """Answer how a filter of sessions may continue."""
+        text = request.query.get("q", "")
+        candidates = completed(text, SESSION_FIELDS.names, values_of_fields(self._sessions[:NEWEST]))
+        return _json({"terms": continuing(text, candidates)})
+
+    async def _complete_messages(self, request: web.Request) -> web.Response:
+        """Answer how a filter of messages may continue."""
+        session, text = await self._session(request.match_info["id"]), request.query.get("q", "")
+        candidates = completed(text, MESSAGE_FIELDS, MESSAGE_VALUES, session.model.names)
+        return _json({"terms": continuing(text, candidates)})
 
     async def _list_runs(self, _: web.Request) -> web.Response:
         found = await self._found_runs()
@@ -424,6 +443,7 @@ class WebServer:
             "state": listed.state,
             "origin": "" if header.origin == HOST else sanitize(header.origin),
             "verdict": "…" if listed.verdict is None and not is_too_large(summary) else listed.words,
+            "brief": short_words(summary, counts),
             "tone": reports.state_tone(listed),
             "started": sanitize(header.started),
             "lasted": summary.last,

@@ -77,7 +77,7 @@ class SessionTable extends LinkList {
       return make(`span.${name}${count ? `.${tone}` : ""}`, {}, count === null ? (each.uncounted ? "?" : "…") : commas(count));
     };
     return [
-      make("span.name", {}, ...visible(each.name), ...(each.origin ? [make("span.origin", {}, each.origin)] : [])),
+      make("span.name.tagged", {}, make("span", {}, ...visible(each.name)), ...(each.origin ? [make("span.origin", {}, each.origin)] : [])),
       make("span.server", {}, ...visible(each.server)),
       make("span.client", {}, ...visible(each.client)),
       startCell(each.started),
@@ -86,7 +86,7 @@ class SessionTable extends LinkList {
       number("errors", "bad"),
       number("unanswered", "bad"),
       number("issues", "issue"),
-      make(`span.verdict.${each.tone}`, {}, make("i.dot"), each.verdict),
+      make(`span.verdict.${each.tone}`, {}, make("i.dot"), make("span.brief", {}, each.brief), make("span.full", {}, each.verdict)),
     ];
   }
 

@@ -283,5 +283,5 @@ def test_each_line_can_be_explained_and_that_of_a_failed_request_is(head: str) -
         for line, entry in enumerate(entries_of(text), 2):
             exchanges = [change.exchange for change in streamed.add(entry) if change.exchange is not None]
             focus = frozenset((each.poll_of or each).number for each in exchanges)
-            diagnosis = explained(text, focus).diagnosis(line)
+            diagnosis = explained(text, focus).diagnosis(EntryPosition(line))
             assert diagnosis.causes or diagnosis.observations or not focus & bad, f"line {line}: {text}"

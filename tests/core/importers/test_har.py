@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from mcpspy.core.importers.har import sessions
+from mcpspy.core.session.exchange import State
+from mcpspy.core.session.session import Session
 from mcpspy.errors import UsageError
-from tests.core.importers.reading import frames, notes
+from tests.core.importers.reading import entries, frames, notes
 
 PING = '{"jsonrpc": "2.0","id":1.0,"method":"ping"}'
 
@@ -50,6 +52,11 @@ def test_a_base64_body_is_decoded_and_an_absent_body_is_counted_as_missing() -> 
     (session,) = sessions(archive(entry(response={**response, "content": {**content, "text": "e"}})))
     assert session.changed == ["bodies missing from the file: 1"]
     (session,) = sessions(archive(entry(response={**response, "content": {"size": 0}})))
+    assert session.changed == [
+        "responses with an empty body in the file: 1 (as mitmproxy writes it for streamed bodies)"
+    ]
+    assert [note["entries"] for note in notes(session, "lost")] == [1]
+    (session,) = sessions(archive(entry(response={**response, "status": 202, "content": {"size": 0}})))
     assert session.changed == []
     (session,) = sessions(archive(entry(response={**response, "content": {"size": 9}})))
     assert session.changed == ["bodies missing from the file: 1"]
@@ -103,3 +110,16 @@ def test_an_archive_without_mcp_is_refused() -> None:
         sessions(archive(entry(text=None)))
     with pytest.raises(UsageError, match=r"^unsupported HAR '3' .mcpspy reads 1\.1 and 1\.2"):
         sessions(archive(version="3"))
+
+
+def test_a_request_whose_response_has_an_empty_body_is_not_unanswered() -> None:
+    """Mitmproxy writes such entries for bodies that it streamed: whether there was a response is not known."""
+    headers = [{"name": "content-type", "value": "text/event-stream"}]
+    response = {"status": 200, "headers": headers, "content": {"size": 0, "text": ""}}
+    (imported,) = sessions(archive(entry(response=response)))
+
+    session = Session()
+    for line in entries(imported):
+        session.add(line)
+
+    assert [exchange.state for exchange in session.exchanges] == [State.UNKNOWN]

@@ -29,7 +29,10 @@ def test_each_start_of_the_server_is_a_session() -> None:
 def test_a_line_that_vs_code_could_not_parse_is_a_line_of_the_server() -> None:
     first, _ = sessions(SAMPLE)
     assert (frames(first)[1][1], frames(first)[1][2]) == ("server", b'DEBUG: "3" stations')
-    assert first.changed == ["not JSON in the log, kept as it is: 1 message"]
+    assert first.changed == [
+        "not JSON in the log, kept as it is: 1 message",
+        "left out, because they are not messages: 7 records of the host",
+    ]
 
 
 def test_stderr_continues_on_lines_without_a_time() -> None:
@@ -46,6 +49,7 @@ def test_the_first_releases_named_the_sides_otherwise() -> None:
     assert session.changed == [
         "left out, because they belong to no record: 1 line",
         "the session may begin in an earlier file",
+        "the end of the session is not in the log: open requests may have been answered later",
     ]
 
 

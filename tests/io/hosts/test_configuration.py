@@ -118,7 +118,7 @@ def test_both_versions_of_a_host_are_found_by_its_name(home: Path) -> None:
     entry = {"type": "local", "command": ["x"]}
     write(home / ".config/opencode/opencode.json", {"mcp": {"servers": {"a": entry}}})
     assert find("opencode").location.keys == ("mcp", "servers")
-    assert find("opencode").unread() == ""
+    assert find("opencode").mistakes() == []
     write(home / ".config/opencode/opencode.json", {"mcp": {"a": entry}})
     assert find("opencode").location.keys == ("mcp",)
     write(home / ".config/opencode/opencode.json", {})

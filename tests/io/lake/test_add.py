@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -70,6 +71,11 @@ def test_adding_again_changes_nothing_and_reads_no_recording(
 
     assert again[:4] == (0, 12, 0, [])
     assert {path: path.stat().st_mtime_ns for path in folder_of(lake).rglob("*.parquet")} == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_only_the_user_can_read_the_list_of_inputs(lake: Lake) -> None:
+    assert (folder_of(lake) / INPUTS).stat().st_mode & 0o777 == 0o600
 
 
 def test_a_copy_of_a_session_is_the_same_session(lake: Lake, found: list[Summary], tmp_path: Path) -> None:

@@ -167,3 +167,49 @@ def test_text_from_a_configuration_is_sanitized(home: Path, capsys: pytest.Captu
     main(["hosts"])
 
     assert "a\\x1b[2J" in capsys.readouterr().out
+
+
+def test_mistakes_that_the_host_does_not_report_are_printed_below_the_server(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(
+        home / ".cursor/mcp.json",
+        {"a": {"command": "npx -y a", "env": {"K": "${KEY}"}}, "b": {"command": "b"}},
+    )
+    write(home / ".claude/settings.json", {"c": {"command": "c"}})
+
+    assert main(["hosts"]) == 0
+
+    ignored = f"{home}/.claude/settings.json: line 1: mcpServers: Claude Code does not read servers from this file: c;"
+    command = 'mcpServers.a.command: "npx …" is one word with blanks, and no program has this name;'
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        f"claude-code {home}/.claude.json",
+        f"warning: {ignored} use `claude mcp add --scope user`, which writes ~/.claude.json",
+        f"cursor {home}/.cursor/mcp.json",
+        "a npx -y a",
+        f'warning: line 1: {command} write "npx" and each argument as an own string in args',
+        "warning: line 1: mcpServers.a.env.K: Cursor does not replace ${KEY}; write ${env:KEY}",
+        "b b",
+    ]
+
+
+def test_warnings_in_json_have_place_text_fix_and_source(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(home / ".cursor/mcp.json", {"a": {"command": "x", "env": {"K": "${KEY}"}}})
+
+    assert main(["hosts", "--format", "json"]) == 0
+
+    (host,) = map(orjson.loads, capsys.readouterr().out.splitlines())
+    assert host["warnings"] == [
+        {
+            "path": str(home / ".cursor/mcp.json"),
+            "line": 1,
+            "place": "mcpServers.a.env.K",
+            "server": "a",
+            "text": "Cursor does not replace ${KEY}",
+            "fix": "write ${env:KEY}",
+            "source": "https://cursor.com/docs/context/mcp#config-interpolation",
+        }
+    ]

@@ -36,6 +36,10 @@ UNSET = "is not set (hosts set it by env in their config)"
             [sys.executable, "x.py"],
             f"unknown command {sys.executable} (to record a server: mcpspy run -- {sys.executable} …)",
         ),
+        (
+            ["mock", "x", "--rules", "y"],
+            "mock: unknown option --rules (put -- before COMMAND; see mcpspy mock --help)",
+        ),
         (["run", "--nam", "x", "--", "true"], "run: unknown option --nam (did you mean --name?)"),
         (["http"], "http: missing --upstream or --forward (see mcpspy http --help)"),
         (

@@ -168,6 +168,8 @@ def test_an_error_is_printed_and_the_exit_code_1(
         (["last"], 2, "send: missing METHOD"),
         (["last", "--list"], 2, "SESSION and --list exclude each other (use mcpspy send --list)"),
         (["last", "m", "{"], 2, "not JSON"),
+        (["last", "tools/call", "{name:x}"], 2, "not JSON"),
+        (["last", "tools/call", "arguments={name:x}"], 2, "arguments={name:x}"),
         (["last", "refused"], 2, "the server is not reachable"),
         (["absent", "m"], 2, "no such file or session"),
         (["ended", "m"], 3, "send: ended is not live, its state is died (mcpspy send --list"),

@@ -267,8 +267,43 @@ def test_servers_that_the_host_does_not_read_are_named(
     assert main(["wrap", "cursor", "--all"]) == 0
 
     assert capsys.readouterr().out == (
-        f"{config}: contains no servers under mcpServers; Cursor does not read those under servers\n"
+        "warning: line 1: servers: Cursor reads servers under mcpServers, not under servers;"
+        f" rename the key to mcpServers\n{config}: contains no servers\n"
     )
+
+
+def test_mistakes_of_the_wrapped_servers_are_warned_of(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(
+        '{"mcpServers": {"a": {"command": "x", "env": {"K": "${KEY}"}},\n'
+        ' "b": {"command": "y", "env": {"K": "<YOUR_KEY>"}},}}',
+        encoding="utf-8",
+    )
+
+    assert main(["wrap", "cursor", "--server", "a", "--dry-run"]) == 0
+
+    assert capsys.readouterr().err == (
+        "warning: line 1: mcpServers.a.env.K: Cursor does not replace ${KEY}; write ${env:KEY}\n"
+        "warning: line 2: Cursor refuses a file with a trailing comma;"
+        " delete the comma before the closing bracket\n"
+    )
+    assert main(["wrap", "cursor", "--server", "a"]) == 0
+    assert "warning: line 1: mcpServers.a.env.K" in capsys.readouterr().out
+    assert main(["unwrap", "cursor", "--server", "a"]) == 0
+    assert "warning" not in capsys.readouterr().out
+
+
+def test_servers_in_a_file_that_the_host_ignores_are_warned_of(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"mcpServers": {"a": {"command": "x"}}}', encoding="utf-8")
+
+    assert main(["wrap", str(settings), "--all", "--dry-run"]) == 0
+
+    assert "Claude Code does not read servers from this file: a" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["{}", '{"mcpServers": {}}', '{"mcpServers": null}'])

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.io.recording.reader import Recording
+from mcpspy.core.recording.origin import HOST
+from mcpspy.io.recording.reader import Recording, read_header_of
 from mcpspy.ui.cli.main import main
 from mcpspy.ui.model.replay_run import Phase, ReplayModel
 from tests.io.conftest import Processes
@@ -226,6 +227,8 @@ async def test_the_new_session_becomes_the_baseline_and_the_old_one_is_kept(path
         await watched.until(lambda: model.message)
     assert content(path.with_name("recorded.jsonl.bak")) == before
     assert b"THREE" in content(path)
+    # It stays a session of the host, which `last` and its name mean.
+    assert read_header_of(path).origin == HOST
     async with Watched(path, "different") as watched:
         model = await watched.ended()
         assert watched.states == [*HANDSHAKE, "SAME", "SAME", "SAME"]

@@ -97,7 +97,54 @@ def test_a_healthy_session_is_one_line() -> None:
     assert list(explanation_lines(diagnosis, 80)) == [(diagnosis.summary, OK)]
 
 
-FOREIGN_OPTIONS = {"--api-key", "--forwarded-allow-ips", "--max-old-space-size", "--proxy-headers", "--with"}
+def in_two_parts(folder: Path, name: str, at: int) -> tuple[Path, Path]:
+    """Write a recording in two files, of which the second begins with the line `at` of the whole."""
+    header, *lines = (HERE / f"{name}.jsonl").read_bytes().splitlines()
+    first, second = folder / "a.jsonl", folder / "a.part2.jsonl"
+    following = b'{"t":0,"note":"part","next":"a.part2.jsonl"}'
+    first.write_bytes(b"\n".join([header, *lines[: at - 2], following, b""]))
+    second.write_bytes(b"\n".join([header[:-1] + b',"part":2}', *lines[at - 2 :], b""]))
+    return first, second
+
+
+@pytest.mark.parametrize("name", ["crash", "wrong-arguments"])
+def test_evidence_in_a_later_file_of_a_session_names_its_part_and_line(tmp_path: Path, name: str) -> None:
+    whole = explain(HERE / f"{name}.jsonl").causes[0]
+    at = min(each.line for each in whole.evidence)
+    first, _ = in_two_parts(tmp_path, name, at)
+
+    cause = explain(first).causes[0]
+
+    assert (cause.code, cause.title) == (whole.code, whole.title)
+    assert [(each.part, each.line, each.text) for each in cause.evidence] == [
+        (2, each.line - at + 2, each.text) for each in whole.evidence
+    ]
+    for each in cause.evidence:
+        assert explain(first, line=each.line, part=each.part).causes[0].code == whole.code
+    with pytest.raises(UsageError, match=r"line 999: part 2 of a\.jsonl has the lines 2 to "):
+        explain(first, line=999, part=2)
+
+
+REPORTS = Path(__file__).parents[2] / "analysis" / "explain" / "causes" / "reports"
+
+
+@pytest.mark.parametrize("path", sorted(REPORTS.glob("*.jsonl"))[::20], ids=lambda path: path.stem)
+def test_each_line_of_the_evidence_leads_to_the_same_cause(path: Path) -> None:
+    for cause in explain(path).causes[:1]:
+        for each in cause.evidence:
+            found = explain(path, line=each.line, part=each.part).causes if each.line > 1 else [cause]
+            assert cause.code in {other.code for other in found}, each
+
+
+FOREIGN_OPTIONS = {
+    "--api-key",
+    "--forwarded-allow-ips",
+    "--max-old-space-size",
+    "--proxy-headers",
+    "--stdio",
+    "--transport",
+    "--with",
+}
 """Options of other programs that a next step names."""
 
 

@@ -369,3 +369,33 @@ async def test_the_focus_stays_in_a_message_that_is_answered_meanwhile(browser: 
             assert await browser.evaluate("document.activeElement.ariaLabel") == "Request, body"
     finally:
         writer.close()
+
+
+@in_chromium
+async def test_the_filter_line_completes_fields_and_values(browser: Page, server: Served) -> None:
+    terms = "[...document.querySelectorAll('#terms li')].map((each) => each.textContent).join(' ')"
+    await opened(browser, server, "/s/b5d36025")
+    await browser.press("/")
+    await browser.write("-too")
+    await browser.until(f"{terms} === '-tool:'")
+    await browser.press("Tab")
+    await browser.until(f"{terms}.startsWith('-tool:') && {terms}.includes('tool:echo')")
+    assert await browser.evaluate("document.getElementById('query').value") == "-tool:"
+    await browser.write("ec")
+    await browser.until(f"{terms} === '-tool:echo'")
+    await browser.press("Tab")
+
+    assert await browser.evaluate("document.getElementById('query').value") == "-tool:echo"
+    assert await browser.evaluate("document.activeElement.id") == "query"
+    assert await browser.evaluate("document.getElementById('terms').hidden") is True
+
+
+@in_chromium
+async def test_the_error_of_a_filter_leaves_the_line_its_width(browser: Page, server: Served) -> None:
+    """The error is long, and must not shrink the line to the width of its padding."""
+    await opened(browser, server, "/s/b5d36025")
+    await browser.press("/")
+    await browser.write("nofield:x")
+    await browser.until("document.getElementById('query').ariaInvalid === 'true'")
+
+    assert await browser.evaluate("document.getElementById('query').getBoundingClientRect().width") > 150

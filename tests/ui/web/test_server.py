@@ -182,3 +182,24 @@ async def test_an_authorization_flow_is_one_row_with_its_steps(tmp_path: Path) -
     assert [row[METHOD] for row in rows] == ["tools/call", "oauth", "oauth"]
     assert [row[AT] for row in found["along"]] == [0.1, 0.3, 0.4]
     assert found["along"][-1][NUMBER] == rows[-1][NUMBER]
+
+
+async def test_a_filter_of_sessions_is_completed_with_fields_and_values(tmp_path: Path) -> None:
+    copy(RECORDINGS / "memory-sdk-auto.jsonl", tmp_path)
+    async with served(tmp_path) as server:
+        await server.get("sessions")
+
+        assert (await server.get("complete", q="weather verd"))["terms"] == ["weather verdict:"]
+        assert (await server.get("complete", q="-verdict:c"))["terms"] == ["-verdict:crashed"]
+        assert (await server.get("complete", q="name:m"))["terms"] == ["name:memory-sdk-auto"]
+        assert (await server.get("complete", q="x:"))["terms"] == []
+
+
+async def test_a_filter_of_messages_is_completed_with_the_names_of_the_session(tmp_path: Path) -> None:
+    copy(RECORDINGS / "everything-sdk-auto.jsonl", tmp_path)
+    async with served(tmp_path) as server:
+        key = (await server.get("sessions"))["sessions"][0]["key"]
+        await server.get(f"s/{key}/rows")
+
+        assert (await server.get(f"s/{key}/complete", q="tool:get-su"))["terms"] == ["tool:get-sum"]
+        assert "status:ok" in (await server.get(f"s/{key}/complete", q="status:"))["terms"]

@@ -9,7 +9,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_stream
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange
 from mcpspy.core.counted import duration
@@ -60,6 +60,28 @@ REFUSED_BY_MCPSPY = re.compile(r"\b(Host|Origin) (\S+) is not this machine")
 
 
 @cause(
+    "no-client",
+    "no client sent anything",
+    Level.GENERAL,
+    positive=ex.session("@ http bare", ex.note("exit", code=0, signal=None)),
+    negative=ex.session("@ http", ex.request("ping"), ex.result()),
+)
+def no_client(facts: Facts) -> Iterator[Claim]:
+    """The client uses another URL or transport, a proxy in front of mcpspy does not reach it, or the host did not
+    start the server.
+    """
+    if facts.is_stdio or facts.client.messages or facts.http.statuses or facts.exit is None or facts.symptoms:
+        return
+    title = f"no request reached mcpspy in {duration(facts.last_at)}, until it ended: no client connected"
+    next_step = (
+        "let the client use the URL on which mcpspy listens (it prints it at its start), and look whether something "
+        "in front of it, such as a gateway, runs and reaches this URL"
+    )
+    lines = [evidence(facts.exit_place, "mcpspy ended")]
+    yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side="configuration")
+
+
+@cause(
     "upstream-unreachable",
     "the server cannot be reached",
     Level.EXACT,
@@ -81,6 +103,7 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
         next_step = "correct the host name in the URL, or check DNS, HTTPS_PROXY and NO_PROXY"
     elif facts.server.messages:
         next_step = "it had answered before: look into its own log for why it ended or restarted"
+        side = SERVER
     elif "localhost" in upstream or "127.0.0.1" in upstream:
         next_step += "; in a container, localhost is the container itself"
     title = f"the server cannot be reached: {quote(error)}"
@@ -129,6 +152,17 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
         if refused.status == NOT_OFFERED:
             why, side = ", which is allowed: the server has no stream", CLIENT
             next_step = "the client must continue without the stream: update it"
+        opened = [each for each in facts.http.gets if not each.is_refused and each.asked_at < refused.at]
+        if opened and refused.status != NOT_OFFERED:
+            why = f"{clause(refused.words)}, although it had opened one before"
+            next_step = (
+                "let the server accept the client's GET again with the same Mcp-Session-Id after a stream ended, or "
+                "answer 404 if it no longer knows the session"
+            )
+            known = {*facts.http.session_ids}
+            if known and "mcp-session-id" not in refused.request:
+                why, side = f"{why}: the later GET has no Mcp-Session-Id", CLIENT
+                next_step = "the client must send the session id with each request, also when it opens the stream again"
         title = f"the client did not continue after its GET for a stream got HTTP {refused.status}{why}"
         lines = [evidence(refused.place, refused.line)]
         yield Claim(title=title, next_step=next_step, symptoms=[left, *others], evidence=lines, side=side)
@@ -360,5 +394,6 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
             "with text/event-stream"
         )
         claim = Claim(title=title, next_step=next_step, symptoms=[refusal], side=SERVER)
-        claim.is_observation = not is_page and repeats < 3
+        # The specification has 405 for "no stream" and nothing else; SDKs report any other refusal as an error.
+        claim.is_observation = not is_page and repeats < 3 and refusal.status not in (400, 404, 501)
         yield claim

@@ -43,7 +43,7 @@ _TABLE = (
     _Row(
         "tool-dropped",
         "the host does not offer tools of this server to its model",
-        rules="HOST102 HOST101 HOST107 HOST106 DATA202 DATA201",
+        rules="HOST102 HOST101 HOST107 HOST106 HOST108 DATA202 DATA201",
         next_step="correct the definition that the evidence quotes; mcpspy lint --host all checks every host",
         positive=ex.host("claude-code", ex.listed(ex.with_schema(type="array"))),
         negative=ex.host("claude-code", ex.listed("a")),
@@ -51,7 +51,7 @@ _TABLE = (
     _Row(
         "result-rejected",
         "a result has a form that clients reject",
-        rules="DATA303 DATA302 DATA304 ENV108 DATA102 DATA401 DATA402 DATA403 DATA406 ENV105 DATA103",
+        rules="DATA303 DATA302 DATA304 ENV108 DATA102 DATA401 DATA402 DATA403 DATA406 ENV105 DATA103 MOD201",
         next_step="correct the form of this result: clients that check it raise an error, although the "
         "exchange looks fine",
         positive=ex.session(ex.call(), ex.result(content="done")),

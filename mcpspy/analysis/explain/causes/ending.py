@@ -12,6 +12,7 @@ from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd
 from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.session.exchange import State
 
 _BROKEN_PIPE = re.compile(
     r"(?i)\bEPIPE\b|broken ?pipe|write after end|ERR_STREAM_(?:WRITE_AFTER_END|DESTROYED)"
@@ -55,6 +56,10 @@ def client_gone_first(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=CLIENT)
 
 
+IDLE_SECONDS = 10.0
+"""Seconds without a message after which a server that ends by itself has probably been idle for too long."""
+
+
 @cause(
     "crash",
     "the server ended in the middle of the session",
@@ -79,6 +84,16 @@ def crash(facts: Facts) -> Iterator[Claim]:
                 f"its stdin"
             )
             next_step = "let the server wait until its transport closes: its main function returns too early"
+            quiet = end.at - max(facts.server.last_at or 0.0, facts.client.last_at or 0.0)
+            printed = [line for line in facts.stderr if 0 <= end.at - line.at < 1.0][-1:]
+            if quiet > IDLE_SECONDS and not end.during:
+                title += f", {duration(quiet)} after the last message"
+                next_step = (
+                    "a limit of idle time may end it: remove it, as hosts keep a session open for hours and do not "
+                    "start a server again"
+                )
+            if printed:
+                title += f"; its last line on stderr: {quote(printed[0].text, 100)}"
         elif end.signal == "SIGKILL":
             next_step = "something killed it: a limit of memory (dmesg, docker inspect), or a supervisor"
         else:
@@ -97,6 +112,10 @@ REJECTED = frozenset(
     DATA403 DATA406 DATA503 LIFE114 LIFE302 LIFE303 MOD201 HTTP302 HTTP303""".split()
 )
 """Rules whose findings make clients reject a message: their parsers check its form."""
+
+
+SECONDS_TO_LEAVE = 1.0
+"""Seconds after a message within which a client leaves that does not accept it."""
 
 
 _NOTIFICATION = re.compile(r"notifications/[\w/]+")
@@ -146,15 +165,22 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             lines = [of_finding(each) for each in suspects[:3]]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
         elif is_silent and facts.server.methods:
+            # The client may leave before the response has come: that is not a second failure.
+            open_then = [
+                each
+                for each in facts.failed(State.UNANSWERED)
+                if (each.method == "initialize" or each.side == SERVER) and left.after <= SECONDS_TO_LEAVE
+            ]
             title = (
                 f"the client left {after}, without notifications/initialized: the server had sent "
                 f"{', '.join(sorted(facts.server.methods))} before the response to initialize"
             )
             next_step = (
-                "let the server send nothing but the response, pings and log messages before "
-                "notifications/initialized; some clients take the first message for the response"
+                "let the first message of the server be the response to initialize, and log to stderr until then: "
+                "some clients take the first message for the response"
             )
-            yield Claim(title=title, next_step=next_step, symptoms=[left], side=SERVER)
+            symptoms = [left, *open_then]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
         elif is_silent and facts.client.methods["initialize"]:
             how = " (its lines end with CR LF)" if facts.server.carriage_returns else ""
             title = (

@@ -245,6 +245,23 @@ TROUBLES = (
         errors=("Error: Invalid API key provided",),
     ),
     Trouble(
+        "argument-unknown",
+        "the program does not know an argument of its command line",
+        next_step="correct args in the host's configuration: remove this argument (the name of the package given twice, "
+        "an option of another version); the program's --help lists what it knows",
+        named_by="The parsers of command lines: argparse, click, typer, commander, yargs, cobra, Go's flag, clap.",
+        signs=r"unexpected (?:extra )?argument|unrecognized (?:arguments?|options?)|unknown (?:arguments?|options?"
+        r"|flags?|command)\b|no such (?:option|command)|flag provided but not defined|found argument .{1,60} which"
+        r"|too many arguments|unknown shorthand flag",
+        side="configuration",
+        only_at_start=True,
+        errors=(
+            "Error: Got unexpected extra argument (weather-mcp)",
+            "weather-mcp: error: unrecognized arguments: --stdio",
+            "error: unknown option '--transport'",
+        ),
+    ),
+    Trouble(
         "setting-missing",
         "a setting that the server needs is missing",
         next_step="set it by env or args in the host's configuration: hosts pass only few variables of "
@@ -360,9 +377,11 @@ def _named(facts: Facts) -> Iterator[_Named]:
     for symptom in facts.symptoms:
         match symptom:
             case ServerEnd(named=NamedError() as named, error=""):
-                if trouble := _trouble_around(facts, named, at_start=not symptom.has_answered):
+                if around := _trouble_around(facts, named, at_start=not symptom.has_answered):
+                    kind, text = around
                     about = "the server ended" if symptom.has_answered else "the server did not start"
-                    yield _Named(symptom, trouble, about, named.framed, named.evidence)
+                    words = named.framed if text == named.text else text
+                    yield _Named(symptom, kind, about, words, named.evidence)
             case FailedRequest(effects=[]) if symptom.words and symptom.refusal is None:
                 if trouble := trouble_of(symptom.words[:600], at_start=False):
                     yield _Named(symptom, trouble, f"{symptom.about} failed", symptom.words, None)
@@ -378,11 +397,13 @@ def _named(facts: Facts) -> Iterator[_Named]:
                     yield _Named(symptom, trouble, about, error.text, error.evidence)
 
 
-def _trouble_around(facts: Facts, named: NamedError, *, at_start: bool) -> Trouble | None:
-    """Return the trouble of the error of a server that ended; the lines before it may name it instead."""
-    lines = [line.text for line in facts.stderr if line.at <= named.line.at + 0.5][-8:]
-    found = (trouble_of(text, at_start=at_start) for text in (named.text, *reversed(lines)))
-    return next((trouble for trouble in found if trouble is not None), None)
+def _trouble_around(facts: Facts, named: NamedError, *, at_start: bool) -> tuple[Trouble, str] | None:
+    """Return the trouble of the error of a server that ended, and the line that names it, which may be one before it."""
+    lines = [line.text.strip() for line in facts.stderr if line.at <= named.line.at + 0.5][-8:]
+    for text in (named.text, *reversed(lines)):
+        if trouble := trouble_of(text, at_start=at_start):
+            return trouble, text
+    return None
 
 
 def _explains(trouble: Trouble) -> Explain:

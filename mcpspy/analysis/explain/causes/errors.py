@@ -42,6 +42,7 @@ define(
 )
 
 
+_REFUSED = (*ERRORS, State.REFUSED)
 _HEADER = re.compile(
     r"(?i)header mismatch|missing (?:required )?(?:mcp-[\w-]+ )?header|mcp-(?:method|name|param)"
 )
@@ -143,6 +144,32 @@ define(
             "@ http", ex.call(), ex.answered(200, {"authorization": "Bearer x"}), _REFUSED_KEY
         ),
         negative=ex.session("@ http", ex.call(), _REFUSED_KEY),
+    ),
+)
+
+
+define(
+    __name__,
+    FailureRow(
+        "sign-in-hidden",
+        "a server that wants a sign-in answers with a result in place of 401",
+        Level.EXACT,
+        why="Clients begin a sign-in after HTTP 401. A server that lets everyone in and refuses only in "
+        "its tools never starts one.",
+        title="{about}: the server wants a sign-in, and the client sent no token; it was answered with HTTP 200, so "
+        "the client does not begin one{quoted}",
+        next_step="let the server answer a request without a token with 401 and WWW-Authenticate; until then set "
+        "the Authorization header in the host's configuration",
+        states=ERRORS,
+        words=r"authentication credential|\bnot (?:authenticated|signed in|logged in)|\bunauthenticated\b"
+        r"|(?:sign|log)[- ]?in (?:is )?required|requires? (?:oauth|(?:a )?(?:sign|log)[- ]?in)"
+        r"|(?:missing|no|without) (?:an? )?(?:bearer|authorization)",
+        if_failed=lambda facts, failed: (
+            not facts.is_stdio and failed.refusal is None and not facts.http.has_token
+        ),
+        is_together=True,
+        positive=ex.session("@ http", ex.call(), ex.done(2, "Not authenticated", isError=True)),
+        negative=ex.session(ex.call(), ex.done(2, "Not authenticated", isError=True)),
     ),
 )
 
@@ -292,6 +319,55 @@ def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
             yield Claim(title=title, next_step=next_step, symptoms=[failed], side="mcpspy")
 
 
+_NO_ARGUMENTS = ("initialize", "server/discover", "ping", "logging/setLevel")
+_SHAPE = re.compile(
+    r"(?i)unrecogni[sz]ed (?:field|prop\w*|key)|unknown (?:field|prop\w*|variant|key)|not marked as ignorable"
+    r"|(?:de)?seriali[sz]|could not be mapped|correct format|did not match any variant|invalid type: "
+    r"|missing handler|no handler|cannot unmarshal|failed to (?:decode|parse)|additional prop\w*|DecodingError"
+)
+"""A decoder that refuses the form of a message: Jackson, serde, System.Text.Json, Foundation, encoding/json, zod."""
+_EMPTY_LIST = '> {"id":2,"method":"tools/list","params":[]}'
+
+
+@cause(
+    "request-not-understood",
+    "a request of the protocol is not understood",
+    Level.EXACT,
+    rules="ENV107",
+    positive=(
+        ex.session(_EMPTY_LIST, ex.error("Invalid message", -32600)),
+        ex.session("@ bare", ex.initialize(), ex.error('Unrecognized field "form"', number=1)),
+    ),
+    negative=ex.session(ex.call(), ex.error('Unrecognized field "form"')),
+)
+def request_not_understood(facts: Facts) -> Iterator[Claim]:
+    """A library that encodes missing params as [] or null sends a request that strict servers refuse. A
+    decoder that knows only the members of an older revision refuses newer ones, which it must ignore.
+    """
+    for failed in facts.failed():
+        words, receiver = failed.words or failed.why, other(failed.side)
+        flaws = [each for each in failed.findings if each.code == "ENV107"]
+        has_form = failed.method in _NO_ARGUMENTS or failed.method.endswith("/list")
+        if failed.effects:
+            continue
+        if flaws:
+            title = f"the {failed.side} sent {failed.about} with params that are not an object{clause(words)}"
+            next_step = f"let the {failed.side} leave params out, or send {{}} in place of [] or null"
+            symptoms = [failed, *facts.violations("ENV107", side=failed.side)]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=failed.side)
+        elif has_form and failed.code != -32601 and _SHAPE.search(words) and failed.state in _REFUSED:
+            title = f"the {receiver} cannot read {failed.about}, which is a valid request{clause(words)}"
+            next_step = (
+                f"let the {receiver} ignore members that it does not know, and declare only what it implements: "
+                f"update its SDK"
+            )
+            level = Level.SPECIFIC
+            yield Claim(title=title, next_step=next_step, symptoms=[failed], side=receiver, level=level)
+
+
+INTERNAL_ERROR = -32603
+
+
 @cause(
     "request-failed",
     "a request failed, for the reason that its error names",
@@ -316,4 +392,6 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
         if on_stderr is not None and on_stderr.text[:60] not in words:
             title += f"; on stderr: {quote(on_stderr.text)}"
         lines = [] if on_stderr is None else [on_stderr.evidence]
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines)
+        # JSON-RPC 2.0, 5.1: "Internal error" is the receiver's own, whatever its words are.
+        side = receiver if failed.code == INTERNAL_ERROR else ""
+        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side=side)

@@ -16,6 +16,11 @@ _PROXIES = re.compile(
 )
 """Proxies by the beginning of the header Server."""
 
+NO_ROUTE = re.compile(
+    r"(?i)page not found|cannot (?:post|get) /|no (?:such )?route|default backend|no service"
+)
+"""The words of Go's net/http (Traefik), Express, ingress-nginx and gateways for a path that they do not have."""
+
 LOGIN = re.compile(r"(?i)\b(?:log ?in|sign ?in|sso|single sign|authenticate)\b")
 
 

@@ -10,7 +10,7 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.side_facts import OddLine
-from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, Symptom
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd, Symptom
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session.exchange import State
 
@@ -224,6 +224,9 @@ def _text(facts: Facts, side: str) -> list[OddLine]:
     return [each for each in lines if facts.is_stdio and not _CONTENT_LENGTH.match(each.data)]
 
 
+_TO_STDERR = "write logs to stderr (print(…, file=sys.stderr), console.error)"
+
+
 @cause(
     "stdout-noise",
     "the server writes text to stdout that is not a message",
@@ -242,8 +245,21 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
             f"the server writes text to stdout {when}, where only messages may be: "
             f"{quote(text_of(lines[0]), 80)}"
         )
-        next_step = "write logs to stderr (print(…, file=sys.stderr), console.error)"
-        yield _claim(facts, SERVER, lines, title, next_step)
+        yield _claim(facts, SERVER, lines, title, _TO_STDERR)
+    elif lines and facts.is_stdio:
+        # The log of a host has the line that it could not read, and no exit status: the host may have ended the server.
+        ends = [
+            each
+            for each in facts.of(ServerEnd)
+            if each.code is None and each.signal is None and not each.error
+        ]
+        title = (
+            f"the server writes text to stdout, where only messages may be: {quote(text_of(lines[0]), 80)}"
+        )
+        for end in ends:
+            claim = _claim(facts, SERVER, lines, title, _TO_STDERR)
+            claim.symptoms += [end, *end.during]
+            yield claim
 
 
 @cause(

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
 from mcpspy.analysis.explain.causes.exchanges import (
+    NO_ROUTE,
     about,
     alike,
     exchanges,
@@ -197,21 +198,29 @@ def _ping(*numbers: int) -> str:
 _LOST = ex.session(ex.request("tools/list"), ex.answered(404, "Session not found"))
 
 
+_ABOUT_SESSIONS = re.compile(r"(?i)\bsessions?\b|initiali[sz]ed|\btransport\b|^bad request$")
+
+
 @cause(
     "replicas",
     "several copies of the server do not share their sessions",
     Level.EXACT,
     positive=ex.session("@ http", ex.request("tools/list"), ex.answered(404), _ping(3)),
-    negative=ex.session("@ http", _ping(3, 4), _LOST),
+    negative=(
+        ex.session("@ http", _ping(3, 4), _LOST),
+        ex.session("@ http", ex.request("tools/list"), ex.answered(400, "no handler"), _ping(3)),
+    ),
 )
 def replicas(facts: Facts) -> Iterator[Claim]:
     """A load balancer sends requests of one session to different copies; one that did not create
     the session refuses it.
     """
-    for exchange, _ in exchanges(facts, 400, 404):
-        session_id, status = exchange.request.get(_ID), exchange.status
+    for exchange, symptom in exchanges(facts, 400, 404):
+        session_id, status, words = exchange.request.get(_ID), exchange.status, said(exchange, symptom)
         if session_id is None or exchange.asked in ("initialize", ""):
             continue
+        if NO_ROUTE.search(words) or (status == 400 and words and not _ABOUT_SESSIONS.search(words)):
+            continue  # It refuses this message, and not its session.
         since = exchange.at - facts.http.session_ids.get(session_id, float("-inf"))
         if facts.http.accepted.get(session_id, 0.0) > exchange.at:
             level = Level.EXACT

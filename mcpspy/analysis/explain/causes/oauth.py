@@ -21,6 +21,7 @@ from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.http_facts import OauthStep
 from mcpspy.analysis.explain.symptoms import RefusedExchange
+from mcpspy.core.counted import duration
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
@@ -72,9 +73,13 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
     """
     issued = [step for step in steps_of(facts, "token") if step.status == 200]
     has_resource = any("resource" in names_of(step) for step in steps_of(facts, "token", "authorize"))
+    # A refresh may leave resource out: it is that of the first request.
+    has_resource |= bool(issued) and all("refresh_token" in names_of(step) for step in issued)
     has_worked = facts.http.accepted_with_token and facts.server.messages > 1
     for exchange, _ in unauthorized(facts):
-        since = [exchange.at - step.at for step in issued if 0 <= exchange.at - step.at < 60.0]
+        refused_at = [exchange.at]
+        refused_at += [step.at for step in steps_of(facts, "challenge") if step.fields.get("authorized")]
+        since = [at - step.at for step in issued for at in refused_at if 0 <= at - step.at < 60.0]
         if exchange.status != 401 or not since or "authorization" not in exchange.request or has_worked:
             continue
         words = challenge_words(exchange.response.get("www-authenticate", "")) or exchange.words
@@ -118,6 +123,9 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
     for step in steps_of(facts, "token")[-1:]:
         later = [each for each in steps_of(facts, "retry") if each.at >= step.at]
         refused = [exchange for exchange, _ in unauthorized(facts)]
+        # Refusals that are alike are one symptom, at the time of the first: the last one is among the steps.
+        challenges = [each for each in steps_of(facts, "challenge") if each.fields.get("authorized")]
+        later += [each for each in challenges if each.at >= step.at]
         if step.status != 200 or later or not refused or any(each.at >= step.at for each in refused):
             continue
         secret = "" if "client_secret" in names_of(step) else "; the request had no client_secret"
@@ -327,6 +335,10 @@ step; the first one counts.
 """
 
 
+TOGETHER = 30.0
+"""Seconds after a refresh within which another one probably used the same refresh token."""
+
+
 @cause(
     "oauth-token",
     "the token request was refused",
@@ -379,6 +391,20 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
                 "answers invalid_grant for a dead refresh token"
             )
     title = f"the {what} was refused (HTTP {step.status}){clause(words)}"
+    before = [
+        step.at - each.at
+        for each in steps_of(facts, "token")
+        if each.status == 200 and "refresh_token" in names_of(each) and 0 <= step.at - each.at < TOGETHER
+    ]
+    if "refresh_token" in names and "invalid_grant" in words and before:
+        title += (
+            f"; the client had refreshed it {duration(min(before))} before, which used the refresh token up"
+        )
+        next_step = (
+            "let the client refresh a token once, and all requests wait for that: servers that rotate refresh tokens "
+            "revoke all of them if one is used twice (RFC 9700, 4.14.2); then sign in again"
+        )
+        side = CLIENT
     if step.step == "token" and _LACKS.search(words) and is_basic:
         title += "; the request has an Authorization header, and no client_id in its form"
         next_step = (

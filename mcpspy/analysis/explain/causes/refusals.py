@@ -102,7 +102,9 @@ define(
         statuses=(400, 500),
         words=r"parse error|stream is not readable|body (?:already|has been)|unexpected end of (?:json"
         r"|input)|invalid json",
-        if_refused=lambda _, exchange: bool(exchange.asked),
+        if_refused=lambda facts, exchange: (
+            bool(exchange.asked) and not facts.violations("ENV107", side=CLIENT)
+        ),
         is_together=True,
         positive=ex.session(
             "@ http bare", ex.initialize(), ex.answered(400), ex.error("Parse error", -32700, None)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.ending import SECONDS_TO_LEAVE
 from mcpspy.analysis.explain.causes.requests import ERRORS, errors, held_up
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import quote
@@ -201,8 +202,11 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
         message = violation.findings[0].message
         if not has_worked and not has_left_before and "revision None" not in message:
             title = quote(message)
-            next_step = "update the older side: the revisions are in initialize and its response"
-            yield Claim(title=title, next_step=next_step, symptoms=[violation, *facts.of(ClientLeft)])
+            next_step, side = "update the older side: the revisions are in initialize and its response", ""
+            if facts.violations("LIFE104", side=SERVER):  # It does not exist.
+                next_step, side = "let the server answer with a revision of MCP that it supports", SERVER
+            symptoms = [violation, *facts.of(ClientLeft)]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
 
 
 @cause(
@@ -229,10 +233,6 @@ def revision_not_supported(facts: Facts) -> Iterator[Claim]:
         )
         next_step = "update the older side: they have no revision in common"
         yield Claim(title=title, next_step=next_step, symptoms=[*facts.of(ClientLeft)])
-
-
-SECONDS_TO_LEAVE = 1.0
-"""Seconds after the result of `initialize` within which a client leaves that does not accept it."""
 
 
 @cause(

@@ -10,6 +10,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
 from mcpspy.analysis.explain.causes.exchanges import (
     LOGIN,
+    NO_ROUTE,
     about,
     alike,
     exchanges,
@@ -20,7 +21,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.refusal import ACCEPTED
@@ -198,6 +199,39 @@ def http_status(facts: Facts) -> Iterator[Claim]:
 
 
 @cause(
+    "endpoint-gone",
+    "the endpoint that had worked does not exist for a while",
+    Level.EXACT,
+    positive=ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(404, "404 page not found")),
+    negative=(
+        ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(404, "Session not found")),
+        ex.first_answer(404),
+    ),
+)
+def endpoint_gone(facts: Facts) -> Iterator[Claim]:
+    """A proxy that finds its servers by itself (Traefik, an ingress) answers 404 while a container is
+    replaced. Clients take this 404 for a lost session.
+    """
+    for exchange, symptom in exchanges(facts, 404):
+        words = said(exchange, symptom)
+        is_page = bool(NO_ROUTE.search(words)) or exchange.media_type == "text/html"
+        if not is_page or not isinstance(symptom, FailedRequest) or symptom.is_first:
+            continue
+        title = (
+            f"{about(exchange)}: the endpoint that had worked before answers HTTP 404 with a page that is not of MCP"
+            f"{clause(words)}"
+        )
+        next_step = (
+            "look whether the server was restarted at this time: a proxy in front of it that has no route meanwhile "
+            "should answer 503 with Retry-After; clients take a 404 for a lost session"
+        )
+        yield _overcome(
+            Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side="proxy")
+        )
+        break
+
+
+@cause(
     "wrong-endpoint",
     "the URL is not that of an MCP endpoint",
     Level.SPECIFIC,
@@ -210,6 +244,7 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
     for exchange, symptom in exchanges(facts, 404, 405, 410):
         is_other = exchange.method != "POST" or ".well-known" in exchange.path
         has_worked = exchange.asked != "initialize" and facts.server.messages > (exchange.media_type == JSON)
+        has_worked |= isinstance(symptom, FailedRequest) and not symptom.is_first
         if is_other or has_worked or "mcp-session-id" in exchange.request:
             continue
         hint, allow = "most servers use /mcp, those of 2024-11-05 use /sse", exchange.response.get("allow")

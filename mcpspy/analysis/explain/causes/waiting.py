@@ -12,6 +12,8 @@ from mcpspy.analysis.explain.evidence import NamedError, clause, evidence, named
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd
 from mcpspy.core.counted import duration
+from mcpspy.core.protocol.http_headers import EVENTS
+from mcpspy.core.protocol.refusal import ACCEPTED
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session.exchange import State
 
@@ -27,7 +29,10 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
     """A host that does not answer roots, sampling or elicitation requests holds up the call in
     which the server asks.
     """
+    has_left = any(not left.is_initialized and not left.after > PATIENCE for left in facts.of(ClientLeft))
     for asking in without_response(facts, SERVER):
+        if has_left and asking.took < PATIENCE:
+            continue  # It left because of this message, or before it could answer.
         held = [failed for failed in without_response(facts, CLIENT) if failed.about in asking.waiting]
         held = [each for each in held if each.asked_at <= asking.asked_at <= each.asked_at + each.took]
         until = f" for {asking.waited}" if asking.took > 0 else ""
@@ -247,6 +252,9 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     failed = [each for each in without_response(facts, CLIENT) if each.is_handshake]
     if not failed or any(not end.has_answered and end.code for end in facts.of(ServerEnd)):
         return
+    closed_at = facts.client.closed_at
+    if closed_at is not None and closed_at - failed[0].asked_at < PATIENCE and not facts.first_stderr:
+        return  # The client did not wait.
     asking, printed, unread = failed[0], facts.stderr, facts.notes.get("unread", [])
     listens = [line for line in printed if _LISTENS.search(line.text)]
     starting = [line for line in printed if _STARTS.search(line.text)]
@@ -334,6 +342,49 @@ def _waited(failed: FailedRequest, title: str, next_step: str, error: NamedError
         return Claim(title=title, next_step=next_step, symptoms=[failed])
     level, lines = Level.SPECIFIC, [error.evidence]
     return Claim(title=title, next_step=error.next_step, symptoms=[failed], evidence=lines, level=level)
+
+
+_STREAM = {"content-type": "text/event-stream"}
+
+
+@cause(
+    "post-without-response",
+    "the server accepted a request over HTTP, and sent no response to it",
+    Level.SPECIFIC,
+    positive=(
+        ex.session("@ http", ex.request("tools/list"), ex.answered(202, {}, {"content-type": None})),
+        ex.session(
+            "@ http bare",
+            ex.initialize(),
+            ex.answered(200, {}, _STREAM),
+            ex.note("http-end", http=1, stream="1", hung_up="client"),
+        ),
+    ),
+    negative=ex.session("@ http", ex.call(), ex.answered(200, {}, _STREAM)),
+)
+def post_without_response(facts: Facts) -> Iterator[Claim]:
+    """202 is the answer to notifications and responses. A request is answered in the response to its own
+    POST; a gateway whose process behind it has ended opens a stream there and never writes to it.
+    """
+    for failed in without_response(facts, CLIENT):
+        carrier, is_call = failed.refusal, failed.method == "tools/call"
+        if carrier is None or failed.progress or has_endpoint(facts):
+            continue
+        if carrier.status in ACCEPTED:
+            title = f"the server answered {failed.about} with HTTP {carrier.status} in place of a response"
+            next_step = (
+                "let the server answer a request in the response to its own POST, as JSON or as an event stream; "
+                "202 is for notifications"
+            )
+            yield Claim(title=title, next_step=next_step, symptoms=[failed], side=SERVER)
+        elif carrier.media_type == EVENTS and not is_call and carrier.hung_up != SERVER:
+            title = f"the server opened an event stream for {failed.about}, and sent no event in it for {failed.waited}"
+            next_step = (
+                "look into the server's own log at this time; a gateway in front of a stdio server may not have "
+                "noticed that its process had ended: start that command in a terminal"
+            )
+            level = Level.GENERAL
+            yield Claim(title=title, next_step=next_step, symptoms=[failed], side=SERVER, level=level)
 
 
 @cause(

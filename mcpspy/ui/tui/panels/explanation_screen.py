@@ -19,10 +19,12 @@ from textual.widgets import Static
 
 from mcpspy.analysis import rows
 from mcpspy.analysis.explain import Diagnosis
+from mcpspy.analysis.lint import EntryPosition
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart, McpspyError, UsageError
 from mcpspy.io.recording.reader import read_header_of, summarize
 from mcpspy.ui.report.explanation import explain, explanation_lines, places_of
+from mcpspy.ui.report.last_good import compared_with_last_good
 from mcpspy.ui.tui.panels.panel_screen import leaving
 from mcpspy.ui.tui.widgets.base import DismissibleModal
 
@@ -34,16 +36,24 @@ EDGE = 7
 
 
 async def explained(path: Path, row: int | None = None) -> Diagnosis:
-    """Return the diagnosis of a session, or of what is on a row of it. Raise UsageError or CannotStart."""
+    """Return the diagnosis of a session with what changed since its last good one, or of what is on a row of it.
+
+    Raise UsageError or CannotStart.
+    """
     is_over = threading.Event()
+
+    def may_continue() -> bool:
+        return not is_over.is_set()
 
     def read() -> Diagnosis:
         size = summarize(path, read_header_of(path), counts=False).size
         if size > LARGEST:
             why = f"{rows.size(size)}B, too large to explain here"
             raise CannotStart(why, f"use mcpspy explain {path}")
-        line = None if row is None else _line_of(path, row)
-        return explain(path, line=line, may_continue=lambda: not is_over.is_set())
+        if row is not None:
+            place = _place_of(path, row)
+            return explain(path, line=place.line, part=place.part, may_continue=may_continue)
+        return compared_with_last_good(explain(path, may_continue=may_continue), path, may_continue)
 
     try:
         return await asyncio.to_thread(read)
@@ -56,11 +66,11 @@ async def cause_of_row(path: Path, row: int) -> str:
     return (await explained(path, row)).summary
 
 
-def _line_of(path: Path, row: int) -> int:
+def _place_of(path: Path, row: int) -> EntryPosition:
     places = places_of(path)
-    if row >= len(places) or places[row].part > 1:
-        raise UsageError(f"row {row + 1:,} is not in the first file of the session", "explain the session")
-    return places[row].line
+    if row >= len(places):
+        raise UsageError(f"row {row + 1:,}: the session has only {len(places):,} rows", "explain the session")
+    return places[row]
 
 
 class ExplanationScreen(DismissibleModal[None]):

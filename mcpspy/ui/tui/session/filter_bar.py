@@ -14,8 +14,7 @@ from textual.timer import Timer
 from textual.widgets import Input
 
 from mcpspy.analysis import rows
-from mcpspy.core.query.completion import MESSAGE_VALUES, completed, suggestion
-from mcpspy.core.query.lexer import FIELDS
+from mcpspy.core.query.completion import MESSAGE_FIELDS, MESSAGE_VALUES, completed, suggestion
 from mcpspy.core.query.parser import Query, QueryError, parse
 from mcpspy.core.regex import AllowUnsafe
 from mcpspy.core.sanitize import sanitize
@@ -27,8 +26,6 @@ SETTLE = 0.1
 
 Candidates: TypeAlias = Callable[[str], Iterable[str]]
 """Text of a filter → texts with which it may continue."""
-
-_FIELDS = [name for name, canonical in FIELDS.items() if name == canonical]
 
 EXAMPLE = "tool:echo status:err >200ms size>10kb -word"
 
@@ -129,7 +126,7 @@ class FilterBar(FilterLine):
 
     def __init__(self, names: Callable[[], Iterable[tuple[str, str]]] = lambda: ()) -> None:
         """`names` returns the methods and subjects of the session, which complete a filter."""
-        super().__init__(lambda text: completed(text, _FIELDS, MESSAGE_VALUES, names))
+        super().__init__(lambda text: completed(text, MESSAGE_FIELDS, MESSAGE_VALUES, names))
         self._settling: Timer | None = None
         self.active = ""
         """The active filter of the user: the last valid one."""

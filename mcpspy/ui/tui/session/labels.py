@@ -34,11 +34,6 @@ NAMES_ERROR = re.compile(r"error\b|exception\b|panic|fatal", re.IGNORECASE)
 """The beginning of the message of an uncaught exception, in most languages."""
 
 GLYPHS = {RecordingState.LIVE: "●", RecordingState.ENDED: "○", RecordingState.DIED: "✗"}
-TONES: dict[RecordingState, str | None] = {
-    RecordingState.LIVE: rows.OK,
-    RecordingState.ENDED: None,
-    RecordingState.DIED: rows.BAD,
-}
 
 
 def moment(started: str, now: datetime) -> str:
@@ -204,7 +199,7 @@ def _joined(parts: Sequence[tuple[int, Piece]]) -> list[Piece]:
 
 
 def _exit_tone(note: Note | None) -> str | None:
-    return None if note is None or note.fields.get("code") == 0 else rows.BAD
+    return rows.BAD if note is not None and rows.ended_badly(note) else None
 
 
 FLASH = 2.5

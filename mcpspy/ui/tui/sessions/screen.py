@@ -25,11 +25,11 @@ from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
 from mcpspy.core.query.completion import completed
 from mcpspy.core.query.lexer import QueryError
-from mcpspy.core.query.sessions import CHOICES, FIELDS, SessionQuery
+from mcpspy.core.query.sessions import FIELDS, SessionQuery
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog, Sessions
-from mcpspy.io.recording.listed_session import ListedSession, read_sessions_filter
+from mcpspy.io.recording.listed_session import ListedSession, read_sessions_filter, values_of_fields
 from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of
 from mcpspy.io.recording.session_counts import CountCache
 from mcpspy.ui.demo.client import record
@@ -408,14 +408,7 @@ class SessionsScreen(Screen[None]):
 
     def _values(self) -> Mapping[str, Iterable[str]]:
         """Return the values of the fields of a filter; those of texts are of the newest sessions."""
-        newest = self._sessions[:NEWEST]
-        return {
-            **CHOICES,
-            "name": [each.header.name for each in newest],
-            "server": [each.server.name for each in newest if each.server is not None],
-            "client": [each.client.name for each in newest if each.client is not None],
-            "revision": [each.revision for each in newest if each.revision],
-        }
+        return values_of_fields(self._sessions[:NEWEST])
 
     def _update_status(self) -> None:
         if self._keys.is_attached:  # Else the screen is being closed.

@@ -18,13 +18,14 @@ from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
 from mcpspy.core.recording.origin import HOST
 from mcpspy.core.sanitize import sanitize
-from mcpspy.core.session.outcome import SessionCounts, Verdict, verdict_words
+from mcpspy.core.session.outcome import SessionCounts, verdict_mark, verdict_tone
 from mcpspy.io.recording.catalog import has_origins
+from mcpspy.io.recording.listed_session import short_words
 from mcpspy.io.recording.reader import RecordingState, Summary
 from mcpspy.io.recording.session_counts import is_too_large
 from mcpspy.io.settings import sessions_folder
 from mcpspy.ui.text.width import pad
-from mcpspy.ui.tui.session.labels import GLYPHS, TONES, moment
+from mcpspy.ui.tui.session.labels import moment
 from mcpspy.ui.tui.widgets.columns import SESSIONS, Column, Piece, PlacedColumn
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
@@ -57,7 +58,7 @@ def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -
     header, verdict = summary.header, summary.end.verdict(counts)
     messages, errors, unanswered, issues, pending = _counted(summary, counts)
     return SessionRow(
-        state=f"{GLYPHS[summary.state]} {summary.state}",
+        state=verdict_mark(verdict),
         name=sanitize(header.name),
         origin="" if header.origin == HOST else sanitize(header.origin),
         server=sanitize(str(summary.server or "")),
@@ -69,28 +70,18 @@ def session_row(summary: Summary, counts: SessionCounts | None, now: datetime) -
         unanswered=unanswered,
         issues=issues,
         pending=pending,
-        verdict=_words(verdict, summary),
+        verdict=short_words(summary, counts),
         tones={
-            "state": TONES[summary.state],
+            "state": verdict_tone(verdict),
             "messages": None if counts else rows.QUIET,
             "errors": rows.BAD if counts and counts.errors else rows.QUIET,
             "unanswered": rows.BAD if counts and counts.unanswered else rows.QUIET,
             "issues": rows.ISSUE if counts and counts.issues else rows.QUIET,
             "pending": rows.OPEN if counts and counts.pending else rows.QUIET,
             "origin": rows.QUIET,
-            "verdict": rows.verdict_tone(verdict),
+            "verdict": verdict_tone(verdict),
         },
     )
-
-
-def _words(verdict: Verdict | None, summary: Summary) -> str:
-    """Return a verdict in words, without the numbers of failures, which have columns."""
-    if verdict is None:
-        return NEVER if is_too_large(summary) else UNKNOWN
-    if verdict is Verdict.LIVE:
-        return ""
-    is_http = summary.header.transport == "http"
-    return verdict_words(verdict, None, rows.ending(summary.exit), is_http=is_http)
 
 
 def _counted(summary: Summary, counts: SessionCounts | None) -> tuple[str, ...]:

@@ -160,7 +160,7 @@ SERVER = Column("stream", "server", 6, 24, 1, enough=12)
 """The column of merged sessions in place of that of the client."""
 
 SESSIONS = (
-    Column("state", "state", 7, 7, 0),
+    Column("state", "", 1, 1, 0),
     Column("name", "name", 12, 60, 1, enough=24),
     Column("origin", "origin", 6, 7, 4),
     Column("server", "server", 14, 60, 7, enough=24),
@@ -172,5 +172,5 @@ SESSIONS = (
     Column("unanswered", "unans", 5, 5, 3, right=True),
     Column("issues", "issues", 6, 6, 3, right=True),
     Column("pending", "pending", 7, 7, 6, right=True),
-    Column("verdict", "verdict", 7, 26, 5),
+    Column("verdict", "verdict", 15, 26, 3),
 )

@@ -13,6 +13,7 @@ from mcpspy.io.recording.reader import Recording
 from mcpspy.ui.tui.panels import explanation_screen as module
 from mcpspy.ui.tui.panels.explanation_screen import ExplanationScreen, cause_of_row, explained
 from tests.ui.conftest import Make
+from tests.ui.report.test_last_good import good, lines, save
 
 FAULTS = Path(__file__).parents[2] / "report" / "faults"
 CRASH = FAULTS / "crash.jsonl"
@@ -72,7 +73,7 @@ async def test_each_row_is_explained_by_its_own_line() -> None:
     failed = [number for number, exchange in rows.items() if str(exchange.state) == "no answer"]
 
     assert [await cause_of_row(CRASH, number) for number in failed] == [f"{CAUSE} (server.py line 85)"]
-    with pytest.raises(UsageError, match="row 1,001 is not in the first file"):
+    with pytest.raises(UsageError, match="row 1,001: the session has only"):
         await cause_of_row(CRASH, 1_000)
 
 
@@ -80,3 +81,18 @@ async def test_a_large_session_is_not_explained(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module, "LARGEST", 1_000)
     with pytest.raises(CannotStart, match="too large to explain here"):
         await explained(CRASH)
+
+
+async def test_the_window_shows_what_changed_since_the_last_good_session(opened: Any, tmp_path: Path) -> None:
+    good(tmp_path, 1)
+    failed = save(tmp_path, 2, lines())
+    async with opened(failed, size=(100, 40)) as screen:
+        await screen.processed()
+        await screen.press("B")
+        await screen.until(lambda: "worked in session 00000001" in text_of(screen), "the last good session")
+        assert '"string" → "integer"' in text_of(screen)
+
+    row = next(
+        row for row, change in enumerate(Recording(failed).session().changes) if change.exchange is not None
+    )
+    assert (await explained(failed, row)).last_good is None

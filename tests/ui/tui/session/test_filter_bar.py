@@ -327,3 +327,16 @@ async def test_a_truncated_or_deleted_file_is_still_filtered(opened: Any, tools:
 
 def test_filtering_waits_until_typing_pauses() -> None:
     assert 0 < filter_bar.SETTLE < 0.3
+
+
+async def test_the_line_shows_how_a_filter_may_continue_and_right_takes_it(opened: Any, tools: Any) -> None:
+    tools.end()
+    async with opened(tools.path) as screen:
+        await screen.until(lambda: screen.count == 101)
+        await screen.press("slash", *"meth")
+        await screen.shows("/ method:")
+        assert typed(screen) == "meth"
+        await screen.press("right", *"tools/c")
+        await screen.shows("/ method:tools/call")
+        await screen.press("right")
+        await screen.until(lambda: typed(screen) == "method:tools/call")

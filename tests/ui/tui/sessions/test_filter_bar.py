@@ -44,7 +44,7 @@ def chosen(screen: Any) -> str:
 
 
 def listed(screen: Any) -> list[str]:
-    rows = [line for line in screen.lines if "ended" in line and not line.startswith(" /")]
+    rows = [line for line in screen.lines if "○" in line and not line.startswith(" /")]
     return [name for line in rows for name in ("alpha", "beta", "gamma") if f" {name} " in line]
 
 
@@ -196,3 +196,17 @@ async def test_a_new_session_is_filtered(opened: Any, make_recording: Make) -> N
         make_recording(name="delta")
         await screen.shows("2 of 5 sessions")
         assert "delta" not in screen.text
+
+
+@pytest.mark.usefixtures("three")
+async def test_the_line_shows_how_a_filter_may_continue_and_right_takes_it(opened: Any) -> None:
+    async with opened() as screen:
+        await screen.shows("3 sessions")
+        await screen.press("slash", *"nam")
+        await screen.shows("/ name:")
+        assert bar(screen).query_one(Input).value == "nam"
+        await screen.press("right", *"gam")
+        await screen.shows("/ name:gamma")
+        await screen.press("right")
+        await screen.until(lambda: listed(screen) == ["gamma"])
+        assert bar(screen).query_one(Input).value == "name:gamma"

@@ -86,11 +86,11 @@ async def test_sessions_appear_change_and_vanish_automatically(
     opened: Any, tmp_path: Path, live: Any
 ) -> None:
     async with opened() as screen:
-        await screen.shows("● live", "1 session · 1 live")
+        await screen.shows("● ", " live", "1 session · 1 live")
         live.calls(1, 3)
         await screen.until(lambda: " 6 " in screen.lines[2], "the number of messages")
         live.end(3)
-        await screen.shows("○ ended", "crashed, exit 3")
+        await screen.shows("✗ ", "crashed, exit 3")
         assert f"{live.path.name[-14:-6]} · " in screen.text
         live.path.unlink()
         await screen.shows("No sessions yet")
@@ -99,7 +99,7 @@ async def test_sessions_appear_change_and_vanish_automatically(
 async def test_a_died_session_has_a_label_and_a_glyph(opened: Any, make_recording: Make) -> None:
     make_recording(exit_code=None)
     async with opened() as screen:
-        await screen.shows("✗ died")
+        await screen.shows("✗ ", "mcpspy was killed")
 
 
 async def test_enter_opens_q_or_escape_return_and_q_quits(opened: Any, make_recording: Make) -> None:
@@ -152,7 +152,7 @@ async def test_e_goes_to_the_first_error_of_a_live_session(opened: Any, live: An
         live.say("server", ERROR % number)
     live.calls(10, 90)
     async with opened() as screen:
-        await screen.shows("● live")
+        await screen.shows("● ", " live")
         await screen.press("e")
         await screen.until(lambda: isinstance(screen.app.screen, SessionScreen))
         if count:
@@ -342,7 +342,7 @@ async def test_the_real_demo_appears(opened: Any) -> None:
     async with opened() as screen:
         await screen.shows("press D")
         await screen.press("D")
-        await screen.shows("weather", "○ ended", "watching")
+        await screen.shows("weather", "○ ", "watching")
 
 
 async def test_a_demo_ends_with_the_screen(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,14 +28,17 @@ def summary_of(path: Path) -> Summary:
 def test_a_row_has_peers_and_verdict(make_recording: Make) -> None:
     row = session_row(summary_of(make_recording(exit_code=3)), None, NOW)
 
-    assert (row.state, row.name, row.verdict) == ("○ ended", "tested", "crashed, exit 3")
+    assert (row.state, row.name, row.verdict) == ("✗", "tested", "crashed, exit 3")
     assert (row.server, row.client, row.revision) == ("tested 2", "tested 2", "2025-11-25")
     assert row.tones["verdict"] == rows.BAD
 
 
-def test_live_and_died_sessions_have_a_label_and_a_glyph(live: Any, make_recording: Make) -> None:
-    assert session_row(summary_of(live.path), None, NOW).state == "● live"
-    assert session_row(summary_of(make_recording(exit_code=None)), None, NOW).state == "✗ died"
+def test_live_and_died_sessions_have_a_mark_and_a_verdict(live: Any, make_recording: Make) -> None:
+    running = session_row(summary_of(live.path), None, NOW)
+    killed = session_row(summary_of(make_recording(exit_code=None)), None, NOW)
+
+    assert (running.state, running.verdict) == ("●", "live")
+    assert (killed.state, killed.verdict) == ("✗", "mcpspy was killed")
 
 
 @pytest.mark.parametrize(
