@@ -17,7 +17,7 @@ from mcpspy.core.mock.answers import InputRound
 from mcpspy.core.mock.interaction import CANCEL, Interaction, RecordedStep
 from mcpspy.core.mock.matching import RequestKey
 from mcpspy.core.mock.selector import Selection
-from mcpspy.core.protocol.message import Notification, Request
+from mcpspy.core.protocol.message import Malformed, Notification, Request
 from mcpspy.core.protocol.spec import LEVELS, META, METHODS
 
 SUBSCRIPTION = META + "subscriptionId"
@@ -177,6 +177,8 @@ class DeliveryFilter:
 
     def translated(self, playback: Playback, place: int, step: RecordedStep) -> bytes | None:
         """Return a recorded message with this client's ids; None if the client does not receive it."""
+        if step.kind is Malformed:
+            return step.data
         data = one_line(step.data)
         if step.is_answer:
             data = replaced(data, ("id",), playback.answer_id or playback.id or b"null")

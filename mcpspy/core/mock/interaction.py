@@ -16,7 +16,15 @@ from mcpspy.core.mock.answers import (
     server_question,
 )
 from mcpspy.core.mock.matching import RequestKey, compared_request, request_key
-from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result, read_frame
+from mcpspy.core.protocol.message import (
+    AnyMessage,
+    Failure,
+    Malformed,
+    Notification,
+    Request,
+    Result,
+    read_frame,
+)
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
 
@@ -25,12 +33,15 @@ CANCEL, EOF = -1, -2
 
 ValidMessage: TypeAlias = Request | Notification | Result | Failure
 
+PlayedMessage: TypeAlias = ValidMessage | Malformed
+"""Also noise: a line on stdout that is not a message."""
+
 ReadBytes: TypeAlias = Callable[[int, int], bytes]
 """Function that takes an offset and a length, and returns the bytes."""
 
 
 class RecordedStep(Struct, frozen=True, gc=False):
-    kind: type[ValidMessage]
+    kind: type[PlayedMessage]
     read: ReadBytes
     place: int
     length: int

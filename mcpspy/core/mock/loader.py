@@ -15,7 +15,7 @@ from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
 from mcpspy.core.mock.causes import CauseInference, InterceptionNotes, RecordedRequest
-from mcpspy.core.mock.interaction import CANCEL, EOF, ValidMessage
+from mcpspy.core.mock.interaction import CANCEL, EOF, PlayedMessage, ValidMessage
 from mcpspy.core.mock.matching import RequestKey, plain_key, request_key
 from mcpspy.core.mock.store import (
     MODERN,
@@ -37,7 +37,7 @@ from mcpspy.core.protocol.message import (
 )
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.plain_line import PAYLOAD, PlainHead
-from mcpspy.core.protocol.spec import CLIENT, META
+from mcpspy.core.protocol.spec import CLIENT, META, SERVER
 from mcpspy.core.protocol.spec import MODERN as MODERN_REVISION
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
 from mcpspy.core.redact.placeholder import MARK
@@ -87,9 +87,13 @@ class InteractionLoader(Correlation[RecordedRequest]):
 
     follows_posts = False
 
-    def __init__(self, store: InteractionStore, header: Header | None = None) -> None:
+    def __init__(
+        self, store: InteractionStore, header: Header | None = None, *, has_noise: bool = False
+    ) -> None:
+        """With `has_noise`, lines on the server's stdout that are not messages are played as well."""
         super().__init__(header, forgets=True)
         self.store = store
+        self._has_noise = has_noise
         self.has_server = False
         self.exchanges = 0
         """Number of requests, of both sides."""
@@ -143,10 +147,18 @@ class InteractionLoader(Correlation[RecordedRequest]):
                 self._add_note(change, what)
             elif isinstance(what, Damaged):
                 self.damaged += 1
-            elif not isinstance(what, Malformed) and not isinstance(change, RepeatedEvent):
+            elif isinstance(what, Malformed):
+                if self._has_noise and what.side == SERVER and what.frame.http is None:
+                    self._add_noise(what)
+            elif not isinstance(change, RepeatedEvent):
                 self._add_message(change, what)
                 if change.task is not None and change.task.has_ended:
                     self._settle_owed(change.task.call)
+
+    def _add_noise(self, line: Malformed) -> None:
+        """Add a line to the interaction that a log without a request would belong to."""
+        row = self.causes.row_of(line.frame, "")
+        self._add(row, Malformed, line.at, self.store.keep(line.data))  # `read` expects JSON in the file.
 
     def finish(self) -> None:
         """Complete the store: the recording has no more entries."""
@@ -397,7 +409,7 @@ class InteractionLoader(Correlation[RecordedRequest]):
     def _add(
         self,
         row: int,
-        kind: type[ValidMessage],
+        kind: type[PlayedMessage],
         at: float,
         where: Location,
         id_text: str | None = None,

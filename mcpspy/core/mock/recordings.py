@@ -17,6 +17,7 @@ from msgspec import Struct
 from mcpspy.core.jsontools import Pointer, differences, pointer, value_at
 from mcpspy.core.mock.answers import InputRound, Similarity, closest
 from mcpspy.core.mock.interaction import Interaction, rounds_until
+from mcpspy.core.mock.listing import AnswerRules, InvalidArguments
 from mcpspy.core.mock.matching import RequestKey, compared_request
 from mcpspy.core.mock.store import OPENING, InteractionStore, RecordedHandshake, subject_number
 from mcpspy.core.protocol.message import Failure, Request, Result
@@ -85,8 +86,15 @@ class ResponseQueue:
 
 
 class Recordings:
-    def __init__(self, stores: Sequence[InteractionStore], ignored: Iterable[Pointer] = ()) -> None:
+    def __init__(
+        self,
+        stores: Sequence[InteractionStore],
+        ignored: Iterable[Pointer] = (),
+        rules: AnswerRules | None = None,
+    ) -> None:
+        """`rules` decide before what is recorded; their store is one of `stores`."""
         self.ignored = tuple(ignored)
+        self.rules = rules
         self._stores = stores
         self._subjects: dict[tuple[str, bool], dict[str | None, list[int]]] = {}
         """Method, and True for answers to questions → subject → orders; filled when a mode needs it."""
@@ -146,6 +154,8 @@ class Recordings:
     def orders(self) -> Iterator[int]:
         """Yield the `order` of each interaction in `interactions`, key by key."""
         for store, later in self._with_later():
+            if store.is_generated:
+                continue
             for digest in store.index.queues:
                 if not _has(later, digest):
                     yield from map(store.order, store.index.rows(digest))
@@ -164,6 +174,13 @@ class Recordings:
             if digest in store.index.queues:
                 return ResponseQueue(self, store.index.rows(digest), store.order(0))
         return None
+
+    def ruled(self, request: Request, key: RequestKey) -> ResponseQueue | InvalidArguments | None:
+        """Return the interaction that the rules select; None if no rule is about the request."""
+        found = None if self.rules is None else self.rules.find(request, key)
+        if self.rules is not None and isinstance(found, int):
+            return ResponseQueue(self, [self.rules.store.order(found)])
+        return found if isinstance(found, InvalidArguments) else None
 
     def plain_response(self, digest: bytes, number: int, *, repeats: bool) -> tuple[int, bytes] | None:
         """Return the `order` of an interaction and its response, for a request that has been answered `number` times.

@@ -70,7 +70,8 @@ def discovered(recordings: Recordings) -> dict[str, Any]:
 
 
 UNRECORDED, EXHAUSTED, UNANSWERED = "not recorded", "used up", "answer not recorded"
-"""Reasons of a miss. EXHAUSTED: the request was recorded, but all recorded responses have been used."""
+INVALID = "invalid arguments"
+"""Reasons of a miss. INVALID: the arguments do not fit the listing that the mock is made from. EXHAUSTED: the request was recorded, but all recorded responses have been used."""
 
 LONGEST_VALUE = 80
 """Characters of a value in the message of a miss."""
@@ -83,11 +84,15 @@ class Miss(Struct, frozen=True):
     nearest: list[NearestRequest]
     question: str = ""
     """Method of the server request whose answer was not recorded; empty from 2026-07-28 on."""
+    detail: str = ""
+    """The reason why arguments are invalid."""
 
     @property
     def text(self) -> str:
         if self.why == EXHAUSTED:
             return f"every recorded answer is used up: {self.about}"
+        if self.why == INVALID:
+            return f"invalid arguments: {self.about}: {self.detail}"
         if self.why == UNRECORDED:
             return f"not recorded: {self.about}"
         answer = f"this answer to {self.question}" if self.question else "these answers of the user"

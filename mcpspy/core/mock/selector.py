@@ -20,9 +20,10 @@ from mcpspy.core.jsontools import canonical, one_line, replaced
 from mcpspy.core.mock import responses
 from mcpspy.core.mock.answers import InputRound, Similarity, similarity_of
 from mcpspy.core.mock.interaction import Interaction
+from mcpspy.core.mock.listing import SUBJECTS, InvalidArguments
 from mcpspy.core.mock.matching import RequestKey, plain_key, request_key
 from mcpspy.core.mock.recordings import Recordings, ResponseQueue, near
-from mcpspy.core.mock.responses import EXHAUSTED, UNANSWERED, UNRECORDED, Miss
+from mcpspy.core.mock.responses import EXHAUSTED, INVALID, UNANSWERED, UNRECORDED, Miss
 from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.plain_line import plain_id, plain_message
@@ -32,6 +33,9 @@ SET_LEVEL = "logging/setLevel"
 
 NEVER_MISSED = ("ping", "resources/subscribe", "resources/unsubscribe", SET_LEVEL)
 """Requests that get an empty result if they were not recorded."""
+
+RULED_METHODS = tuple(SUBJECTS.values())
+"""Methods whose requests a fixture or a generated response may answer."""
 
 CANCELLED = "notifications/cancelled"
 
@@ -114,6 +118,8 @@ class Selector:
         plain = plain_message(data)
         if plain is None or plain.method is UNSET or plain.result is not UNSET or plain.method == SET_LEVEL:
             return None
+        if self._recordings.rules is not None and plain.method in RULED_METHODS:
+            return None
         if self._is_in_order or (id := plain_id(plain.id)) is None:  # noqa: A001
             return None
         key = plain_key(plain.method, data, self._recordings.ignored)
@@ -134,6 +140,14 @@ class Selector:
         supported = recordings.versions if key.version is not None else []
         if supported and key.version not in supported:
             return _unsupported(supported, key.version)
+        ruled = recordings.ruled(request, key)
+        if isinstance(ruled, InvalidArguments):
+            miss = Miss(key.about, INVALID, [], detail=ruled.why)
+            self.misses.append(miss.text)
+            return Selection(miss=miss)
+        if ruled is not None:
+            self._used[ruled[0].order] += 1
+            return Selection(interaction=ruled[0])
         place, queue, similarity = self._find(request, key)
         if queue and self._accepts(similarity) and (interaction := self._take(place, queue)) is not None:
             return self._selected(interaction, place, queue)

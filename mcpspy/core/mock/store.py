@@ -13,13 +13,13 @@ from struct import Struct as Packed
 from msgspec import Raw, Struct
 
 from mcpspy.core.jsontools import Pointer, canonical
-from mcpspy.core.mock.interaction import Interaction, ReadBytes, RecordedStep, ValidMessage
-from mcpspy.core.protocol.message import Failure, Notification, Request, Result, loads
+from mcpspy.core.mock.interaction import Interaction, PlayedMessage, ReadBytes, RecordedStep
+from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result, loads
 from mcpspy.core.protocol.peers import Peer
 
 SUBSCRIPTION, CANCELLED, MODERN, FAILED, NOTICE = 1, 2, 4, 8, 16
 
-KINDS: tuple[type[ValidMessage], ...] = (Request, Notification, Result, Failure)
+KINDS: tuple[type[PlayedMessage], ...] = (Request, Notification, Result, Failure, Malformed)
 ANSWERS = (2, 3)
 
 STEP = Packed("<BQIdIii")
@@ -115,9 +115,16 @@ class InteractionStore:
     """Interactions of one recording, in the order of their causes."""
 
     def __init__(
-        self, label: str = "", ignored: Iterable[Pointer] = (), read: ReadBytes | None = None
+        self,
+        label: str = "",
+        ignored: Iterable[Pointer] = (),
+        read: ReadBytes | None = None,
+        *,
+        is_generated: bool = False,
     ) -> None:
         self.label = label
+        self.is_generated = is_generated
+        """True if the interactions were not recorded: no client has to send them."""
         self.number = 0
         """Position among the recordings that are served together."""
         self.ignored = tuple(ignored)
@@ -160,7 +167,7 @@ class InteractionStore:
         self._flags.append(flags)
         return row
 
-    def answer(self, row: int, where: Location, after: float, kind: type[ValidMessage]) -> bool:
+    def answer(self, row: int, where: Location, after: float, kind: type[PlayedMessage]) -> bool:
         """Add the response of a request; return False, without adding it, if the interaction has more steps."""
         if row in self.steps or row == OPENING or self._answer_length[row]:
             return False
@@ -173,7 +180,7 @@ class InteractionStore:
     def add(
         self,
         row: int,
-        kind: type[ValidMessage],
+        kind: type[PlayedMessage],
         where: Location,
         after: float,
         *,
@@ -306,7 +313,7 @@ class InteractionStore:
     def _replies_of(self, row: int) -> dict[int, bytes]:
         return {place: self.read(*where) for place, where in self.replies.get(row, {}).items()}
 
-    def _kind(self, row: int) -> type[ValidMessage]:
+    def _kind(self, row: int) -> type[PlayedMessage]:
         return Failure if self._flags[row] & FAILED else Result
 
     def _steps_of(self, row: int) -> list[RecordedStep]:

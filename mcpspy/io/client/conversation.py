@@ -81,6 +81,10 @@ class _LateDiscovery(Exception):  # noqa: N818 - no error.
         self.response = response
 
 
+class HandshakeRefused(CannotStart):
+    """The server answered `initialize`, and not with a result."""
+
+
 class RequestRefused(Exception):  # noqa: N818 - The name reads well at every raise.
     """An HTTP exchange ended without a response. `status` is None if it broke off."""
 
@@ -219,7 +223,7 @@ class Conversation:
         result = response.result if isinstance(response, Result) else None
         if not isinstance(result, dict):
             why = response.text if isinstance(response, Failure) else "its result is not an object"
-            raise CannotStart(f"{self.name}: initialize failed: {why}")
+            raise HandshakeRefused(f"{self.name}: initialize failed: {why}")
         agreed = result.get("protocolVersion")
         await self._connection.send(INITIALIZED)
         return _offer(agreed if isinstance(agreed, str) else revision, result, result.get("serverInfo"))

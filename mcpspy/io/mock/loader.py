@@ -14,6 +14,7 @@ from weakref import finalize
 
 from mcpspy.core.counted import damaged_lines
 from mcpspy.core.jsontools import Pointer
+from mcpspy.core.mock.listing import AnswerRules
 from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.store import NOTED, InteractionStore
@@ -39,14 +40,30 @@ PART = 1 << 48
 
 
 class RecordingsLoader:
-    def __init__(self, paths: Sequence[Path], ignored: Sequence[Pointer], *, merge: bool) -> None:
-        """Read the headers. Raise UsageError or CannotStart."""
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        ignored: Sequence[Pointer],
+        *,
+        merge: bool,
+        rules: AnswerRules | None = None,
+        has_noise: bool = False,
+    ) -> None:
+        """Read the headers. `rules` decide before the recordings, or alone. Raise UsageError or CannotStart.
+
+        With `has_noise`, lines on the server's stdout that are not messages are played as well.
+        """
         self.warnings: list[str] = []
         """Messages for the user since the last call, one line each."""
         self._merge = merge
         recordings = [Recording(path) for path in paths]
-        self._files = [_RecordingFile(each, _label(each, recordings), ignored) for each in recordings]
-        self._recordings = Recordings([file.loader.store for file in self._files], ignored)
+        self._files = [
+            _RecordingFile(each, _label(each, recordings), ignored, has_noise) for each in recordings
+        ]
+        stores = [file.loader.store for file in self._files]
+        self._recordings = Recordings(
+            [*stores, *([rules.store] if rules is not None else [])], ignored, rules
+        )
         self._is_over = False
 
     def begin(self) -> Recordings:
@@ -54,7 +71,7 @@ class RecordingsLoader:
 
         `read_on` adds to the recordings that this returns.
         """
-        most = HEAD // len(self._files)
+        most = HEAD // max(1, len(self._files))
         for file in self._files:
             while not file.is_over and (file.bytes < most or not file.loader.exchanges):
                 file.read()
@@ -90,7 +107,7 @@ class RecordingsLoader:
 
     def _same_server(self) -> None:
         """Raise UsageError if the recordings are certainly of two servers."""
-        if self._merge:
+        if self._merge or not self._files:
             return
         first = self._files[0]
         for file in self._files[1:]:
@@ -109,11 +126,12 @@ class RecordingsLoader:
 
 
 class _RecordingFile:
-    def __init__(self, recording: Recording, label: str, ignored: Sequence[Pointer]) -> None:
+    def __init__(self, recording: Recording, label: str, ignored: Sequence[Pointer], has_noise: bool) -> None:
         self.path = recording.path
         header = recording.header
         self._header = header
-        self.loader = InteractionLoader(InteractionStore(label, ignored, self._message), header)
+        store = InteractionStore(label, ignored, self._message)
+        self.loader = InteractionLoader(store, header, has_noise=has_noise)
         self.bytes = 0
         self.is_over = False
         self.warnings: list[str] = []

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
+    from mcpspy.core.mock.listing import AnswerRules
     from mcpspy.io.intercept.interception import InterceptionOptions
     from mcpspy.io.mock.http import Front
     from mcpspy.io.mock.upstream import RealServer
@@ -59,6 +60,7 @@ examples:
   mcpspy mock weather.jsonl --http 8809
   mcpspy mock weather.jsonl --script builtin:chaos
   mcpspy mock weather.jsonl --on-miss forward --record more.jsonl -- node server.js
+  mcpspy mock --from-listing tools.json --fixtures answers.yaml --http 8809
 
 In a host's config, change the server's command to "mcpspy", and its arguments to "mock"
 and the file. The mock serves any recording on stdin and stdout until stdin closes, or
@@ -72,13 +74,20 @@ recording; 3 file or script not readable, or port in use; 143 ended by SIGTERM (
 """
 
 
-USAGE = "mcpspy mock [options] RECORDING… [-- COMMAND …]"
+USAGE = "mcpspy mock [options] [RECORDING…] [-- COMMAND …]"
 
 _FORWARD = "--on-miss forward"
 
 OPTIONS = (
     Argument("recordings", "RECORDING", "recordings to serve; for equal requests the last one wins",
-        nargs="+"),
+        nargs="*"),
+    Option("--from-listing", "LISTING",
+        "generate responses from the lists of a session, or of a JSON file such as tools.json",
+        excludes=("RECORDING",)),
+    Option("--seed", "TEXT", "--from-listing: generate other values (default: 0)", default="0",
+        requires="--from-listing"),
+    Repeated("--fixtures", "FILE",
+        "YAML or JSON with responses written by hand; the first one that matches a request wins"),
     Argument("command", COMMAND, "", nargs="*", requires=_FORWARD),
     Option("--http", "PORT", "serve over HTTP on 127.0.0.1 and this port; 0 selects a free one",
         one_of="addresses"),
@@ -107,6 +116,7 @@ OPTIONS = (
     ORIGIN.but(about="what makes that session (default: mock)", default=MOCK, requires="--record"),
     Option("--speed", "N", "0: respond at once (default), 1: after the recorded latency, 2: after half of it",
         read=speed, default=0.0),
+    Switch("--stdout-noise", "stdio: also repeat lines on stdout that were not messages, at their place"),
     Switch("--strict", "exit 1 if a request was not recorded, or a recorded request was not sent"),
     Switch("--merge", "combine recordings of different servers into one server"),
     FOLDER,
@@ -116,15 +126,23 @@ OPTIONS = (
 
 
 def main(args: argparse.Namespace) -> int:
+    if not (args.recordings or args.from_listing or args.fixtures):
+        raise UsageError("mock: missing RECORDING", "or use --from-listing LISTING, or --fixtures FILE")
     paths: list[Path] = []
     for name in args.recordings:
         folder = recordings([name], args.dir) if is_folder(name, args.dir) else ()
         paths += [path for _, path in folder] or [recording_path(name, args.dir, args.lake)]
     is_http = args.http is not None or args.listen is not None
+    if args.stdout_noise and is_http:
+        raise UsageError(
+            "mock: --stdout-noise is for stdio", "over HTTP there is no stdout: remove --http or --listen"
+        )
     scripted = _scripted(args)
     if scripted is not None and not is_http:
-        _run_scripted(args, scripted, paths[0].stem)
-    served = RecordingsLoader(paths, args.ignore_path, merge=args.merge)
+        _run_scripted(args, scripted, Path(paths[0] if paths else args.from_listing or args.fixtures[0]).stem)
+    served = RecordingsLoader(
+        paths, args.ignore_path, merge=args.merge, rules=_rules(args, paths), has_noise=args.stdout_noise
+    )
     real = _real(args)
     options = MockOptions(
         match=MatchMode(args.match),
@@ -144,6 +162,21 @@ def main(args: argparse.Namespace) -> int:
         if _report_strict(selectors):
             return FINDINGS
     return code
+
+
+def _rules(args: argparse.Namespace, paths: list[Path]) -> AnswerRules | None:
+    """Return the rules of a listing and of fixtures; None without them. Raises UsageError or CannotStart."""
+    if not (args.from_listing or args.fixtures):
+        return None
+    from mcpspy.io.mock.listing import rules_of
+
+    return rules_of(
+        args.from_listing,
+        args.fixtures,
+        paths,
+        seed=args.seed,
+        find=lambda name: recording_path(name, args.dir, args.lake),
+    )
 
 
 def _real(args: argparse.Namespace) -> RealServer | None:

@@ -83,12 +83,16 @@ def mcp_recording(
 ) -> Iterator[McpRecording]:
     """A recorded MCP server, or the real server while recording: `command`, `url`, `stdio_parameters`."""
     from mcpspy.errors import McpspyError
+    from mcpspy.ui.pytest_plugin.cassettes import RunRecordings
     from mcpspy.ui.pytest_plugin.fixture import McpRecording
     from mcpspy.ui.pytest_plugin.options import read_options
 
     error_line = ""
+    base = tmp_path_factory.getbasetemp()
+    # A worker of pytest-xdist has its own folder in that of the run.
+    run = RunRecordings(base.parent if hasattr(request.config, "workerinput") else base)
     try:
-        recording = McpRecording(read_options(request, MODES), tmp_path_factory.mktemp("mcpspy"))
+        recording = McpRecording(read_options(request, MODES, run), tmp_path_factory.mktemp("mcpspy"), run)
     except McpspyError as error:
         error_line = f"mcpspy: {error}"
     if error_line:

@@ -3,6 +3,9 @@
 The files are `mcp_recordings/<module>/<test>.jsonl` beside the test's file unless the test names another file, and
 `<test>.2.jsonl` … for more sessions. A file is written under a temporary name, redacted, and renamed, so that other
 processes see it complete or not at all. Sessions that cannot be served are discarded.
+
+Several tests may share a recording, in one process or in several workers of pytest-xdist. `RunRecordings` knows which
+recordings this run of pytest has written: to those, further tests add, and replace nothing.
 """
 
 from __future__ import annotations
@@ -10,22 +13,32 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import count, takewhile
 from pathlib import Path
+from time import sleep
 from uuid import uuid4
 
+from mcpspy.core.jsontools import Pointer, canonical
+from mcpspy.core.mock.matching import compared_request
+from mcpspy.core.protocol.message import Failure, Result
+from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.recording.reader import Recording, read_header_of, start_order
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions, clean, redactor
+from mcpspy.io.recording.writer import try_lock
 
 FOLDER = "mcp_recordings"
 
 LONGEST = 120
 """Characters of a test's name in a file name: file systems allow 255 bytes, including a suffix."""
+
+LOCK_POLL = 0.01
+"""Seconds between two attempts to write a recording that another worker is writing."""
 
 _UNSAFE = re.compile(r"[^\w.,=+@\[\]-]")
 """Characters that a file system forbids in file names, or that are hard to type."""
@@ -86,6 +99,55 @@ def replace(new_sessions: Sequence[Path], target: Path, redaction: RedactionOpti
 def add(new_sessions: Sequence[Path], target: Path, redaction: RedactionOptions) -> list[Path]:
     """Add sessions to a recording without overwriting the files of other processes; return the new files."""
     return [_add(_redacted(source, target, redaction), target) for source in new_sessions]
+
+
+def missing(new_sessions: Sequence[Path], existing: Sequence[Path], ignored: Sequence[Pointer]) -> list[Path]:
+    """Return the sessions with a request or a response that the existing files do not contain.
+
+    Two tests that share a new recording and send the same requests need it once. Handshakes are not compared.
+    """
+    known = {exchange for path in existing for exchange in _exchanges(path, ignored)}
+    return [path for path in new_sessions if not known or not _exchanges(path, ignored) <= known]
+
+
+def _exchanges(path: Path, ignored: Sequence[Pointer]) -> set[tuple[str, str]]:
+    found = set()
+    for exchange in Recording(path).session().exchanges:
+        request, answer = exchange.request, exchange.answer
+        if request.side == CLIENT and request.method not in HANDSHAKE_METHODS:
+            value = answer.result if isinstance(answer, Result) else None
+            if isinstance(answer, Failure):
+                value = {"": answer.text}
+            found.add((canonical(compared_request(request, ignored)), canonical(value)))
+    return found
+
+
+class RunRecordings:
+    """The recordings that this run of pytest has written, in all its workers: one file each in a common folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is one of the run, which its workers share."""
+        self._folder = folder / "mcpspy-written"
+
+    def has_written(self, target: Path) -> bool:
+        return bool(self._marker(target).exists() and self._marker(target).stat().st_size)
+
+    @contextmanager
+    def writing(self, target: Path) -> Iterator[bool]:
+        """Exclude other workers; yield whether this run has written the recording already. It has afterwards."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        fd = os.open(self._marker(target), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            while not try_lock(fd):  # The kernel frees the lock of a worker that was killed.
+                sleep(LOCK_POLL)
+            is_written = bool(os.fstat(fd).st_size)
+            os.write(fd, b"1")  # Before the files: a test that finds them knows that they are of this run.
+            yield is_written
+        finally:
+            os.close(fd)
+
+    def _marker(self, target: Path) -> Path:
+        return self._folder / blake2b(os.fsencode(target.absolute()), digest_size=16).hexdigest()
 
 
 def is_served(path: Path) -> bool:

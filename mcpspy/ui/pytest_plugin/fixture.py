@@ -21,7 +21,7 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.pytest_plugin import cassettes
-from mcpspy.ui.pytest_plugin.cassettes import recorded, shown_path
+from mcpspy.ui.pytest_plugin.cassettes import RunRecordings, recorded, shown_path
 from mcpspy.ui.pytest_plugin.misses import unrecorded, unsent
 from mcpspy.ui.pytest_plugin.options import PluginOptions, redaction_of
 
@@ -44,7 +44,8 @@ END_POLL = 0.02
 class McpRecording:
     """An MCP server for one test: the recorded server, or the real server while recording."""
 
-    def __init__(self, options: PluginOptions, folder: Path) -> None:
+    def __init__(self, options: PluginOptions, folder: Path, run: RunRecordings | None = None) -> None:
+        """Record into `folder`, a new one. `run` knows what other tests recorded; None if there are none."""
         self.path = options.path
         """The file of the recording; a new recording exists only after the test has passed."""
         self.mode = options.mode
@@ -55,6 +56,9 @@ class McpRecording:
         self.has_passed = False
         """True after the test has passed; set by the plugin."""
         self._options = options
+        self._records = options.records
+        """True if sessions are kept. Options are read once: another worker may write the recording meanwhile."""
+        self._run = RunRecordings(folder) if run is None else run
         self._played = folder / "played"
         self._added = folder / "added"
         self._new_folder = self._played if self.records_all else self._added
@@ -133,7 +137,7 @@ class McpRecording:
 
     def report_discarded(self) -> str:
         """Return the paths of the sessions of a failed test; empty without any."""
-        discarded = cassettes.sessions(self._new_folder) if self._options.records else []
+        discarded = cassettes.sessions(self._new_folder) if self._records else []
         if not discarded:
             return ""
         commands = "\n".join(f"  mcpspy show {shown_path(path)}" for path in discarded)
@@ -148,7 +152,7 @@ class McpRecording:
             return report
         if report := self.report_unsent():
             return report
-        if not self._options.records:
+        if not self._records:
             return ""
         if not self._has_ended():
             return (
@@ -157,9 +161,24 @@ class McpRecording:
             )
         served = [path for path in cassettes.sessions(self._new_folder) if cassettes.is_served(path)]
         if served:
-            save = cassettes.replace if self.records_all else cassettes.add
-            save(served, self.path, redaction_of(self._options.config))
+            self._save(served)
         return ""
+
+    def _save(self, served: list[Path]) -> None:
+        """Write sessions to the recording: in place of what was there before this run, beside what it has written.
+
+        Without a recording at the start of the test (mode once), one that exists by now is of another worker.
+        """
+        redaction = redaction_of(self._options.config)
+        ignored = [pointer(text) for text in self._options.ignore]
+        with self._run.writing(self.path) as is_shared:
+            existing = recorded(self.path)
+            if self.records_all and self.mode == "all" and not is_shared:
+                cassettes.replace(served, self.path, redaction)
+            elif not self.records_all:
+                cassettes.add(served, self.path, redaction)
+            elif new := cassettes.missing(served, existing, ignored):
+                cassettes.add(new, self.path, redaction)
 
     def _has_ended(self) -> bool:
         """Wait for all servers to end; return whether they did."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from mcpspy.core.mock.selector import MatchMode
 from mcpspy.core.protocol.http_headers import read_upstream
@@ -20,7 +20,7 @@ from mcpspy.core.redact.display import redacted_url
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.redaction import RedactionOptions, redactor
 from mcpspy.ui.cli.arguments import ignored_parameter
-from mcpspy.ui.pytest_plugin.cassettes import recorded, recording_path, shown_path
+from mcpspy.ui.pytest_plugin.cassettes import RunRecordings, recorded, recording_path, shown_path
 
 MARK = "mcp_recording"
 
@@ -61,8 +61,14 @@ class PluginOptions(Struct, frozen=True, kw_only=True):
         return self.records_all or self.mode == "new_episodes"
 
 
-def read_options(request: pytest.FixtureRequest, modes: Sequence[str]) -> PluginOptions:
-    """Return the options of a test; raise UsageError."""
+def read_options(
+    request: pytest.FixtureRequest, modes: Sequence[str], run: RunRecordings | None = None
+) -> PluginOptions:
+    """Return the options of a test; raise UsageError.
+
+    With mode once, a test adds to a recording that another test of this run made: it would have recorded it, if it
+    had been the first one.
+    """
     config = request.config
     marked = _marker_options(request.node)
     value = marked.get("path")
@@ -100,6 +106,8 @@ def read_options(request: pytest.FixtureRequest, modes: Sequence[str]) -> Plugin
         volatile=_boolean("volatile", marked.get("volatile", config.getini("mcpspy_volatile") or False)),
         config=config.rootpath / config.getini("mcpspy_config") if config.getini("mcpspy_config") else None,
     )
+    if options.mode == "once" and run is not None and run.has_written(options.path):
+        options = structs.replace(options, mode="new_episodes")
     _check_redaction(options)
     if options.mode == "none" and not recorded(options.path):
         raise UsageError(
@@ -109,8 +117,7 @@ def read_options(request: pytest.FixtureRequest, modes: Sequence[str]) -> Plugin
     if not options.records:
         return options
     server, upstream = _real_server(request, marked)
-    fields = {name: getattr(options, name) for name in PluginOptions.__struct_fields__}
-    return PluginOptions(**{**fields, "server": server, "upstream": upstream})
+    return structs.replace(options, server=server, upstream=upstream)
 
 
 def redaction_of(config: Path | None) -> RedactionOptions:

@@ -14,7 +14,7 @@ from mcpspy.core.mock.session import MockSession
 from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.recording.decode import read_entry
-from tests.core.mock.talking import Json, Live, Talk, interactions, loaded, modern, progress
+from tests.core.mock.talking import Json, Live, Talk, entries, interactions, loaded, modern, progress
 
 LOG: dict[str, Any] = {"method": "notifications/message", "params": {"level": "info", "data": "x"}}
 CHANGED: dict[str, Any] = {"method": "notifications/tools/list_changed"}
@@ -494,3 +494,21 @@ def test_an_interaction_ends_after_its_task() -> None:
     assert settled(talk.call(2).call(3)) == [1]
     status: Json = {"method": "notifications/tasks/status", "params": {"taskId": "t", "status": "completed"}}
     assert settled(talk.server(**status).call(4)) == [0, 1, 2]
+
+
+def test_noise_on_stdout_is_played_at_its_place_only_if_requested() -> None:
+    talk = Talk().frame("server", b"Server 1.0 starts").handshake()
+    talk.client(id=1, method="tools/call", params={"name": "a"}).frame("server", b'debug: \xff "a"')
+    talk.server(id=1, result={"said": "yes"}).frame("server", b"done")
+    heard = {}
+    for has_noise in (False, True):
+        loader = InteractionLoader(InteractionStore("r.jsonl"), talk.session.header, has_noise=has_noise)
+        for entry in entries(talk.session):
+            loader.add(entry)
+        loader.finish()
+        session = MockSession(Recordings([loader.store]), MockOptions(), 0.0)
+        lines = [outgoing.data for outgoing in session.take(0.0)]
+        session.receive(b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"a"}}', 0.0)
+        heard[has_noise] = lines + [outgoing.data for outgoing in session.take(0.0)]
+    answer = b'{"jsonrpc":"2.0","id":5,"result":{"said": "yes"}}'
+    assert heard == {False: [answer], True: [b"Server 1.0 starts", b'debug: \xff "a"', answer, b"done"]}

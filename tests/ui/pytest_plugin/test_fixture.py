@@ -402,3 +402,33 @@ def test_a_suite_in_two_processes_is_recorded_served_and_fails_for_what_is_new(t
         "differs at /params/arguments/b, /params/arguments/pin", ""
     )
     assert runs.recordings() == made
+
+
+SHARING = """
+import os
+import sys
+
+import pytest
+from conversing import call
+
+pytestmark = pytest.mark.mcp_recording("shared.jsonl", server=[sys.executable, os.environ["SERVER"]])
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_it(mcp_recording, number):
+    assert call(mcp_recording.command, ("add", {"a": number, "b": 1})) == [str(number + 1)]
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_tests_that_share_a_new_recording_lose_none_of_it(tmp_path: Path, workers: str) -> None:
+    runs = Runs(tmp_path)
+    (tmp_path / "test_suite.py").write_text(SHARING, encoding="utf-8")
+    for mode in ("once", "all"):
+        made = runs.recordings()
+        output = runs.pytest("-n", workers, f"--mcpspy-record={mode}")
+        assert "4 passed" in output, output
+        assert len(runs.recordings()) == 4
+        assert not set(made.values()) & set(runs.recordings().values())
+        output = runs.pytest("-n", workers, "--mcpspy-record=none", SERVER="gone")
+        assert "4 passed" in output, output
