@@ -70,8 +70,9 @@ _LIKELY = re.compile(
 _KEY = r"(?:[Aa][Pp][Ii][ _-]?(?:[Kk]ey|KEY|[Tt]oken)|[Aa]ccess[ _-]?[Tt]oken|[Aa]uth(?:entication|orization)?[ _-][Tt]oken|[Cc]redentials)"
 
 _SERVICE = re.compile(
-    rf"""(?x)\W{{0,4}}(?:(?:Error|ERROR|[\w\ -]{{1,30}}\ (?:error|failed))(?::|\ -)\ )?(?:
-    (?i:invalid|missing|incorrect|expired|revoked|no)\ (?:[\w-]+\ ){{0,2}}{_KEY}(?:\ (?:provided|supplied|given|found|set|configured|in\ the\ \w+))?\ ?(?:$|[.:;,!(\n-])
+    rf"""(?x)\W{{0,4}}(?:(?:Error|ERROR|[\w\ -]{{1,30}}\ (?:error|failed))(?:\ \d{{3}})?(?::|\ -)\ )?(?:
+    [Pp]lease\ (?:provide|set|configure|add)\ (?:an?\ |your\ )?(?:valid\ )?(?:[\w-]+\ ){{0,2}}{_KEY}\b
+    | (?i:invalid|missing|incorrect|expired|revoked|no)\ (?:[\w-]+\ ){{0,2}}{_KEY}(?:\ (?:provided|supplied|given|found|set|configured|in\ the\ \w+))?\ ?(?:$|[.:;,!(\n-])
     | (?:(?:[Yy]our|[Tt]he)\ )?(?:[\w-]+\ ){{0,2}}{_KEY}\ (?:is|was|has|are|were)\ (?:not\ |been\ )?(?:valid|invalid|missing|expired|revoked|rejected|incorrect|set|configured|provided|required)\b
     | {_KEY}\ (?:not\ (?:set|configured|provided|found|valid)|required|missing|expired|rejected)\b
     | [A-Z][A-Z0-9]*_[A-Z0-9_]*(?:\ environment\ variable)?\ (?:is\ )?(?:not\ (?:set|configured|defined)|missing|required)\b
@@ -83,7 +84,7 @@ _SERVICE = re.compile(
 """Beginnings of what a service says of a key, a quota or a setting: of any tool, as they concern who asks."""
 
 _STATUS = re.compile(
-    r"""(?x)\W{0,4}(?:Error:?\ )?(?:(?:HTTP(?:/\d(?:\.\d)?)?\ |[Ss]tatus:?\ )?(?:401|403|429)[:,]?\ (?:-\ )?(?i:unauthori[sz]ed|forbidden|too\ many\ requests)
+    r"""(?x)\W{0,4}(?:(?:Error|[\w\ -]{1,30}\ (?:error|failed)):?\ )?(?:(?:HTTP(?:/\d(?:\.\d)?)?\ |[Ss]tatus:?\ )?(?:401|403|429)[:,]?\ (?:-\ )?(?i:unauthori[sz]ed|forbidden|too\ many\ requests)
     |(?i:unauthori[sz]ed|authentication\ (?:failed|required)|not\ authenticated|too\ many\ requests|access\ token\ (?:has\ )?expired))\s*(?:$|[.:;,!(-])"""
 )
 """Beginnings of a refusal. The result of a tool that reads may be the text of a page with this."""
@@ -129,6 +130,7 @@ _SIGNS = tuple(
             "imed out",
             *"nvalid NVALID xpired ncorrect evoked issing _KEY _TOKEN uota QUOTA redits imit Credentials credentials".split(),
             *(
+                *("lease provide", "lease set", "lease configure", "lease add"),
                 "ey not ",
                 "oken not ",
                 "ey required",
@@ -149,7 +151,7 @@ _SIGNS = tuple(
                 "uthentication ",
             ),
             *(
-                "ot authenticated",
+                " authenticated",
                 "NAUTHORIZED",
                 "FORBIDDEN",
                 "forbidden",
@@ -167,7 +169,7 @@ _SIGNS = tuple(
 _find_sign = BytesAhoCorasick(_SIGNS, matchkind=MatchKind.LeftmostFirst).find_matches_as_indexes
 
 _JSON_SIGNS = frozenset(("error", "errors", "success", "ok", "status", "statusCode", "status_code", "code", "isError", "is_error"))  # fmt: skip
-_JSON_SIGN = re.compile(f'"(?:{"|".join(_JSON_SIGNS)})"')
+_JSON_SIGN = re.compile(f'"(?:{"|".join(_JSON_SIGNS)}|message|detail)"')
 _JSON_TEXTS = frozenset(("error", "errors", "message", "detail", "details", "title", "reason", "error_description", "error_message"))  # fmt: skip
 _JSON_REST = frozenset(("jsonrpc", "id", "type", "path", "instance", "timestamp", "documentation_url", "doc_url", "request_id", "requestId", "trace_id", "traceId", "hint", "method", "stack", "object", "name", "url", "retry_after", "help", "documentation", "docs"))  # fmt: skip
 
@@ -220,7 +222,7 @@ def _is_refusal(text: str, tool: str) -> bool:
     words = _words(tool)
     if words & _REPORTS:
         return False
-    is_list = not words & (_QUOTES - _SEARCHES)
+    is_list = bool(words & _SEARCHES) or not words & _QUOTES
     return _SERVICE.match(text) is not None or (is_list and _STATUS.match(text) is not None)
 
 
@@ -245,7 +247,10 @@ def _texts(document: Any) -> list[str]:
 
 def _is_json_refusal(document: Any) -> bool:
     """Return whether an object says that a service refused a key or has no quota, with nothing but plain values beside it."""
-    if not isinstance(document, dict) or not (document.get("error") or document.get("success") is False):
+    if not isinstance(document, dict):
+        return False
+    is_alone = not document.keys() - _JSON_SIGNS - _JSON_TEXTS - _JSON_REST and "title" not in document
+    if not (document.get("error") or document.get("success") is False or is_alone):
         return False
     rest = [
         value for name, value in document.items() if name not in _JSON_TEXTS and value not in (None, [], {})

@@ -89,6 +89,11 @@ FAILURES = (
     "429 Too Many Requests",
     "Authentication required",
     "Access token expired",
+    "Error 401: invalid api key",
+    "Request failed: 401 Unauthorized",
+    "Please provide a valid API key.",
+    '{"detail":"Invalid API key"}',
+    '{"message":"Unauthorized"}',
     # JSON
     '{"error":"Search failed","detail":"Invalid API key: x","documentation":"https://a.example"}',
     '{"error":"Rate limit exceeded","plan":"free","remaining":0,"query":"owls"}',
@@ -214,6 +219,7 @@ READING = (
     ("get_page", '{"error":"not found"}'),
     ("web_search", "Invalid API key"),
     ("search", "401 Unauthorized"),
+    ("web_search", "Unauthorized"),
     ("fetch_page", "BRAVE_API_KEY is not set"),
 )
 

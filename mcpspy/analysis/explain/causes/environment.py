@@ -276,6 +276,7 @@ TROUBLES = (
         |must\ be\ (?:set|provided|specified)|missing|undefined|is\ empty|required\b)
         |(?:missing|required|provide|set|specify)\b.{0,40}\b(?:environment\ variable|env\ var|api[ _-]?key
         |access[ _-]?token|token|credentials|config\w*|(?-i:[A-Z][A-Z0-9]+_[A-Z0-9_]+)\b)
+        |\bno\ (?:[\w-]+\ )?api[ _-]?key\ (?:found|provided|set|configured|given)
         |(?-i:KeyError:\ '[A-Z][A-Z0-9_]+')|following\ arguments\ are\ required|^usage:\ .*|required\ option
         |Field\ required|NoCredentialsError|Unable\ to\ locate\ credentials|could\ not\ (?:find
         |load)\ (?:the\ )?default\ credentials""",

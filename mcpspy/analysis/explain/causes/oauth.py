@@ -25,6 +25,76 @@ from mcpspy.core.counted import duration
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
+_ANSWERS = {
+    "registration": (
+        "let it answer with JSON, 201 or an error such as invalid_redirect_uri (RFC 7591, 3.2): frameworks redirect if "
+        "the check of a form fails. A frequent reason is a redirect URI with a custom scheme (cursor://), or with a "
+        "loopback address: compare redirect_uris of the request with what the server allows"
+    ),
+    "token": (
+        "let it answer with JSON, 200 or an error (RFC 6749, 5): look whether the site's sign-in, its check of forms "
+        "(CSRF) or a catch-all route stands before the token endpoint"
+    ),
+    "metadata": (
+        "let it answer with the JSON document, or 404: exclude /.well-known/ from the site's sign-in and from its "
+        "catch-all routes"
+    ),
+}
+"""The end of a step's name → the next step if it was answered with a redirect or a page."""
+
+
+def _other_answer(facts: Facts, step: OauthStep) -> str:
+    """Return by what a step was answered in place of JSON: a redirect or a page; empty if by neither."""
+    number = step.fields.get("http")
+    if 300 <= (step.status or 0) < 400:
+        location = facts.http.locations.get(number)
+        return f"a redirect (HTTP {step.status}{f' → {quote(location, 100)}' if location else ''})"
+    is_page = (step.status or 0) < 300 and number in facts.http.pages and "metadata" not in step.step
+    return f"a page (HTTP {step.status}, text/html)" if is_page else ""
+
+
+@cause(
+    "oauth-answer-not-json",
+    "a step of the sign-in was answered with a redirect or a page in place of JSON",
+    Level.EXACT,
+    rules=RULES,
+    positive=(
+        ex.unauthorized(
+            ex.METADATA, ex.http("POST", 302, 63, {}, location="/"), ex.oauth("registration", 302)
+        ),
+        ex.unauthorized(
+            ex.METADATA,
+            ex.http("POST", 200, 63, {}, content_type="text/html"),
+            ex.oauth("token", 200, names=["code"]),
+        ),
+    ),
+    negative=(
+        ex.unauthorized(ex.METADATA, ex.oauth("registration", 201)),
+        ex.unauthorized(ex.http("GET", 302, 60, {}), ex.oauth("server metadata", 302, 60), ex.METADATA),
+    ),
+)
+def oauth_answer_not_json(facts: Facts) -> Iterator[Claim]:
+    """Web frameworks redirect if the check of a form fails, gateways and sites redirect to their
+    sign-in; a client that follows finds a page.
+    """
+    steps = [each for each in facts.http.oauth if each.step != "challenge"]
+    metadata = steps_of(facts, "resource metadata", "server metadata")
+    went_on = [each for each in steps if each not in metadata and (each.status or 400) < 300]
+    has_none = not went_on and all(each.status != 200 for each in metadata)
+    asked = [*(metadata if has_none else ()), *steps[-1:]]  # Without metadata, clients try other addresses.
+    found = [each for each in asked if each.step not in ("authorize", "retry") and _other_answer(facts, each)]
+    for step in found[:1] if unauthorized(facts) else ():
+        what = _other_answer(facts, step)
+        kind = next((end for end in _ANSWERS if step.step.endswith(end)), "token")
+        again = [each for each in facts.of(RefusedExchange) if each.at >= step.at and each.method == "GET"]
+        title = (
+            f"the authorization server answered the step {step.step!r} with {what} in place of JSON, and the "
+            f"client stopped there"
+        )
+        claim = sign_in_claim(facts, title, _ANSWERS[kind], step, side=SERVER)
+        claim.symptoms += again
+        yield claim
+
 
 @cause(
     "sign-in-not-offered",
@@ -239,74 +309,6 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
         yield claim
 
 
-_ANSWERS = {
-    "registration": (
-        "let it answer with JSON, 201 or an error such as invalid_redirect_uri (RFC 7591, 3.2): frameworks redirect if "
-        "the check of a form fails. A frequent reason is a redirect URI with a custom scheme (cursor://), or with a "
-        "loopback address: compare redirect_uris of the request with what the server allows"
-    ),
-    "token": (
-        "let it answer with JSON, 200 or an error (RFC 6749, 5): look whether the site's sign-in, its check of forms "
-        "(CSRF) or a catch-all route stands before the token endpoint"
-    ),
-    "metadata": (
-        "let it answer with the JSON document, or 404: exclude /.well-known/ from the site's sign-in and from its "
-        "catch-all routes"
-    ),
-}
-"""The end of a step's name → the next step if it was answered with a redirect or a page."""
-
-
-def _other_answer(facts: Facts, step: OauthStep) -> str:
-    """Return by what a step was answered in place of JSON: a redirect or a page; empty if by neither."""
-    number = step.fields.get("http")
-    if 300 <= (step.status or 0) < 400:
-        location = facts.http.locations.get(number)
-        return f"a redirect (HTTP {step.status}{f' → {quote(location, 100)}' if location else ''})"
-    is_page = (step.status or 0) < 300 and number in facts.http.pages and "metadata" not in step.step
-    return f"a page (HTTP {step.status}, text/html)" if is_page else ""
-
-
-@cause(
-    "oauth-answer-not-json",
-    "a step of the sign-in was answered with a redirect or a page in place of JSON",
-    Level.EXACT,
-    rules=RULES,
-    positive=(
-        ex.unauthorized(
-            ex.METADATA, ex.http("POST", 302, 63, {}, location="/"), ex.oauth("registration", 302)
-        ),
-        ex.unauthorized(
-            ex.METADATA,
-            ex.http("POST", 200, 63, {}, content_type="text/html"),
-            ex.oauth("token", 200, names=["code"]),
-        ),
-    ),
-    negative=(
-        ex.unauthorized(ex.METADATA, ex.oauth("registration", 201)),
-        ex.unauthorized(ex.http("GET", 302, 60, {}), ex.oauth("server metadata", 302, 60), ex.METADATA),
-    ),
-)
-def oauth_answer_not_json(facts: Facts) -> Iterator[Claim]:
-    """Web frameworks redirect if the check of a form fails, gateways and sites redirect to their
-    sign-in; a client that follows finds a page.
-    """
-    steps = [each for each in facts.http.oauth if each.step not in ("challenge", "authorize")]
-    for step in steps[-1:] if unauthorized(facts) else ():
-        what = _other_answer(facts, step)
-        kind = next((end for end in _ANSWERS if step.step.endswith(end)), "token")
-        if not what or step.step == "retry":
-            continue
-        again = [each for each in facts.of(RefusedExchange) if each.at >= step.at and each.method == "GET"]
-        title = (
-            f"the authorization server answered the step {step.step!r} with {what} in place of JSON, and the "
-            f"client stopped there"
-        )
-        claim = sign_in_claim(facts, title, _ANSWERS[kind], step, side=SERVER)
-        claim.symptoms += again
-        yield claim
-
-
 _METADATA_STEPS = {
     "AUTH101": "let the metadata name the URL of the endpoint as its resource, as clients use it",
     "AUTH102": (
@@ -506,6 +508,9 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
             "in the form, client_secret_post is the form without the header"
         )
         side = CLIENT
+    elif has_header and "client_id" in names and words.startswith("invalid_client"):
+        title += "; the request has an Authorization header, and client_id in its form too"
+        next_step += "; some servers also refuse a client that names itself in both places"
     yield sign_in_claim(facts, title, next_step, step, side=side)
 
 

@@ -194,6 +194,13 @@ def version_header(facts: Facts) -> Iterator[Claim]:
             "server's SDK"
         )
         side = SERVER if exchange.asked == "initialize" else ""
+        if version is None and exchange.asked != "initialize":
+            title = f"{about(exchange)} has no MCP-Protocol-Version, and the server wants it: {quote(words)}"
+            next_step = (
+                "let the client send the revision that initialize was answered with in each request after it; look "
+                "whether a proxy between client and mcpspy drops the header"
+            )
+            side = CLIENT
         if version and agreed is not None and version != agreed:
             title = (
                 f"the client sends the revision {quote(version)} in the header of {about(exchange)}, "
@@ -220,7 +227,7 @@ def _sign_in_page(facts: Facts, redirects: str) -> str:
         new = urlsplit(redirect.partition(" → ")[2])
         path = new.path.rstrip("/")
         # An endpoint below /auth/ that only moves is no page for signing in.
-        is_moved = bool(old) and (path.endswith(old) or path.startswith(f"{old}/") or f"{path}/mcp" == old)
+        is_moved = bool(old) and (path.endswith(old) or path.startswith(f"{old}/"))
         if not is_moved and (_SIGN_IN.search(new.path) or _SIGN_IN.search(new.hostname or "")):
             return redirect
     return ""
