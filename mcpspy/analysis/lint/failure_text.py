@@ -73,7 +73,7 @@ _SERVICE = re.compile(
     rf"""(?x)\W{{0,4}}(?:(?:Error|ERROR|[\w\ -]{{1,30}}\ (?:error|failed))(?:\ \d{{3}})?(?::|\ -)\ )?(?:
     [Pp]lease\ (?:provide|set|configure|add)\ (?:an?\ |your\ )?(?:valid\ )?(?:[\w-]+\ ){{0,2}}{_KEY}\b
     | (?i:invalid|missing|incorrect|expired|revoked|no)\ (?:[\w-]+\ ){{0,2}}{_KEY}(?:\ (?:provided|supplied|given|found|set|configured|in\ the\ \w+))?\ ?(?:$|[.:;,!(\n-])
-    | (?:(?:[Yy]our|[Tt]he)\ )?(?:[\w-]+\ ){{0,2}}{_KEY}\ (?:is|was|has|are|were)\ (?:not\ |been\ )?(?:valid|invalid|missing|expired|revoked|rejected|incorrect|set|configured|provided|required)\b
+    | (?:(?:(?:You|you)r|[Tt]he)\ )?(?:[\w-]+\ ){{0,2}}{_KEY}\ (?:is|was|has|are|were)\ (?:not\ |been\ )?(?:valid|invalid|missing|expired|revoked|rejected|incorrect|set|configured|provided|required)\b
     | {_KEY}\ (?:not\ (?:set|configured|provided|found|valid)|required|missing|expired|rejected)\b
     | [A-Z][A-Z0-9]*_[A-Z0-9_]*(?:\ environment\ variable)?\ (?:is\ )?(?:not\ (?:set|configured|defined)|missing|required)\b
     | (?i:(?:api\ )?rate[ -]limit\ (?:exceeded|reached)|(?:\w+\ )?quota\ exceeded|exceeded\ (?:your|the)\ (?:\w+\ )?quota)
@@ -81,7 +81,7 @@ _SERVICE = re.compile(
     | (?i:insufficient\ (?:quota|credits|balance))\b
     )"""
 )
-"""Beginnings of what a service says of a key, a quota or a setting: of any tool, as they concern who asks."""
+"""Beginnings of errors of a service about a key, a quota or a setting: of any tool, as they concern who asks."""
 
 _STATUS = re.compile(
     r"""(?x)\W{0,4}(?:(?:Error|[\w\ -]{1,30}\ (?:error|failed)):?\ )?(?:(?:HTTP(?:/\d(?:\.\d)?)?\ |[Ss]tatus:?\ )?(?:401|403|429)[:,]?\ (?:-\ )?(?i:unauthori[sz]ed|forbidden|too\ many\ requests)
@@ -218,7 +218,7 @@ def _words(name: str) -> set[str]:
 
 
 def _is_refusal(text: str, tool: str) -> bool:
-    """Return whether a short text of a tool begins with what a service says of a key, a quota or a setting."""
+    """Return whether a short text of a tool begins with an error of a service about a key, a quota or a setting."""
     words = _words(tool)
     if words & _REPORTS:
         return False
@@ -227,7 +227,7 @@ def _is_refusal(text: str, tool: str) -> bool:
 
 
 def words_of(text: str) -> str:
-    """Return what the text of a failure says: its first line, or the error and its description in a JSON object."""
+    """Return the words of a failure: its first line, or the error and its description in a JSON object."""
     if not text.lstrip().startswith("{"):
         return text.strip().partition("\n")[0]
     document = loads(text.encode("utf-8", "replace"))
@@ -246,7 +246,7 @@ def _texts(document: Any) -> list[str]:
 
 
 def _is_json_refusal(document: Any) -> bool:
-    """Return whether an object says that a service refused a key or has no quota, with nothing but plain values beside it."""
+    """Return whether an object reports that a service refused a key or has no quota, with nothing but plain values beside it."""
     if not isinstance(document, dict):
         return False
     is_alone = not document.keys() - _JSON_SIGNS - _JSON_TEXTS - _JSON_REST and "title" not in document

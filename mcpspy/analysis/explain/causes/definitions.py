@@ -179,7 +179,7 @@ _ENDS_SESSIONS = ("tool-dropped", "result-rejected", "response-to-notification")
 
 
 _SETTINGS = ("service-refused-key", "rate-limited", "setting-missing")
-"""Troubles that whoever set the server up has to mend, although the server hides them."""
+"""Troubles that are fixed in the settings, although the server hides them."""
 
 
 def _blame(facts: Facts, claim: Claim, trouble: Trouble, words: str) -> None:

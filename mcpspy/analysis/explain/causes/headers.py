@@ -35,7 +35,7 @@ class _Claimed(NamedTuple):
     name: str
     statuses: tuple[int, ...]
     words: str
-    """What they call it, as a pattern; with a word such as missing beside it."""
+    """Its names in their words, as a pattern; with a word such as missing beside it."""
     other: str
     """A pattern of words that mean something else: the header came, and its value is refused."""
     always: int = 0
@@ -78,7 +78,7 @@ def _is_right(claimed: _Claimed, exchange: RefusedExchange) -> bool:
 
 
 def _lost(exchange: RefusedExchange, words: str) -> str:
-    """Return the header that a refusal says is missing, and that the recorded request has; else nothing."""
+    """Return the header that a refusal misses, and that the recorded request has; else nothing."""
     for claimed in _CLAIMED:
         if exchange.status not in claimed.statuses or re.search(claimed.other, words, re.IGNORECASE):
             continue
@@ -106,7 +106,7 @@ def _shown(name: str) -> str:
 
 
 def _lost_behind(facts: Facts) -> Iterator[Claim]:
-    """Yield a claim for each header that the recorded request has, and that a refusal says is missing."""
+    """Yield a claim for each header that the recorded request has, and that a refusal misses."""
     told: set[str] = set()
     for exchange, symptom in exchanges(facts, 400, 401, 403, 404, 406, 411, 415, 422, 428):
         challenge = challenge_words(exchange.response.get("www-authenticate", ""))

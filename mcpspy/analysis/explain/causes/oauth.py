@@ -33,7 +33,7 @@ _ANSWERS = {
     ),
     "token": (
         "let it answer with JSON, 200 or an error (RFC 6749, 5): look whether the site's sign-in, its check of forms "
-        "(CSRF) or a catch-all route stands before the token endpoint"
+        "(CSRF) or a catch-all route is before the token endpoint"
     ),
     "metadata": (
         "let it answer with the JSON document, or 404: exclude /.well-known/ from the site's sign-in and from its "

@@ -226,7 +226,7 @@ def _sign_in_page(facts: Facts, redirects: str) -> str:
     for redirect in redirects.split(", "):
         new = urlsplit(redirect.partition(" → ")[2])
         path = new.path.rstrip("/")
-        # An endpoint below /auth/ that only moves is no page for signing in.
+        # An endpoint below /auth/ that only moves is not a page for signing in.
         is_moved = bool(old) and (path.endswith(old) or path.startswith(f"{old}/"))
         if not is_moved and (_SIGN_IN.search(new.path) or _SIGN_IN.search(new.hostname or "")):
             return redirect
