@@ -25,6 +25,7 @@ from mcpspy.core.mock.matching import compared_request
 from mcpspy.core.protocol.message import Failure, Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.redact.placeholder import untagged
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.recording.reader import Recording, read_header_of, start_order
@@ -104,7 +105,8 @@ def add(new_sessions: Sequence[Path], target: Path, redaction: RedactionOptions)
 def missing(new_sessions: Sequence[Path], existing: Sequence[Path], ignored: Sequence[Pointer]) -> list[Path]:
     """Return the sessions with a request or a response that the existing files do not contain.
 
-    Two tests that share a new recording and send the same requests need it once. Handshakes are not compared.
+    Two tests that share a new recording and send the same requests need it once. Handshakes are not compared, nor are
+    the tags of secrets, which differ from session to session: a placeholder of a recorded request matches any text.
     """
     known = {exchange for path in existing for exchange in _exchanges(path, ignored)}
     return [path for path in new_sessions if not known or not _exchanges(path, ignored) <= known]
@@ -118,7 +120,7 @@ def _exchanges(path: Path, ignored: Sequence[Pointer]) -> set[tuple[str, str]]:
             value = answer.result if isinstance(answer, Result) else None
             if isinstance(answer, Failure):
                 value = {"": answer.text}
-            found.add((canonical(compared_request(request, ignored)), canonical(value)))
+            found.add((untagged(canonical(compared_request(request, ignored))), untagged(canonical(value))))
     return found
 
 
