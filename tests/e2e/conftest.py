@@ -25,7 +25,7 @@ from mcpspy.io.recording.tail import follow
 from tests.strict import strict_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 # For `recordings.make`, which is not in a wheel. At the end of the path, so that an installed mcpspy is tested.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
@@ -216,19 +216,39 @@ class Peers:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _forked() -> Iterator[None]:
-    """Run the processes whose forks are the peers on the Python SDKs (tests/peers/forked.py)."""
+def _started_fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Run the processes whose forks are mcpspy and the peers on the Python SDKs (tests/peers/forked.py).
+
+    The peers on Node run on the one in .peers, which keeps compiled code: they start in two thirds of the CPU time.
+    """
     from recordings import make
 
     if sys.platform != "linux" or not (make.PEERS / "installed").exists():
         yield
         return
-    from tests.forks import forks
+    from tests.forks import forks, modules_of_commands, write_command
 
-    programs = {make.PEERS / name / "bin" / "python": () for name in ("venv", "mcp1")}
+    first = tmp_path_factory.mktemp("bin")
+    write_command(first / "mcpspy")
+    write_node(first / "node")
+    programs: dict[Path, Sequence[str]] = {
+        make.PEERS / name / "bin" / "python": () for name in ("venv", "mcp1")
+    }
+    programs[Path(sys.executable)] = modules_of_commands()
     with forks(programs) as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{folder}")
+        patch.setattr(make, "FIRST", (first,))
         yield
+
+
+def write_node(path: Path) -> None:
+    """Write a command `node` that runs the Node of .peers, with a cache of compiled code there."""
+    from recordings import make
+
+    node = make.PEERS / "node24" / "node_modules" / ".bin" / "node"
+    cache = make.PEERS / "node24" / "compiled"
+    path.write_text(f"#!/bin/sh\nNODE_COMPILE_CACHE='{cache}' exec '{node}' \"$@\"\n", encoding="utf-8")
+    path.chmod(0o700)
 
 
 @pytest.fixture

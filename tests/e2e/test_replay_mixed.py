@@ -26,7 +26,7 @@ from tests.e2e.test_http import SERVERS, free_port, serving
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TIMES = int(os.environ.get("REPLAY_TIMES", "2"))
+TIMES = int(os.environ.get("REPLAY_TIMES", "1"))
 
 CLIENTS = {
     "modern": [

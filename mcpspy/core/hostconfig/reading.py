@@ -1,4 +1,4 @@
-"""Facts about hosts and their configurations: the JSON that they refuse, the variables that they replace.
+"""Facts about hosts: the JSON that they refuse in configurations, the variables that they replace.
 
 Every fact has a source: a page of the vendor, a source file, or a public issue, seen in November 2026. Nothing is
 recorded where the sources do not say it or disagree (Kiro, Windsurf, LM Studio, Amp and Junie in most respects), and

@@ -310,14 +310,14 @@ def renewed(entry: Node, wrapped: ServerEntry, layout: EntryLayout) -> list[Text
     url = next((node for key in layout.url if (node := entry.get(key)) is not None), None)
     if url is not None and url.text != wrapped.url:
         changes.append(TextEdit(url.start, url.end, quoted(wrapped.url)))
-    for name, value in _unwrapped_headers(wrapped, wrapped.proxy, layout):
+    for name, value in unwrapped_headers(wrapped, wrapped.proxy, layout):
         header = entry.get(*layout.headers, name)
         if header is not None and header.text != value:
             changes.append(TextEdit(header.start, header.end, quoted(value)))
     return changes
 
 
-def _unwrapped_headers(
+def unwrapped_headers(
     wrapped: ServerEntry, proxy: ProxyCommand, layout: EntryLayout
 ) -> list[tuple[str, str]]:
     """Return the headers whose values are in the entry, also in the form of older versions."""

@@ -6,8 +6,8 @@ import difflib
 import os
 import re
 
-from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry
-from mcpspy.core.hostconfig.tree import Node, NodeKind
+from mcpspy.core.hostconfig.original import original
+from mcpspy.core.hostconfig.servers import ServerEntry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 from mcpspy.io.client.base import ServerAddress, ServerCommand, ServerTarget
@@ -35,23 +35,15 @@ def server_of(which: str) -> tuple[str, ServerTarget]:
 
 def target_of(configuration: ConfigTarget, entry: ServerEntry) -> ServerTarget:
     """Return the server of an entry; of a wrapped one, the original server. Raise UsageError."""
-    layout = configuration.location.layout
-    if entry.what is EntryKind.INVALID:
+    server = original(entry, configuration.location.layout)
+    if server is None:
         raise UsageError(sanitize(f"{configuration.file.path}: {entry.name}: {entry.why}"))
-    if entry.what is EntryKind.URL:
-        headers = [(name, _filled(entry, value)) for name, value in texts(entry.node.get("headers"))]
-        return ServerAddress(_filled(entry, entry.url), tuple(headers))
-    words = entry.argv if entry.proxy is None else entry.argv[entry.proxy.at :]
-    cwd = entry.node.get("cwd")
-    variables = {name: _filled(entry, value) for name, value in texts(entry.node.get(layout.env))}
-    folder = None if cwd is None else os.path.expanduser(_filled(entry, cwd.text))
-    return ServerCommand([_filled(entry, word) for word in words], folder, variables)
-
-
-def texts(node: Node | None) -> list[tuple[str, str]]:
-    """Return the members of an object that are texts."""
-    members = () if node is None else node.members
-    return [(each.key, each.node.text) for each in members if each.node.kind is NodeKind.STRING]
+    if server.url:
+        headers = tuple((name, _filled(entry, value)) for name, value in server.headers.items())
+        return ServerAddress(_filled(entry, server.url), headers)
+    folder = os.path.expanduser(_filled(entry, server.cwd)) if server.cwd else None
+    variables = {name: _filled(entry, value) for name, value in server.environment.items()}
+    return ServerCommand([_filled(entry, word) for word in server.command], folder, variables)
 
 
 def _filled(entry: ServerEntry, text: str) -> str:

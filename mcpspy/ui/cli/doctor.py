@@ -88,7 +88,9 @@ class Patient(NamedTuple):
     trouble: str = ""
     """The reason why the entry cannot be used."""
     configuration: str = ""
-    """The file, and the mistakes in it that the host does not report."""
+    """The file."""
+    mistakes: tuple[str, ...] = ()
+    """Those in the entry, or in the file, that the host does not report."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -147,6 +149,7 @@ def _of_host(host: str, configuration: ConfigTarget) -> list[Patient]:
 
     found = []
     where = str(configuration.file.path)
+    mistakes = configuration.mistakes()
     for entry in configuration.servers():
         if entry.disabled:
             continue
@@ -157,7 +160,12 @@ def _of_host(host: str, configuration: ConfigTarget) -> list[Patient]:
             continue
         if isinstance(target, ServerCommand):
             target = target._replace(is_bare=True)
-        found.append(Patient(host, entry.name, target, configuration=where))
+        own = tuple(
+            f"{where}, line {each.line}: {each.text}; {each.fix}"
+            for each in mistakes
+            if each.server in ("", entry.name)
+        )
+        found.append(Patient(host, entry.name, target, configuration=where, mistakes=own))
     return found
 
 
@@ -193,7 +201,9 @@ async def _examine(patient: Patient, args: argparse.Namespace) -> Examination:
         found.skip(*(CONNECTING if "http" in patient.trouble else STARTING), *TALKING)
         return found
     if patient.configuration:
-        found.add("configuration", patient.configuration)
+        found.add(
+            "configuration", "; ".join(patient.mistakes) or patient.configuration, holds=not patient.mistakes
+        )
     where = recorded(RecordingTarget(), args, (FOLDER, *REDACTION))
     call = None if args.call is None else (args.call, read_parameters(args.argument) or {})
     await examine(found, patient.target, patient.name, where, seconds=args.timeout, call=call)

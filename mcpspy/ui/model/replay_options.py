@@ -19,8 +19,9 @@ from msgspec import Struct, structs, to_builtins
 
 from mcpspy.analysis.diff import ignored
 from mcpspy.analysis.load import gate
-from mcpspy.core.hostconfig.servers import EntryKind, ServerEntry
-from mcpspy.core.hostconfig.tree import Node, NodeKind
+from mcpspy.core.hostconfig.layout import EntryLayout
+from mcpspy.core.hostconfig.original import original
+from mcpspy.core.hostconfig.servers import ServerEntry
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Frame, Header, read_entry
@@ -170,7 +171,7 @@ def proposals(header: Header) -> Iterator[ProposedServer]:
             continue
         with suppress(McpspyError):  # `mcpspy hosts` shows what is wrong with the file.
             for entry in target(host).servers():
-                if (found := _proposed(host.name, entry, target(host).location.layout.env)) is not None:
+                if (found := _proposed(host.name, entry, target(host).location.layout)) is not None:
                     yield found
 
 
@@ -208,26 +209,16 @@ def remember(header: Header, form: ReplayForm) -> None:
     keep_form(REPLAY, header, structs.replace(form, server=server, environment="", headers="", secrets=""))
 
 
-def _proposed(host: str, entry: ServerEntry, env: str) -> ProposedServer | None:
-    title = f"{host}: {entry.name}"
-    if entry.what is EntryKind.URL:
-        return ProposedServer(
-            title,
-            entry.url,
-            headers="; ".join(f"{name}: {value}" for name, value in _texts(entry.node.get("headers"))),
-        )
-    if entry.what is not EntryKind.STDIO:
+def _proposed(host: str, entry: ServerEntry, layout: EntryLayout) -> ProposedServer | None:
+    server = original(entry, layout)
+    if server is None:
         return None
-    words = entry.argv if entry.proxy is None else entry.argv[entry.proxy.at :]
-    cwd = entry.node.get("cwd")
-    environment = shlex.join(f"{name}={value}" for name, value in _texts(entry.node.get(env)))
-    return ProposedServer(title, shlex.join(words), "" if cwd is None else cwd.text, environment)
-
-
-def _texts(node: Node | None) -> list[tuple[str, str]]:
-    """Return the members of an object that are texts."""
-    members = () if node is None else node.members
-    return [(each.key, each.node.text) for each in members if each.node.kind is NodeKind.STRING]
+    title = f"{host}: {entry.name}"
+    if server.url:
+        headers = "; ".join(f"{name}: {value}" for name, value in server.headers.items())
+        return ProposedServer(title, server.url, headers=headers)
+    environment = shlex.join(f"{name}={value}" for name, value in server.environment.items())
+    return ProposedServer(title, shlex.join(server.command), server.cwd, environment)
 
 
 def _folder(cwd: str | None) -> str:

@@ -137,6 +137,18 @@ def test_the_servers_of_a_file_are_examined_at_once(host: Path, capsys: pytest.C
     assert not any("off" in line.split() for line in lines)
 
 
+def test_a_mistake_in_the_entry_breaks_the_configuration_and_the_rest_is_tried(
+    host: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers = {"a": {"command": sys.executable, "args": ["server.py"], "env": {"TOKEN": "<YOUR_TOKEN>"}}}
+    host.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+
+    assert main(["doctor", "--format", "json", str(host)]) == 1
+    document, found = steps(capsys)
+    assert (found["configuration"], found["lists"]) == (False, True)
+    assert "line 1: <YOUR_TOKEN> is a placeholder" in document["steps"][0]["text"]
+
+
 def test_a_server_of_a_host_gets_only_the_variables_that_hosts_pass_on(
     host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,15 +17,14 @@ from mcpspy.ui.cli import ls
 from mcpspy.ui.cli import main as cli_main
 from mcpspy.ui.cli.main import COMMANDS, GROUPS, main, usage
 from mcpspy.ui.cli.options import COMMAND, FOLDER, Argument, Switch
+from tests.ui.cli.forking import Forking
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(command: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "mcpspy", command, "--help"], capture_output=True, timeout=30
-    )
+def test_every_command_has_help_with_an_example(command: str, forking: Forking) -> None:
+    done = forking.run([command, "--help"])
 
-    assert done.returncode == 0
+    assert done.code == 0
     assert done.stdout.startswith(f"usage: mcpspy {command}".encode())
     assert b"mcpspy " in done.stdout.split(b"options:")[1]
 

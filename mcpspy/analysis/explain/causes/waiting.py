@@ -23,7 +23,10 @@ from mcpspy.core.session.exchange import State
     "the server waited for a response of the client",
     Level.EXACT,
     positive=ex.session(ex.call(), ex.asked("roots/list"), ex.END),
-    negative=ex.session(ex.call(), ex.asked("roots/list"), '> {"id":7,"result":{"roots":[]}}', ex.done()),
+    negative=(
+        ex.session(ex.call(), ex.asked("roots/list"), '> {"id":7,"result":{"roots":[]}}', ex.done()),
+        ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.asked("roots/list"), ex.exited(0)),
+    ),
 )
 def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
     """A host that does not answer roots, sampling or elicitation requests holds up the call in
@@ -33,6 +36,8 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
     for asking in without_response(facts, SERVER):
         if has_left and asking.took < PATIENCE:
             continue  # It left because of this message, or before it could answer.
+        if _is_after_close(facts, asking):
+            continue
         held = [failed for failed in without_response(facts, CLIENT) if failed.about in asking.waiting]
         held = [each for each in held if each.asked_at <= asking.asked_at <= each.asked_at + each.took]
         until = f" for {asking.waited}" if asking.took > 0 else ""
@@ -43,6 +48,30 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
             f"ask only what the client declares, and continue without an answer"
         )
         yield Claim(title=title, next_step=next_step, symptoms=[asking, *held], side=CLIENT)
+
+
+def _is_after_close(facts: Facts, asking: FailedRequest) -> bool:
+    return facts.client.closed_at is not None and asking.asked_at >= facts.client.closed_at
+
+
+@cause(
+    "asked-after-close",
+    "the server asked a client that had closed its stdin",
+    Level.GENERAL,
+    rules="LIFE405",
+    positive=ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.asked("roots/list"), ex.exited(0)),
+    negative=ex.session(ex.call(), ex.asked("roots/list"), ex.CLIENT_CLOSED, ex.exited(0)),
+)
+def asked_after_close(facts: Facts) -> Iterator[Claim]:
+    """Some servers ask for the roots a moment after the handshake, when a short session is already over. Nothing failed
+    for the client.
+    """
+    for asking in without_response(facts, SERVER):
+        if _is_after_close(facts, asking):
+            title = f"the server sent {asking.about} after the client had closed its stdin: no response is possible"
+            next_step = "let the server end with its stdin; the session itself is not affected"
+            symptoms = [asking, *facts.violations("LIFE405")]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER, is_observation=True)
 
 
 def has_endpoint(facts: Facts) -> bool:
