@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import count, takewhile
@@ -62,6 +62,27 @@ def numbered(path: Path) -> Iterator[Path]:
     yield path
     for number in count(2):
         yield path.with_name(f"{path.stem}.{number}{path.suffix}")
+
+
+def unused(places: Iterable[str], used: Iterable[str]) -> list[Path]:
+    """Return the recordings in folders `mcp_recordings` below some places that are not among the used ones.
+
+    Virtual environments and hidden folders are not searched, as pytest searches no tests there.
+    """
+    files = {path.resolve() for name in used for path in recorded(Path(name))}
+    found = set()
+    for place in places:
+        for folder, below, names in os.walk(place):
+            below[:] = [
+                name
+                for name in below
+                if not name.startswith(".")
+                and name != "node_modules"
+                and not Path(folder, name, "pyvenv.cfg").exists()
+            ]
+            if FOLDER in Path(folder).parts:
+                found |= {Path(folder, name) for name in names if name.endswith(".jsonl") and name[0] != "."}
+    return sorted(path for path in found if path.resolve() not in files)
 
 
 def shown_path(path: Path) -> str:
