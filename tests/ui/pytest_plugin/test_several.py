@@ -123,6 +123,12 @@ def test_recordings_that_no_test_uses_are_listed_after_a_whole_run(
     if workers == "0":
         for subset in (("-k", "two"), ("test_suite.py",), ("--maxfail=1",)):
             assert HEADLINE not in runs.pytest(*subset)
+    (tmp_path / "right.jsonl").write_bytes(b"")
+    output = runs.pytest("-n", workers)
+    assert "right.jsonl: empty, so not a recording" in output
+    assert "Traceback" not in output
+    assert "1 skipped, 1 error in" in output, output
+    (tmp_path / "right.jsonl").write_bytes(header)
     (tmp_path / "test_other.py").write_text(
         'import pytest\npytest.skip("x", allow_module_level=True)', encoding="utf-8"
     )
