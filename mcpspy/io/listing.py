@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from mcpspy.core.protocol.spec import MODERN
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart
 from mcpspy.io.client import ServerTarget
-from mcpspy.io.client.conversation import LEGACY, Conversation, offered_lists
+from mcpspy.io.client.conversation import LEGACY, Conversation, HandshakeRefused, offered_lists
 from mcpspy.io.recording.recorder import RecordingTarget
 from mcpspy.io.replay import RecordingObserver, header_fields
 
@@ -34,10 +35,11 @@ async def listed(target: ServerTarget, seconds: float) -> Session:
 async def _list(conversation: Conversation) -> None:
     try:
         offer = await conversation.begin(LEGACY)
-    except CannotStart as error:
-        raise CannotStart(
-            str(error.args[0]),
-            error.hint or "record a session with a client of its revision, and use mcpspy trust SESSION",
-        ) from None
+    except HandshakeRefused as error:
+        try:
+            offer = await conversation.begin(MODERN)  # It may have no other.
+        except CannotStart:
+            hint = "record a session with a client of its revision, and use mcpspy trust SESSION"
+            raise CannotStart(str(error.args[0]), hint) from None
     for method in offered_lists(offer):
         await conversation.pages(method)

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from mcpspy import __version__
+from mcpspy.core.jsontools import is_number
 from mcpspy.core.protocol.listing import MAX_PAGES, next_cursor
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result, loads, read_frame
 from mcpspy.core.protocol.spec import META, MODERN, REVISIONS, SERVER
@@ -61,7 +62,10 @@ CAPABILITIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Method of a question → the capability of a client that answers it."""
 
-UNSUPPORTED, METHOD_NOT_FOUND, INTERNAL = -32022, -32601, -32603
+METHOD_NOT_FOUND, INTERNAL = -32601, -32603
+
+ENDED = ("completed", "failed", "cancelled", "input_required")
+"""States of a task in which `tasks/result` does not wait, or in which the server asks while it is waited for."""
 
 
 class ServerOffer(NamedTuple):
@@ -79,6 +83,10 @@ class _LateDiscovery(Exception):  # noqa: N818 - no error.
     def __init__(self, response: Result) -> None:
         super().__init__()
         self.response = response
+
+
+class HandshakeRefused(CannotStart):
+    """The server answered `initialize`, and not with a result."""
 
 
 class RequestRefused(Exception):  # noqa: N818 - The name reads well at every raise.
@@ -167,6 +175,17 @@ class Conversation:
                 fields["requestState"] = result["requestState"]
         raise CannotStart(f"{self.name}: {method}: the server still asks after {QUESTIONS} answers")
 
+    async def task_result(self, created: Result) -> Result | Failure:
+        """Poll a task (2025-11-25) until it has ended, and return its result. Raise CannotStart."""
+        task = _task(created)
+        while task.get("status") not in ENDED:
+            await asyncio.sleep(min(max(_milliseconds(task.get("pollInterval")), 0.05), self.seconds))
+            polled = await self.request("tasks/get", {"taskId": task.get("taskId")})
+            if isinstance(polled, Failure):
+                return polled
+            task = _task(polled)
+        return await self.request("tasks/result", {"taskId": task.get("taskId")})
+
     async def pages(self, method: str) -> list[dict[str, Any]]:
         """Return the results of a list, one for each page; empty for an error. Raises CannotStart."""
         found: list[dict[str, Any]] = []
@@ -219,7 +238,7 @@ class Conversation:
         result = response.result if isinstance(response, Result) else None
         if not isinstance(result, dict):
             why = response.text if isinstance(response, Failure) else "its result is not an object"
-            raise CannotStart(f"{self.name}: initialize failed: {why}")
+            raise HandshakeRefused(f"{self.name}: initialize failed: {why}")
         agreed = result.get("protocolVersion")
         await self._connection.send(INITIALIZED)
         return _offer(agreed if isinstance(agreed, str) else revision, result, result.get("serverInfo"))
@@ -350,6 +369,18 @@ def _modern_offer(response: Result) -> ServerOffer | None:
     if not isinstance(result, dict) or not isinstance(supported, list) or MODERN not in supported:
         return None
     return _offer(MODERN, result, _meta(result).get(META + "serverInfo"))
+
+
+def _task(response: Result) -> dict[str, Any]:
+    """Return the task in a result of `tools/call` or `tasks/get`."""
+    result = response.result if isinstance(response.result, dict) else {}
+    task = result.get("task", result)
+    return task if isinstance(task, dict) else {}
+
+
+def _milliseconds(value: Any) -> float:
+    """Return seconds; one if a server does not name them."""
+    return value / 1000 if is_number(value) else 1.0
 
 
 def _meta(result: dict[str, Any]) -> dict[str, Any]:

@@ -69,6 +69,9 @@ error; 3 the server cannot be started or reached, or does not respond
 
 TIMEOUT = 30.0
 
+TASK_MILLISECONDS = 3_600_000
+"""Requested lifetime of a task (2025-11-25)."""
+
 OPTIONS = (
     Argument("call", "TOOL", "name of a tool, another method, or @NAME of a saved call", nargs="?"),
     Argument("arguments", "NAME=VALUE", "arguments of the tool, or parameters of the method", nargs="*"),
@@ -122,6 +125,8 @@ async def _run(args: argparse.Namespace, name: str, target: ServerTarget) -> int
             return await _print_offer(conversation, offer, as_json=args.format == "json")
         method, params = await read_call(conversation, offer, args.call, args.arguments)
         response = await conversation.request(method, params)
+        if isinstance(response, Result) and response.is_task:
+            response = await conversation.task_result(response)
         code = _print_response(response, args)
         sys.stdout.flush()  # Not every server ends when its stdin does: the result does not wait for that.
         if args.save is not None:
@@ -154,7 +159,11 @@ async def read_call(
     except UsageError as error:
         raise UsageError(sanitize(f"call: {call}: {error.args[0]}"), sanitize(error.hint)) from None
     await asyncio.to_thread(_ask_for_missing, call, schema, arguments)
-    return "tools/call", {"name": call, "arguments": arguments}
+    params: dict[str, Any] = {"name": call, "arguments": arguments}
+    execution = tools[call].get("execution")
+    if isinstance(execution, dict) and execution.get("taskSupport") == "required":
+        params["task"] = {"ttl": TASK_MILLISECONDS}
+    return "tools/call", params
 
 
 def _ask_for_missing(tool: str, schema: Any, arguments: dict[str, Any]) -> None:

@@ -89,6 +89,10 @@ def _completer(command: str | None, argument: str) -> Completer | None:
         return _sessions
     if argument == "which" and command in ("wrap", "unwrap"):
         return _hosts
+    if argument == "entry":
+        return _entries
+    if argument == "call" and command == "call":
+        return _saved_calls
     if argument in ("explain", "ignore", "select") and command == "lint":
         return _rules
     if argument == "filter":
@@ -128,6 +132,35 @@ def _hosts(prefix: str, **_: object) -> Iterable[str]:
     from mcpspy.io.hosts import HOSTS
 
     return FilesCompleter()(prefix) if _is_path(prefix) else {host.name: host.title for host in HOSTS}
+
+
+def _entries(prefix: str, **_: object) -> Iterable[str]:
+    """Return the hosts that have a configuration, and their servers as `HOST/SERVER`; files if the prefix is a path."""
+    from mcpspy.core.redact.display import redacted_command, redacted_url
+    from mcpspy.errors import McpspyError
+    from mcpspy.io.hosts import HOSTS
+    from mcpspy.io.hosts.configuration import target
+
+    if prefix.startswith((".", "~", os.sep)):
+        return FilesCompleter()(prefix)
+    found: dict[str, str] = {}
+    for host in HOSTS:
+        with suppress(McpspyError):  # It has no file, or one that cannot be read.
+            servers = target(host).servers()
+            found[host.name] = host.title
+            for server in servers:
+                words = [redacted_url(server.url)] if server.url else redacted_command(server.argv)
+                found[f"{host.name}/{server.name}"] = " ".join(words)
+    return found
+
+
+def _saved_calls(prefix: str, **_: object) -> Iterable[str]:
+    """Return the saved calls of the current project."""
+    from mcpspy.ui.cli.saved_calls import CALLS
+
+    with suppress(OSError):
+        return [f"@{name.removesuffix('.yaml')}" for name in os.listdir(CALLS) if name.endswith(".yaml")]
+    return []
 
 
 def _rules(prefix: str, **_: object) -> Iterable[str]:

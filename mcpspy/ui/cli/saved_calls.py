@@ -71,6 +71,8 @@ class SavedCall(Struct, omit_defaults=True, forbid_unknown_fields=True):
     """A method other than `tools/call`."""
     arguments: dict[str, Any] = {}
     """Arguments of the tool, or params of the method."""
+    task: dict[str, Any] | UnsetType = UNSET
+    """The task that the tool requires (2025-11-25)."""
     expect: Expectation = field(default_factory=Expectation)
     ignore: list[str] = []
     """Patterns of values that may differ, as for `mcpspy diff --ignore-path`."""
@@ -80,7 +82,8 @@ class SavedCall(Struct, omit_defaults=True, forbid_unknown_fields=True):
     @property
     def request(self) -> tuple[str, dict[str, Any]]:
         if self.tool:
-            return "tools/call", {"name": self.tool, "arguments": self.arguments}
+            task = {} if self.task is UNSET else {"task": self.task}
+            return "tools/call", {"name": self.tool, "arguments": self.arguments, **task}
         return self.method, self.arguments
 
 
@@ -101,6 +104,7 @@ def save(
         saved.url = args.url
     if method == "tools/call":
         saved.tool, saved.arguments = params["name"], params["arguments"]
+        saved.task = params.get("task", UNSET)
     else:
         saved.method, saved.arguments = method, params
     path = _file(args.save)
@@ -148,6 +152,8 @@ async def _called(
         await conversation.begin(args.revision)
         method, params = saved.request
         response = await conversation.request(method, params)
+        if isinstance(response, Result) and response.is_task:
+            response = await conversation.task_result(response)
     changes = [*_changes(saved, response)]
     return _case(path, saved, tuple(changes)), response
 

@@ -241,6 +241,32 @@ async def test_a_request_without_a_response_is_cancelled(monkeypatch: pytest.Mon
     assert sent[-1]["params"]["requestId"] == sent[-2]["id"]
 
 
+async def test_a_task_is_polled_until_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = ["working", "working", "completed"]
+
+    def reply(message: dict[str, Any]) -> list[dict[str, Any] | InboundEvent]:
+        task = {"taskId": "t", "status": "working", "pollInterval": 0}
+        results = {
+            "tools/call": {"task": task},
+            "tasks/get": {**task, "status": states.pop(0)} if message["method"] == "tasks/get" else {},
+            "tasks/result": {"content": []},
+        }
+        result = results.get(message["method"])
+        return legacy(message) if result is None else [{"result": result}]
+
+    talking, sent = talk(monkeypatch, reply)
+    async with talking:
+        await talking.begin(LEGACY)
+        created = await talking.request("tools/call", {"name": "a", "task": {}})
+        assert isinstance(created, Result)
+        response = await talking.task_result(created)
+
+    assert isinstance(response, Result)
+    assert response.result == {"content": []}
+    assert not states
+    assert sent[-1]["params"] == {"taskId": "t"}
+
+
 async def test_the_end_of_the_server_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     talking, _ = talk(monkeypatch, lambda _: [ConnectionEnded(0.0, code=1, why="exited")])
     async with talking:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 from mcpspy.core.query.parser import parse
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
-from mcpspy.ui.cli.completion import _filters
+from mcpspy.ui.cli.completion import _entries, _filters, _saved_calls
 
 BIN = Path(sys.executable).parent
 
@@ -127,3 +128,28 @@ def test_nothing_is_completed_after_two_dashes(folder: Path) -> None:
 
 def test_a_missing_folder_prints_no_traceback(folder: Path) -> None:
     assert completed("mcpspy show --dir /nowhere/at/all ", folder) == ["last:the newest session"]
+
+
+def test_hosts_and_their_servers_are_offered_without_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for variable in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "APPDATA", "LOCALAPPDATA"):
+        monkeypatch.setenv(variable, str(tmp_path / "home"))
+    servers = {"weather": {"command": "weather", "args": ["--api-key", "Zx81Qw99Lm42Pt"]}}
+    Path(".mcp.json").write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+
+    found = _entries("")
+
+    assert isinstance(found, dict)
+    name, words = next((name, words) for name, words in found.items() if name.endswith("/weather"))
+    assert name.partition("/")[0] in found
+    assert "Zx81Qw99Lm42Pt" not in words
+
+
+def test_saved_calls_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert not [*_saved_calls("")]
+    Path("tests/calls").mkdir(parents=True)
+    Path("tests/calls/rome.yaml").touch()
+    assert [*_saved_calls("@")] == ["@rome"]

@@ -95,6 +95,27 @@ def test_a_changed_description_fails_the_check_in_every_format(
     assert main([*check, *server]) == 0
 
 
+MODERN = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    body = {"result": {
+        "server/discover": {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"},
+        "tools/list": {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}], "resultType": "complete"},
+    }.get(message["method"])}
+    if body["result"] is None:
+        body = {"error": {"code": -32022, "message": "unsupported", "data": {"supported": ["2026-07-28"]}}}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **body}), flush=True)
+"""
+
+
+def test_a_server_of_2026_07_28_alone_is_listed(tmp_path: Path) -> None:
+    lock = tmp_path / "mcp.lock"
+
+    assert main(["trust", "--lock", str(lock), "--name", "s", "--", sys.executable, "-c", MODERN]) == 0
+    assert "echo" in read_lock(lock.read_text(encoding="utf-8"), "mcp.lock")["s"].items["tools"]
+
+
 ANSWERED = '{"jsonrpc": "2.0", "id": 1, "result": {"capabilities": {"tools": {}}}}'
 REFUSED = '{"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "unsupported protocol version"}}'
 

@@ -194,7 +194,11 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
             "older side"
         )
         symptoms = [failed, *left, *facts.violations("LIFE104", "MOD106", "HOST303")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
+        # A slow server may answer server/discover after the client has sent initialize, and refuse only that.
+        goes_on = failed.is_handshake and any(
+            facts.answered[CLIENT, method] for method in ("tools/list", "tools/call", "resources/list")
+        )
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER, is_observation=goes_on)
     has_worked = facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]
     closed_at = facts.client.closed_at
     has_left_before = closed_at is not None and (facts.server.last_at or 0.0) >= closed_at
