@@ -53,7 +53,18 @@ test("its name", recorded("recordings/nested/own.jsonl", once, async (server, { 
 def run(folder: Path, **environment: str) -> dict[str, str]:
     """Run the suite in vitest. Return the first message of each failed test, and "" of each that passed."""
     done = subprocess.run(
-        ["vitest", "run", "--reporter", "json", "--outputFile", "out.json", "--pool", "threads"],
+        [
+            "vitest",
+            "run",
+            "--reporter",
+            "json",
+            "--outputFile",
+            "out.json",
+            "--pool",
+            "threads",
+            "--testTimeout",
+            "30000",
+        ],
         cwd=folder,
         env={**make.environment(folder), **environment},
         stdin=subprocess.DEVNULL,
