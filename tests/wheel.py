@@ -52,6 +52,7 @@ def main() -> None:
         assert b"forecast" in (folder / "page.html").read_bytes()
         run(mcpspy, "lint", "last", "--select", "HOST", "--host", "all", cwd=folder, MCPSPY_DIR=sessions)
         run(mcpspy, "--help", cwd=folder)
+        assert b"export function recorded" in run(mcpspy, "scripts", "vitest", cwd=folder)
         if os.name != "nt":
             share = folder / "bare" / "share"
             run("bash", "-n", share / "bash-completion" / "completions" / "mcpspy")

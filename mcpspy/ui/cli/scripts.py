@@ -1,10 +1,11 @@
-"""`mcpspy scripts`: the scripts that mcpspy contains, and the skeleton of a new one."""
+"""`mcpspy scripts`: the scripts that mcpspy contains, a skeleton, and the module for vitest."""
 
 from __future__ import annotations
 
 import argparse
 import ast
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 from mcpspy.errors import CannotStart, UsageError
@@ -16,8 +17,9 @@ examples:
   mcpspy scripts
   mcpspy run --script builtin:cache --script-option ttl=300 -- python server.py
   mcpspy scripts new guard         writes guard.py and test_guard.py
+  mcpspy scripts vitest > recorded.mjs
 
-See docs/scripting.md.
+See docs/scripting.md, and docs/vitest.md for recorded.mjs: recordings in tests of vitest and Jest.
 
 exit codes: 0; 2 usage error, or a file exists; 3 folder not writable
 """
@@ -86,7 +88,8 @@ def test_other_tools_are_forwarded() -> None:
 
 
 OPTIONS = (
-    Argument("action", None, "default: list", nargs="?", choices=["list", "new"], default="list"),
+    Argument("action", None, "default: list; vitest: print the module recorded.mjs", nargs="?",
+        choices=["list", "new", "vitest"], default="list"),
     Argument("name", "NAME", "new: write NAME.py and test_NAME.py", nargs="?", requires="new",
         hint="use mcpspy scripts new NAME"),
 )  # fmt: skip
@@ -95,6 +98,9 @@ OPTIONS = (
 def main(args: argparse.Namespace) -> int:
     if args.action == "new":
         return _write(args.name)
+    if args.action == "vitest":
+        sys.stdout.write(files("mcpspy.ui.scripts").joinpath("recorded.mjs").read_text(encoding="utf-8"))
+        return 0
     for name in builtin_names():
         text = Path(script_path(BUILTIN + name)).read_text(encoding="utf-8")
         about = " ".join((ast.get_docstring(ast.parse(text)) or "").split())
@@ -105,11 +111,11 @@ def main(args: argparse.Namespace) -> int:
 def _write(name: str | None) -> int:
     if name is None or not name.isidentifier():
         raise UsageError(f"scripts new: {name or 'missing NAME'}: not a name", "use letters, digits and _")
-    files = {Path(f"{name}.py"): SCRIPT, Path(f"test_{name}.py"): TEST.format(name=name)}
-    for path in files:
+    texts = {Path(f"{name}.py"): SCRIPT, Path(f"test_{name}.py"): TEST.format(name=name)}
+    for path in texts:
         if path.exists():
             raise UsageError(f"scripts new: {path} exists", "choose another name")
-    for path, text in files.items():
+    for path, text in texts.items():
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:

@@ -12,6 +12,7 @@ environment loads this module, so it imports only pytest; the first test that us
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -26,12 +27,20 @@ __all__ = ["McpRecording", "assert_contract", "assert_lint_clean", "assert_match
 
 MODES = ("none", "once", "new_episodes", "all")
 
+SELECTING = (
+    *("keyword", "markexpr", "deselect", "lf", "stepwise", "ignore", "ignore_glob", "maxfail", "collectonly"),
+)
+"""Options of pytest that leave out tests."""
+
 MARKER = (
-    "mcp_recording(path, mode=, match=, ignore=[], on_exhausted=, strict=, volatile=, server=[], upstream=): "
-    "the recording that the fixture mcp_recording serves or creates (mcpspy, docs/pytest.md)"
+    "mcp_recording(path, name=, mode=, match=, ignore=[], on_exhausted=, strict=, volatile=, server=[], upstream=): "
+    "the recording that the fixture mcp_recording serves or creates; with name=, one of mcp_recordings (mcpspy, docs/pytest.md)"
 )
 
-_RECORDING = pytest.StashKey["McpRecording"]()
+_RECORDINGS = pytest.StashKey["list[McpRecording]"]()
+"""The recordings of the test that runs."""
+
+_USE = pytest.StashKey["RecordingUse"]()
 
 
 def __getattr__(name: str) -> Any:
@@ -68,6 +77,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_USE] = RecordingUse()
     config.addinivalue_line("markers", MARKER)
 
 
@@ -82,47 +92,79 @@ def mcp_recording(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[McpRecording]:
     """A recorded MCP server, or the real server while recording: `command`, `url`, `stdio_parameters`."""
-    from mcpspy.errors import McpspyError
+    with _started(request, tmp_path_factory, [None]) as recordings:
+        yield recordings[None]
+
+
+@pytest.fixture
+def mcp_recordings(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str | None, McpRecording]]:
+    """The recordings of a test with several servers, by the names of their markers."""
+    with _started(request, tmp_path_factory, None) as recordings:
+        yield recordings
+
+
+@contextmanager
+def _started(
+    request: pytest.FixtureRequest, factory: pytest.TempPathFactory, names: list[str | None] | None
+) -> Iterator[dict[str | None, McpRecording]]:
+    """Begin recordings of a test, by name, or those of all its markers with a name; end them."""
+    from mcpspy.errors import McpspyError, UsageError
     from mcpspy.ui.pytest_plugin.cassettes import RunRecordings
     from mcpspy.ui.pytest_plugin.fixture import McpRecording
-    from mcpspy.ui.pytest_plugin.options import read_options
+    from mcpspy.ui.pytest_plugin.options import marked_names, read_options
 
     error_line = ""
-    base = tmp_path_factory.getbasetemp()
+    base = factory.getbasetemp()
     # A worker of pytest-xdist has its own folder in that of the run.
     run = RunRecordings(base.parent if hasattr(request.config, "workerinput") else base)
+    recordings: dict[str | None, McpRecording] = {}
     try:
-        recording = McpRecording(read_options(request, MODES, run), tmp_path_factory.mktemp("mcpspy"), run)
+        for name in marked_names(request.node) if names is None else names:
+            options = read_options(request, MODES, run, name)
+            recordings[name] = McpRecording(options, factory.mktemp("mcpspy"), run)
+        if not recordings:
+            raise UsageError("mcp_recordings: no recording", 'use @pytest.mark.mcp_recording(name="…")')
+        paths = [recording.path for recording in recordings.values()]
+        if len(set(paths)) < len(paths):
+            raise UsageError(f"{paths[-1].name}: two servers of a test have one recording", "use two paths")
     except McpspyError as error:
         error_line = f"mcpspy: {error}"
     if error_line:
         pytest.fail(error_line, pytrace=False)
-    request.node.stash[_RECORDING] = recording
-    yield recording
-    del request.node.stash[_RECORDING]
-    try:
-        error_line = recording.finish()
-    except McpspyError as error:
-        error_line = f"mcpspy: {error}"
-    if error_line:
-        pytest.fail(error_line, pytrace=False)
+    running = request.node.stash.setdefault(_RECORDINGS, [])
+    running += recordings.values()
+    request.config.stash[_USE].paths.update(str(recording.path) for recording in recordings.values())
+    yield recordings
+    errors = []
+    for recording in recordings.values():
+        running.remove(recording)
+        try:
+            errors.append(recording.finish())
+        except McpspyError as error:
+            errors.append(f"mcpspy: {error}")
+    if any(errors):
+        pytest.fail("\n".join(filter(None, errors)), pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Fail a test for unrecorded requests, even if the code under test ignores the errors."""
-    recording = item.stash.get(_RECORDING, None)
-    if recording is None:
-        return (yield)
+    recordings = item.stash.get(_RECORDINGS, [])
     try:
         result = yield
     except BaseException:
-        if report := recording.report_unrecorded():
+        if report := _unrecorded(recordings):
             item.add_report_section("call", "mcpspy", report)
         raise
-    if report := recording.report_unrecorded():
+    if report := _unrecorded(recordings):
         pytest.fail(report, pytrace=False)
     return result
+
+
+def _unrecorded(recordings: list[McpRecording]) -> str:
+    return "\n".join(filter(None, [recording.report_unrecorded() for recording in recordings]))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -131,8 +173,80 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Store the outcome of the test: the recording of a failed test is discarded."""
     report = yield
-    if call.when != "teardown" and (recording := item.stash.get(_RECORDING, None)) is not None:
+    if call.when == "teardown":
+        return report
+    for recording in item.stash.get(_RECORDINGS, []):
         recording.has_passed = call.when == "call" and report.passed
         if not report.passed and (section := recording.report_discarded()):
             report.sections.append(("mcpspy", section))
     return report
+
+
+class RecordingUse:
+    """The recordings that the tests of a run use. Those of the workers of pytest-xdist reach the main process."""
+
+    def __init__(self) -> None:
+        self.paths: set[str] = set()
+        self.is_whole = True
+        """False if a file of tests could not be imported, or was skipped as a whole."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if not report.passed:
+        collector.config.stash[_USE].is_whole = False
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Store the recordings of the tests before they run: a test that is skipped uses its recording, too."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        if "mcp_recording" in fixtures or "mcp_recordings" in fixtures:
+            from mcpspy.errors import UsageError
+            from mcpspy.ui.pytest_plugin.options import used_paths
+
+            use = config.stash[_USE]
+            try:
+                use.paths.update(map(str, used_paths(item, fixtures)))
+            except UsageError:  # The test reports it.
+                use.is_whole = False
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send the recordings that this worker of pytest-xdist knows of."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        use = session.config.stash[_USE]
+        output["mcpspy"] = {"paths": sorted(use.paths), "is_whole": use.is_whole}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    use = node.config.stash[_USE]
+    sent = getattr(node, "workeroutput", {}).get("mcpspy")  # A worker that was killed sends nothing.
+    if sent is None:
+        use.is_whole = False
+    else:
+        use.paths.update(sent["paths"])
+        use.is_whole = use.is_whole and sent["is_whole"]
+
+
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
+    """List the recordings that no test uses, after a run of all tests."""
+    use = config.stash[_USE]
+    is_subset = config.args_source is pytest.Config.ArgsSource.ARGS or any(
+        config.getoption(name, None) for name in SELECTING
+    )
+    if not use.paths or not use.is_whole or is_subset or exitstatus > pytest.ExitCode.TESTS_FAILED:
+        return
+    from mcpspy.ui.pytest_plugin.cassettes import shown_path, unused
+
+    if found := unused(config.args, use.paths):
+        terminalreporter.section("mcpspy: recordings that no test uses")
+        for path in found:
+            terminalreporter.line(shown_path(path))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import count, takewhile
@@ -25,6 +25,7 @@ from mcpspy.core.mock.matching import compared_request
 from mcpspy.core.protocol.message import Failure, Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.redact.placeholder import untagged
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.recording.reader import Recording, read_header_of, start_order
@@ -61,6 +62,27 @@ def numbered(path: Path) -> Iterator[Path]:
     yield path
     for number in count(2):
         yield path.with_name(f"{path.stem}.{number}{path.suffix}")
+
+
+def unused(places: Iterable[str], used: Iterable[str]) -> list[Path]:
+    """Return the recordings in folders `mcp_recordings` below some places that are not among the used ones.
+
+    Virtual environments and hidden folders are not searched, as pytest searches no tests there.
+    """
+    files = {path.resolve() for name in used for path in recorded(Path(name))}
+    found = set()
+    for place in places:
+        for folder, below, names in os.walk(place):
+            below[:] = [
+                name
+                for name in below
+                if not name.startswith(".")
+                and name != "node_modules"
+                and not Path(folder, name, "pyvenv.cfg").exists()
+            ]
+            if FOLDER in Path(folder).parts:
+                found |= {Path(folder, name) for name in names if name.endswith(".jsonl") and name[0] != "."}
+    return sorted(path for path in found if path.resolve() not in files)
 
 
 def shown_path(path: Path) -> str:
@@ -104,7 +126,8 @@ def add(new_sessions: Sequence[Path], target: Path, redaction: RedactionOptions)
 def missing(new_sessions: Sequence[Path], existing: Sequence[Path], ignored: Sequence[Pointer]) -> list[Path]:
     """Return the sessions with a request or a response that the existing files do not contain.
 
-    Two tests that share a new recording and send the same requests need it once. Handshakes are not compared.
+    Two tests that share a new recording and send the same requests need it once. Handshakes are not compared, nor are
+    the tags of secrets, which differ from session to session: a placeholder of a recorded request matches any text.
     """
     known = {exchange for path in existing for exchange in _exchanges(path, ignored)}
     return [path for path in new_sessions if not known or not _exchanges(path, ignored) <= known]
@@ -118,7 +141,7 @@ def _exchanges(path: Path, ignored: Sequence[Pointer]) -> set[tuple[str, str]]:
             value = answer.result if isinstance(answer, Result) else None
             if isinstance(answer, Failure):
                 value = {"": answer.text}
-            found.add((canonical(compared_request(request, ignored)), canonical(value)))
+            found.add((untagged(canonical(compared_request(request, ignored))), untagged(canonical(value))))
     return found
 
 

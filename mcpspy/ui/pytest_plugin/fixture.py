@@ -19,7 +19,7 @@ from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.recording.origin import PYTEST
 from mcpspy.core.sanitize import sanitize
 from mcpspy.io.mock.loader import RecordingsLoader
-from mcpspy.io.recording.reader import Recording, RecordingState
+from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of
 from mcpspy.ui.pytest_plugin import cassettes
 from mcpspy.ui.pytest_plugin.cassettes import RunRecordings, recorded, shown_path
 from mcpspy.ui.pytest_plugin.misses import unrecorded, unsent
@@ -45,7 +45,10 @@ class McpRecording:
     """An MCP server for one test: the recorded server, or the real server while recording."""
 
     def __init__(self, options: PluginOptions, folder: Path, run: RunRecordings | None = None) -> None:
-        """Record into `folder`, a new one. `run` knows what other tests recorded; None if there are none."""
+        """Record into `folder`, a new one. `run` knows what other tests recorded; None if there are none.
+
+        Raises UsageError or CannotStart for a file that is not a recording.
+        """
         self.path = options.path
         """The file of the recording; a new recording exists only after the test has passed."""
         self.mode = options.mode
@@ -63,6 +66,8 @@ class McpRecording:
         self._added = folder / "added"
         self._new_folder = self._played if self.records_all else self._added
         self._recorded = [] if self.records_all else recorded(options.path)
+        for path in self._recorded:
+            read_header_of(path)  # Not later, when it would be an error inside of pytest.
         self._serving: ServedEndpoint | None = None
         self._reported = 0
         """Number of unrecorded requests that have been reported."""

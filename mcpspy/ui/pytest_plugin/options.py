@@ -23,8 +23,23 @@ from mcpspy.ui.cli.arguments import ignored_parameter
 from mcpspy.ui.pytest_plugin.cassettes import RunRecordings, recorded, recording_path, shown_path
 
 MARK = "mcp_recording"
+"""The marker, and the fixture of a test's only recording."""
 
-KNOWN = ("path", "mode", "match", "ignore", "on_exhausted", "strict", "volatile", "server", "upstream")
+SEVERAL = "mcp_recordings"
+"""The fixture of the recordings that have names."""
+
+KNOWN = (
+    "path",
+    "name",
+    "mode",
+    "match",
+    "ignore",
+    "on_exhausted",
+    "strict",
+    "volatile",
+    "server",
+    "upstream",
+)
 
 ON_EXHAUSTED = ("repeat", "error")
 
@@ -62,21 +77,21 @@ class PluginOptions(Struct, frozen=True, kw_only=True):
 
 
 def read_options(
-    request: pytest.FixtureRequest, modes: Sequence[str], run: RunRecordings | None = None
+    request: pytest.FixtureRequest,
+    modes: Sequence[str],
+    run: RunRecordings | None = None,
+    name: str | None = None,
 ) -> PluginOptions:
-    """Return the options of a test; raise UsageError.
+    """Return the options of a test's recording, or of its recording with this name; raise UsageError.
 
     With mode once, a test adds to a recording that another test of this run made: it would have recorded it, if it
     had been the first one.
     """
     config = request.config
-    marked = _marker_options(request.node)
-    value = marked.get("path")
-    if value is not None and not isinstance(value, str | os.PathLike):
-        raise UsageError(f"{value!r}: not the path of a recording", f'use @pytest.mark.{MARK}("file.jsonl")')
+    marked = _marker_options(request.node, name)
     options = PluginOptions(
         test=request.node.nodeid,
-        path=recording_path(request.path, _name(request.node), None if value is None else os.fspath(value)),
+        path=_path(request.path, request.node, marked, name),
         mode=_one_of(
             "mode",
             config.getoption("--mcpspy-record")
@@ -127,10 +142,41 @@ def redaction_of(config: Path | None) -> RedactionOptions:
     return redaction
 
 
-def _marker_options(node: pytest.Item) -> dict[str, Any]:
-    """Return the arguments of the markers; the nearest marker wins."""
+def marked_names(node: pytest.Item) -> list[str]:
+    """Return the names that the markers of a test give to its recordings; raise UsageError."""
+    names = [marker.kwargs["name"] for marker in node.iter_markers(MARK) if "name" in marker.kwargs]
+    for name in names:
+        # Not a number, either: x.2.jsonl is the second session of x.jsonl.
+        if not isinstance(name, str) or not name.isidentifier():
+            raise UsageError(f"@pytest.mark.{MARK}: name={name!r}: not a name", "use letters, digits and _")
+    return sorted(set(names))
+
+
+def used_paths(node: pytest.Item, fixtures: Sequence[str]) -> list[Path]:
+    """Return the recordings of a test that uses one or both of the fixtures; raise UsageError."""
+    names: list[str | None] = [None] if MARK in fixtures else []
+    names += marked_names(node) if SEVERAL in fixtures else []
+    return [_path(node.path, node, _marker_options(node, name), name) for name in names]
+
+
+def _path(file: Path, node: pytest.Item, marked: dict[str, Any], name: str | None) -> Path:
+    value = marked.get("path")
+    if value is not None and not isinstance(value, str | os.PathLike):
+        raise UsageError(f"{value!r}: not the path of a recording", f'use @pytest.mark.{MARK}("file.jsonl")')
+    test = _name(node) if name is None else f"{_name(node)}.{name}"
+    return recording_path(file, test, None if value is None else os.fspath(value))
+
+
+def _marker_options(node: pytest.Item, name: str | None) -> dict[str, Any]:
+    """Return the arguments of the markers; the nearest marker wins.
+
+    Those of a marker with a name are of the recording with this name. Those of one without a name are of all
+    recordings, except its path.
+    """
     marked: dict[str, Any] = {}
     for marker in node.iter_markers(MARK):
+        if marker.kwargs.get("name", name) != name:
+            continue
         if len(marker.args) > 1:
             raise UsageError(
                 f"@pytest.mark.{MARK}{marker.args}: more than one recording", "use one path per test"
@@ -140,6 +186,8 @@ def _marker_options(node: pytest.Item) -> dict[str, Any]:
             raise UsageError(f"@pytest.mark.{MARK}: unknown argument {unknown[0]}", f"use {', '.join(KNOWN)}")
         if "server" in arguments and "upstream" in arguments:
             raise UsageError(f"@pytest.mark.{MARK}: server and upstream exclude each other")
+        if name is not None and "name" not in arguments:
+            arguments.pop("path", None)
         if "server" in marked or "upstream" in marked:
             arguments = {key: arguments[key] for key in arguments if key not in ("server", "upstream")}
         marked = {**arguments, **marked}

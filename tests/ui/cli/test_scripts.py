@@ -1,4 +1,4 @@
-"""`mcpspy scripts`: the list, and a skeleton whose test passes."""
+"""`mcpspy scripts`: the list, a skeleton whose test passes, and the module for vitest."""
 
 from __future__ import annotations
 
@@ -40,6 +40,12 @@ def test_the_skeleton_is_typed_and_its_test_passes(tmp_path: Path, monkeypatch: 
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=False)
     assert done.returncode == 0, done.stdout
     assert "2 passed" in done.stdout
+
+
+def test_the_module_for_vitest_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["scripts", "vitest"]) == 0
+
+    assert "export function recorded(file, " in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,8 +20,7 @@ from mcpspy.ui.pytest_plugin.fixture import McpRecording
 from mcpspy.ui.pytest_plugin.options import PluginOptions
 from tests.ui.pytest_plugin import conversing
 from tests.ui.pytest_plugin.conversing import HELLO, SECONDS, call, call_over_http
-
-SERVER = (sys.executable, str(Path(__file__).parents[2] / "servers" / "changing.py"))
+from tests.ui.pytest_plugin.running import SERVER, Runs
 
 Begin = Callable[..., McpRecording]
 
@@ -331,44 +328,8 @@ def test_that_fails(mcp_recording):
 """
 
 
-class Runs:
-    """Runs of the suite."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "test_suite.py").write_text(SUITE, encoding="utf-8")
-        (folder / "pytest.ini").write_text(
-            "[pytest]\nmcpspy_config = mcpspy.toml\nfilterwarnings = error\n", encoding="utf-8"
-        )
-        (folder / "mcpspy.toml").write_text('[redact]\nkeys = ["pin"]\n', encoding="utf-8")
-        shutil.copy(conversing.__file__, folder)
-
-    def pytest(self, *options: str, **environment: str) -> str:
-        """Run pytest with only the plugins under test; return its output."""
-        plugins = ("-p", "xdist", "-p", "mcpspy.ui.pytest_plugin", "-p", "no:cacheprovider")
-        given = {name: value for name, value in os.environ.items() if not name.startswith(("CI", "PYTEST_"))}
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-rA", *plugins, "--basetemp", "tmp", *options],
-            cwd=self.folder,
-            env={**given, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "SERVER": SERVER[1], **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-            timeout=60,
-        )
-        return done.stdout
-
-    def recordings(self) -> dict[str, bytes]:
-        """Return the content of each file, by name."""
-        return {path.name: path.read_bytes() for path in self.folder.glob("[!t]*/**/*.jsonl")} | {
-            path.name: path.read_bytes() for path in self.folder.glob("*.jsonl")
-        }
-
-
 def test_a_suite_in_two_processes_is_recorded_served_and_fails_for_what_is_new(tmp_path: Path) -> None:
-    runs = Runs(tmp_path)
+    runs = Runs(tmp_path, SUITE)
 
     responses = runs.pytest("-n", "2")
     assert "1 failed, 6 passed" in responses, responses
@@ -422,8 +383,7 @@ def test_it(mcp_recording, number):
 
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_tests_that_share_a_new_recording_lose_none_of_it(tmp_path: Path, workers: str) -> None:
-    runs = Runs(tmp_path)
-    (tmp_path / "test_suite.py").write_text(SHARING, encoding="utf-8")
+    runs = Runs(tmp_path, SHARING)
     for mode in ("once", "all"):
         made = runs.recordings()
         output = runs.pytest("-n", workers, f"--mcpspy-record={mode}")

@@ -171,7 +171,7 @@ def test_the_real_server_is_needed_only_to_record(existing: Path, tmp_path: Path
     [
         (mark("a", "b"), "more than one recording (use one path per test)"),
         (mark(3), "3: not the path of a recording"),
-        (mark(modes="all"), "unknown argument modes (use path, mode,"),
+        (mark(modes="all"), "unknown argument modes (use path, name, mode,"),
         (mark(mode="sometimes"), "mode 'sometimes': unknown value (use none, once,"),
         (mark(match="fuzzy"), "match 'fuzzy': unknown value"),
         (mark(on_exhausted="cry"), "on_exhausted 'cry': unknown value"),
