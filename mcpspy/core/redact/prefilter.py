@@ -5,8 +5,8 @@ Every known secret contains a literal: the name of its key in one of its spellin
 any of them. No literal means no secret; a hit means that the message must be read. One DFA, whose speed does
 not depend on the number of literals, finds them all in the lower-case chunk. In a long chunk it searches only
 around fragments, parts that literals share: searches for 64 of them at a time are vectorized, and even
-several are faster than the DFA. Names beyond ASCII have a search of their own, for texts beyond ASCII: their
-bytes would double the table of the DFA, which is built when a session starts. A session without secrets
+several are faster than the DFA. Names beyond ASCII have another search, for texts beyond ASCII: their
+bytes would double the table of the DFA. A session without secrets
 imports only this module of redaction, the names and the literals.
 """
 
