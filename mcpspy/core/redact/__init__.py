@@ -26,7 +26,7 @@ hide a literal is a literal: an escape of JSON, Base64 of a line, percent-encodi
 `is_suspect` may only return False for what stages 2 and 3 would not redact either.
 
 What it costs. Stage 1 takes a microsecond per message and does not depend on the number of literals: one DFA finds them
-all. Stages 2 and 3 take 50 to 100 microseconds per message, and are linear in its size: each pattern is matched at its
+all, after an NFA for the first messages. Stages 2 and 3 take 50 to 100 microseconds per message, and are linear in its size: each pattern is matched at its
 literal, reads a bounded number of bytes before it, and no two matches of one begin in the same run of letters. Text in
 text is read a bounded number of times.
 

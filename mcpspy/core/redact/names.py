@@ -96,19 +96,21 @@ def _named() -> list[bytes]:
     """Return the fewest literals of which every name has one."""
     literals: list[str] = []
     for name in sorted((*STRONG, *WEAK), key=lambda name: name.count("-")):
-        for spelled in spellings(name):
+        for whole in spellings(name):
+            # `__` is rare, so that the word behind it is enough: fewer letters, and states of the search.
+            spelled = whole[max(0, whole.rfind("__")) :]
             # A name with a blank is not found by a part of it: names in texts end at a blank.
             if " " in spelled or not any(literal in spelled for literal in literals):
                 literals.append(spelled)
     literals += [name + end for name in SHORT for end in ENDS]
-    return [*(literal.encode() for literal in literals), *FOREIGN_LITERALS]
+    return [literal.encode() for literal in literals]
 
 
 FOREIGN_LITERALS = sorted({name.encode().lower() for name in FOREIGN})
 """Literals of the names beyond ASCII. `bytes.lower` keeps their other letters, as the search does."""
 
 NAMED = _named()
-"""Literals of names, in lower case."""
+"""Literals of the other names, in lower case."""
 
 QUERIED = [f"{start}{name}=".encode() for start in QUERY_STARTS for name in QUERY]
 """Literals of parameters, in lower case."""

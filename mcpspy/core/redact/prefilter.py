@@ -5,8 +5,9 @@ Every known secret contains a literal: the name of its key in one of its spellin
 any of them. No literal means no secret; a hit means that the message must be read. One DFA, whose speed does
 not depend on the number of literals, finds them all in the lower-case chunk. In a long chunk it searches only
 around fragments, parts that literals share: searches for 64 of them at a time are vectorized, and even
-several are faster than the DFA. A session without secrets imports only this module of redaction, the names
-and the literals.
+several are faster than the DFA. Names beyond ASCII have another search, for texts beyond ASCII: their
+bytes would double the table of the DFA. A session without secrets
+imports only this module of redaction, the names and the literals.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 from mcpspy.core.redact.literals import BASE64
 from mcpspy.core.redact.literals import FRAGMENTS as FORMAT_FRAGMENTS
 from mcpspy.core.redact.literals import LITERALS as FORMATS
-from mcpspy.core.redact.names import ESCAPED, FRAGMENTS, NAMED, PLACED, QUERIED
+from mcpspy.core.redact.names import ESCAPED, FOREIGN_LITERALS, FRAGMENTS, NAMED, PLACED, QUERIED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ URL_MEMBERS = (b'"path":"', b'"location":"')
 OF_NAMES = (*NAMED, *QUERIED, *PLACED, *ESCAPED, *SHAPES, ESCAPE, B64, *URL_MEMBERS)
 
 LITERALS = (*OF_NAMES, *FORMATS, *BASE64)
-"""All literals; a hit is one of them."""
+"""All literals of ASCII; a hit is one of them or of `FOREIGN_LITERALS`."""
 
 INSENSITIVE = len(NAMED) + len(QUERIED) + len(PLACED) + len(ESCAPED)
 """Number of them that are hits in any case of letters."""
@@ -68,6 +69,9 @@ URL = 256
 OVERLAP = 128
 """Bytes of two adjacent buffers that are searched together; no built-in literal is longer."""
 
+
+EARLY = 1 << 15
+"""Bytes after which the DFA is built: about a hundred messages."""
 
 LONG = 1 << 13
 """Bytes from which it is faster to search for fragments first."""
@@ -95,9 +99,27 @@ class Prefilter:
 
     @cached_property
     def exact(self) -> Search:
-        """The search for all literals in lower-case text."""
+        """The search for all literals in lower-case text.
+
+        The first `EARLY` bytes are searched by an NFA, which takes twice as long per byte and a tenth to build: most
+        of what redaction adds to the start of a server was the DFA, and a short session never needs it.
+        """
+        early = self._search(Implementation.NoncontiguousNFA)
+        left = EARLY
+
+        def search(data: bytes, *, overlapping: bool) -> Matches:
+            nonlocal left
+            left -= len(data)
+            if left >= 0:
+                return early(data, overlapping=overlapping)
+            self.__dict__["exact"] = self._search(Implementation.DFA)
+            return self.exact(data, overlapping=overlapping)
+
+        return search
+
+    def _search(self, implementation: Implementation) -> Search:
         return BytesAhoCorasick(
-            self._all, matchkind=MatchKind.Standard, implementation=Implementation.DFA
+            self._all, matchkind=MatchKind.Standard, implementation=implementation
         ).find_matches_as_indexes
 
     @cached_property
@@ -150,7 +172,7 @@ class Prefilter:
         """Return the hits in order; nearly always none."""
         # Most data is short: without a call of `find`.
         matches = self.exact(data.lower(), overlapping=True) if len(data) < LONG else self.find(data)
-        return self.ordered(data, matches) if matches or AT_SIGN in data else []
+        return self.ordered(data, matches) if matches or AT_SIGN in data or not data.isascii() else []
 
     def ordered(self, data: bytes, matches: Matches) -> list[Hit]:
         """Return the hits of a text, given the matches of `self.find`."""
@@ -169,6 +191,8 @@ class Prefilter:
                 found.append((start, literal))
         if AT_SIGN in data:
             found += [(at, AT) for at in _passwords(data)]
+        if not data.isascii():
+            found += [(start, FOREIGN_LITERALS[number]) for number, start, _ in _foreign()(data.lower())]
         found.sort()
         return found
 
@@ -185,8 +209,14 @@ class Prefilter:
 
 @cache
 def builtin_prefilter() -> Prefilter:
-    """Return the prefilter without custom literals, which all recordings share: its first search takes 20 ms."""
+    """Return the prefilter without custom literals, which all recordings share."""
     return Prefilter()
+
+
+@cache
+def _foreign() -> Search:
+    """Return the search for names beyond ASCII in lower-case text; none of them is a part of another."""
+    return BytesAhoCorasick(FOREIGN_LITERALS, matchkind=MatchKind.LeftmostFirst).find_matches_as_indexes
 
 
 def _fragments(literals: list[bytes]) -> list[bytes]:

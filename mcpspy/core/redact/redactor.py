@@ -75,7 +75,7 @@ class Redactor:
         matches = (
             prefilter.exact(data.lower(), overlapping=True) if len(data) < LONG else prefilter.find(data)
         )
-        if not matches and AT_SIGN not in data:
+        if not matches and AT_SIGN not in data and data.isascii():
             return data
         pieces: list[bytes] = []
         done = 0

@@ -97,7 +97,10 @@ MAX_QUOTED = 4096
 WINDOWED = 1 << 20
 """Bytes above which a text is unescaped around hits only: a hundred megabytes would take seconds."""
 
-_NAMED = frozenset(NAMED)
+_BY_NAME = ("assigned", "query")
+"""Rules that recognise a secret by the name in front of it."""
+
+_NAMED = frozenset((*NAMED, *FOREIGN_LITERALS))
 _QUERIED = frozenset(QUERIED)
 _PLACED = frozenset(PLACED)
 _FOREIGN = frozenset(FOREIGN_LITERALS)
@@ -147,20 +150,28 @@ _DOCUMENTED = re.compile(rb"(?i)pass(?:word|wd)?|pwd|secret|token|guest|\[redact
 
 
 def spans(
-    text: bytes, rules: RedactionRules, *, is_uri: bool = False, is_decoded: bool = False
+    text: bytes,
+    rules: RedactionRules,
+    *,
+    is_uri: bool = False,
+    is_decoded: bool = False,
+    is_page: bool = False,
 ) -> list[SecretSpan]:
     """Return the secrets of a text, in order and without overlaps; in a URI, not those of the path.
+
+    In a page of an app, names do not count: its minified code compares and assigns to variables with any name, and
+    a placeholder in it would be a syntax error. Of six published apps, `singlePass===!0&&…` broke two.
 
     A text may contain quoted or incomplete JSON, and URLs in a query, so it is searched as it is, unescaped, and without
     its percent-encoding, at most twice. `is_decoded` is for a text that was in Base64: no more Base64 in it is decoded.
     """
-    found = _spans(text, rules, is_uri=is_uri, is_decoded=is_decoded)
-    found += _percent_spans(text, rules, is_uri=is_uri)
+    found = _spans(text, rules, is_uri=is_uri, is_decoded=is_decoded, is_page=is_page)
+    found += _percent_spans(text, rules, is_uri=is_uri, is_page=is_page)
     if _BACKSLASH in text:
         for first, last in _windows(text, rules):
             unescaped = UnescapedText(text[first:last])
-            within = _spans(unescaped.text, rules, is_uri=is_uri, is_decoded=is_decoded)
-            within += _percent_spans(unescaped.text, rules, is_uri=is_uri)
+            within = _spans(unescaped.text, rules, is_uri=is_uri, is_decoded=is_decoded, is_page=is_page)
+            within += _percent_spans(unescaped.text, rules, is_uri=is_uri, is_page=is_page)
             found += [
                 SecretSpan(first + unescaped.raw(start), first + unescaped.raw(end), rule)
                 for start, end, rule in within
@@ -169,16 +180,16 @@ def spans(
 
 
 def _percent_spans(
-    text: bytes, rules: RedactionRules, *, is_uri: bool, depth: int = 0
+    text: bytes, rules: RedactionRules, *, is_uri: bool, is_page: bool, depth: int = 0
 ) -> Iterator[SecretSpan]:
     """Yield the secrets that percent-encoding hides: a URL in a query of a URL has it twice."""
     if b"%" not in text or encoded.PERCENT.search(text) is None:
         return
     for first, last in _windows(text, rules):
         decoded = DecodedUrl(text[first:last])
-        within = _spans(decoded.text, rules, is_uri=is_uri, is_decoded=True)
+        within = _spans(decoded.text, rules, is_uri=is_uri, is_decoded=True, is_page=is_page)
         if depth == 0:
-            within += _percent_spans(decoded.text, rules, is_uri=is_uri, depth=1)
+            within += _percent_spans(decoded.text, rules, is_uri=is_uri, is_page=is_page, depth=1)
         for start, end, rule in within:
             yield SecretSpan(first + decoded.raw(start), first + decoded.raw(end), rule)
 
@@ -197,7 +208,9 @@ def _windows(text: bytes, rules: RedactionRules) -> list[tuple[int, int]]:
     return windows
 
 
-def _spans(text: bytes, rules: RedactionRules, *, is_uri: bool, is_decoded: bool) -> list[SecretSpan]:
+def _spans(
+    text: bytes, rules: RedactionRules, *, is_uri: bool, is_decoded: bool, is_page: bool
+) -> list[SecretSpan]:
     found = [SecretSpan(*match) for match in rules.custom_matches(text)]
     done = 0
     for place, literal in rules.prefilter.hits(text):
@@ -207,9 +220,11 @@ def _spans(text: bytes, rules: RedactionRules, *, is_uri: bool, is_decoded: bool
             if not is_decoded and not is_uri:
                 # Each run is decoded once, also if nothing is found in it: it may have a literal every few letters.
                 start, done, decoded = encoded.run(text, place, literal, done)
-                if spans(decoded, rules, is_decoded=True):
+                if spans(decoded, rules, is_decoded=True, is_page=is_page):
                     found.append(SecretSpan(start, done, "base64"))
         elif spans_here := _at(text, place, literal, rules, is_uri=is_uri):
+            if is_page and literal != CUSTOM and spans_here[0].rule in _BY_NAME:
+                continue
             found += spans_here
             if len(spans_here) == 1:
                 done = spans_here[0].end

@@ -86,6 +86,12 @@ ANSWERS = frozenset((b"content", b"arguments"))
 NOT_ASKED = frozenset(b"type text data uri mimeType".split())
 """Members of content blocks, which are also below `content`: a form cannot make them secret."""
 
+PAGE = b"text/html;profile=mcp-app"
+"""The media type of a page of an app (MCP Apps, 2026-01-26, UI Resource Format)."""
+
+PAGE_MEMBERS = frozenset((b"text", b"blob"))
+"""Members that contain the page, beside its `mimeType`."""
+
 MAX_ASKED = 64
 """Fields of forms that are remembered."""
 
@@ -100,7 +106,7 @@ MAX_MIXED = 1 << 18
 
 _TOKEN = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")\s*+(:)?|[{}\[\]]|[^\s"{}\[\],:]++|"', re.DOTALL)
 _NUMBER = re.compile(rb"-?[0-9]")
-_DEPENDENT = JWK_PRIVATE | {b"code"}
+_DEPENDENT = JWK_PRIVATE | {b"code", b"mimeType"}
 _OPTION = re.compile(rb"--?[A-Za-z][\w.-]*")
 _OPENING = re.compile(rb"""[\[{]\s{0,8}["{\[]""")
 _JSON_LINE = re.compile(rb"""(?m)^[^\n{\[]{0,200}([\[{][ ]{0,8}["{\[][^\n]*[}\]])[ \t\r]{0,8}$""")
@@ -133,9 +139,11 @@ class _Level:
         "is_grant",
         "is_jwk",
         "is_option",
+        "is_page",
         "is_schema",
         "key",
         "name",
+        "page",
         "parts",
         "rule",
         "value",
@@ -160,6 +168,10 @@ class _Level:
         """The names and spans of its members that are secret in a JSON Web Key, or in a request for a token."""
         self.is_grant = False
         """True if it has one of the members `GRANTS`."""
+        self.is_page = False
+        """True if its `mimeType` is `PAGE`."""
+        self.page: tuple[bytes, int, int] | None = None
+        """The name and the span of a text with hits, which may be a page whose `mimeType` comes later."""
 
 
 class JsonWalker:
@@ -371,8 +383,7 @@ class JsonWalker:
             if (is_hit or level.is_option) and self._option(level, start, end, is_hit=is_hit):
                 return
         elif level.key in _DEPENDENT:
-            level.parts = level.parts or []
-            level.parts.append((level.key, start, end))
+            self._dependent(level, start, end)
         if not (is_hit or known or level.rule or self._rules.pointers or level.key in NAMED_VALUES):
             return
         if is_hit and level.is_schema:
@@ -389,6 +400,26 @@ class JsonWalker:
                 self._names(level, start, end)
         if not level.is_array and level.key in NAMED_VALUES:
             self._named_value(level, start, end)
+
+    def _dependent(self, level: _Level, start: int, end: int) -> None:
+        """Note a member that matters only beside others of its object."""
+        if level.key == b"mimeType":
+            self._typed(level, start, end)
+        else:
+            level.parts = level.parts or []
+            level.parts.append((level.key, start, end))
+
+    def _typed(self, level: _Level, start: int, end: int) -> None:
+        """Note that an object contains a page of an app; read the page again if it came before."""
+        kind = self._data[start:end].replace(b"\\/", b"/").replace(b" ", b"").lower()
+        if not kind.startswith(PAGE) or level.is_page:
+            return
+        level.is_page = True
+        if level.page is not None:
+            level.key, first, last = level.page
+            self._edits = [edit for edit in self._edits if not first <= edit.start < last]
+            self._text(first, last, level.key, is_hit=True)
+            level.key = b"mimeType"
 
     def _option(self, level: _Level, start: int, end: int, *, is_hit: bool) -> bool:
         """Redact the item of an array behind an option, and return True; note whether the item is an option itself."""
@@ -497,13 +528,30 @@ class JsonWalker:
             return
         unescaped = UnescapedText(self._data[start:end])
         is_uri = key in URIS and not self._note
-        for edit in text_edits(unescaped.text, self._rules, self._mask, depth=self._depth + 1, is_uri=is_uri):
+        is_page = key in PAGE_MEMBERS and self._is_page(start, end)
+        for edit in text_edits(
+            unescaped.text, self._rules, self._mask, depth=self._depth + 1, is_uri=is_uri, is_page=is_page
+        ):
             raw = (start + unescaped.raw(edit.start), start + unescaped.raw(edit.end))
             self._edits.append(ByteEdit(*raw, escape(edit.new), edit.rule, self._reported_pointer()))
 
+    def _is_page(self, start: int, end: int) -> bool:
+        """Return True for a page of an app; remember a text whose type is not known yet."""
+        if not self._levels or self._levels[-1].is_array:
+            return False
+        level = self._levels[-1]
+        level.page = (level.key, start, end)
+        return level.is_page
+
 
 def text_edits(
-    text: bytes, rules: RedactionRules, mask: Mask, *, depth: int = 1, is_uri: bool = False
+    text: bytes,
+    rules: RedactionRules,
+    mask: Mask,
+    *,
+    depth: int = 1,
+    is_uri: bool = False,
+    is_page: bool = False,
 ) -> list[ByteEdit]:
     """Return the edits of a text, in order and without overlaps: of a text that is JSON, by its structure.
 
@@ -511,7 +559,7 @@ def text_edits(
     structure shows, and around it is more text.
     """
     edits: list[ByteEdit] = []
-    for start, end in _json_parts(text) if depth <= DEEPEST else ():
+    for start, end in _json_parts(text) if depth <= DEEPEST and not is_page else ():
         if edits and start < edits[-1].end:
             continue  # A line of a part that is JSON as a whole.
         try:
@@ -525,7 +573,7 @@ def text_edits(
             break
     found = [
         ByteEdit(start, end, mask(text[start:end]), rule, ())
-        for start, end, rule in spans(text, rules, is_uri=is_uri)
+        for start, end, rule in spans(text, rules, is_uri=is_uri, is_page=is_page)
     ]
     return _merged(text, [*edits, *found], mask) if edits else found
 

@@ -12,7 +12,7 @@ from mcpspy.core.redact import names, patterns
 from mcpspy.core.redact.config import RedactionRules
 from mcpspy.core.redact.patterns import SHAPES
 from mcpspy.core.redact.places import BY_LITERAL
-from mcpspy.core.redact.prefilter import AT, CUSTOM, INSENSITIVE, LITERALS, LONG, OVERLAP, Prefilter
+from mcpspy.core.redact.prefilter import AT, CUSTOM, EARLY, INSENSITIVE, LITERALS, LONG, OVERLAP, Prefilter
 from mcpspy.core.redact.text import _at, is_suspect, spans
 from mcpspy.core.redact.walker import JsonWalker
 from tests.core.redact import corpus
@@ -234,3 +234,19 @@ def test_a_hit_is_found_wherever_buffers_meet() -> None:
 )
 def test_a_path_is_a_hit_only_if_percent_encoding_may_hide_a_secret(data: bytes, is_hit: bool) -> None:
     assert bool(Prefilter().hits(data)) is is_hit
+
+
+def test_the_search_of_the_first_bytes_and_the_one_after_them_find_the_same() -> None:
+    gate = Prefilter()
+    data = b'{"a":"ghp_ x"}'
+    first = gate.hits(data)
+    early = gate.exact
+    for _ in range(EARLY // len(data) + 2):
+        assert gate.hits(data) == first == [(6, b"ghp_")]
+    assert gate.exact is not early
+
+
+@pytest.mark.parametrize("name", names.FOREIGN)
+def test_a_name_beyond_ascii_is_a_hit_also_in_a_long_text(name: str) -> None:
+    for padding in ("", "x" * LONG):
+        assert GATE.hits(f"{padding}{name}: a".encode())

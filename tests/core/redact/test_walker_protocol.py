@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 
 import pytest
 
+from mcpspy.core.protocol.extensions import ui
 from mcpspy.core.redact import walker
 from mcpspy.core.redact.redactor import Redactor
 
@@ -44,3 +46,32 @@ def test_names_of_arguments_and_properties_are_never_redacted() -> None:
     for name in walker.NAME_MAPS:
         assert is_kept({"params": {name.decode(): {TOKEN: 1}}})
     assert not is_kept({"params": {"other": {TOKEN: 1}}})
+
+
+CODE = (
+    '<!doctype html><script>a.forceSinglePass===!0&&b();Ion.defaultAccessToken=void 0;u.credentials=c?"same-origin":d;'
+    'const password="Enter it"</script>'
+)
+
+
+def page(text: str, *, kind: str = ui.MEDIA_TYPE, is_last: bool = False, member: str = "text") -> object:
+    content = {"uri": "ui://a", "mimeType": kind, member: text}
+    if is_last:
+        content["mimeType"] = content.pop("mimeType")
+    return {"result": {"contents": [content]}}
+
+
+def test_code_in_the_page_of_an_app_is_kept() -> None:
+    assert walker.PAGE.decode() == ui.MEDIA_TYPE
+    for is_last in (False, True):
+        assert is_kept(page(CODE, is_last=is_last))
+        assert is_kept(page(CODE, kind="text/html; profile=mcp-app", is_last=is_last))
+        assert is_kept(page(b64encode(CODE.encode()).decode(), member="blob", is_last=is_last))
+        assert not is_kept(page(CODE, kind="text/html", is_last=is_last))
+
+
+def test_a_token_in_the_page_of_an_app_is_redacted() -> None:
+    for is_last in (False, True):
+        for text in (f"{CODE}<script>k='{TOKEN}'</script>", f"<script>apiKey='{TOKEN}'</script>"):
+            assert not is_kept(page(text, is_last=is_last))
+            assert not is_kept(page(b64encode(text.encode()).decode(), member="blob", is_last=is_last))
