@@ -69,6 +69,7 @@ NOT_RUN = {
     r"^mcpspy tui": "a terminal; tests/e2e/test_tui.py has one",
     r"export --follow": "an end: it runs until it is interrupted, as in tests/e2e/test_telemetry.py",
     r"--tls-cert": "a certificate; tests/ui/web/test_tls.py makes one",
+    r"doctor .*--ask": "a terminal",
     r"web --ssh": "another machine; tests/e2e/test_remote.py starts an SSH server",
 }
 """Lines that are not run, with what they need."""
@@ -96,7 +97,7 @@ SUBSTITUTED = {
 """Parts that differ from machine to machine, times that are too long for a test, and dropped requests."""
 
 FINDINGS = re.compile(
-    r"mcpspy (?:lint|diff|replay|check|drift|explain|send|redact --check|trust --check|mock .*--strict)\b"
+    r"mcpspy (?:lint|diff|replay|check|drift|explain|doctor|send|redact --check|trust --check|mock .*--strict)\b"
 )
 """Commands that exit with 1 if they find something, or if the response is an error."""
 
@@ -108,6 +109,8 @@ CODES = {
 
 FIRST = {
     "unwrap": "mcpspy wrap cursor --all && mcpspy wrap claude-code --all",
+    "mock": "mcpspy call --format json -- python weather.py > tools.json"
+    "; printf -- '- tool: stations\n  result: none\n' > answers.yaml",
     "prune": "mkdir .config/mcpspy; printf '[prune]\nkeep = 9\n' > .config/mcpspy/mcpspy.toml",
     "trust": "mcpspy trust --url {upstream}",
     "scripts": "rm guard.py test_guard.py",

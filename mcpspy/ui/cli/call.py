@@ -46,12 +46,12 @@ TAKES_OPTIONS_ANYWHERE = True
 EPILOG = """\
 examples:
   mcpspy call -- python weather.py                           what the server offers
-  mcpspy call forecast city=Berlin days=3 -- python weather.py
-  mcpspy call forecast city=Berlin --url http://localhost:3001/mcp
-  mcpspy call forecast city=Berlin --from claude-desktop/weather
-  mcpspy call resources/read uri=note://1 -- python notes.py
-  mcpspy call forecast city=Berlin --save berlin -- python weather.py
-  mcpspy call @berlin
+  mcpspy call forecast city=Oslo days=3 -- python weather.py
+  mcpspy call --url http://localhost:3001/mcp
+  mcpspy call forecast city=Oslo --from claude-desktop/weather
+  mcpspy call tools/list -- python weather.py
+  mcpspy call forecast city=Oslo --save oslo -- python weather.py
+  mcpspy call @oslo
   mcpspy call --all tests/calls --format junit > calls.xml
 
 The values of NAME=VALUE get the types of the tool's schema: a.b=1 sets a member of an object, and
