@@ -44,7 +44,7 @@ SESSIONS = {
     "mcpsnoop.jsonl": [8, 4],
     "mcp-vcr.yaml": [65],
     "mcp-vcr.ndjson": [65],
-    "mcp-server-weather.log": [1, 5],
+    "mcp-server-weather.log": [1, 6],
     "mcp.log": [2, 1, 2],
     "vscode.log": [6, 1],
     "otlp.json": [4, 2],

@@ -92,7 +92,7 @@ UNSET = "is not set (hosts set it by env in their config)"
         (["wrap", "qqq"], "qqq: no such host or file (mcpspy hosts --all lists the hosts)"),
         (["wrap"], "wrap: missing HOST|FILE (see mcpspy wrap --help)"),
         (["send"], "send: missing SESSION and METHOD (use mcpspy send last tools/list)"),
-        (["mock"], "mock: missing RECORDING (see mcpspy mock --help)"),
+        (["mock"], "mock: missing RECORDING (or use --from-listing LISTING, or --fixtures FILE)"),
         (["last"], "unknown command last (use mcpspy show last)"),
         (["show", "--last"], "show: unknown option --last (use mcpspy show last)"),
         (["show", ""], "the name of the session is empty (use last, a name, an id or a file)"),

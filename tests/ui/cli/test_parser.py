@@ -19,7 +19,7 @@ NEEDS = {
     "bridge": "missing --upstream or --upstream-env (see mcpspy bridge --help)",
     "diff": "missing OLD and NEW (see mcpspy diff --help)",
     "replay": "missing RECORDING (see mcpspy replay --help)",
-    "mock": "missing RECORDING (see mcpspy mock --help)",
+    "mock": "missing RECORDING (or use --from-listing LISTING, or --fixtures FILE)",
     "send": "missing SESSION and METHOD (use mcpspy send last tools/list)",
     "wrap": "missing HOST|FILE (see mcpspy wrap --help)",
     "unwrap": "missing HOST|FILE (see mcpspy unwrap --help)",

@@ -32,7 +32,7 @@ async def press(screen: Any, key: str) -> None:
 async def open_session(screen: Any) -> None:
     await screen.until(lambda: isinstance(screen.app.screen, SessionsScreen))
     await screen.shows("enter open")
-    await screen.until(lambda: "exit 0" in screen.text or "● live" in screen.text, "the state of the session")
+    await screen.until(lambda: "exit 0" in screen.text or "●" in screen.text, "the state of the session")
     await press(screen, "enter")
     await screen.shows("request ")
 

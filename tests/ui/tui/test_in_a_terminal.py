@@ -89,7 +89,7 @@ def terminal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tmux]:
 def test_a_session_that_grows_is_followed_paused_and_left(terminal: Tmux, live: Any) -> None:
     live.calls(1, 30)
     terminal.start()
-    terminal.shows("mcpspy · sessions", "● live")
+    terminal.shows("mcpspy · sessions", "●")
     terminal.press("Enter")
     terminal.shows("30/30  following", "● LIVE", "request tools/call")
     terminal.press("v")

@@ -66,7 +66,7 @@ def mocking(opened: Opened, recording: Path) -> Mocking:
     @asynccontextmanager
     async def open_(size: tuple[int, int] = (120, 32), server: str = "") -> AsyncIterator[Mocked]:
         async with opened(size=size) as screen, aiohttp.ClientSession() as client:
-            await screen.shows("ended")
+            await screen.shows("1 session")
             await screen.press("<")
             await screen.shows("place of its server")
             screen.app.screen.query_one("#server", Input).value = server

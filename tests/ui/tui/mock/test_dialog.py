@@ -30,7 +30,7 @@ def _home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 async def dialog(screen: Screen) -> None:
-    await screen.shows("ended")
+    await screen.shows("1 session")
     await screen.press("<")
     await screen.shows("Serve r in place of its server")
 

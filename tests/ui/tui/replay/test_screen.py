@@ -169,6 +169,7 @@ async def test_a_load_test_runs_many_clients(size: Any, opened: Opened, tmp_path
 
 async def test_the_keys_of_the_help_choose_the_part_that_is_replayed(opened: Opened, tmp_path: Path) -> None:
     async with opened(await recorded(tmp_path)) as screen:
+        await screen.shows("tools/call", "exit")
         await screen.press("end", "up", "up", "up")  # A call.
         await dialog(screen)
         await screen.press("c")
