@@ -111,7 +111,7 @@ def test_a_session_that_grows_is_followed_paused_and_left(terminal: Tmux, live: 
     terminal.press("q")
     terminal.until(lambda shown: "toggle filter" not in shown, "the end of the help")
     terminal.press("q")
-    terminal.shows("mcpspy · sessions", "○ ended")
+    terminal.shows("mcpspy · sessions", "○")
     terminal.press("q")
     shown = terminal.shows("exit code 0")
     assert "mcpspy · sessions" not in shown
