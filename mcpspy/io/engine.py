@@ -13,6 +13,7 @@ import asyncio
 import os
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
@@ -22,7 +23,8 @@ from msgspec import DecodeError
 from msgspec.json import decode, encode
 
 from mcpspy.core.framing import LineFramer
-from mcpspy.errors import CannotStart
+from mcpspy.core.sanitize import sanitize
+from mcpspy.errors import CannotStart, McpspyError
 
 END = 6.0
 """Seconds that an engine may take to end its connections: a server gets SIGTERM after two, SIGKILL after four."""
@@ -176,6 +178,33 @@ class EngineViewer:
         self._unread -= size
         if self._unread <= BACKLOG:
             self._drained.set()
+
+
+class Engine(ABC):
+    """An engine that plays, and takes orders of its viewer meanwhile and afterwards: `_order_NAME(**fields)`."""
+
+    def __init__(self, viewer: EngineViewer) -> None:
+        self._viewer = viewer
+
+    async def main(self) -> None:
+        """Play, then take orders, until it is cancelled."""
+        orders = asyncio.create_task(self._take_orders())
+        try:
+            await self._play()
+            await orders
+        finally:
+            orders.cancel()
+
+    @abstractmethod
+    async def _play(self) -> None: ...
+
+    async def _take_orders(self) -> None:
+        while True:
+            order = await self._viewer.orders.get()
+            try:
+                await getattr(self, f"_order_{order.pop('order')}")(**order)
+            except McpspyError as error:
+                self._viewer.send("refused", text=sanitize(str(error)))
 
 
 def serve(engine: Callable[[EngineViewer], Awaitable[None]]) -> None:

@@ -20,7 +20,7 @@ from mcpspy.core.redact.display import redacted_text
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.session import Session
 from mcpspy.errors import McpspyError, UsageError
-from mcpspy.io.engine import EngineViewer, serve
+from mcpspy.io.engine import Engine, EngineViewer, serve
 from mcpspy.io.load import LoadOptions, LoadRunner
 from mcpspy.io.recording.atomic import save
 from mcpspy.io.recording.recorder import RecordingTarget
@@ -35,12 +35,12 @@ WARNINGS = 10
 """Maximum number of warnings."""
 
 
-class LoadEngine:
+class LoadEngine(Engine):
     """One load test, and its results until the viewer ends."""
 
     def __init__(self, viewer: EngineViewer, folder: str) -> None:
+        super().__init__(viewer)
         config = viewer.config
-        self._viewer = viewer
         self._gate = gate(config["fail_if"]) if config.get("fail_if") else None
         self._options = diff_options(config)
         self._where = RecordingTarget()
@@ -49,15 +49,6 @@ class LoadEngine:
         self._task: asyncio.Task[bool] | None = None
         self._sent = 0.0
         self._is_over = False
-
-    async def main(self) -> None:
-        """Run the test, then answer orders."""
-        orders = asyncio.create_task(self._take_orders())
-        try:
-            await self._play()
-            await orders
-        finally:
-            orders.cancel()
 
     async def _play(self) -> None:
         config = self._viewer.config
@@ -119,14 +110,6 @@ class LoadEngine:
         self._viewer.send("load", runs=result.runs, requests=result.sent, errors=result.errors, lines=lines)
 
     # Orders.
-
-    async def _take_orders(self) -> None:
-        while True:
-            order = await self._viewer.orders.get()
-            try:
-                await getattr(self, f"_order_{order.pop('order')}")(**order)
-            except McpspyError as error:
-                self._viewer.send("refused", text=sanitize(str(error)))
 
     async def _order_stop(self) -> None:
         if self._task is not None:

@@ -8,6 +8,9 @@ from typing import Any
 class LoadModel:
     """A load test as its viewer sees it; `version` changes with it."""
 
+    ENGINE = "mcpspy.ui.model.load_engine"
+    """The module of the engine whose events it takes."""
+
     def __init__(self) -> None:
         self.version = 0
         self.lines: list[str] = ["starting …"]

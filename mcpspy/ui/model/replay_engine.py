@@ -41,7 +41,7 @@ from mcpspy.core.session import outcome
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError, UsageError
-from mcpspy.io.engine import EngineViewer, serve
+from mcpspy.io.engine import Engine, EngineViewer, serve
 from mcpspy.io.recording.atomic import Replacement, save
 from mcpspy.io.recording.recorder import RecordingTarget
 from mcpspy.io.replay import ReplayOptions, ReplayRun, play
@@ -66,12 +66,12 @@ VALUE = 120
 """Columns of a value in the list of changes."""
 
 
-class ReplayEngine:
+class ReplayEngine(Engine):
     """One replay, and its results until the viewer ends. It is the watcher of the run."""
 
     def __init__(self, viewer: EngineViewer, folder: str) -> None:
+        super().__init__(viewer)
         config = viewer.config
-        self._viewer = viewer
         self._path = Path(config["path"])
         self._rows: list[int] | None = config.get("rows")
         self._sessions: str | None = config.get("folder")
@@ -101,15 +101,6 @@ class ReplayEngine:
         self._difference: SessionDiff | None = None
         self._state: dict[str, Any] = {}
         self._is_stopped = False
-
-    async def main(self) -> None:
-        """Play, then answer orders. Returns only if nothing can be played."""
-        orders = asyncio.create_task(self._take_orders())
-        try:
-            await self._play()
-            await orders
-        finally:
-            orders.cancel()
 
     # The run.
 
@@ -328,14 +319,6 @@ class ReplayEngine:
             )
 
     # Orders.
-
-    async def _take_orders(self) -> None:
-        while True:
-            order = await self._viewer.orders.get()
-            try:
-                await getattr(self, f"_order_{order.pop('order')}")(**order)
-            except McpspyError as error:
-                self._viewer.send("refused", text=sanitize(str(error)))
 
     async def _order_pause(self) -> None:
         self._allow(0)

@@ -84,6 +84,9 @@ class Phase(IntEnum):
 class ReplayModel:
     """All that is known of one replay. `version` changes with it."""
 
+    ENGINE = "mcpspy.ui.model.replay_engine"
+    """The module of the engine whose events it takes."""
+
     def __init__(self) -> None:
         self.version = 0
         self.phase = Phase.STARTING

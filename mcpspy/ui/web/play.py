@@ -28,8 +28,6 @@ from mcpspy.ui.model.replay_options import ProposedServer, ReplayForm, proposals
 from mcpspy.ui.model.replay_run import MISSING, WORDS, Phase, ReplayModel, StepState
 from mcpspy.ui.model.session_loader import SessionLoader
 
-ENGINE = "mcpspy.ui.model.replay_engine"
-
 SHOWN = 100
 """Steps, requests or interactions of one response."""
 
@@ -52,7 +50,7 @@ class WebReplay:
 
     def __init__(self) -> None:
         self._model = ReplayModel()
-        self._engine = EngineProcess(ENGINE, self._model.take, self._ended)
+        self._engine = EngineProcess(self._model.ENGINE, self._model.take, self._ended)
 
     @property
     def version(self) -> Any:

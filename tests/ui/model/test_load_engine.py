@@ -13,7 +13,6 @@ from mcpspy.io.engine import EngineProcess
 from mcpspy.ui.model.load_run import LoadModel
 from mcpspy.ui.model.replay_options import ReplayForm
 from mcpspy.ui.model.replay_run import command_line
-from mcpspy.ui.tui.replay.load import ENGINE
 from tests.ui.model.replaying import Watched, echoes, record
 
 
@@ -23,7 +22,7 @@ class Loaded(Watched):
     def __init__(self, path: Path, how: str = "same", fail_if: str = "", **load: Any) -> None:
         super().__init__(path, how, load={"clients": 2, "repeat": 2, **load}, fail_if=fail_if, volatile=True)
         self.load = LoadModel()
-        self.engine = EngineProcess(ENGINE, self._take, self._ended)
+        self.engine = EngineProcess(LoadModel.ENGINE, self._take, self._ended)
         self.send = self.engine.send
 
     def _take(self, event: dict[str, Any]) -> None:

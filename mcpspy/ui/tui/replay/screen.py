@@ -6,23 +6,18 @@ ends it when it is closed.
 
 from __future__ import annotations
 
-import os
-import time
 from typing import Any, ClassVar
 
 from rich.text import Text
-from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.timer import Timer
-from textual.widgets import Static
 
 from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError, UsageError
-from mcpspy.io.engine import EngineProcess
 from mcpspy.io.settings import slug
 from mcpspy.ui.model.replay_run import (
     WORDS,
@@ -30,7 +25,6 @@ from mcpspy.ui.model.replay_run import (
     ReplayModel,
     ShownStep,
     StepState,
-    command_line,
     request_text,
 )
 from mcpspy.ui.model.replay_settings import keep_ignored
@@ -40,23 +34,16 @@ from mcpspy.ui.tui.bindings import REPLAY_KEYS
 from mcpspy.ui.tui.detail.pane import DetailPane
 from mcpspy.ui.tui.intercept.assistance import editable, read_listings, request_problems
 from mcpspy.ui.tui.intercept.editor import EditorScreen
-from mcpspy.ui.tui.replay.dialog import shown_target
+from mcpspy.ui.tui.replay.engine_screen import EngineScreen
 from mcpspy.ui.tui.replay.output import OutputScreen
 from mcpspy.ui.tui.replay.steps import NOTHING, ROLES, Differences, StepList, differences, document
-from mcpspy.ui.tui.widgets.base import DismissibleScreen, SplitLine
+from mcpspy.ui.tui.widgets.base import SplitLine
 from mcpspy.ui.tui.widgets.columns import Piece
-from mcpspy.ui.tui.widgets.footer import KeyFooter
-from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt, TextPrompt
+from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
-
-ENGINE = "mcpspy.ui.model.replay_engine"
-
-TICK = 0.1
 
 SETTLE = 0.06
 """Seconds that the cursor rests before the messages of its step are asked for."""
-
-FLASH = 4.0
 
 BAR = 20
 """Columns of the progress bar."""
@@ -85,7 +72,7 @@ _RUNNING = frozenset(("pause", "step", "skip", "edit", "again", "stop"))
 _ENDED = frozenset(("save", "report", "update"))
 
 
-class ReplayScreen(DismissibleScreen[bool]):
+class ReplayScreen(EngineScreen):
     """A replay; dismissed with True if the user wants to replay again."""
 
     DEFAULT_CSS = """
@@ -108,29 +95,19 @@ class ReplayScreen(DismissibleScreen[bool]):
 
     def __init__(self, config: dict[str, Any], name: str, source: SessionModel) -> None:
         """`config` is that of the engine, with `form`; `name` that of the session, `source` its recorded messages."""
-        super().__init__()
         self.model = ReplayModel()
         self.model.patterns = list(config["ignored"])
-        self._config, self._session_name, self._source = config, name, source
-        sent = {key: value for key, value in config.items() if key != "form"}
-        self._sent_config = sent
-        self._engine = EngineProcess(ENGINE, self.model.take, self._engine_ended)
+        super().__init__(config, name, self.model)
+        self._source = source
         self.listing = StepList(self.model)
         self.detail = DetailPane(id="detail", is_beside=True)
         self._differences = Differences(id="differences")
-        self._title = SplitLine(id="title")
-        self._cause = Static(id="cause", markup=False)
         self._progress = SplitLine(id="progress", classes="-soft")
-        self._status = SplitLine(id="status", classes="-soft")
-        self._keys = KeyFooter()
-        self._seen = -1
         self._asked: tuple[int, int, float] | None = None
         """The step that the engine was asked to show last."""
         self._drawn: ShownStep | None = None
         self._settling: Timer | None = None
-        self._flash, self._flash_until = "", 0.0
         self._footer: tuple[str, ...] = ()
-        self.shown_target = shown_target(config)
 
     def compose(self) -> ComposeResult:
         yield self._title
@@ -145,17 +122,16 @@ class ReplayScreen(DismissibleScreen[bool]):
 
     def on_mount(self) -> None:
         self.detail.show(NOTHING, None)
-        self.set_interval(TICK, self._look)
-        self._start()
-
-    async def on_unmount(self) -> None:
-        await self._engine.stop()
 
     @property
     def footer(self) -> tuple[str, ...]:
         """The tables of FOOTERS for the phase of the replay."""
         state = _STATES[self.model.phase]
         return (state, "message") if self.detail.has_focus_within else (state,)
+
+    @property
+    def ignored(self) -> list[str]:
+        return self.model.patterns
 
     @property
     def leave_question(self) -> str:
@@ -212,9 +188,6 @@ class ReplayScreen(DismissibleScreen[bool]):
         if (number := self._number) is not None:
             self._engine.send("again", number=number)
 
-    def action_stop(self) -> None:
-        self._engine.send("stop")
-
     def action_change(self, step: int) -> None:
         place = self.model.following(self.listing.cursor, step)
         if place is None:
@@ -250,16 +223,8 @@ class ReplayScreen(DismissibleScreen[bool]):
         self._engine.send("save")
 
     def action_report(self) -> None:
-        name = f"replay-{slug(self._session_name)}.html"
-
-        def whole(path: str) -> str:
-            return os.path.abspath(os.path.expanduser(path))
-
-        async def report(path: str) -> None:
-            self._engine.send("report", path=whole(path))
-
         question = "Save the report to .html, .xml (JUnit) or .md (Markdown):"
-        self.app.push_screen(TextPrompt(question, name, done="save", act=report))
+        self.ask_for_report(question, f"replay-{slug(self._session_name)}.html")
 
     def action_update(self) -> None:
         path = sanitize(str(self._config["path"]))
@@ -277,14 +242,6 @@ class ReplayScreen(DismissibleScreen[bool]):
         except (McpspyError, OSError) as error:
             self.flash_message(sanitize(str(error)))
 
-    def action_copy_command(self) -> None:
-        command = sanitize(command_line(self._config, self.model.patterns))
-        self.app.copy_to_clipboard(command)
-        self.flash_message(f"copied: {command}")
-
-    def action_repeat(self) -> None:
-        self.dismiss(True)
-
     def action_zoom(self) -> None:
         self._zoom(on=not self._is_zoomed)
 
@@ -295,34 +252,6 @@ class ReplayScreen(DismissibleScreen[bool]):
             self.listing.focus()
         else:
             self.action_back()
-
-    def action_back(self) -> None:
-        def leave(yes: bool | None) -> None:
-            if yes:
-                self.dismiss(False)
-
-        if question := self.leave_question:
-            self.app.push_screen(ConfirmPrompt(question, "stop", "stay"), leave)
-        else:
-            leave(True)
-
-    def flash_message(self, text: str) -> None:
-        self._flash, self._flash_until = text, time.monotonic() + FLASH
-        self._update_lines()
-
-    # The engine.
-
-    # Not run_worker(self._start()): a coroutine whose screen is closed before it starts is never awaited.
-    @work(exit_on_error=False)
-    async def _start(self) -> None:
-        try:
-            await self._engine.start(self._sent_config)
-        except McpspyError as error:
-            self.model.failed(sanitize(str(error)))
-
-    def _engine_ended(self, reason: str) -> None:
-        if reason:
-            self.model.failed(sanitize(reason))
 
     @property
     def _number(self) -> int | None:
@@ -369,11 +298,7 @@ class ReplayScreen(DismissibleScreen[bool]):
         model = self.model
         if not self._keys.is_attached:  # The screen is being closed.
             return
-        if self._seen != model.version:
-            self._seen = model.version
-            if model.message:
-                self._flash, self._flash_until = sanitize(model.message), time.monotonic() + FLASH
-                model.message = ""
+        if self._is_changed():
             self.listing.sync(len(model))
             self.listing.refresh()
             self._follow()
@@ -447,9 +372,10 @@ class ReplayScreen(DismissibleScreen[bool]):
         )
         self._title.set_text([("Replay ", "title"), (name, None), against], [words])
         self._progress.set_text(*self._counts(width))
-        is_flashing = time.monotonic() < self._flash_until
         last = model.stderr[-1] if model.stderr else ""
-        below: Piece = (self._flash, None) if is_flashing else (f"stderr: {last}" if last else "", rows.QUIET)
+        below: Piece = (
+            (self._flash, None) if self.is_flashing else (f"stderr: {last}" if last else "", rows.QUIET)
+        )
         ignored = f"{len(model.patterns)} ignored" if model.patterns else ""
         place = f"{self.listing.cursor + 1:,}/{len(model):,}" if len(model) else ""
         self._status.set_text([below], [("  ".join(part for part in (ignored, place) if part), rows.QUIET)])
