@@ -135,7 +135,7 @@ def main(args: argparse.Namespace) -> int:
     is_http = args.http is not None or args.listen is not None
     if args.stdout_noise and is_http:
         raise UsageError(
-            "mock: --stdout-noise is for stdio", "over HTTP there is no stdout: remove --http or --listen"
+            "mock: --stdout-noise is for stdio", "a mock over HTTP has no stdout: remove --http or --listen"
         )
     scripted = _scripted(args)
     if scripted is not None and not is_http:

@@ -12,10 +12,12 @@ from mcpspy.analysis.explain.causes import (
     http_sessions,
     matching,
     oauth,
+    oauth_metadata,
     refusals,
     revisions,
     start,
     statuses,
+    streams,
     tokens,
     tools,
     waiting,
@@ -23,8 +25,20 @@ from mcpspy.analysis.explain.causes import (
 from mcpspy.analysis.explain.claims import CAUSES as CAUSES
 
 AREAS = (
-    *(start, environment, framing, matching, waiting, connection, headers, http_sessions, refusals, statuses),
-    *(oauth, tokens, tools, apps, revisions, errors, definitions, ending),
+    *(
+        start,
+        environment,
+        framing,
+        matching,
+        streams,
+        waiting,
+        connection,
+        headers,
+        http_sessions,
+        refusals,
+        statuses,
+    ),
+    *(oauth_metadata, oauth, tokens, tools, apps, revisions, errors, definitions, ending),
 )
 
 _ORDER = [area.__name__ for area in AREAS]

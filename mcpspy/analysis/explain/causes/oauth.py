@@ -1,127 +1,27 @@
-"""Authorization: each step of the sign-in."""
+"""Authorization from the page of the sign-in on: codes, tokens, and tokens that are refused."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, advised, define
 from mcpspy.analysis.explain.causes.sign_in import (
     RULES,
     names_of,
+    refused_step,
     sign_in_claim,
     steps_of,
     unauthorized,
     words_of,
 )
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, evidence, quote
+from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.http_facts import OauthStep
-from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER
-
-_ANSWERS = {
-    "registration": (
-        "let it answer with JSON, 201 or an error such as invalid_redirect_uri (RFC 7591, 3.2): frameworks redirect if "
-        "the check of a form fails. A frequent reason is a redirect URI with a custom scheme (cursor://), or with a "
-        "loopback address: compare redirect_uris of the request with what the server allows"
-    ),
-    "token": (
-        "let it answer with JSON, 200 or an error (RFC 6749, 5): look whether the site's sign-in, its check of forms "
-        "(CSRF) or a catch-all route is before the token endpoint"
-    ),
-    "metadata": (
-        "let it answer with the JSON document, or 404: exclude /.well-known/ from the site's sign-in and from its "
-        "catch-all routes"
-    ),
-}
-"""The end of a step's name → the next step if it was answered with a redirect or a page."""
-
-
-def _other_answer(facts: Facts, step: OauthStep) -> str:
-    """Return by what a step was answered in place of JSON: a redirect or a page; empty if by neither."""
-    number = step.fields.get("http")
-    if 300 <= (step.status or 0) < 400:
-        location = facts.http.locations.get(number)
-        return f"a redirect (HTTP {step.status}{f' → {quote(location, 100)}' if location else ''})"
-    is_page = (step.status or 0) < 300 and number in facts.http.pages and "metadata" not in step.step
-    return f"a page (HTTP {step.status}, text/html)" if is_page else ""
-
-
-@cause(
-    "oauth-answer-not-json",
-    "a step of the sign-in was answered with a redirect or a page in place of JSON",
-    Level.EXACT,
-    rules=RULES,
-    positive=(
-        ex.unauthorized(
-            ex.METADATA, ex.http("POST", 302, 63, {}, location="/"), ex.oauth("registration", 302)
-        ),
-        ex.unauthorized(
-            ex.METADATA,
-            ex.http("POST", 200, 63, {}, content_type="text/html"),
-            ex.oauth("token", 200, names=["code"]),
-        ),
-    ),
-    negative=(
-        ex.unauthorized(ex.METADATA, ex.oauth("registration", 201)),
-        ex.unauthorized(ex.http("GET", 302, 60, {}), ex.oauth("server metadata", 302, 60), ex.METADATA),
-    ),
-)
-def oauth_answer_not_json(facts: Facts) -> Iterator[Claim]:
-    """Web frameworks redirect if the check of a form fails, gateways and sites redirect to their
-    sign-in; a client that follows finds a page.
-    """
-    steps = [each for each in facts.http.oauth if each.step != "challenge"]
-    metadata = steps_of(facts, "resource metadata", "server metadata")
-    went_on = [each for each in steps if each not in metadata and (each.status or 400) < 300]
-    has_none = not went_on and all(each.status != 200 for each in metadata)
-    asked = [*(metadata if has_none else ()), *steps[-1:]]  # Without metadata, clients try other addresses.
-    found = [each for each in asked if each.step not in ("authorize", "retry") and _other_answer(facts, each)]
-    for step in found[:1] if unauthorized(facts) else ():
-        what = _other_answer(facts, step)
-        kind = next((end for end in _ANSWERS if step.step.endswith(end)), "token")
-        again = [each for each in facts.of(RefusedExchange) if each.at >= step.at and each.method == "GET"]
-        title = (
-            f"the authorization server answered the step {step.step!r} with {what} in place of JSON, and the "
-            f"client stopped there"
-        )
-        claim = sign_in_claim(facts, title, _ANSWERS[kind], step, side=SERVER)
-        claim.symptoms += again
-        yield claim
-
-
-@cause(
-    "sign-in-not-offered",
-    "the server wants a token, and names no way to sign in",
-    Level.EXACT,
-    rules=RULES,
-    positive=ex.unauthorized(ex.oauth("resource metadata", 404), ex.oauth("server metadata", 404)),
-    negative=ex.unauthorized(ex.METADATA),
-)
-def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
-    """A 401 should name its metadata (RFC 9728, 5.1), and the metadata the authorization server;
-    else clients can only guess.
-    """
-    refused = [exchange for exchange, _ in unauthorized(facts) if exchange.status == 401]
-    metadata = steps_of(facts, "resource metadata", "server metadata")
-    if refused and metadata and all(step.status != 200 for step in metadata):
-        is_named = "resource_metadata" in refused[0].response.get("www-authenticate", "")
-        challenge = "" if is_named else "its 401 has no WWW-Authenticate with resource_metadata, and "
-        title = (
-            f"the server wants a token and names no way to get one: {challenge}{len(metadata)} addresses "
-            f"of metadata were answered with HTTP {metadata[-1].status}"
-        )
-        next_step = (
-            "configure a token (header Authorization) in the host, if the server takes a fixed one; else "
-            "let the server serve /.well-known/oauth-protected-resource and name it in WWW-Authenticate"
-        )
-        yield sign_in_claim(facts, title, next_step, *metadata[:2], side=SERVER)
 
 
 @cause(
@@ -253,115 +153,6 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
         yield claim
 
 
-def _refused(facts: Facts, *names: str) -> OauthStep | None:
-    """Return the last of these steps, if it was refused."""
-    steps = steps_of(facts, *names)
-    return steps[-1] if steps and (steps[-1].status or 0) >= 400 else None
-
-
-def _other_resource(step: OauthStep, endpoint: str) -> str:
-    """Return the resource that metadata name, if it is not the endpoint with this path; else nothing."""
-    resource = str(step.fields.get("resource") or "")
-    is_endpoint = f"{endpoint}/".startswith(f"{urlsplit(resource).path.rstrip('/')}/")
-    return resource if step.status == 200 and not is_endpoint else ""
-
-
-@cause(
-    "oauth-registration",
-    "the client could not register at the authorization server",
-    Level.EXACT,
-    rules=RULES,
-    positive=ex.unauthorized(ex.METADATA, ex.oauth("registration", 403)),
-    negative=ex.unauthorized(ex.METADATA, ex.oauth("registration", 201)),
-)
-def oauth_registration(facts: Facts) -> Iterator[Claim]:
-    """Dynamic registration is refused or not offered: the client needs an id that was registered by hand."""
-    found = [step for step in steps_of(facts, "resource metadata", "server metadata") if step.status == 200]
-    endpoint = urlsplit(facts.header.upstream or "").path
-    if not unauthorized(facts) or not found or any(_other_resource(step, endpoint) for step in found):
-        return  # The metadata of another resource led the client away (RFC 9728, 3.3).
-    if (refused := _refused(facts, "registration")) is not None:
-        next_step = (
-            "register the client by hand and configure its client_id, or allow dynamic registration at "
-            "the authorization server"
-        )
-        if "redirect" in words_of(refused):
-            next_step = "allow the client's redirect URI at the authorization server"
-        title = (
-            f"the authorization server refused to register the client (HTTP "
-            f"{refused.status}){clause(words_of(refused))}"
-        )
-        yield sign_in_claim(facts, title, next_step, refused)
-        return
-    went_on = steps_of(facts, "registration", "authorize", "token", "device authorization")
-    metadata = [step for step in found if step.step == "server metadata"]
-    if metadata and not went_on and "registration_endpoint" not in names_of(metadata[-1]):
-        title = (
-            "the metadata of the authorization server names no registration_endpoint, and the client "
-            "stopped there: it has no client id"
-        )
-        next_step = (
-            "configure a client_id that was registered by hand, or put a server that offers registration "
-            "in front of the authorization server"
-        )
-        claim = sign_in_claim(facts, title, next_step)
-        claim.evidence = [evidence(metadata[-1].place, "server metadata without registration_endpoint")]
-        yield claim
-
-
-_METADATA_STEPS = {
-    "AUTH101": "let the metadata name the URL of the endpoint as its resource, as clients use it",
-    "AUTH102": (
-        "let the metadata name the issuer that it is served under, or the resource's metadata name this "
-        "issuer"
-    ),
-    "AUTH103": "let the authorization server declare S256 in code_challenge_methods_supported",
-}
-
-
-@cause(
-    "oauth-metadata",
-    "the metadata for the sign-in does not fit or cannot be read",
-    Level.EXACT,
-    rules=RULES,
-    positive=ex.unauthorized(ex.oauth("resource metadata", 200, resource="http://127.0.0.1:3001/other")),
-    negative=ex.unauthorized(ex.METADATA),
-)
-def oauth_metadata(facts: Facts) -> Iterator[Claim]:
-    """The issuer must be the URL that it was asked from, the resource the URL of the endpoint (RFC
-    8414, 3.3; RFC 9728, 3.3).
-    """
-    has_stopped = _refused(facts, "registration") is not None
-    if not (unauthorized(facts) or has_stopped) or steps_of(facts, "token", "retry"):
-        return
-    for step in [each for each in facts.http.oauth if each.fields.get("unreadable")][:1]:
-        title = (
-            f"the address of the {step.step} is answered with HTTP {step.status} and no JSON object, "
-            f"such as a page of a web application"
-        )
-        next_step = "let the server answer /.well-known/oauth-* with metadata, or 404 if it wants no token"
-        claim = sign_in_claim(facts, title, next_step, step, side=SERVER)
-        claim.symptoms += facts.of(RefusedExchange) if has_stopped else []
-        yield claim
-        return
-    for violation in facts.violations(*_METADATA_STEPS):
-        title = quote(violation.findings[0].message)
-        claim = sign_in_claim(facts, title, _METADATA_STEPS[violation.code], side=SERVER)
-        claim.evidence = violation.lines[:1]
-        yield claim
-    endpoint = urlsplit(facts.header.upstream or "").path
-    for step in steps_of(facts, "resource metadata"):
-        if resource := _other_resource(step, endpoint):
-            title = (
-                f"the metadata is that of the resource {quote(resource, 80)}, which is not the URL of "
-                f"the endpoint ({quote(endpoint, 60)})"
-            )
-            claim = sign_in_claim(facts, title, f"{_METADATA_STEPS['AUTH101']} (RFC 9728, 3.3)", side=SERVER)
-            claim.evidence = [evidence(step.place, f"resource: {resource}")]
-            yield claim
-            break
-
-
 _TWICE = re.compile(
     r"(?i)(?:multiple|more than one) .{0,40}(?:auth|credential)|both .{0,60}\b(?:header|basic|body|form|post)\b"
     r"|(?:auth\w*|credentials?)\b.{0,40}(?:\btwice\b|multiple|more than one|\bboth\b)|only one .{0,30}auth"
@@ -437,7 +228,7 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     """The code or refresh token has expired, the client or redirect URI is another than registered,
     or PKCE does not fit.
     """
-    step = _refused(facts, "token", "device authorization", "pushed authorization", "authorize")
+    step = refused_step(facts, "token", "device authorization", "pushed authorization", "authorize")
     if step is None or not (unauthorized(facts) or step.step != "token"):
         tokens = [each for each in steps_of(facts, "token") if "refresh_token" in names_of(each)]
         step = next((each for each in reversed(tokens) if (each.status or 0) >= 400), None)

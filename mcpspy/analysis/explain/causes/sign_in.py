@@ -69,3 +69,9 @@ def sign_in_claim(
     """Return a claim of all that a failed sign-in brings about, with these steps as its evidence."""
     lines = [_line(step) for step in steps]
     return Claim(title=title, next_step=next_step, symptoms=_symptoms(facts), evidence=lines, side=side)
+
+
+def refused_step(facts: Facts, *names: str) -> OauthStep | None:
+    """Return the last of these steps, if it was refused."""
+    steps = steps_of(facts, *names)
+    return steps[-1] if steps and (steps[-1].status or 0) >= 400 else None

@@ -1,0 +1,354 @@
+"""Errors outside the protocol, and the words by which programs name them: settings, files, network."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from mcpspy.analysis.explain.causes.definition import Advice
+
+
+class Trouble(NamedTuple):
+    """A kind of error outside the protocol."""
+
+    code: str
+    what: str
+    """The trouble, as a clause."""
+    next_step: str | Advice
+    named_by: str
+    """The programs that print these words, for docs/explain.md."""
+    signs: str
+    """The words, as a pattern without regard to case."""
+    errors: tuple[str, ...]
+    """Errors that name it, from servers that do not start."""
+    side: str = "environment"
+    only_at_start: bool = False
+
+
+TROUBLES = (
+    Trouble(
+        "system-too-old",
+        "the program needs a newer system than this one",
+        next_step="use a newer distribution or image, or a build of the program for this system (static, "
+        "musl, older)",
+        named_by="The loader of glibc and libstdc++ names the version that it misses, the JVM that of "
+        "class files, macOS and Windows refuse the program.",
+        signs=r"GLIBC(?:XX)?_\d|UnsupportedClassVersionError|requires macOS|not a valid Win32 application",
+        only_at_start=True,
+        errors=(
+            (
+                "/srv/db-mcp: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required "
+                "by /srv/db-mcp)"
+            ),
+            "java.lang.UnsupportedClassVersionError: App has been compiled by a more recent version",
+        ),
+    ),
+    Trouble(
+        "terminal-wanted",
+        "the command wants a terminal, and a host gives it pipes",
+        next_step="remove -t (--tty) from the arguments of docker or podman, and keep -i; a host starts no "
+        "terminal",
+        named_by="The error is of docker's or podman's client.",
+        signs=r"input device is not a TTY|cannot attach stdin to a TTY|stdin is not a (?:tty|terminal)",
+        side="configuration",
+        only_at_start=True,
+        errors=("the input device is not a TTY",),
+    ),
+    Trouble(
+        "container-failed",
+        "the container could not be started",
+        next_step="read the end of this error: the image, its entry point or a mount is at fault; the "
+        "daemon itself runs",
+        named_by="The error is of docker's client, its daemon or the OCI runtime (runc).",
+        signs=r"OCI runtime|Error response from daemon|failed to create (?:task|shim)"
+        r"|Unable to find image|pull access denied",
+        side="configuration",
+        only_at_start=True,
+        errors=(
+            (
+                "docker: Error response from daemon: failed to create shim task: OCI runtime create "
+                "failed: exec: permission denied"
+            ),
+        ),
+    ),
+    Trouble(
+        "runtime-version",
+        "the server needs another version of its runtime",
+        next_step="start it with a newer interpreter: give its absolute path in the host's configuration",
+        named_by="pip, uv, npm (EBADENGINE) and .NET state what they require; Node.js names an addon of "
+        "another version or an unknown built-in module; other programs fail at names that only "
+        "newer or older versions of Python and Node.js have.",
+        signs=r"""(?x)requires[ -]python|python\ .{0,20}(?:or\ (?:newer|later|higher)|is\ required)
+        |unsupported\ engine|EBADENGINE|requires\ node
+        |node(?:\.js)?\ (?:v?\d+|version).{0,30}(?:required|or\ (?:newer|later|higher))
+        |the\ engine\ "node"\ is\ incompatible
+        |NODE_MODULE_VERSION|ERR_UNKNOWN_BUILTIN_MODULE|does\ not\ satisfy\ python
+        |interpreter\ resolved\ to\ python|cannot\ import\ name\ '\w+'\ from\ '(?:typing|asyncio|enum
+        |collections|tomllib|datetime)
+        |No\ module\ named\ '(?:tomllib|distutils|imp|asyncore)'|(?:requires|needs|at\ least)\ (?:node|python
+        |java|ruby|bun|deno)\b.{0,20}\d
+        |(?:File|Blob|fetch|crypto|WebSocket|ReadableStream|CustomEvent|Headers)\ is\ not\ defined
+        |Object\.groupBy\ is\ not\ a\ function
+        |must\ install\ or\ update\ \.NET|net\d\.\d\ .{0,40}not\ found""",
+        side="configuration",
+        only_at_start=True,
+        errors=(
+            "weather requires Python >=3.14",
+            "The module was compiled against a different Node.js version using NODE_MODULE_VERSION 115.",
+        ),
+    ),
+    Trouble(
+        "module-missing",
+        "a package that the server needs is not installed",
+        next_step="install it into the environment of this command, or start the server with npx -y, uvx "
+        "or the environment's own interpreter",
+        named_by="Python, Node.js, the JVM, Ruby and the loader of shared libraries name what they do not "
+        "find; pip, uv and npm name what no registry has.",
+        signs=r"No module named|cannot find (?:module '[^/\\.']|package)|ERR_MODULE_NOT_FOUND(?!.*/)"
+        r"|could not determine executable to run"
+        r"|npm (?:error|ERR!) (?:code E)?404|No matching distribution"
+        r"|was not found in the package registry|ImportError: "
+        r"|NoClassDefFoundError|ClassNotFoundException|error while loading shared libraries"
+        r"|cannot load such file -- [^/]"
+        r"|no solution found when resolving|Package .{1,80} does not provide any executables|DLL load failed",
+        side="configuration",
+        only_at_start=True,
+        errors=(
+            "ModuleNotFoundError: No module named 'weather'",
+            "npm error 404 Not Found - GET - Not found",
+            "Because mcp-wether was not found in the package registry and you require it",
+        ),
+    ),
+    Trouble(
+        "port-in-use",
+        "a port that the server needs is in use",
+        next_step="end the other copy of the server, or the other program that has the port, or set "
+        "another port",
+        named_by="The system refuses to listen: EADDRINUSE on POSIX, `Only one usage of each socket "
+        "address` on Windows.",
+        signs=r"EADDRINUSE|address already in use|Only one usage of each socket address",
+        errors=("Error: listen EADDRINUSE: address already in use :::3001",),
+    ),
+    Trouble(
+        "text-encoding",
+        "the server reads or writes text in another encoding than UTF-8",
+        next_step="set PYTHONUTF8=1 by env in the host's configuration, or let the server open its streams "
+        "and files as UTF-8",
+        named_by="Python's codecs (`charmap` is a code page of Windows), Ruby and Rust name the bytes or "
+        "characters that they cannot read or write.",
+        signs=r"Unicode(?:Encode|Decode)Error|codec can't (?:en|de)code|'charmap'|illegal multibyte"
+        r"|invalid (?:utf-8|byte sequence)|stream did not contain valid UTF-8",
+        side="server",
+        errors=("UnicodeDecodeError: 'charmap' codec can't decode byte 0x81 in position 4",),
+    ),
+    Trouble(
+        "disk-full",
+        "the disk is full",
+        next_step="make room on the disk that the error names",
+        named_by="The system refuses to write: ENOSPC, or EDQUOT of a quota.",
+        signs=r"\bENOSPC\b|no space left on device|disk (?:is )?full|disk quota exceeded|EDQUOT",
+        errors=("OSError: [Errno 28] No space left on device",),
+    ),
+    Trouble(
+        "out-of-memory",
+        "the server has no memory left",
+        next_step="give it more memory (node: --max-old-space-size), or let it process less at once",
+        named_by="V8 reports its heap limit, Python MemoryError, the JVM OutOfMemoryError, the system ENOMEM.",
+        signs=r"heap out of memory|\bOOM\b|MemoryError|OutOfMemoryError|cannot allocate memory|\bENOMEM\b",
+        errors=("FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",),
+    ),
+    Trouble(
+        "too-many-files",
+        "the server has too many open files",
+        next_step="close what is opened, or raise the limit (ulimit -n)",
+        named_by="The system refuses to open another one: EMFILE.",
+        signs=r"\bEMFILE\b|too many open files",
+        errors=("Error: EMFILE: too many open files",),
+    ),
+    Trouble(
+        "name-not-resolved",
+        "a host name could not be resolved",
+        next_step="check the host name in the server's settings, the network and its DNS; in a container, "
+        "names of other containers exist only in the same network",
+        named_by="The resolver's errors as libuv (ENOTFOUND), glibc, macOS, Go, curl, urllib3 and Java "
+        "write them.",
+        signs=r"\bENOTFOUND\b|EAI_AGAIN|getaddrinfo|name or service not known"
+        r"|temporary failure in name resolution"
+        r"|nodename nor servname|no such host|NameResolutionError|could not resolve host|UnknownHostException",
+        errors=("Error: getaddrinfo ENOTFOUND api.weather.example",),
+    ),
+    Trouble(
+        "tls-failure",
+        "a TLS connection could not be made",
+        next_step="trust the CA (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE), or correct the host name; the proxy "
+        "of a company has its own CA",
+        named_by="OpenSSL (Python, Node.js), Go (x509), Java (PKIX) and rustls name what is wrong with "
+        "the certificate.",
+        signs=r"certificate verify failed|self[- ]signed certificate|unable to (?:get"
+        r"|verify).{0,30}certificate|CERT_HAS_EXPIRED"
+        r"|ERR_TLS_CERT|hostname mismatch|SSLError|ssl\.SSL|tls: failed to verify|x509: "
+        r"|PKIX path building|DEPTH_ZERO_SELF_SIGNED"
+        r"|UNABLE_TO_VERIFY_LEAF|wrong version number|UnknownIssuer",
+        errors=(
+            "ssl.SSLCertVerificationError: certificate verify failed: unable to get local issuer certificate",
+        ),
+    ),
+    Trouble(
+        "proxy-refused",
+        "a proxy between the server and the network refused the connection",
+        next_step="set HTTPS_PROXY and NO_PROXY in env of the host's configuration: hosts pass only few "
+        "variables on",
+        named_by="requests, urllib3 and tunnel agents of Node.js report the 407 of the proxy, or the "
+        "CONNECT that failed.",
+        signs=r"\b407\b.{0,40}proxy|proxy authentication required|ProxyError"
+        r"|tunneling socket could not be established|Tunnel connection failed",
+        errors=(
+            "requests.exceptions.ProxyError: Tunnel connection failed: 407 Proxy Authentication Required",
+        ),
+    ),
+    Trouble(
+        "rate-limited",
+        "another service limits the rate of requests",
+        next_step="wait for the time that it names, send fewer requests, or use a key with a higher limit",
+        named_by="The status 429 in the words of HTTP clients, or RESOURCE_EXHAUSTED of gRPC.",
+        signs=r"\brate[ -]?limit|\btoo many requests\b|\b(?:status|http|code|error)\b\W{0,12}429\b"
+        r"|\b429\b\W{0,3}(?:client error|error)"
+        r"|quota (?:has been )?exceeded|exceeded your.{0,20}quota|RESOURCE_EXHAUSTED|throttl",
+        errors=("Error: Request failed with status code 429",),
+    ),
+    Trouble(
+        "service-refused-key",
+        "another service refused the server's credentials",
+        next_step="set a valid key or token for the service by env in the host's configuration",
+        named_by="The status 401 or 403 in the words of HTTP clients, an error of OAuth, or AWS "
+        "(InvalidClientTokenId, ExpiredToken).",
+        signs=r"""(?x)\b(?:status|http|code|error)\b(?:\s+status)?(?:\s+code)?\W{0,6}40[13]\b
+        |\b40[13]\b\W{0,3}(?:client\ error|unauthori[sz]ed|forbidden)
+        |(?:invalid|incorrect|bad|revoked|malformed|expired)\ (?:[\w-]+\ ){0,2}api[ _-]?key\b
+        |(?:invalid|incorrect|bad|revoked|malformed|expired)\ (?:api[ _-]?key|access[ _-]?token
+        |auth\w*[ _-]?token|token|credentials)\b|bad\ credentials
+        |(?:api[ _-]?key|token|credentials?)\ (?:is\ |are\ |has\ |have\ |was\ |were\ )?(?:been\ )?(?:invalid
+        |expired|revoked|rejected|incorrect|not\ valid)
+        |(?:jwt|token|session)\ (?:has\ )?expired|authentication\ (?:failed|required)|not\ authenticated
+        |invalid_grant|InvalidClientTokenId|ExpiredToken|unauthori[sz]ed\b""",
+        side="configuration",
+        errors=("Error: Invalid API key provided",),
+    ),
+    Trouble(
+        "argument-unknown",
+        "the program does not know an argument of its command line",
+        next_step="correct args in the host's configuration: remove this argument (the name of the package given twice, "
+        "an option of another version); the program's --help lists what it knows",
+        named_by="The parsers of command lines: argparse, click, typer, commander, yargs, cobra, Go's flag, clap.",
+        signs=r"unexpected (?:extra )?argument|unrecognized (?:arguments?|options?)|unknown (?:arguments?|options?"
+        r"|flags?|command)\b|no such (?:option|command)|flag provided but not defined|found argument .{1,60} which"
+        r"|too many arguments|unknown shorthand flag",
+        side="configuration",
+        only_at_start=True,
+        errors=(
+            "Error: Got unexpected extra argument (weather-mcp)",
+            "weather-mcp: error: unrecognized arguments: --stdio",
+            "error: unknown option '--transport'",
+        ),
+    ),
+    Trouble(
+        "setting-missing",
+        "a setting that the server needs is missing",
+        next_step="set it by env or args in the host's configuration: hosts pass only few variables of "
+        "your shell on",
+        named_by="A name in capitals that Python (KeyError) or the program itself reports as missing, the "
+        "usage of a command-line parser, a field of pydantic, or the SDKs of clouds.",
+        signs=r"""(?x)(?:environment\ variable|env(?:ironment)?\ var|api[ _-]?key|access[ _-]?token|token
+        |secret|password|credentials?|settings?|config(?:uration)?|connection\ string
+        |(?-i:[A-Z][A-Z0-9]+_[A-Z0-9_]+)|--[\w-]+)\b.{0,60}
+        \b(?:not\ (?:set|found|provided|configured|defined|specified|given)|is\ required|are\ required
+        |must\ be\ (?:set|provided|specified)|missing|undefined|is\ empty|required\b)
+        |(?:missing|required|provide|set|specify)\b.{0,40}\b(?:environment\ variable|env\ var|api[ _-]?key
+        |access[ _-]?token|token|credentials|config\w*|(?-i:[A-Z][A-Z0-9]+_[A-Z0-9_]+)\b)
+        |\bno\ (?:[\w-]+\ )?api[ _-]?key\ (?:found|provided|set|configured|given)
+        |(?-i:KeyError:\ '[A-Z][A-Z0-9_]+')|following\ arguments\ are\ required|^usage:\ .*|required\ option
+        |Field\ required|NoCredentialsError|Unable\ to\ locate\ credentials|could\ not\ (?:find
+        |load)\ (?:the\ )?default\ credentials""",
+        side="configuration",
+        errors=(
+            "KeyError: 'WEATHER_API_KEY'",
+            "Error: Missing required environment variable: DATABASE_URL",
+            "server: error: the following arguments are required: --api-key",
+        ),
+    ),
+    Trouble(
+        "service-unreachable",
+        "another program that the server needs cannot be reached",
+        next_step="start it, and check its host and port in the server's settings; in a container, "
+        "localhost is the container itself",
+        named_by="The system's errors of connections (ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH …), as "
+        "runtimes and clients write them.",
+        signs=r"ECONNREFUSED|connection refused|ConnectError|could not connect to|cannot connect to"
+        r"|failed to connect|Connection reset by peer|ECONNRESET"
+        r"|EHOSTUNREACH|ENETUNREACH|network is unreachable|no route to host|actively refused"
+        r"|docker daemon|ETIMEDOUT|ConnectTimeout|connect timeout",
+        errors=("Error: connect ECONNREFUSED 127.0.0.1:5432",),
+    ),
+    Trouble(
+        "path-not-allowed",
+        "a path is outside of the folders that the server may use",
+        next_step="add the folder to those that the server may use: on its command line, or as a root of "
+        "the client, whose roots take the place of the command line",
+        named_by="The filesystem server of modelcontextprotocol/servers and servers like it name the "
+        "folders that they allow.",
+        signs=r"outside (?:of )?(?:the )?allowed (?:director|folder|path|root)|not (?:in|within"
+        r"|under) (?:the |an? )?(?:allowed|permitted|workspace)",
+        side="configuration",
+        errors=("Error: Access denied - path outside allowed directories: /a/b not in /srv",),
+    ),
+    Trouble(
+        "read-only-folder",
+        "the server writes to a folder that is read-only",
+        next_step="start the server in a folder that it may write to (cwd in the host's configuration): desktop hosts "
+        "start servers in /; or let it write to an absolute path, such as a cache folder",
+        named_by="EROFS in the words of Python, Node.js and Go.",
+        signs=r"read-only file system|\bEROFS\b",
+        errors=("OSError: [Errno 30] Read-only file system: 'logs'",),
+    ),
+    Trouble(
+        "permission-denied",
+        "the server may not use a file or another resource",
+        next_step=(
+            (
+                r"\bspawn\b|\bexec\b|interpreter|: permission denied$",
+                "make the file executable (chmod +x), or start it with its interpreter",
+            ),
+            ("", "give the user that starts the server access to it, or set another path"),
+        ),
+        named_by="The system refuses access: EACCES, EPERM, or `Access is denied` on Windows.",
+        signs=r"\bEACCES\b|\bEPERM\b|PermissionError|permission denied|operation not permitted"
+        r"|access is denied"
+        r"|exec format error|ENOEXEC|bad interpreter|not executable",
+        errors=(
+            "PermissionError: [Errno 13] Permission denied: '/data/a.db'",
+            "Error: spawn ./server EACCES",
+        ),
+    ),
+    Trouble(
+        "file-missing",
+        "a file or folder that the server needs does not exist",
+        next_step="use absolute paths: a host starts servers in its own working directory",
+        named_by="The system's ENOENT in the words of Python, Node.js, Java, Ruby, .NET and Windows.",
+        signs=r"can't open file|\bENOENT\b|no such file or directory|FileNotFoundError"
+        r"|cannot find module '?[/\\.]|The system cannot find the"
+        r"|unable to access jarfile|cannot load such file -- /|could not find a part of the path"
+        r"|(?:file|directory|path|folder) (?:does not exist|not found)|can't cd to",
+        side="configuration",
+        errors=(
+            "FileNotFoundError: [Errno 2] No such file or directory: '/data/a.json'",
+            "python3: can't open file '/srv/server.py': [Errno 2] No such file or directory",
+        ),
+    ),
+)
+"""The first row whose words an error has is its trouble."""
+
+
+def trouble_of(text: str, *, at_start: bool) -> Trouble | None:
+    """Return the kind of the trouble that an error names."""
+    found = (each for each in TROUBLES if re.search(each.signs, text, re.IGNORECASE))
+    return next((each for each in found if at_start or not each.only_at_start), None)
