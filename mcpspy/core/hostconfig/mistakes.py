@@ -8,7 +8,7 @@ A mistake never contains a value that may be a secret: only the reference, the p
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from mcpspy.core.hostconfig import jsonc, reading
@@ -57,17 +57,24 @@ class Mistake(NamedTuple):
 
 
 def mistakes(
-    text: str, location: ServersLocation, host: str, how: HostReading, *, allows_bare: bool = False
+    text: str,
+    location: ServersLocation,
+    host: str,
+    how: HostReading,
+    *,
+    allows_bare: bool = False,
+    others: Collection[tuple[str, ...]] = (),
 ) -> list[Mistake]:
     """Return the mistakes in a configuration, in the order of the file. Raise UsageError if it cannot be read.
 
-    `host` is the name of the product in a sentence; `allows_bare` accepts servers without a key around them.
+    `host` is the name of the product in a sentence; `allows_bare` accepts servers without a key around them. `others`
+    are keys in this file whose servers the product reads for another scope, such as the user's beside a project's.
     """
     document = read(text, location.syntax)
     found = [
         *_syntax(text, location, host, how),
         *_duplicates(text, document, location.keys),
-        *unread(text, document, location, host, allows_bare=allows_bare),
+        *unread(text, document, location, host, allows_bare=allows_bare, others=others),
     ]
     for server in location.servers(text):
         found += _Entry(text, location, host, how, server).mistakes()
@@ -133,13 +140,19 @@ def _duplicates(text: str, node: Node, keys: tuple[str, ...]) -> Iterator[Mistak
 
 
 def unread(
-    text: str, document: Node, location: ServersLocation, host: str, *, allows_bare: bool
+    text: str,
+    document: Node,
+    location: ServersLocation,
+    host: str,
+    *,
+    allows_bare: bool,
+    others: Collection[tuple[str, ...]] = (),
 ) -> Iterator[Mistake]:
     """Yield servers under the key of another host."""
     own = location.keys
     for keys in _KEYS:
         node = document.get(*keys)
-        if not own or node is None or keys[: len(own)] == own or own[: len(keys)] == keys:
+        if not own or node is None or keys in others or keys[: len(own)] == own or own[: len(keys)] == keys:
             continue
         if _servers_in(node):
             yield Mistake(

@@ -166,7 +166,16 @@ class ConfigTarget(NamedTuple):
         path, text = self.file.path, self.file.text
         how = UNKNOWN if self.host is None else self.host.reading
         is_plugin = (path.absolute().parent / ".claude-plugin").is_dir()
-        found = mistakes(text, self.location, self.product, how, allows_bare=self.host is None or is_plugin)
+        found = mistakes(
+            text,
+            self.location,
+            self.product,
+            how,
+            allows_bare=self.host is None or is_plugin,
+            others=[
+                host.location.keys for host in HOSTS if host is not self.host and _is_file_of(host, path)
+            ],
+        )
         if self.host is None:
             # Servers that were found by their content, in a file whose host reads another key or none of it.
             for host in _hosts_of(path)[:1]:
@@ -294,11 +303,16 @@ def _hosts_of(path: Path) -> list[Host]:
     for host in HOSTS:
         if PROJECT in host.location.keys:
             continue
-        if any(os.path.realpath(own) == real for own in host.paths()):
+        if _is_file_of(host, path):
             same.append(host)
         elif any(own.parts[-2:] == Path(real).parts[-len(own.parts[-2:]) :] for own in host.paths()):
             alike.append(host)
     return same + alike
+
+
+def _is_file_of(host: Host, path: Path) -> bool:
+    real = os.path.realpath(path)
+    return any(os.path.realpath(own) == real for own in host.paths())
 
 
 def _shapes(syntax: ConfigSyntax) -> list[ServersLocation]:

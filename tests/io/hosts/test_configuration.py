@@ -41,6 +41,16 @@ def write_for(host: Host) -> Path:
 
 
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
+def test_no_host_finds_a_mistake_in_the_correct_file_of_another(host: Host) -> None:
+    """Claude Code reads the servers of the user and those of each project from one file."""
+    path = write_for(host)
+
+    for other in HOSTS:
+        if any(own.resolve() == path.resolve() for own in other.paths()):
+            assert target(other).mistakes() == []
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.name)
 def test_the_servers_of_every_host_are_found_by_its_name(host: Host) -> None:
     path = write_for(host)
 
