@@ -36,6 +36,7 @@ from mcpspy.ui.model.replay_options import ReplayForm
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.tui.app import McpspyApp, keyed
 from mcpspy.ui.tui.mock.screen import MockScreen
+from mcpspy.ui.tui.replay import engine_screen
 from mcpspy.ui.tui.replay import screen as replay_screen
 from mcpspy.ui.tui.sessions import screen as sessions_screen
 from tests.ui.tui.conftest import BOUND, Live, settled
@@ -315,7 +316,7 @@ def _pretended(tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(textual.pilot, "wait_for_idle", _yield)
     monkeypatch.chdir(tmp_path)  # Exports go there.
     monkeypatch.setattr(sessions_screen, "record", _no_demo)
-    monkeypatch.setattr(replay_screen, "EngineProcess", PretendedEngine)  # Recorded commands are not started.
+    monkeypatch.setattr(engine_screen, "EngineProcess", PretendedEngine)  # Recorded commands are not started.
     monkeypatch.setattr(mock_control, "EngineProcess", partial(PretendedMock, tmp_path))
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):  # Options of replays are kept there.
         monkeypatch.setenv(name, str(tmp_path / name))
