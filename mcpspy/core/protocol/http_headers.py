@@ -47,7 +47,7 @@ RECORDED = frozenset(
 
 RECORDED_PREFIXES = ("mcp-", "access-control-")
 
-OF_REFUSAL = frozenset("server via cf-mitigated".split())
+OF_REFUSAL = frozenset("server via cf-mitigated x-amzn-remapped-www-authenticate".split())
 """Headers that are recorded of a refusal: they show whether the server or a proxy in front of it has refused."""
 
 OF_REFUSAL_PREFIXES = ("x-ratelimit-", "ratelimit")
