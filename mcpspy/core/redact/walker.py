@@ -75,10 +75,11 @@ NAMED_OBJECTS = NAMED_VALUES | {b"payload"}
 GRANTS = frozenset(b"grant_type grantType code_verifier codeVerifier redirect_uri redirectUri".split())
 """Members of a request for a token (RFC 6749, 4.1.3): the `code` beside them is one of authorization."""
 
-VALUES = frozenset(b"value Value ParameterValue".split())
-
 VALUES = frozenset(b"value data content plaintext text key token".split())
 """Members that contain the secret, in a list of secrets."""
+
+RAW_HEADERS = (b"rawHeaders", b"raw_headers")
+"""Members with the names and values of headers in turn, as Node.js has them. A list of `headers` may have only names."""
 
 ANSWERS = frozenset((b"content", b"arguments"))
 """Members with the answers to a form: of an elicitation, and the arguments of a tool."""
@@ -427,12 +428,12 @@ class JsonWalker:
         return is_value and not _NOT_A_VALUE.match(self._data, start) and self._whole(start, end, "option")
 
     def _is_option(self, level: _Level, start: int, end: int) -> bool:
-        """Return True for an item `--api-key` of an array, as in the `args` of a server."""
-        return (
-            not level.is_schema
-            and _OPTION.fullmatch(self._data, start, end) is not None
-            and self._rules.verdict(self._data[start:end]) != NameVerdict.NOTHING
-        )
+        """Return True for an item `--api-key` of an array, as in the `args` of a server, or a name in `RAW_HEADERS`."""
+        if level.is_schema or self._rules.verdict(self._data[start:end]) == NameVerdict.NOTHING:
+            return False
+        if _OPTION.fullmatch(self._data, start, end) is not None:
+            return True
+        return level.index % 2 == 0 and self._key_of(level) in RAW_HEADERS
 
     def _is_strong(self, name: bytes) -> bool:
         return _VAULT_NAME.search(name) is not None or self._rules.verdict(name) == NameVerdict.STRONG

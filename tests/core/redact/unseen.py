@@ -93,6 +93,8 @@ MAKERS: dict[str, Callable[[random.Random], str]] = {
     "i": lambda choose: b64encode(b"\x89PNG\r\n\x1a\n" + choose.randbytes(120)).decode(),
     "s": lambda choose: b64encode(choose.randbytes(64)).decode(),
     "j": _jwt,
+    "V": lambda choose: b64encode(f"{choose.choice(WORDS)}:{_password(choose)}".encode()).decode(),
+    "e": lambda choose: b64encode(" ".join(choose.choices(WORDS, k=12)).encode()).decode(),
 }
 
 _MARK = re.compile(r"«([^»]*)»|‹([^›]*)›")
