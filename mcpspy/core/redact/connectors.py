@@ -89,6 +89,8 @@ def connector(text: bytes, start: int, end: int) -> re.Match[bytes] | None:
         return found
     if (found := HTML_CELL.match(text, end)) is not None and _TAGGED.search(text, base, start):
         return found
+    if text[start - 1 : start] == b":" and (found := WORD.match(text, end)) is not None and found["quote"]:
+        return found  # A keyword of Clojure or Lisp.
     if (found := WORD.match(text, end)) is not None and DIRECTIVE.search(text, max(base, start - 40), start):
         return found
     if name.lower() == b"password" and (found := BLANK.match(text, end)) is not None:

@@ -220,5 +220,6 @@ def cases(name: str = "unseen_secrets.txt", count: int = PER_TEMPLATE, seed: int
 
 def calls(count: int = 40) -> list[Case]:
     """Return requests of tools with secrets that docs/redact.md promises to find: for the exits of other packages."""
-    found = [case for case in cases() if case.promised and case.text.startswith(_call("")[:60])]
+    corpora = [*cases(), *cases("unseen_third.txt")]
+    found = [case for case in corpora if case.promised and case.text.startswith(_call("")[:60])]
     return found[:: max(1, len(found) // count)][:count]
