@@ -1,6 +1,6 @@
-"""Members of JSON objects that matter to redaction: those of the protocol, those that name, describe or contain a secret.
+"""Members of JSON objects that matter to redaction.
 
-The tables of `core.redact.walker`, with the reason for each.
+The tables of `core.redact.walker`: members of the protocol, and those that name, describe or contain a secret.
 """
 
 MESSAGE_MEMBERS = frozenset(b"jsonrpc id method".split())
