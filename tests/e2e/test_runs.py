@@ -14,7 +14,6 @@ import pytest
 from mcpspy.io.recording.runs import recorded_runs
 from mcpspy.ui.cli.main import main
 from recordings import make
-from tests import forks
 from tests.e2e.test_http import SERVERS, serving
 from tests.ui.web.serving import served
 
@@ -33,7 +32,7 @@ async def test_sessions_of_two_agents_are_two_runs_on_stdio_and_http(
     everything = str(make.PEERS / "node_modules" / ".bin" / "mcp-server-everything")
 
     def stdio(name: str) -> str:
-        mcpspy = [forks.command(), "run", "--dir", str(folder), "--name", name]
+        mcpspy = [sys.executable, "-m", "mcpspy", "run", "--dir", str(folder), "--name", name]
         return shlex.join(["sh", "-c", shlex.join([*mcpspy, "--", everything, "stdio"])])
 
     async def agent(python: str, *servers: str) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from recordings import make
-from tests import forks
 from tests.ui.tui.test_in_a_terminal import SIZES, Tmux
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ async def hosted(folder: Path, *before: str) -> AsyncIterator[Host]:
     script.write_text(CLIENT, encoding="utf-8")
     process = await asyncio.create_subprocess_exec(
         *(str(make.PEERS / "venv" / "bin" / "python"), str(script)),
-        *(*before, forks.command(), "run", "--dir", str(folder / "recorded"), "--"),
+        *(*before, sys.executable, "-m", "mcpspy", "run", "--dir", str(folder / "recorded"), "--"),
         *(str(make.PEERS / "venv" / "bin" / "python"), str(make.SDK_SERVER)),
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(make.ROOT)},
