@@ -111,7 +111,7 @@ def _add_tasks(what: Request | Result | Notification, event: LintEvent) -> None:
             history.status = status
         history.ttl = ttl / 1000 if is_number(ttl) else None
         if isinstance(what, Result) and what.is_task and history.begun_at is None:
-            history.begun_at = what.at
+            history.begun_at, history.tool = what.at, event.subject
         requests = task.get("inputRequests")
         if isinstance(what, Notification) or not what.is_task:
             history.opened = set(requests) if isinstance(requests, dict) else set()

@@ -8,10 +8,11 @@ from typing import Any
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RESPONSES, RULES, Report, RuleGroup
+from mcpspy.analysis.lint.rules.extensions import client_declares
 from mcpspy.core.jsontools import canonical
 from mcpspy.core.protocol.extensions import declared
 from mcpspy.core.protocol.extensions.tasks import EXTENSION, SOURCE
-from mcpspy.core.protocol.message import Failure, Notification, Request, Result, loads, meta_raw, text
+from mcpspy.core.protocol.message import Failure, Notification, Request, Result, meta_raw, text
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
 
 _ACKNOWLEDGED = ("tasks/update", "tasks/cancel")
@@ -50,12 +51,6 @@ rule = RuleGroup(RULES, since=MODERN, valid=_GOOD)
 result = rule.group(on=EventKind.RESULT, by=SERVER)
 
 
-def client_declares(request: Request) -> bool | None:
-    """Return whether a request declares the extension; None if it declares no capabilities at all."""
-    capabilities = loads(meta_raw(request.body.meta, META + "clientCapabilities"))
-    return EXTENSION.id in declared(capabilities) if isinstance(capabilities, dict) else None
-
-
 def _server_lacks(event: LintEvent) -> bool:
     """Return whether the server has declared its capabilities, and not the extension."""
     return event.capabilities is not None and EXTENSION.id not in declared(event.capabilities)
@@ -79,7 +74,7 @@ def undeclared(event: LintEvent) -> Iterator[Report]:
     """
     if not _is_created(event):
         return
-    if client_declares(event.request) is False:
+    if client_declares(event.request, EXTENSION.id) is False:
         yield Report(f"task for a request that does not declare {EXTENSION.id}")
     elif _server_lacks(event):
         yield Report(f"task of a server that did not declare {EXTENSION.id}")
@@ -281,7 +276,7 @@ def not_refused(event: LintEvent) -> Iterable[Report]:
     is_listening = request.method == "subscriptions/listen"
     if is_listening and (isinstance(what, Result) or not _wants_tasks(request)):
         return ()  # The result of a subscription is its end, which may follow for another reason.
-    if client_declares(request) is not False or _server_lacks(event):
+    if client_declares(request, EXTENSION.id) is not False or _server_lacks(event):
         return ()
     if isinstance(what, Failure):
         if what.code in (-32021, -32020, -32022):

@@ -43,6 +43,16 @@ _TEXT = '"content":[{"type":"text","text":"{\\"sum\\":1}"}]'
 _CHANGED = '\n< {"method":"notifications/tools/list_changed"}'
 _GOOD = _TYPED + _CALL % (f'{{{_TEXT},"structuredContent":{{"sum":1}}}}')
 
+_TASK = '"taskId":"t","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":60000,"status":'
+_BY_TASK = (
+    '@ 2026-07-28 client={"extensions":{"io.modelcontextprotocol/tasks":{}}}\n'
+    + _TYPED
+    + _CALL % f'{{"resultType":"task",{_TASK}"working"}}'
+    + '\n> {"id":4,"method":"tasks/get","params":{"taskId":"t"}}\n< {"id":4,"result":{'
+    + _TASK
+    + '"completed","result":{"content":[],"structuredContent":{"sum":%s}}}}'
+)
+
 _PROMPTS = '> {"id":4,"method":"prompts/list"}\n< {"id":4,"result":{"prompts":[{"name":"%s"}]}}\n'
 _REQUIRED = _PROMPTS.replace('"%s"', '"a","arguments":[{"name":"b","required":true}]')
 _PROMPT = '> {"id":5,"method":"prompts/get","params":{"name":"a"}}\n< {"id":5,"result":{"messages":[]}}'
@@ -239,20 +249,38 @@ def arguments(event: LintEvent) -> Iterable[Report]:
     "DATA302",
     "structuredContent that violates the tool's outputSchema",
     page=TOOLS + "#output-schema",
+    on=(EventKind.RESULT, EventKind.NOTIFICATION),
+    about=("tools/call", "tasks/get", "tasks/result", "notifications/tasks"),
+    valid=(_GOOD, _BY_TASK % 1),
     invalid=(
         _GOOD.replace('"structuredContent":{"sum":1}', '"structuredContent":{"sum":"one"}'),
         _GOOD.replace('"structuredContent":{"sum":1}', '"structuredContent":{}'),
+        _BY_TASK % '"one"',
     ),
 )
 def output(event: LintEvent) -> Iterator[Report]:
     """A server must return results that conform to the `outputSchema` it declares. Otherwise the SDK clients raise an
     error and the model receives nothing.
     """
-    tool = event.tool
-    if tool is not None and tool.output is not None and "structuredContent" in event.result:
-        given = event.result["structuredContent"]
-        for breach in tool.output.breaches(given):
-            yield Report(f"structuredContent of {event.subject}: {breach}", given)
+    for name, outcome in _outcomes(event):
+        tool = event.state.tools.get(name or "")
+        if tool is not None and tool.output is not None and "structuredContent" in outcome:
+            given = outcome["structuredContent"]
+            for breach in tool.output.breaches(given):
+                yield Report(f"structuredContent of {name}: {breach}", given)
+
+
+def _outcomes(event: LintEvent) -> Iterator[tuple[str | None, dict[str, Any]]]:
+    """Yield each result of a tool in a message, also that of a task, with the name of the tool."""
+    known = event.state.tasks
+    if event.method == "tools/call":
+        yield event.subject, event.result
+    elif event.method == "tasks/result" and (history := known.get(event.subject or "")) is not None:
+        yield history.tool, event.result
+    for task in event.tasks:
+        history = known.get(str(task.get("taskId")))
+        if history is not None and isinstance(outcome := task.get("result"), dict):
+            yield history.tool, outcome
 
 
 @structured_result.error(

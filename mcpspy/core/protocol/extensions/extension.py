@@ -19,6 +19,8 @@ class ExtensionMethod(NamedTuple):
     """Setting of the server that must be true; None if it only has to declare the extension."""
     is_optional: bool = False
     """A server that declares the extension may lack the method."""
+    secret: tuple[str, ...] = ()
+    """Path in its params to a secret that they must have: the receiver needs it."""
 
 
 class ExtensionListing(NamedTuple):

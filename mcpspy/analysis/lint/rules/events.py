@@ -1,0 +1,357 @@
+"""Events (SEP-3415): event types, subscriptions to webhooks, and events on streams and in polls.
+
+The extension is a draft, so its rules are warnings, and check only servers that declare it: others have methods of the
+same names. A webhook itself is a POST from the server to another address, which a recording does not contain.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+from mcpspy.analysis.lint.event import LintEvent, is_number, objects
+from mcpspy.analysis.lint.finding import EventKind
+from mcpspy.analysis.lint.rule import RULES, Report, RuleGroup
+from mcpspy.analysis.lint.rules.tasks import JITTER
+from mcpspy.analysis.lint.schemas import CheckedSchema
+from mcpspy.analysis.lint.shapes import draft_shape
+from mcpspy.analysis.lint.state import forget
+from mcpspy.core.jsontools import canonical
+from mcpspy.core.protocol.extensions import declared
+from mcpspy.core.protocol.extensions.events import EXTENSION, SOURCE
+from mcpspy.core.protocol.message import Request, Result, meta_raw, text
+from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
+
+SHORT = 300.0
+"""Seconds. A server may grant more than a client suggests if that is too short for it; the draft gives no number."""
+
+SKEW = 60.0
+"""Seconds by which the clocks of server and client may differ."""
+
+IN_FLIGHT = 2.0
+"""Seconds after the end of a stream in which its last events may still arrive."""
+
+_DISCOVER = '@ 2026-07-28\n> {"id":1,"method":"server/discover"}\n< {"id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"extensions":{"io.modelcontextprotocol/events":{}}}}}\n'
+_LIST = '> {"id":2,"method":"events/list"}\n< {"id":2,"result":{"events":[{"name":"mail","delivery":%s,"inputSchema":{"type":"object","properties":{"from":{"type":"string"}}},"payloadSchema":%s}]}}\n'
+_PAYLOAD = '{"type":"object","properties":{"n":{"type":"integer"}}}'
+_LISTED = _DISCOVER + _LIST % ('["poll","push","webhook"]', _PAYLOAD)
+_SUBSCRIBE = '> {"id":%d,"method":"events/subscribe","params":{"name":"mail","arguments":%s,"delivery":{"mode":"webhook","url":"%s","secret":"whsec_a"},"cursor":null,"ttlMs":%s}}\n'
+_GRANT = '< {"id":%d,"result":{"id":"%s","refreshBefore":%s,"cursor":null,"truncated":false,"deliveryStatus":%s}}\n'
+_HEALTHY = '{"active":true,"lastDeliveryAt":null,"lastError":null}'
+_HOOK = "https://a.example/hook"
+_HOUR = '"2026-11-21T01:00:00Z"'
+_GRANTED = _LISTED + _SUBSCRIBE % (3, "{}", _HOOK, "3600000") + _GRANT % (3, "sub_1", _HOUR, _HEALTHY)
+_REFRESHED = _GRANTED + _SUBSCRIBE % (4, "{}", _HOOK, "3600000")
+_EVENT = '"eventId":"e","name":"mail","timestamp":"2026-11-21T00:00:00Z","data":{"n":1}'
+_POLL = '> {"id":%d,"method":"events/poll","params":{"name":"mail","cursor":"c"}}\n< {"id":%d,"result":{"events":[{%s}],"cursor":"c","hasMore":%s,"nextPollMs":%d}}\n'
+_POLLED = _LISTED + _POLL % (3, 3, _EVENT, "false", 1000)
+_STREAM = '> {"id":3,"method":"events/stream","params":{"name":"mail","cursor":null}}\n'
+_PUSHED = '< {"method":"notifications/events/event","params":{' + _EVENT + ',"cursor":"d"%s}}\n'
+_OF = ',"_meta":{"io.modelcontextprotocol/subscriptionId":%d}'
+_STREAMED = _LISTED + _STREAM + _PUSHED % (_OF % 3)
+_END = '> {"method":"notifications/cancelled","params":{"requestId":3}}\n'
+_LAST = '< {"id":3,"result":{}}\n'
+
+_ALL = ("events/*", "notifications/events/*")
+
+rule = RuleGroup(RULES, since=MODERN, page=SOURCE)
+result = rule.group(on=EventKind.RESULT, by=SERVER)
+
+
+class _Known:
+    """The event types, subscriptions, streams and polls of a session."""
+
+    def __init__(self) -> None:
+        self.types: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        """By name, as the server listed them."""
+        self.granted: OrderedDict[str, str] = OrderedDict()
+        """What identifies a subscription to a webhook → its id."""
+        self.streams: OrderedDict[tuple[str | None, str | None], float | None] = OrderedDict()
+        """Conversation and id of `events/stream` → the time of its end; None while it is open."""
+        self.polls: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """What a poll asks for → the time of its result, and the seconds until the next."""
+
+
+def _is_declared(event: LintEvent) -> bool:
+    return EXTENSION.id in declared(event.capabilities)
+
+
+def _asked(event: LintEvent) -> dict[str, Any]:
+    """Return the params of the request, also of the one that the message responds to."""
+    params = event.params if isinstance(event.what, Request) else event.request.params
+    return params if isinstance(params, dict) else {}
+
+
+def _key(params: dict[str, Any]) -> str | None:
+    """Return what identifies a subscription or a poll; None if that is nested too deep."""
+    delivery = params.get("delivery")
+    url = delivery.get("url") if isinstance(delivery, dict) else None
+    try:
+        return str(canonical([params.get("name"), params.get("arguments") or {}, url]))
+    except RecursionError:
+        return None
+
+
+def _type(event: LintEvent, name: Any) -> dict[str, Any]:
+    """Return an event type as it was listed; empty if it was not."""
+    return event.state.memory[_Known].types.get(str(name), {})
+
+
+def _schema(event: LintEvent, name: Any, member: str) -> CheckedSchema:
+    """Return a schema of an event type; without one, a schema that is not checked."""
+    schema = _type(event, name).get(member)
+    return CheckedSchema(None, None) if schema is None else event.state.schemas.check(schema)
+
+
+@rule.warning(
+    "EXT501",
+    "invalid message of Events",
+    on=(EventKind.REQUEST, EventKind.RESULT, EventKind.NOTIFICATION),
+    about=_ALL,
+    valid=(
+        _POLLED,
+        _STREAMED,
+        _GRANTED,
+        _LISTED.replace("io.modelcontextprotocol/events", "com.example/events").replace('"delivery"', '"to"'),
+    ),
+    invalid=(
+        _POLLED.replace('"eventId":"e",', ""),
+        _POLLED.replace('"timestamp":"2026-11-21T00:00:00Z"', '"timestamp":"today"'),
+        _STREAMED.replace('"data":{"n":1}', '"data":"n"'),
+        _GRANTED.replace(',"secret":"whsec_a"', ""),
+        _GRANTED.replace(f'"refreshBefore":{_HOUR},', ""),
+        _GRANTED.replace('"lastError":null', '"lastError":"HTTP/1.1 500 Internal Server Error"'),
+        _LISTED.replace('"delivery":["poll"', '"delivery":["email"'),
+    ),
+)
+def shape(event: LintEvent) -> Iterable[Report]:
+    """Each method of the draft defines the members of its params and its result. An event has `eventId`, `name`,
+    `timestamp` and `data`; a subscription to a webhook has the `secret` that signs it, and its result `refreshBefore`;
+    `lastError` is a category, as the response of the endpoint is not for the subscriber to read.
+    """
+    if not _is_declared(event):
+        return ()
+    is_result = isinstance(event.what, Result)
+    kind = EventKind.REQUEST if isinstance(event.what, Request) else EventKind.NOTIFICATION
+    found = draft_shape(EventKind.RESULT if is_result else kind, event.method, event.revision)
+    value = event.result if is_result else event.params
+    if found is None or found.accepts(value):
+        return ()
+    return found.violations(value, event.method).get("EXT501", ())
+
+
+@result.warning(
+    "EXT502",
+    "event type that no client can use",
+    about="events/list",
+    page=SOURCE + "#listing-available-events",
+    valid=_LISTED,
+    invalid=(
+        _DISCOVER + _LIST % ("[]", _PAYLOAD),
+        _DISCOVER + _LIST % ('["poll"]', '{"type":"objekt"}'),
+    ),
+)
+def unusable(event: LintEvent) -> Iterator[Report]:
+    """An event type has at least one mode of delivery, and valid JSON Schemas for its arguments and its payload."""
+    if not _is_declared(event):
+        return
+    known = event.state.memory[_Known].types
+    for listed in event.listed("events"):
+        name = str(listed.get("name"))
+        known[name] = listed
+        forget(known)
+        if listed.get("delivery") == []:
+            yield Report(f"event type {name[:60]} without a mode of delivery", listed)
+        for member in ("inputSchema", "payloadSchema"):
+            if member in listed and (why := event.state.schemas.check(listed[member]).why) is not None:
+                yield Report(f"{member} of event type {name[:60]} is invalid: {why}", listed[member])
+
+
+_MODES = {"events/poll": "poll", "events/stream": "push", "events/subscribe": "webhook"}
+
+
+@rule.warning(
+    "EXT503",
+    "subscription that the event type does not allow",
+    on=EventKind.REQUEST,
+    about=tuple(_MODES),
+    by=CLIENT,
+    page=SOURCE + "#error-codes",
+    valid=(_GRANTED, _POLLED),
+    invalid=(
+        _GRANTED.replace('"push","webhook"', '"push"'),
+        _GRANTED.replace('"arguments":{}', '"arguments":{"from":1}'),
+    ),
+)
+def not_allowed(event: LintEvent) -> Iterator[Report]:
+    """A client subscribes with a mode of delivery that the event type lists, and with arguments that match its
+    `inputSchema`. The server refuses other requests.
+    """
+    name = event.params.get("name")
+    modes, mode = _type(event, name).get("delivery"), _MODES[event.method]
+    if isinstance(modes, list) and modes and mode not in modes:
+        yield Report(
+            f"{event.method} of {str(name)[:60]}, which is delivered by {', '.join(map(str, modes))[:60]}"
+        )
+    arguments = event.params.get("arguments", {})
+    for breach in _schema(event, name, "inputSchema").breaches(arguments):
+        yield Report(f"arguments of {str(name)[:60]}: {breach}", arguments)
+
+
+@rule.warning(
+    "EXT504",
+    "event that violates its payloadSchema",
+    on=(EventKind.RESULT, EventKind.NOTIFICATION),
+    about=("events/poll", "notifications/events/event"),
+    by=SERVER,
+    page=SOURCE + "#eventoccurrence-schema",
+    valid=(_POLLED, _STREAMED),
+    invalid=(_POLLED.replace('"n":1', '"n":"1"'), _STREAMED.replace('"n":1', '"n":"1"')),
+)
+def payload(event: LintEvent) -> Iterator[Report]:
+    """The `data` of an event matches the `payloadSchema` that its type has in `events/list`."""
+    for each in event.listed("events") if isinstance(event.what, Result) else objects([event.params]):
+        data = each.get("data")
+        schema = _schema(event, each.get("name"), "payloadSchema")
+        for breach in schema.breaches(data) if isinstance(data, dict) else ():  # EXT501 reports it otherwise.
+            yield Report(f"data of {str(each.get('name'))[:60]}: {breach}", data)
+
+
+@rule.warning(
+    "EXT505",
+    "webhook without https",
+    on=EventKind.REQUEST,
+    about="events/subscribe",
+    by=CLIENT,
+    page=SOURCE + "#webhook-security",
+    valid=_GRANTED,
+    invalid=_GRANTED.replace("https://a.example", "http://a.example"),
+)
+def not_https(event: LintEvent) -> Iterator[Report]:
+    """The callback of a webhook is an `https` URL, as events are sent to it; servers must refuse any other."""
+    delivery = event.params.get("delivery")
+    url = delivery.get("url") if isinstance(delivery, dict) else None
+    if _is_declared(event) and isinstance(url, str) and not url.lower().startswith("https://"):
+        yield Report(f"webhook without https: {url[:80]}", url)
+
+
+@result.warning(
+    "EXT506",
+    "subscription to a webhook that was granted otherwise than requested",
+    about="events/subscribe",
+    page=SOURCE + "#subscription-ttl",
+    valid=(
+        _REFRESHED + _GRANT % (4, "sub_1", _HOUR, _HEALTHY),
+        _GRANTED.replace("3600000", "null").replace(_HOUR, "null"),
+        _GRANTED.replace("3600000", "1000"),
+    ),
+    invalid=(
+        _GRANTED.replace(_HOUR, "null"),
+        _GRANTED.replace("3600000", "600000"),
+        _REFRESHED + _GRANT % (4, "sub_2", _HOUR, _HEALTHY),
+    ),
+)
+def granted(event: LintEvent) -> Iterator[Report]:
+    """A subscription ends no later than the client suggests, unless that is too short for the server, and is without an
+    end only if the client asked for that with `ttlMs: null`. Its `id` stays the same when it is refreshed.
+    """
+    asked, known = _asked(event), event.state.memory[_Known].granted
+    if not _is_declared(event):
+        return
+    until, ttl = event.result.get("refreshBefore", ""), asked.get("ttlMs", ...)
+    if until is None and ttl is not None:
+        yield Report("subscription without an end, which the client did not ask for")
+    elif is_number(ttl) and ttl / 1000 >= SHORT:
+        seconds = _seconds_until(event, until)
+        if seconds is not None and seconds > ttl / 1000 * 1.1 + SKEW:
+            yield Report(f"subscription for {seconds:.0f} s; the client suggested {ttl / 1000:g} s")
+    key, number = _key(asked), event.result.get("id")
+    if key is not None and isinstance(number, str):
+        if (before := known.get(key, number)) != number:
+            yield Report(f"subscription {before[:60]} is {number[:60]} after its refresh", number)
+        known[key] = number
+        forget(known)
+
+
+def _seconds_until(event: LintEvent, moment: Any) -> float | None:
+    """Return the seconds from the message to a moment; None if that is not a time."""
+    try:
+        start = datetime.fromisoformat(event.state.started or "")
+        return (datetime.fromisoformat(str(moment)) - start).total_seconds() - event.at
+    except (ValueError, TypeError):  # TypeError: one of them has no time zone.
+        return None
+
+
+@rule.warning(
+    "EXT507",
+    "event outside its stream",
+    on=(EventKind.REQUEST, EventKind.RESULT, EventKind.FAILURE, EventKind.NOTIFICATION),
+    about=("events/stream", "notifications/events/*", "notifications/cancelled"),
+    page=SOURCE + "#event-delivery",
+    valid=(_STREAMED + _LAST, _STREAMED + _END, _STREAMED + "+ 0.1\n" + _END + _PUSHED % (_OF % 3)),
+    invalid=(
+        _LISTED + _STREAM + _PUSHED % "",
+        _LISTED + _STREAM + _PUSHED % (_OF % 7),
+        _LISTED + _PUSHED % (_OF % 3),
+        _STREAMED + _END + "+ 3\n" + _PUSHED % (_OF % 3),
+        _STREAMED + _LAST + _PUSHED % (_OF % 3),
+    ),
+)
+def outside(event: LintEvent) -> Iterator[Report]:
+    """Each `notifications/events/*` has the id of its `events/stream` as `subscriptionId`, and is sent while that is open:
+    the server stops when the client cancels it, and has nothing left to send after its own result.
+    """
+    streams, stream = event.state.memory[_Known].streams, event.conversation.stream
+    if event.method == "events/stream":
+        if isinstance(event.what, Request):
+            streams[stream, event.what.id] = None
+            forget(streams)
+        elif (stream, event.message.id) in streams:
+            streams[stream, event.message.id] = float("-inf")
+    elif event.method == "notifications/cancelled":
+        ended = stream, text(event.notification.body.request_id)
+        if event.side == CLIENT and streams.get(ended, 0) is None:
+            streams[ended] = event.at
+    elif event.side == SERVER and event.method in _STREAMING and _is_declared(event):
+        number = text(meta_raw(event.notification.meta, META + "subscriptionId"))
+        ended_at = streams.get((stream, number), event.at)
+        if number is None:
+            yield Report(f"{event.method}: _meta has no {META}subscriptionId")
+        elif (stream, number) not in streams:
+            yield Report(f"{event.method} for the unknown stream {number[:40]}")
+        elif ended_at is not None and event.at - ended_at > IN_FLIGHT:
+            yield Report(f"{event.method} after the end of its stream {number[:40]}")
+
+
+_STREAMING = tuple(method.name for method in EXTENSION.methods if method.sender == SERVER)
+
+
+@rule.warning(
+    "EXT508",
+    "events polled faster than nextPollMs",
+    on=(EventKind.REQUEST, EventKind.RESULT),
+    about="events/poll",
+    page=SOURCE + "#response-1",
+    valid=(
+        _POLLED + _POLL % (4, 4, _EVENT, "false", 1000),
+        _LISTED + _POLL % (3, 3, _EVENT, "true", 60000) + _POLL % (4, 4, _EVENT, "false", 60000),
+    ),
+    invalid=_LISTED + _POLL % (3, 3, _EVENT, "false", 60000) + _POLL % (4, 4, _EVENT, "false", 60000),
+)
+def impatient(event: LintEvent) -> Iterator[Report]:
+    """A client waits `nextPollMs` before it asks for the same events again, unless the result has `hasMore`."""
+    polls, key = event.state.memory[_Known].polls, _key(_asked(event))
+    if key is None or not _is_declared(event):
+        return
+    if isinstance(event.what, Result):
+        wait = 0 if event.result.get("hasMore") is True else event.result.get("nextPollMs")
+        polls[key] = event.at, wait / 1000 if is_number(wait) else 0.0
+        forget(polls)
+    elif key in polls:
+        waited, wait = event.at - polls[key][0], polls[key][1]
+        if waited < wait * 0.9 and wait - waited > JITTER:
+            yield Report(
+                f"{str(event.params.get('name'))[:60]} polled after {waited:.1f} s; its nextPollMs is {wait * 1000:g}"
+            )
