@@ -15,6 +15,7 @@ from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RULES, Report, RuleGroup
 from mcpspy.core.protocol.extensions import DOCUMENTS
 from mcpspy.core.protocol.extensions.server_card import CARD, CATALOG, SOURCE
+from mcpspy.core.protocol.spec import META
 from mcpspy.core.recording.decode import Note
 
 SCHEMA = "https://github.com/modelcontextprotocol/experimental-ext-server-card/blob/main/schema.ts"
@@ -35,6 +36,14 @@ _CATALOG = _NOTE % (
 _IN_CATALOG = _CATALOG % (_MEDIA[CARD], '"data":' + _BODY)
 _LINKED = _CATALOG % (_MEDIA[CARD], '"url":"https://example.com/mcp/server-card"')
 _REMOTE = ',"remotes":[{"type":"streamable-http","url":"https://a.example/mcp"%s}]'
+_MODERN = (
+    "@ 2026-07-28 http\n"
+    + (_CARD % "").partition("\n")[2]
+    + (
+        '> {"id":1,"method":"server/discover"}\n'
+        '< {"id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"%s","version":"1.0"}}}}\n'
+    )
+)
 _OTHER = _CARD.replace("@ http", "@ http bare") % "" + (
     '> {"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}\n'
     '= 200 {"mcp-protocol-version":null} {}\n'
@@ -215,10 +224,12 @@ class _Known:
     valid=(
         _CARD % (_REMOTE % ',"supportedProtocolVersions":["2025-11-25","2026-07-28"]'),
         _OTHER % ("com.example/server", "1.0"),
+        _MODERN % "server",
     ),
     invalid=(
         _OTHER % ("server", "1.1"),
         _OTHER % ("climate", "1.0"),
+        _MODERN % "climate",
         (_CARD % "").replace('"version":"1.0"', '"version":"1.1"'),
         _CARD % (_REMOTE % ',"supportedProtocolVersions":["2026-07-28"]'),
     ),
@@ -240,7 +251,8 @@ def contradicted(event: LintEvent) -> Iterator[Report]:
 
 
 def _described(result: dict[str, Any]) -> dict[str, Any]:
-    info = result.get("serverInfo")
+    meta = result.get("_meta")
+    info = result.get("serverInfo", meta.get(META + "serverInfo") if isinstance(meta, dict) else None)
     found = {key: info.get(key) for key in ("name", "version")} if isinstance(info, dict) else {}
     revisions = result.get("supportedVersions", [result.get("protocolVersion")])
     return found | {"revisions": revisions, "is_complete": "supportedVersions" in result}

@@ -20,8 +20,8 @@ from mcpspy.analysis.lint.shapes import draft_shape
 from mcpspy.analysis.lint.state import forget
 from mcpspy.core.jsontools import canonical
 from mcpspy.core.protocol.extensions import declared
-from mcpspy.core.protocol.extensions.events import EXTENSION, SOURCE
-from mcpspy.core.protocol.message import Request, Result, meta_raw, text
+from mcpspy.core.protocol.extensions.events import DELIVERY_ERRORS, EXTENSION, SOURCE
+from mcpspy.core.protocol.message import Failure, Request, Result, meta_raw, text
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
 
 SHORT = 300.0
@@ -44,20 +44,40 @@ _HOOK = "https://a.example/hook"
 _HOUR = '"2026-11-21T01:00:00Z"'
 _GRANTED = _LISTED + _SUBSCRIBE % (3, "{}", _HOOK, "3600000") + _GRANT % (3, "sub_1", _HOUR, _HEALTHY)
 _REFRESHED = _GRANTED + _SUBSCRIBE % (4, "{}", _HOOK, "3600000")
+_REFUSED = (
+    _LISTED
+    + _SUBSCRIBE % (3, "{}", _HOOK, "null")
+    + '< {"id":3,"error":{"code":-32015,"message":"CallbackEndpointError","data":{"reason":%s}}}'
+)
 _EVENT = '"eventId":"e","name":"mail","timestamp":"2026-11-21T00:00:00Z","data":{"n":1}'
 _POLL = '> {"id":%d,"method":"events/poll","params":{"name":"mail","cursor":"c"}}\n< {"id":%d,"result":{"events":[{%s}],"cursor":"c","hasMore":%s,"nextPollMs":%d}}\n'
 _POLLED = _LISTED + _POLL % (3, 3, _EVENT, "false", 1000)
 _STREAM = '> {"id":3,"method":"events/stream","params":{"name":"mail","cursor":null}}\n'
 _PUSHED = '< {"method":"notifications/events/event","params":{' + _EVENT + ',"cursor":"d"%s}}\n'
 _OF = ',"_meta":{"io.modelcontextprotocol/subscriptionId":%d}'
-_STREAMED = _LISTED + _STREAM + _PUSHED % (_OF % 3)
+_ACTIVE = '< {"method":"notifications/events/active","params":{"cursor":null,"truncated":false,"_meta":{"io.modelcontextprotocol/subscriptionId":3}}}\n'
+_STREAMED = _LISTED + _STREAM + _ACTIVE + _PUSHED % (_OF % 3)
 _END = '> {"method":"notifications/cancelled","params":{"requestId":3}}\n'
 _LAST = '< {"id":3,"result":{}}\n'
+
+_ENDPOINT_ERROR = -32015
+"""The endpoint of a webhook failed."""
 
 _ALL = ("events/*", "notifications/events/*")
 
 rule = RuleGroup(RULES, since=MODERN, page=SOURCE)
 result = rule.group(on=EventKind.RESULT, by=SERVER)
+
+
+class _Stream:
+    """A request `events/stream`."""
+
+    def __init__(self, name: Any) -> None:
+        self.name = name
+        """The type of its events."""
+        self.is_confirmed = False
+        self.ended_at: float | None = None
+        """Time of its end; None while it is open."""
 
 
 class _Known:
@@ -68,8 +88,10 @@ class _Known:
         """By name, as the server listed them."""
         self.granted: OrderedDict[str, str] = OrderedDict()
         """What identifies a subscription to a webhook → its id."""
-        self.streams: OrderedDict[tuple[str | None, str | None], float | None] = OrderedDict()
-        """Conversation and id of `events/stream` → the time of its end; None while it is open."""
+        self.is_listed = False
+        """All pages of the event types were received, and no change of them was announced."""
+        self.streams: OrderedDict[tuple[str | None, str | None], _Stream] = OrderedDict()
+        """By conversation, and id of `events/stream`."""
         self.polls: OrderedDict[str, tuple[float, float]] = OrderedDict()
         """What a poll asks for → the time of its result, and the seconds until the next."""
 
@@ -108,9 +130,10 @@ def _schema(event: LintEvent, name: Any, member: str) -> CheckedSchema:
 @rule.warning(
     "EXT501",
     "invalid message of Events",
-    on=(EventKind.REQUEST, EventKind.RESULT, EventKind.NOTIFICATION),
+    on=(EventKind.REQUEST, EventKind.RESULT, EventKind.FAILURE, EventKind.NOTIFICATION),
     about=_ALL,
     valid=(
+        _REFUSED % '"http_5xx"',
         _POLLED,
         _STREAMED,
         _GRANTED,
@@ -124,6 +147,7 @@ def _schema(event: LintEvent, name: Any, member: str) -> CheckedSchema:
         _GRANTED.replace(f'"refreshBefore":{_HOUR},', ""),
         _GRANTED.replace('"lastError":null', '"lastError":"HTTP/1.1 500 Internal Server Error"'),
         _LISTED.replace('"delivery":["poll"', '"delivery":["email"'),
+        _REFUSED % '"HTTP/1.1 500 Internal Server Error"',
     ),
 )
 def shape(event: LintEvent) -> Iterable[Report]:
@@ -133,6 +157,16 @@ def shape(event: LintEvent) -> Iterable[Report]:
     """
     if not _is_declared(event):
         return ()
+    if isinstance(event.what, Failure):
+        data = event.error.get("data") if isinstance(event.error, dict) else None
+        reason = data.get("reason") if isinstance(data, dict) else None
+        if event.what.code != _ENDPOINT_ERROR or reason in (None, *DELIVERY_ERRORS):
+            return ()
+        return [
+            Report(
+                f"the reason of error {_ENDPOINT_ERROR} is not a category of errors: {str(reason)[:80]}", data
+            )
+        ]
     is_result = isinstance(event.what, Result)
     kind = EventKind.REQUEST if isinstance(event.what, Request) else EventKind.NOTIFICATION
     found = draft_shape(EventKind.RESULT if is_result else kind, event.method, event.revision)
@@ -157,7 +191,9 @@ def unusable(event: LintEvent) -> Iterator[Report]:
     """An event type has at least one mode of delivery, and valid JSON Schemas for its arguments and its payload."""
     if not _is_declared(event):
         return
-    known = event.state.memory[_Known].types
+    memory = event.state.memory[_Known]
+    known, is_whole = memory.types, bool(memory.types) or "cursor" not in _asked(event)
+    memory.is_listed = is_whole and "nextCursor" not in event.result
     for listed in event.listed("events"):
         name = str(listed.get("name"))
         known[name] = listed
@@ -292,37 +328,45 @@ def _seconds_until(event: LintEvent, moment: Any) -> float | None:
     page=SOURCE + "#event-delivery",
     valid=(_STREAMED + _LAST, _STREAMED + _END, _STREAMED + "+ 0.1\n" + _END + _PUSHED % (_OF % 3)),
     invalid=(
-        _LISTED + _STREAM + _PUSHED % "",
-        _LISTED + _STREAM + _PUSHED % (_OF % 7),
+        _LISTED + _STREAM + _ACTIVE + _PUSHED % "",
+        _LISTED + _STREAM + _ACTIVE + _PUSHED % (_OF % 7),
         _LISTED + _PUSHED % (_OF % 3),
+        _LISTED + _STREAM + _PUSHED % (_OF % 3),
         _STREAMED + _END + "+ 3\n" + _PUSHED % (_OF % 3),
         _STREAMED + _LAST + _PUSHED % (_OF % 3),
     ),
 )
 def outside(event: LintEvent) -> Iterator[Report]:
     """Each `notifications/events/*` has the id of its `events/stream` as `subscriptionId`, and is sent while that is open:
-    the server stops when the client cancels it, and has nothing left to send after its own result.
+    after `notifications/events/active` has confirmed it, and until the client cancels it or it has its own result.
     """
     streams, stream = event.state.memory[_Known].streams, event.conversation.stream
     if event.method == "events/stream":
         if isinstance(event.what, Request):
-            streams[stream, event.what.id] = None
+            streams[stream, event.what.id] = _Stream(event.params.get("name"))
             forget(streams)
-        elif (stream, event.message.id) in streams:
-            streams[stream, event.message.id] = float("-inf")
+        elif (ended := streams.get((stream, event.message.id))) is not None:
+            ended.ended_at = float("-inf")
     elif event.method == "notifications/cancelled":
-        ended = stream, text(event.notification.body.request_id)
-        if event.side == CLIENT and streams.get(ended, 0) is None:
-            streams[ended] = event.at
+        cancelled = streams.get((stream, text(event.notification.body.request_id)))
+        if event.side == CLIENT and cancelled is not None and cancelled.ended_at is None:
+            cancelled.ended_at = event.at
     elif event.side == SERVER and event.method in _STREAMING and _is_declared(event):
         number = text(meta_raw(event.notification.meta, META + "subscriptionId"))
-        ended_at = streams.get((stream, number), event.at)
+        found = streams.get((stream, number))
         if number is None:
             yield Report(f"{event.method}: _meta has no {META}subscriptionId")
-        elif (stream, number) not in streams:
+        elif found is None:
             yield Report(f"{event.method} for the unknown stream {number[:40]}")
-        elif ended_at is not None and event.at - ended_at > IN_FLIGHT:
+        elif found.ended_at is not None and event.at - found.ended_at > IN_FLIGHT:
             yield Report(f"{event.method} after the end of its stream {number[:40]}")
+        elif event.method == "notifications/events/active":
+            found.is_confirmed = True
+        elif not found.is_confirmed and event.method in (
+            "notifications/events/event",
+            "notifications/events/heartbeat",
+        ):
+            yield Report(f"{event.method} before notifications/events/active of its stream")
 
 
 _STREAMING = tuple(method.name for method in EXTENSION.methods if method.sender == SERVER)
@@ -355,3 +399,50 @@ def impatient(event: LintEvent) -> Iterator[Report]:
             yield Report(
                 f"{str(event.params.get('name'))[:60]} polled after {waited:.1f} s; its nextPollMs is {wait * 1000:g}"
             )
+
+
+@rule.warning(
+    "EXT509",
+    "other events than the client asked for",
+    on=(EventKind.RESULT, EventKind.NOTIFICATION),
+    about=(*_MODES, "notifications/events/event", "notifications/events/list_changed"),
+    by=SERVER,
+    page=SOURCE + "#request-eventspoll",
+    valid=(_POLLED, _STREAMED, _POLLED.replace("events/list", "events/other")),
+    invalid=(
+        _POLLED.replace('"eventId":"e","name":"mail"', '"eventId":"e","name":"chat"'),
+        _STREAMED.replace('"eventId":"e","name":"mail"', '"eventId":"e","name":"chat"'),
+        _POLLED.replace('"cursor":"c"}}', '"cursor":"c","maxEvents":1}}').replace(
+            '"result":{"events":[{"event', '"result":{"events":[{' + _EVENT + '},{"event'
+        ),
+        _POLLED.replace('"params":{"name":"mail"', '"params":{"name":"chat"').replace("{" + _EVENT + "}", ""),
+    ),
+)
+def others(event: LintEvent) -> Iterator[Report]:
+    """The events of a poll or a stream are of its type, and no more than `maxEvents`. A server refuses a type that it
+    does not list with -32011: no event of it can arrive.
+    """
+    known = event.state.memory[_Known]
+    if event.method == "notifications/events/list_changed":
+        known.is_listed = False
+    elif not _is_declared(event):
+        return
+    elif event.method == "notifications/events/event":
+        number = text(meta_raw(event.notification.meta, META + "subscriptionId"))
+        found = known.streams.get((event.conversation.stream, number))
+        if (
+            found is not None
+            and found.name is not None
+            and event.params.get("name") not in (found.name, None)
+        ):
+            yield Report(f"event {str(event.params.get('name'))[:60]} on a stream of {str(found.name)[:60]}")
+    else:
+        asked, events = _asked(event), event.listed("events")
+        name, most = asked.get("name"), asked.get("maxEvents")
+        if known.is_listed and isinstance(name, str) and name not in known.types:
+            yield Report(f"event type {name[:60]} is not listed, and has a result")
+        for each in events:
+            if isinstance(each.get("name"), str) and each["name"] != name:
+                yield Report(f"event {each['name'][:60]} in a poll of {str(name)[:60]}", each)
+        if isinstance(most, int) and len(events) > most:
+            yield Report(f"{len(events)} events; the client asked for {most}")

@@ -8,6 +8,16 @@ from mcpspy.core.protocol.extensions.extension import DRAFT, ExtensionMethod, Mc
 
 SOURCE = "https://github.com/modelcontextprotocol/experimental-ext-triggers-events/blob/main/docs/design-sketch-proposal.md"
 
+DELIVERY_ERRORS = (
+    "connection_refused",
+    "timeout",
+    "tls_error",
+    "http_4xx",
+    "http_5xx",
+    "challenge_failed",
+)
+"""Why a webhook could not be delivered: categories, as its response is not for the subscriber to read."""
+
 EXTENSION = McpExtension(
     id="io.modelcontextprotocol/events",
     title="Events",
@@ -29,7 +39,7 @@ EXTENSION = McpExtension(
     secret_headers=("webhook-signature",),
     shapes=r"""
 moment = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)$/ EXT501 "an ISO 8601 time"
-deliveryError = /^(?:connection_refused|timeout|tls_error|http_4xx|http_5xx|challenge_failed)$/ EXT501 "a category of errors"
+deliveryError = /^(?:DELIVERY_ERRORS)$/ EXT501 "a category of errors"
 
 EventType  events#listing-available-events  EXT501
   name  string
@@ -109,6 +119,10 @@ notification notifications/events/heartbeat  events#lifecycle  EXT501
   cursor  string|null
 
 notification notifications/events/error  events#event-delivery  EXT501
-  error  object
-""",
+  error  EventError
+
+EventError  events#event-delivery  EXT501
+  code  integer
+  message  string
+""".replace("DELIVERY_ERRORS", "|".join(DELIVERY_ERRORS)),
 )
