@@ -221,7 +221,7 @@ class Linter:
             is_json_rpc = not (what.flaws or answers_nothing)
             return self._check(kind, event) if is_json_rpc or not is_error else []
         if post is not None and event.side == SERVER:
-            if post.status < 400:
+            if post.status < 400 and post.status != 202:  # HTTP302 reports any body of a 202.
                 post.deferred.append(event)
             return []
         return self._check_malformed(event)
