@@ -398,6 +398,11 @@ class LintState:
         """Start of the recording, in ISO 8601."""
         return self._header.started if self._header is not None else None
 
+    @property
+    def has_listed_tools(self) -> bool:
+        """True if the server has listed its tools, also if there are none."""
+        return self.last_page[1] > 0
+
     def conversation(self, stream: str | None) -> ConversationState:
         found = self.conversations.get(stream)
         if found is None:

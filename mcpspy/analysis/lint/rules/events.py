@@ -87,13 +87,13 @@ class _Known:
         self.types: OrderedDict[str, dict[str, Any]] = OrderedDict()
         """By name, as the server listed them."""
         self.granted: OrderedDict[str, str] = OrderedDict()
-        """What identifies a subscription to a webhook → its id."""
+        """Key of a subscription to a webhook → its id."""
         self.is_listed = False
         """All pages of the event types were received, and no change of them was announced."""
         self.streams: OrderedDict[tuple[str | None, str | None], _Stream] = OrderedDict()
         """By conversation, and id of `events/stream`."""
         self.polls: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """What a poll asks for → the time of its result, and the seconds until the next."""
+        """Key of a poll → the time of its result, and the seconds until the next."""
 
 
 def _is_declared(event: LintEvent) -> bool:
@@ -184,7 +184,7 @@ def shape(event: LintEvent) -> Iterable[Report]:
     valid=_LISTED,
     invalid=(
         _DISCOVER + _LIST % ("[]", _PAYLOAD),
-        _DISCOVER + _LIST % ('["poll"]', '{"type":"objekt"}'),
+        _DISCOVER + _LIST % ('["poll"]', '{"type":"thing"}'),
     ),
 )
 def unusable(event: LintEvent) -> Iterator[Report]:
@@ -345,8 +345,8 @@ def outside(event: LintEvent) -> Iterator[Report]:
         if isinstance(event.what, Request):
             streams[stream, event.what.id] = _Stream(event.params.get("name"))
             forget(streams)
-        elif (ended := streams.get((stream, event.message.id))) is not None:
-            ended.ended_at = float("-inf")
+        elif isinstance(event.what, Result | Failure) and (stream, event.what.id) in streams:
+            streams[stream, event.what.id].ended_at = float("-inf")
     elif event.method == "notifications/cancelled":
         cancelled = streams.get((stream, text(event.notification.body.request_id)))
         if event.side == CLIENT and cancelled is not None and cancelled.ended_at is None:

@@ -16,7 +16,7 @@ DELIVERY_ERRORS = (
     "http_5xx",
     "challenge_failed",
 )
-"""Why a webhook could not be delivered: categories, as its response is not for the subscriber to read."""
+"""Categories of failed deliveries of a webhook: the response itself is not for the subscriber to read."""
 
 EXTENSION = McpExtension(
     id="io.modelcontextprotocol/events",
