@@ -11,6 +11,7 @@ from mcpspy.analysis.lint.rules import (  # noqa: F401 - They declare their rule
     dpop,
     elicitation,
     encoding,
+    event_delivery,
     events,
     extensions,
     hosts,

@@ -149,7 +149,8 @@ def invalid_catalog(event: LintEvent) -> Iterator[Report]:
         if wrong:
             yield Report(f"an entry of the catalog has no {' and no '.join(wrong)}", entry)
         elif ("url" in entry) == ("data" in entry):
-            yield Report(f"the entry {str(entry['identifier'])[:80]} has not one of url and data", entry)
+            has = "both" if "url" in entry else "neither"
+            yield Report(f"the entry {str(entry['identifier'])[:80]} has {has} of url and data", entry)
 
 
 @document.warning(

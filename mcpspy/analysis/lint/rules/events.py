@@ -21,8 +21,8 @@ from mcpspy.analysis.lint.state import forget
 from mcpspy.core.jsontools import canonical
 from mcpspy.core.protocol.extensions import declared
 from mcpspy.core.protocol.extensions.events import DELIVERY_ERRORS, EXTENSION, SOURCE
-from mcpspy.core.protocol.message import Failure, Request, Result, meta_raw, text
-from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
+from mcpspy.core.protocol.message import Failure, Request, Result
+from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
 
 SHORT = 300.0
 """Seconds. A server may grant more than a client suggests if that is too short for it; the draft gives no number."""
@@ -30,35 +30,30 @@ SHORT = 300.0
 SKEW = 60.0
 """Seconds by which the clocks of server and client may differ."""
 
-IN_FLIGHT = 2.0
-"""Seconds after the end of a stream in which its last events may still arrive."""
-
 _DISCOVER = '@ 2026-07-28\n> {"id":1,"method":"server/discover"}\n< {"id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"extensions":{"io.modelcontextprotocol/events":{}}}}}\n'
 _LIST = '> {"id":2,"method":"events/list"}\n< {"id":2,"result":{"events":[{"name":"mail","delivery":%s,"inputSchema":{"type":"object","properties":{"from":{"type":"string"}}},"payloadSchema":%s}]}}\n'
 _PAYLOAD = '{"type":"object","properties":{"n":{"type":"integer"}}}'
-_LISTED = _DISCOVER + _LIST % ('["poll","push","webhook"]', _PAYLOAD)
+LISTED = _DISCOVER + _LIST % ('["poll","push","webhook"]', _PAYLOAD)
 _SUBSCRIBE = '> {"id":%d,"method":"events/subscribe","params":{"name":"mail","arguments":%s,"delivery":{"mode":"webhook","url":"%s","secret":"whsec_a"},"cursor":null,"ttlMs":%s}}\n'
 _GRANT = '< {"id":%d,"result":{"id":"%s","refreshBefore":%s,"cursor":null,"truncated":false,"deliveryStatus":%s}}\n'
 _HEALTHY = '{"active":true,"lastDeliveryAt":null,"lastError":null}'
 _HOOK = "https://a.example/hook"
 _HOUR = '"2026-11-21T01:00:00Z"'
-_GRANTED = _LISTED + _SUBSCRIBE % (3, "{}", _HOOK, "3600000") + _GRANT % (3, "sub_1", _HOUR, _HEALTHY)
+_GRANTED = LISTED + _SUBSCRIBE % (3, "{}", _HOOK, "3600000") + _GRANT % (3, "sub_1", _HOUR, _HEALTHY)
 _REFRESHED = _GRANTED + _SUBSCRIBE % (4, "{}", _HOOK, "3600000")
 _REFUSED = (
-    _LISTED
+    LISTED
     + _SUBSCRIBE % (3, "{}", _HOOK, "null")
     + '< {"id":3,"error":{"code":-32015,"message":"CallbackEndpointError","data":{"reason":%s}}}'
 )
-_EVENT = '"eventId":"e","name":"mail","timestamp":"2026-11-21T00:00:00Z","data":{"n":1}'
-_POLL = '> {"id":%d,"method":"events/poll","params":{"name":"mail","cursor":"c"}}\n< {"id":%d,"result":{"events":[{%s}],"cursor":"c","hasMore":%s,"nextPollMs":%d}}\n'
-_POLLED = _LISTED + _POLL % (3, 3, _EVENT, "false", 1000)
-_STREAM = '> {"id":3,"method":"events/stream","params":{"name":"mail","cursor":null}}\n'
-_PUSHED = '< {"method":"notifications/events/event","params":{' + _EVENT + ',"cursor":"d"%s}}\n'
-_OF = ',"_meta":{"io.modelcontextprotocol/subscriptionId":%d}'
-_ACTIVE = '< {"method":"notifications/events/active","params":{"cursor":null,"truncated":false,"_meta":{"io.modelcontextprotocol/subscriptionId":3}}}\n'
-_STREAMED = _LISTED + _STREAM + _ACTIVE + _PUSHED % (_OF % 3)
-_END = '> {"method":"notifications/cancelled","params":{"requestId":3}}\n'
-_LAST = '< {"id":3,"result":{}}\n'
+EVENT = '"eventId":"e","name":"mail","timestamp":"2026-11-21T00:00:00Z","data":{"n":1}'
+POLL = '> {"id":%d,"method":"events/poll","params":{"name":"mail","cursor":"c"}}\n< {"id":%d,"result":{"events":[{%s}],"cursor":"c","hasMore":%s,"nextPollMs":%d}}\n'
+POLLED = LISTED + POLL % (3, 3, EVENT, "false", 1000)
+STREAM = '> {"id":3,"method":"events/stream","params":{"name":"mail","cursor":null}}\n'
+PUSHED = '< {"method":"notifications/events/event","params":{' + EVENT + ',"cursor":"d"%s}}\n'
+OF = ',"_meta":{"io.modelcontextprotocol/subscriptionId":%d}'
+ACTIVE = '< {"method":"notifications/events/active","params":{"cursor":null,"truncated":false,"_meta":{"io.modelcontextprotocol/subscriptionId":3}}}\n'
+STREAMED = LISTED + STREAM + ACTIVE + PUSHED % (OF % 3)
 
 _ENDPOINT_ERROR = -32015
 """The endpoint of a webhook failed."""
@@ -69,19 +64,8 @@ rule = RuleGroup(RULES, since=MODERN, page=SOURCE)
 result = rule.group(on=EventKind.RESULT, by=SERVER)
 
 
-class _Stream:
-    """A request `events/stream`."""
-
-    def __init__(self, name: Any) -> None:
-        self.name = name
-        """The type of its events."""
-        self.is_confirmed = False
-        self.ended_at: float | None = None
-        """Time of its end; None while it is open."""
-
-
-class _Known:
-    """The event types, subscriptions, streams and polls of a session."""
+class Known:
+    """The event types, subscriptions and polls of a session."""
 
     def __init__(self) -> None:
         self.types: OrderedDict[str, dict[str, Any]] = OrderedDict()
@@ -90,17 +74,15 @@ class _Known:
         """Key of a subscription to a webhook → its id."""
         self.is_listed = False
         """All pages of the event types were received, and no change of them was announced."""
-        self.streams: OrderedDict[tuple[str | None, str | None], _Stream] = OrderedDict()
-        """By conversation, and id of `events/stream`."""
         self.polls: OrderedDict[str, tuple[float, float]] = OrderedDict()
         """Key of a poll → the time of its result, and the seconds until the next."""
 
 
-def _is_declared(event: LintEvent) -> bool:
+def is_declared(event: LintEvent) -> bool:
     return EXTENSION.id in declared(event.capabilities)
 
 
-def _asked(event: LintEvent) -> dict[str, Any]:
+def asked_of(event: LintEvent) -> dict[str, Any]:
     """Return the params of the request, also of the one that the message responds to."""
     params = event.params if isinstance(event.what, Request) else event.request.params
     return params if isinstance(params, dict) else {}
@@ -118,7 +100,7 @@ def _key(params: dict[str, Any]) -> str | None:
 
 def _type(event: LintEvent, name: Any) -> dict[str, Any]:
     """Return an event type as it was listed; empty if it was not."""
-    return event.state.memory[_Known].types.get(str(name), {})
+    return event.state.memory[Known].types.get(str(name), {})
 
 
 def _schema(event: LintEvent, name: Any, member: str) -> CheckedSchema:
@@ -134,20 +116,21 @@ def _schema(event: LintEvent, name: Any, member: str) -> CheckedSchema:
     about=_ALL,
     valid=(
         _REFUSED % '"http_5xx"',
-        _POLLED,
-        _STREAMED,
+        POLLED,
+        STREAMED,
         _GRANTED,
-        _LISTED.replace("io.modelcontextprotocol/events", "com.example/events").replace('"delivery"', '"to"'),
+        LISTED.replace("io.modelcontextprotocol/events", "com.example/events").replace('"delivery"', '"to"'),
     ),
     invalid=(
-        _POLLED.replace('"eventId":"e",', ""),
-        _POLLED.replace('"timestamp":"2026-11-21T00:00:00Z"', '"timestamp":"today"'),
-        _STREAMED.replace('"data":{"n":1}', '"data":"n"'),
+        POLLED.replace('"eventId":"e",', ""),
+        POLLED.replace('"timestamp":"2026-11-21T00:00:00Z"', '"timestamp":"today"'),
+        STREAMED.replace('"data":{"n":1}', '"data":"n"'),
         _GRANTED.replace(',"secret":"whsec_a"', ""),
         _GRANTED.replace(f'"refreshBefore":{_HOUR},', ""),
         _GRANTED.replace('"lastError":null', '"lastError":"HTTP/1.1 500 Internal Server Error"'),
-        _LISTED.replace('"delivery":["poll"', '"delivery":["email"'),
+        LISTED.replace('"delivery":["poll"', '"delivery":["email"'),
         _REFUSED % '"HTTP/1.1 500 Internal Server Error"',
+        STREAMED + '< {"id":3,"result":{"events":[]}}',
     ),
 )
 def shape(event: LintEvent) -> Iterable[Report]:
@@ -155,7 +138,7 @@ def shape(event: LintEvent) -> Iterable[Report]:
     `timestamp` and `data`; a subscription to a webhook has the `secret` that signs it, and its result `refreshBefore`;
     `lastError` is a category, as the response of the endpoint is not for the subscriber to read.
     """
-    if not _is_declared(event):
+    if not is_declared(event):
         return ()
     if isinstance(event.what, Failure):
         data = event.error.get("data") if isinstance(event.error, dict) else None
@@ -168,6 +151,8 @@ def shape(event: LintEvent) -> Iterable[Report]:
             )
         ]
     is_result = isinstance(event.what, Result)
+    if event.method == "events/stream" and (more := event.result.keys() - {"_meta", "resultType"}):
+        return [Report(f"the result of events/stream has {', '.join(sorted(more))[:80]}: it is empty")]
     kind = EventKind.REQUEST if isinstance(event.what, Request) else EventKind.NOTIFICATION
     found = draft_shape(EventKind.RESULT if is_result else kind, event.method, event.revision)
     value = event.result if is_result else event.params
@@ -181,7 +166,7 @@ def shape(event: LintEvent) -> Iterable[Report]:
     "event type that no client can use",
     about="events/list",
     page=SOURCE + "#listing-available-events",
-    valid=_LISTED,
+    valid=LISTED,
     invalid=(
         _DISCOVER + _LIST % ("[]", _PAYLOAD),
         _DISCOVER + _LIST % ('["poll"]', '{"type":"thing"}'),
@@ -189,10 +174,10 @@ def shape(event: LintEvent) -> Iterable[Report]:
 )
 def unusable(event: LintEvent) -> Iterator[Report]:
     """An event type has at least one mode of delivery, and valid JSON Schemas for its arguments and its payload."""
-    if not _is_declared(event):
+    if not is_declared(event):
         return
-    memory = event.state.memory[_Known]
-    known, is_whole = memory.types, bool(memory.types) or "cursor" not in _asked(event)
+    memory = event.state.memory[Known]
+    known, is_whole = memory.types, bool(memory.types) or "cursor" not in asked_of(event)
     memory.is_listed = is_whole and "nextCursor" not in event.result
     for listed in event.listed("events"):
         name = str(listed.get("name"))
@@ -205,17 +190,17 @@ def unusable(event: LintEvent) -> Iterator[Report]:
                 yield Report(f"{member} of event type {name[:60]} is invalid: {why}", listed[member])
 
 
-_MODES = {"events/poll": "poll", "events/stream": "push", "events/subscribe": "webhook"}
+MODES = {"events/poll": "poll", "events/stream": "push", "events/subscribe": "webhook"}
 
 
 @rule.warning(
     "EXT503",
     "subscription that the event type does not allow",
     on=EventKind.REQUEST,
-    about=tuple(_MODES),
+    about=tuple(MODES),
     by=CLIENT,
     page=SOURCE + "#error-codes",
-    valid=(_GRANTED, _POLLED),
+    valid=(_GRANTED, POLLED),
     invalid=(
         _GRANTED.replace('"push","webhook"', '"push"'),
         _GRANTED.replace('"arguments":{}', '"arguments":{"from":1}'),
@@ -226,7 +211,7 @@ def not_allowed(event: LintEvent) -> Iterator[Report]:
     `inputSchema`. The server refuses other requests.
     """
     name = event.params.get("name")
-    modes, mode = _type(event, name).get("delivery"), _MODES[event.method]
+    modes, mode = _type(event, name).get("delivery"), MODES[event.method]
     if isinstance(modes, list) and modes and mode not in modes:
         yield Report(
             f"{event.method} of {str(name)[:60]}, which is delivered by {', '.join(map(str, modes))[:60]}"
@@ -243,8 +228,8 @@ def not_allowed(event: LintEvent) -> Iterator[Report]:
     about=("events/poll", "notifications/events/event"),
     by=SERVER,
     page=SOURCE + "#eventoccurrence-schema",
-    valid=(_POLLED, _STREAMED),
-    invalid=(_POLLED.replace('"n":1', '"n":"1"'), _STREAMED.replace('"n":1', '"n":"1"')),
+    valid=(POLLED, STREAMED),
+    invalid=(POLLED.replace('"n":1', '"n":"1"'), STREAMED.replace('"n":1', '"n":"1"')),
 )
 def payload(event: LintEvent) -> Iterator[Report]:
     """The `data` of an event matches the `payloadSchema` that its type has in `events/list`."""
@@ -269,7 +254,7 @@ def not_https(event: LintEvent) -> Iterator[Report]:
     """The callback of a webhook is an `https` URL, as events are sent to it; servers must refuse any other."""
     delivery = event.params.get("delivery")
     url = delivery.get("url") if isinstance(delivery, dict) else None
-    if _is_declared(event) and isinstance(url, str) and not url.lower().startswith("https://"):
+    if is_declared(event) and isinstance(url, str) and not url.lower().startswith("https://"):
         yield Report(f"webhook without https: {url[:80]}", url)
 
 
@@ -293,8 +278,8 @@ def granted(event: LintEvent) -> Iterator[Report]:
     """A subscription ends no later than the client suggests, unless that is too short for the server, and is without an
     end only if the client asked for that with `ttlMs: null`. Its `id` stays the same when it is refreshed.
     """
-    asked, known = _asked(event), event.state.memory[_Known].granted
-    if not _is_declared(event):
+    asked, known = asked_of(event), event.state.memory[Known].granted
+    if not is_declared(event):
         return
     until, ttl = event.result.get("refreshBefore", ""), asked.get("ttlMs", ...)
     if until is None and ttl is not None:
@@ -321,73 +306,21 @@ def _seconds_until(event: LintEvent, moment: Any) -> float | None:
 
 
 @rule.warning(
-    "EXT507",
-    "event outside its stream",
-    on=(EventKind.REQUEST, EventKind.RESULT, EventKind.FAILURE, EventKind.NOTIFICATION),
-    about=("events/stream", "notifications/events/*", "notifications/cancelled"),
-    page=SOURCE + "#event-delivery",
-    valid=(_STREAMED + _LAST, _STREAMED + _END, _STREAMED + "+ 0.1\n" + _END + _PUSHED % (_OF % 3)),
-    invalid=(
-        _LISTED + _STREAM + _ACTIVE + _PUSHED % "",
-        _LISTED + _STREAM + _ACTIVE + _PUSHED % (_OF % 7),
-        _LISTED + _PUSHED % (_OF % 3),
-        _LISTED + _STREAM + _PUSHED % (_OF % 3),
-        _STREAMED + _END + "+ 3\n" + _PUSHED % (_OF % 3),
-        _STREAMED + _LAST + _PUSHED % (_OF % 3),
-    ),
-)
-def outside(event: LintEvent) -> Iterator[Report]:
-    """Each `notifications/events/*` has the id of its `events/stream` as `subscriptionId`, and is sent while that is open:
-    after `notifications/events/active` has confirmed it, and until the client cancels it or it has its own result.
-    """
-    streams, stream = event.state.memory[_Known].streams, event.conversation.stream
-    if event.method == "events/stream":
-        if isinstance(event.what, Request):
-            streams[stream, event.what.id] = _Stream(event.params.get("name"))
-            forget(streams)
-        elif isinstance(event.what, Result | Failure) and (stream, event.what.id) in streams:
-            streams[stream, event.what.id].ended_at = float("-inf")
-    elif event.method == "notifications/cancelled":
-        cancelled = streams.get((stream, text(event.notification.body.request_id)))
-        if event.side == CLIENT and cancelled is not None and cancelled.ended_at is None:
-            cancelled.ended_at = event.at
-    elif event.side == SERVER and event.method in _STREAMING and _is_declared(event):
-        number = text(meta_raw(event.notification.meta, META + "subscriptionId"))
-        found = streams.get((stream, number))
-        if number is None:
-            yield Report(f"{event.method}: _meta has no {META}subscriptionId")
-        elif found is None:
-            yield Report(f"{event.method} for the unknown stream {number[:40]}")
-        elif found.ended_at is not None and event.at - found.ended_at > IN_FLIGHT:
-            yield Report(f"{event.method} after the end of its stream {number[:40]}")
-        elif event.method == "notifications/events/active":
-            found.is_confirmed = True
-        elif not found.is_confirmed and event.method in (
-            "notifications/events/event",
-            "notifications/events/heartbeat",
-        ):
-            yield Report(f"{event.method} before notifications/events/active of its stream")
-
-
-_STREAMING = tuple(method.name for method in EXTENSION.methods if method.sender == SERVER)
-
-
-@rule.warning(
     "EXT508",
     "events polled faster than nextPollMs",
     on=(EventKind.REQUEST, EventKind.RESULT),
     about="events/poll",
     page=SOURCE + "#response-1",
     valid=(
-        _POLLED + _POLL % (4, 4, _EVENT, "false", 1000),
-        _LISTED + _POLL % (3, 3, _EVENT, "true", 60000) + _POLL % (4, 4, _EVENT, "false", 60000),
+        POLLED + POLL % (4, 4, EVENT, "false", 1000),
+        LISTED + POLL % (3, 3, EVENT, "true", 60000) + POLL % (4, 4, EVENT, "false", 60000),
     ),
-    invalid=_LISTED + _POLL % (3, 3, _EVENT, "false", 60000) + _POLL % (4, 4, _EVENT, "false", 60000),
+    invalid=LISTED + POLL % (3, 3, EVENT, "false", 60000) + POLL % (4, 4, EVENT, "false", 60000),
 )
 def impatient(event: LintEvent) -> Iterator[Report]:
     """A client waits `nextPollMs` before it asks for the same events again, unless the result has `hasMore`."""
-    polls, key = event.state.memory[_Known].polls, _key(_asked(event))
-    if key is None or not _is_declared(event):
+    polls, key = event.state.memory[Known].polls, _key(asked_of(event))
+    if key is None or not is_declared(event):
         return
     if isinstance(event.what, Result):
         wait = 0 if event.result.get("hasMore") is True else event.result.get("nextPollMs")
@@ -399,50 +332,3 @@ def impatient(event: LintEvent) -> Iterator[Report]:
             yield Report(
                 f"{str(event.params.get('name'))[:60]} polled after {waited:.1f} s; its nextPollMs is {wait * 1000:g}"
             )
-
-
-@rule.warning(
-    "EXT509",
-    "other events than the client asked for",
-    on=(EventKind.RESULT, EventKind.NOTIFICATION),
-    about=(*_MODES, "notifications/events/event", "notifications/events/list_changed"),
-    by=SERVER,
-    page=SOURCE + "#request-eventspoll",
-    valid=(_POLLED, _STREAMED, _POLLED.replace("events/list", "events/other")),
-    invalid=(
-        _POLLED.replace('"eventId":"e","name":"mail"', '"eventId":"e","name":"chat"'),
-        _STREAMED.replace('"eventId":"e","name":"mail"', '"eventId":"e","name":"chat"'),
-        _POLLED.replace('"cursor":"c"}}', '"cursor":"c","maxEvents":1}}').replace(
-            '"result":{"events":[{"event', '"result":{"events":[{' + _EVENT + '},{"event'
-        ),
-        _POLLED.replace('"params":{"name":"mail"', '"params":{"name":"chat"').replace("{" + _EVENT + "}", ""),
-    ),
-)
-def others(event: LintEvent) -> Iterator[Report]:
-    """The events of a poll or a stream are of its type, and no more than `maxEvents`. A server refuses a type that it
-    does not list with -32011: no event of it can arrive.
-    """
-    known = event.state.memory[_Known]
-    if event.method == "notifications/events/list_changed":
-        known.is_listed = False
-    elif not _is_declared(event):
-        return
-    elif event.method == "notifications/events/event":
-        number = text(meta_raw(event.notification.meta, META + "subscriptionId"))
-        found = known.streams.get((event.conversation.stream, number))
-        if (
-            found is not None
-            and found.name is not None
-            and event.params.get("name") not in (found.name, None)
-        ):
-            yield Report(f"event {str(event.params.get('name'))[:60]} on a stream of {str(found.name)[:60]}")
-    else:
-        asked, events = _asked(event), event.listed("events")
-        name, most = asked.get("name"), asked.get("maxEvents")
-        if known.is_listed and isinstance(name, str) and name not in known.types:
-            yield Report(f"event type {name[:60]} is not listed, and has a result")
-        for each in events:
-            if isinstance(each.get("name"), str) and each["name"] != name:
-                yield Report(f"event {each['name'][:60]} in a poll of {str(name)[:60]}", each)
-        if isinstance(most, int) and len(events) > most:
-            yield Report(f"{len(events)} events; the client asked for {most}")
