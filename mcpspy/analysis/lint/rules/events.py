@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from mcpspy.analysis.lint.event import LintEvent, is_number, objects
+from mcpspy.analysis.lint.event import LintEvent, objects, seconds_of
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.tasks import JITTER
@@ -281,13 +281,13 @@ def granted(event: LintEvent) -> Iterator[Report]:
     asked, known = asked_of(event), event.state.memory[Known].granted
     if not is_declared(event):
         return
-    until, ttl = event.result.get("refreshBefore", ""), asked.get("ttlMs", ...)
-    if until is None and ttl is not None:
+    until, ttl = event.result.get("refreshBefore", ""), seconds_of(asked.get("ttlMs"))
+    if until is None and asked.get("ttlMs", ...) is not None:
         yield Report("subscription without an end, which the client did not ask for")
-    elif is_number(ttl) and ttl / 1000 >= SHORT:
+    elif ttl is not None and ttl >= SHORT:
         seconds = _seconds_until(event, until)
-        if seconds is not None and seconds > ttl / 1000 * 1.1 + SKEW:
-            yield Report(f"subscription for {seconds:.0f} s; the client suggested {ttl / 1000:g} s")
+        if seconds is not None and seconds > ttl * 1.1 + SKEW:
+            yield Report(f"subscription for {seconds:.0f} s; the client suggested {ttl:g} s")
     key, number = _key(asked), event.result.get("id")
     if key is not None and isinstance(number, str):
         if (before := known.get(key, number)) != number:
@@ -324,7 +324,7 @@ def impatient(event: LintEvent) -> Iterator[Report]:
         return
     if isinstance(event.what, Result):
         wait = 0 if event.result.get("hasMore") is True else event.result.get("nextPollMs")
-        polls[key] = event.at, wait / 1000 if is_number(wait) else 0.0
+        polls[key] = event.at, seconds_of(wait) or 0.0
         forget(polls)
     elif key in polls:
         waited, wait = event.at - polls[key][0], polls[key][1]
