@@ -139,6 +139,9 @@ counted. The verdict on a host was `works` with a server that had ended before i
 | `@eslint/mcp` 0.3.13, `exa-mcp-server` 3.4.1, `mcp-excalidraw-server` 2.0.0, `mcp-server-commands` 0.5.0, `@postman/postman-mcp-server` 2.13.0, `@sentry/mcp-server` 0.36.0, `@supabase/mcp-server-supabase` 0.13.0 | stdio, gateway | 49 | none | |
 
 `gateway` is supergateway 4.0.0 over HTTP, for servers that have only stdio.
+
+5,931 requests, results and notifications of these sessions were also validated with the JSON Schemas of the
+specification. Each message that they reject has a finding.
 """
 
 AREAS = {
