@@ -13,6 +13,7 @@ from typing import Any
 from mcpspy.analysis.lint.event import LintEvent, objects
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RULES, Report, RuleGroup
+from mcpspy.analysis.lint.rules.metadata import invalid_keys
 from mcpspy.core.protocol.extensions import DOCUMENTS
 from mcpspy.core.protocol.extensions.server_card import CARD, CATALOG, SOURCE
 from mcpspy.core.protocol.spec import META
@@ -77,6 +78,7 @@ def cards_of(note: Note) -> Iterator[dict[str, Any]]:
         (_CARD % "").replace('"description":"Weather."', '"description":""'),
         _CARD % (_REMOTE % "").replace("streamable-http", "stdio"),
         _CARD % ',"remotes":{}',
+        _CARD % ',"_meta":{"com_example/a":1}',
         (_IN_CATALOG % "").replace("com.example/server", "server"),
         _NOTE % (CARD, "/mcp/server-card", _MEDIA[CARD], '"*"', '"{"'),
     ),
@@ -105,6 +107,9 @@ def _flaws(card: dict[str, Any]) -> Iterator[str]:
         yield f"the version {str(version)[:80]} is not an exact version"
     if not isinstance(about, str) or not 1 <= len(about) <= 100:
         yield "the description is not a text of 1 to 100 characters"
+    meta = card.get("_meta")
+    for key in invalid_keys(tuple(meta)) if isinstance(meta, dict) else ():
+        yield f"invalid key in _meta: {key[:80]!r}"
     remotes = card.get("remotes", [])
     if not isinstance(remotes, list):
         yield "remotes is not a list"
