@@ -77,8 +77,8 @@ times of a task in the wrong order, which no page forbids.
 
 The two of 59 were the output of a tool whose result is that of a task: wrong, or missing. No twin had a wrong
 finding but those with a webhook: its secret, which the server needs, was taken for one in clear text (SEC301). The
-text of Events is the design sketch of its working group, without webhooks themselves: they are sent to another
-address.
+text of Events is the design sketch of its working group. Webhooks themselves, which are sent to another address,
+have their rule (EXT511) since then.
 """
 
 REAL = """

@@ -1,4 +1,7 @@
-"""Events on streams and in polls, as the draft of Events defines their delivery (`rules.events`)."""
+"""Events on streams, in polls and in webhooks: their delivery in the draft of Events (`rules.events`).
+
+Webhooks are in the recording of a proxy between a server and the endpoint that receives them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
-from mcpspy.analysis.lint.rule import Report
+from mcpspy.analysis.lint.rule import RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.events import (
     ACTIVE,
     EVENT,
@@ -24,11 +27,22 @@ from mcpspy.analysis.lint.rules.events import (
     asked_of,
     is_declared,
     rule,
+    seconds_since_epoch,
 )
-from mcpspy.analysis.lint.state import forget
-from mcpspy.core.protocol.extensions.events import EXTENSION, SOURCE
+from mcpspy.analysis.lint.shapes import draft_shape
+from mcpspy.analysis.lint.state import UNREADABLE, forget
+from mcpspy.core.protocol.extensions.events import (
+    EXTENSION,
+    SIGNATURE,
+    SOURCE,
+    SUBSCRIPTION,
+    TIMESTAMP,
+    WEBHOOK_ID,
+    is_webhook,
+)
 from mcpspy.core.protocol.message import Failure, Request, Result, meta_raw, text
-from mcpspy.core.protocol.spec import CLIENT, META, SERVER
+from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
+from mcpspy.core.recording.decode import Note
 
 IN_FLIGHT = 2.0
 """Seconds after the end of a stream in which its last events may still arrive."""
@@ -192,3 +206,101 @@ def at_times(event: LintEvent) -> Iterator[Report]:
         )
         known[name] = has_cursor
     forget(known)
+
+
+FRESH = 300.0
+"""Seconds after which a receiver rejects a webhook."""
+
+LARGE = 256 << 10
+"""Maximum bytes of a webhook."""
+
+_HOOK = '@ http bare\n>> {%s}\n= 200 {"webhook-id":"%s","webhook-timestamp":"%s","webhook-signature":"[redacted]","x-mcp-subscription-id":"sub_1"} {"content-length":"0"}\n'
+_NOW = "1795219202"
+_SENT = _HOOK % (EVENT, "e", _NOW)
+
+
+class _Webhooks:
+    """The webhooks of a session."""
+
+    def __init__(self) -> None:
+        self.bodies: dict[int, dict[str, Any]] = {}
+        """Body of each one whose headers are not known yet, by the number of its HTTP exchange."""
+        self.sent: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        """Id of a webhook → its timestamp, and the time of the POST."""
+
+
+def _is_of_webhook(kind: EventKind, method: str, _: str) -> bool:
+    return kind is EventKind.MALFORMED or method == UNREADABLE
+
+
+@RuleGroup(RULES, page=SOURCE + "#webhook-event-delivery").warning(
+    "EXT511",
+    "invalid webhook",
+    on=(EventKind.MALFORMED, EventKind.POST),
+    by=CLIENT,
+    only=_is_of_webhook,
+    valid=(
+        _SENT,
+        _HOOK % ('"type":"gap","cursor":"c"', "msg_gap_1", _NOW),
+        _HOOK % ('"type":"terminated","error":{"code":-32012,"message":"a"}', "msg_terminated_1", _NOW),
+        (_HOOK % ('"type":"verification","challenge":"c"', "msg_verification_1", _NOW))
+        + '<< {"challenge":"c"}',
+    ),
+    invalid=(
+        _SENT.replace('"webhook-signature":"[redacted]",', ""),
+        _SENT.replace(',"x-mcp-subscription-id":"sub_1"', ""),
+        _HOOK % (EVENT, "f", _NOW),
+        _HOOK % ('"type":"gap","cursor":"c"', "e", _NOW),
+        _HOOK % (EVENT, "e", "2026-11-21T00:00:00Z"),
+        _HOOK % (EVENT, "e", "1795218000"),
+        _HOOK % (EVENT.replace('"data":{"n":1}', '"data":1'), "e", _NOW),
+        _SENT + _SENT.partition("\n")[2],
+    ),
+)
+def webhook(event: LintEvent) -> Iterator[Report]:
+    """A webhook is a POST of JSON with `webhook-id`, which is the `eventId` of an event, and `msg_TYPE_…` of another
+    message; with `webhook-timestamp` in seconds, which is new for each attempt; with its signature and
+    `X-MCP-Subscription-Id`. It has at most 256 KiB.
+    """
+    known = event.state.memory[_Webhooks]
+    if not isinstance(event.what, Note):
+        number, body = event.message.frame.http, event.document
+        if number is not None and is_webhook(body):
+            known.bodies[number] = body
+            if len(event.data) > LARGE:
+                yield Report(f"webhook of {len(event.data)} bytes")
+            yield from _flaws(body)
+        return
+    request, body = event.post.request, known.bodies.pop((event.post.head or {}).get("http", -1), None)
+    if body is None:
+        return
+    missing = [name for name in (WEBHOOK_ID, TIMESTAMP, SIGNATURE, SUBSCRIPTION) if name not in request]
+    if missing:
+        yield Report(f"webhook without {', '.join(missing)}", request)
+    given, sent = str(request.get(WEBHOOK_ID, "")), str(request.get(TIMESTAMP, ""))
+    expected = body.get("eventId", f"msg_{body.get('type')}_")
+    if given and (given != expected if "eventId" in body else not given.startswith(expected)):
+        yield Report(f"webhook-id is {given[:60]}, not {str(expected)[:60]}", request)
+    if sent:
+        yield from _stale(event, sent)
+        before, at = known.sent.get(given, ("", 0.0))
+        if before == sent and event.at - at > 1.5:
+            yield Report(f"webhook {given[:60]} sent again with the timestamp of the first attempt", request)
+        known.sent[given] = sent, event.at
+        forget(known.sent)
+
+
+def _flaws(body: dict[str, Any]) -> Iterator[Report]:
+    shape = draft_shape(EventKind.NOTIFICATION, "notifications/events/event", MODERN)
+    if "type" not in body and shape is not None and not shape.accepts(body):
+        for report in shape.violations(body, "webhook").get("EXT501", ()):
+            yield report._replace(message=report.message.replace("params", "body", 1))
+
+
+def _stale(event: LintEvent, sent: str) -> Iterator[Report]:
+    if not sent.isdecimal() or len(sent) > 12:
+        yield Report(f"webhook-timestamp is {sent[:40]}, not a time in seconds", sent)
+        return
+    started = seconds_since_epoch(event.state.started)
+    if started is not None and abs(age := started + event.at - int(sent)) > FRESH:
+        yield Report(f"webhook-timestamp is {abs(age):.0f} s {'old' if age > 0 else 'in the future'}", sent)

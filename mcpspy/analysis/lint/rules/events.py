@@ -298,10 +298,16 @@ def granted(event: LintEvent) -> Iterator[Report]:
 
 def _seconds_until(event: LintEvent, moment: Any) -> float | None:
     """Return the seconds from the message to a moment; None if that is not a time."""
+    start, end = seconds_since_epoch(event.state.started), seconds_since_epoch(moment)
+    return None if start is None or end is None else end - start - event.at
+
+
+def seconds_since_epoch(moment: Any) -> float | None:
+    """Return the Unix time of a time in ISO 8601; None if it is not one, or has no time zone."""
     try:
-        start = datetime.fromisoformat(event.state.started or "")
-        return (datetime.fromisoformat(str(moment)) - start).total_seconds() - event.at
-    except (ValueError, TypeError):  # TypeError: one of them has no time zone.
+        found = datetime.fromisoformat(str(moment))
+        return None if found.tzinfo is None else found.timestamp()
+    except (ValueError, OverflowError):
         return None
 
 

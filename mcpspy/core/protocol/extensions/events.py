@@ -18,6 +18,22 @@ DELIVERY_ERRORS = (
 )
 """Categories of failed deliveries of a webhook: the response itself is not for the subscriber to read."""
 
+WEBHOOK_ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
+"""Headers of a webhook (Standard Webhooks)."""
+
+SUBSCRIPTION = "x-mcp-subscription-id"
+
+CONTROLS = ("gap", "terminated", "verification")
+"""Types of webhooks without an event."""
+
+
+def is_webhook(body: object) -> bool:
+    """Return whether the body of a POST is that of a webhook: an event, or a message about a subscription."""
+    if not isinstance(body, dict) or "jsonrpc" in body:
+        return False
+    return {"eventId", "name", "timestamp"} <= body.keys() or body.get("type") in CONTROLS
+
+
 EXTENSION = McpExtension(
     id="io.modelcontextprotocol/events",
     title="Events",
@@ -36,7 +52,8 @@ EXTENSION = McpExtension(
         ExtensionMethod("notifications/events/heartbeat", "server"),
         ExtensionMethod("notifications/events/terminated", "server"),
     ),
-    secret_headers=("webhook-signature",),
+    secret_headers=(SIGNATURE,),
+    headers=(WEBHOOK_ID, TIMESTAMP, SUBSCRIPTION),
     shapes=r"""
 moment = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)$/ EXT501 "an ISO 8601 time"
 deliveryError = /^(?:DELIVERY_ERRORS)$/ EXT501 "a category of errors"

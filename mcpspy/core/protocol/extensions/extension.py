@@ -77,5 +77,7 @@ class McpExtension(NamedTuple):
     """Documents that are recorded."""
     secret_headers: tuple[str, ...] = ()
     """Headers of HTTP whose values are never recorded, in lower case."""
+    headers: tuple[str, ...] = ()
+    """Other headers of HTTP that are recorded, in lower case."""
     shapes: str = ""
     """Shapes of its messages, in the notation of `analysis/lint/shapes`."""
