@@ -49,6 +49,7 @@ IO_LEVELS = (
     ("bridge", "http", "replay", "telemetry"),
     ("load",),
     ("mock", "forward", "doctor", "listing"),
+    ("gateway",),
 )
 """The packages and lone modules of `io`, lowest first: each imports only from rows before its row."""
 

@@ -54,6 +54,10 @@ class Passthrough:
     def is_waiting(self) -> bool:
         return bool(self._open)
 
+    def is_open(self, id: str | None) -> bool:  # noqa: A002
+        """Return whether a request with this id, as JSON text, has no response."""
+        return id in self._open
+
     @property
     def is_initializing(self) -> bool:
         return any(request.method == "initialize" for request in self._open.values())

@@ -31,7 +31,7 @@ from mcpspy.core.protocol.http_headers import (
     rejection_reason,
 )
 from mcpspy.core.recording.encode import MAX_BODY
-from mcpspy.core.redact.display import REDACTED, redacted_url
+from mcpspy.core.redact.display import REDACTED, redacted_command, redacted_url
 from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.exchange import InjectedExchange, ProxiedExchange
 from mcpspy.io.http.interception import HttpInterception
@@ -65,6 +65,8 @@ class HttpOptions(RecordingTarget):
     def __init__(self, upstream: Upstream, host: str, port: int) -> None:
         super().__init__()
         self.upstream = upstream
+        self.server_command: list[str] | None = None
+        """The command of the server, if mcpspy starts it (`io.gateway`); `upstream` is then mcpspy's own."""
         self.host = host
         self.port = port
         self.port_hint = "use another --listen PORT, or :0 for a free one"
@@ -244,7 +246,11 @@ def banner(url: str, options: HttpOptions) -> str:
     """Return the line with the URL for clients and that of the server, redacted by the rules of the recording."""
     rules = display_rules(options.redaction)
     shown = redacted_url(url, rules)
-    upstream = redacted_url(options.upstream.origin + options.upstream.path, rules)
+    upstream = (
+        redacted_url(options.upstream.origin + options.upstream.path, rules)
+        if options.server_command is None
+        else " ".join(redacted_command(options.server_command))
+    )
     hint = "" if shown == url else f"; clients need the value from --upstream in place of {REDACTED}"
     socket = f" on {options.host}" if options.host.startswith(UNIX) else ""
     return f"{shown}{socket} -> {upstream}{hint}"
@@ -307,9 +313,12 @@ async def running_proxy(
 def recording(options: HttpOptions, listen: str) -> Recorder:
     """Start the recording of a server that clients reach at `listen`."""
     upstream = options.upstream
+    started: dict[str, Value] = {} if options.server_command is None else {"command": options.server_command}
     fields: dict[str, Value] = {
         "transport": "http",
-        "upstream": upstream.origin + upstream.path,
+        **started,
+        # mcpspy's own server has no URL that is known outside; the one for clients is the server's.
+        "upstream": upstream.origin + upstream.path if options.server_command is None else listen,
         "listen": listen,
         "name": options.name or upstream.host,
     }

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
-from typing import Any
+from typing import Any, Protocol
 
-from mcpspy.core.mock.session import MockSession, Outgoing
+from mcpspy.core.mock.passthrough import Passthrough
+from mcpspy.core.mock.session import Outgoing
+from mcpspy.core.mock.steering import RequestNote
 from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.protocol.message import AnyMessage
 from mcpspy.io.http.request import HttpRequest
-from mcpspy.io.mock.upstream import RealServer, RealServerConnection
 
 MAX_STORED = 1000
 """Messages stored per stream for a client that resumes it, and for the general stream while it has no reader."""
@@ -41,6 +42,8 @@ class ClientStream:
         self.messages: deque[tuple[int, Outgoing]] = deque()
         self.owed = owed
         self.is_over = False
+        self.is_cancelled = False
+        """True if the client has cancelled the request, so that the stream ends without its response."""
         self.reader: object = None
         """The response that writes the stream to the client; a later one takes over."""
         self._more = asyncio.Event()
@@ -66,9 +69,12 @@ class ClientStream:
         newer = sum(1 for _ in takewhile(lambda entry: entry[0] > number, reversed(self.messages)))
         return list(islice(self.messages, len(self.messages) - newer, None))
 
-    def trim(self) -> None:
-        while len(self.messages) > MAX_STORED:
+    def trim(self) -> int:
+        """Remove the messages beyond the limit. Return their number."""
+        removed = max(0, len(self.messages) - MAX_STORED)
+        for _ in range(removed):
             self.messages.popleft()
+        return removed
 
     async def more(self, seconds: float | None) -> bool:
         """Wait for a change since the last call. Return whether there was one in time."""
@@ -80,12 +86,77 @@ class ClientStream:
         return True
 
 
+class ClientSession(Protocol):
+    """The messages of a session: a mock's, or those of a live server."""
+
+    revision: str | None
+
+    @property
+    def passthrough(self) -> Passthrough | None:
+        """Return the messages for the real server; None if there is none."""
+
+    @property
+    def owes(self) -> bool:
+        """Return whether responses are due."""
+
+    @property
+    def waits(self) -> bool:
+        """Return whether a message of the client waits for its response to be known."""
+
+    @property
+    def next_at(self) -> float | None:
+        """Return the time at which the next message is due; None if none is scheduled."""
+
+    def receive(self, data: bytes, now: float, messages: Sequence[AnyMessage] | None = None) -> None:
+        """Handle a body of the client."""
+
+    def receive_from_server(self, data: bytes, now: float) -> None:
+        """Handle a line of the real server."""
+
+    def take(self, now: float) -> Iterator[Outgoing]:
+        """Yield the messages for the client that are due."""
+
+    def cancel(self, id: str, now: float) -> None:  # noqa: A002
+        """Cancel a request whose response the client has closed."""
+
+    def resume(self, now: float) -> None:
+        """Handle waiting messages, after more of the recordings was read."""
+
+    def close(self, now: float) -> None:
+        """End the session."""
+
+    def complaints(self) -> list[str]:
+        """Return the lines for the user since the last call."""
+
+    def notes(self) -> list[RequestNote]:
+        """Return what the requests since the last call got."""
+
+
+class RealConnection(Protocol):
+    """The connection of one client to a real server."""
+
+    def send(self, data: bytes, initialize: bytes | None) -> None:
+        """Send a message. `initialize` is the client's own, if it was not sent this way."""
+
+    async def close(self) -> None:
+        """End the connection."""
+
+
+class Connects(Protocol):
+    """A real server to which clients are connected."""
+
+    def connection(self, receive: Callable[[bytes], None]) -> RealConnection:
+        """Return the connection of a client. `receive` gets the server's messages."""
+
+
 class MockClient:
+    """A client of a mock, or of a live server."""
+
     def __init__(
         self,
-        session: MockSession,
+        session: ClientSession,
         complain: Callable[[str], None],
-        real: RealServer | None = None,
+        real: Connects | None = None,
         *,
         one_stream: bool = False,
     ) -> None:
@@ -94,7 +165,9 @@ class MockClient:
         """Number of the client in notes."""
         self.note: Callable[[Mapping[str, Any]], None] | None = None
         """Takes the notes on what its requests got."""
-        self.real_server = None if real is None else RealServerConnection(real, self._receive_from_server)
+        self.real_server = None if real is None else real.connection(self._receive_from_server)
+        self.dropped: Callable[[], None] | None = None
+        """Called for each message that is dropped because the client has no GET stream."""
         self._number = 0
         self.general = ClientStream(self._next())
         """The GET stream, for messages that belong to no request."""
@@ -154,6 +227,14 @@ class MockClient:
             self.session.cancel(id.decode(), self._loop.time())
         self.flush()
 
+    def end_cancelled(self, id: bytes) -> None:  # noqa: A002
+        """End the streams of a request that the client has cancelled: it expects no response (basic/utilities)."""
+        for stream in self._streams.pop(id, ()):
+            stream.owed -= 1
+            if stream.owed <= 0:
+                stream.is_cancelled = True
+                stream.end()
+
     def stream_of(self, number: int) -> ClientStream | None:
         """Return the stream with the message of this number, for a client that resumes it."""
         waiting = (stream for streams in self._streams.values() for stream in streams)
@@ -176,8 +257,8 @@ class MockClient:
         stream = None if self._one_stream else self._stream(message)
         if stream is None:
             self.general.add(self._next(), message)
-            if self.general.reader is None:
-                self.general.trim()
+            if self.general.reader is None and self.general.trim() and self.dropped is not None:
+                self.dropped()
             return
         stream.add(self._next(), message)
         if not message.is_answer:

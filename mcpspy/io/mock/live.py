@@ -20,8 +20,9 @@ from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.proxy import HttpOptions, HttpProxy, proxying
 from mcpspy.io.http.server import accepting
-from mcpspy.io.mock.http import ENDPOINT, LOOPBACK_HOST, MESSAGES, SSE, Mock
+from mcpspy.io.mock.http import Mock
 from mcpspy.io.mock.loader import RecordingsLoader
+from mcpspy.io.mock.mcp_server import ENDPOINT, LOOPBACK_HOST, MESSAGES, SSE
 from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.network.listener import listening, origin
 

@@ -57,6 +57,9 @@ class RealServer:
         self._redaction = redaction
         self._origin = origin
 
+    def connection(self, receive: Callable[[bytes], None]) -> RealServerConnection:
+        return RealServerConnection(self, receive)
+
     def recorder(self) -> Recorder | None:
         if self._append is None:
             return None

@@ -90,7 +90,7 @@ class ListedSession:
             "server": str(summary.server or ""),
             "client": str(summary.client or ""),
             "revision": summary.revision or "",
-            "command": header.upstream or " ".join(header.command or ()),
+            "command": " ".join(header.command or ()) or header.upstream or "",
             "state": self.state,
             "origin": header.origin,
         }

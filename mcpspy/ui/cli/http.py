@@ -1,4 +1,4 @@
-"""`mcpspy http`: a recording proxy for HTTP; `mcpspy exec`: a program with its own one."""
+"""`mcpspy http`: a recording proxy for HTTP, also in front of a server on stdio; `mcpspy exec`: a program with its own one."""
 
 from __future__ import annotations
 
@@ -41,10 +41,14 @@ examples:
   mcpspy http --upstream http://localhost:3001/mcp
   mcpspy http --upstream https://example.com/mcp --listen :0 --name example
   mcpspy http --upstream http://localhost:3001/mcp --rule 'tool:echo => 20% error -32000 boom'
+  mcpspy http -- npx -y @modelcontextprotocol/server-memory
   mcpspy http --forward                        for hosts whose server URLs cannot be changed
 
 Configure the client with the printed URL instead of the server's URL. The proxy
 forwards every path of the server, so the client's authorization flow works too.
+
+With COMMAND, mcpspy starts a server on stdio, and offers it over HTTP: at /mcp, and at /sse
+for clients of 2024-11-05. Every session has its own process, or all share one (--shared).
 
 With --forward, mcpspy is a proxy for programs that use HTTPS_PROXY and trust the CA of
 `mcpspy ca`; `mcpspy exec -- COMMAND` starts a program with both configured. It detects
@@ -64,27 +68,40 @@ _DECRYPTED = (
     Repeated("--ignore-host", "GLOB", "never decrypt these hosts", "ignored"),
 )
 
-_TRAFFIC = (*SESSION, MAX_BODY, *REDACTION, *RULES, *CERTIFICATES)
+_TRAFFIC = (*SESSION, MAX_BODY, *REDACTION, *RULES)
+
+_ONE_SERVER = f"--upstream or {COMMAND}"
+
+_ON_STDIO = "mcpspy reaches COMMAND on stdio, without TLS"
 
 OPTIONS = (
-    Option("--upstream", "URL", "URL of the server: http:// or https://", one_of="servers", is_required=True),
+    Option("--upstream", "URL", "URL of the server: http:// or https://", one_of="servers"),
     Switch("--forward", "run a proxy for all servers (docs/forward.md)", one_of="servers"),
+    Argument("command", COMMAND, "a server on stdio to offer over HTTP, and its arguments", nargs="*",
+        excludes=("--upstream", "--forward")),
+    Switch("--shared", "-- COMMAND: one process for all sessions (default: one for each)", "is_shared",
+        requires=COMMAND),
     Option("--listen", "HOST:PORT",
         f"address to listen on, or unix:PATH (default: 127.0.0.1:{PORT}, with --forward 127.0.0.1:{FORWARD_PORT})"),
     Option("--unix-socket", "PATH", "--upstream: connect to the server through this Unix socket",
         "unix_socket", requires="--upstream"),
     *only_with("--forward", _DECRYPTED),
-    Repeated("--allow-host", "NAME", "--upstream: also accept requests whose Host is NAME", "allowed_hosts",
-        requires="--upstream", hint="with --forward, use --allow GLOB to decrypt a host"),
+    Repeated("--allow-host", "NAME", "--upstream or COMMAND: also accept requests whose Host is NAME",
+        "allowed_hosts", requires=_ONE_SERVER, hint="with --forward, use --allow GLOB to decrypt a host"),
     Switch("--keep-resource", "--upstream: keep the server's own URL as `resource` in its OAuth metadata",
         "keep_resource", requires="--upstream", hint="with --forward, no metadata is rewritten"),
     *_TRAFFIC,
-    SCRIPTS[0].but(requires="--upstream"),
+    *(option.but(excludes=(COMMAND,), hint=_ON_STDIO) for option in CERTIFICATES),
+    SCRIPTS[0].but(requires=_ONE_SERVER),
     *SCRIPTS[1:],
 )  # fmt: skip
 
 
 def main(args: argparse.Namespace) -> int:
+    if not (args.upstream or args.forward or args.command):
+        raise UsageError("http: missing the server", "use --upstream URL, -- COMMAND, or --forward")
+    if args.command:
+        return _offer(args)
     upstream = None if args.forward else read_endpoint("--upstream", args.upstream)
     host, port = _listen(args)
     if upstream is None:
@@ -110,6 +127,19 @@ def _listen(args: argparse.Namespace) -> tuple[str, int]:
     return text, 0
 
 
+def _offer(args: argparse.Namespace) -> int:
+    """Offer a server on stdio over HTTP."""
+    from mcpspy.io.gateway.gateway import GatewayOptions, run
+    from mcpspy.io.session_name import session_name
+
+    options = GatewayOptions(args.command, *_listen(args))
+    options.name = args.name or session_name(args.command)
+    options.interception.command = args.command
+    _take(options, args, OPTIONS, name=options.name, is_known=True)
+    _warn(options.host, "this server")
+    return run(options)
+
+
 def _forward(args: argparse.Namespace, host: str, port: int) -> int:
     from mcpspy.io.extras import require
 
@@ -117,19 +147,25 @@ def _forward(args: argparse.Namespace, host: str, port: int) -> int:
     from mcpspy.io.forward.proxy import ForwardOptions, run
 
     options = ForwardOptions(host, port)
-    _take(options, args, (*_DECRYPTED, *_TRAFFIC))
+    _take(options, args, (*_DECRYPTED, *_TRAFFIC, *CERTIFICATES))
     _warn(host, "any server that this proxy reaches")
     return run(options)
 
 
 def _take(
-    options: HttpOptions, args: argparse.Namespace, table: Options, *, url: str = "", name: str = ""
+    options: HttpOptions,
+    args: argparse.Namespace,
+    table: Options,
+    *,
+    url: str = "",
+    name: str = "",
+    is_known: bool = False,
 ) -> None:
     """Set the options; raise UsageError or CannotStart. `url` and `name` are those of the only server."""
     recorded(options, args, table)
     interception = options.interception
     interception.folder, interception.url, interception.name = options.folder, url, name
-    interception.may_be_unknown = not url  # A forward proxy reaches many servers.
+    interception.may_be_unknown = not (url or is_known)  # A forward proxy reaches many servers.
     check_interception(interception)
 
 
@@ -176,6 +212,7 @@ EXEC = SimpleNamespace(
     OPTIONS=(
         *_DECRYPTED,
         *_TRAFFIC,
+        *CERTIFICATES,
         Argument("command", COMMAND, "the program and its arguments", nargs="*"),
     ),
     main=_exec,

@@ -262,6 +262,7 @@ def _serve_http(
     import asyncio
 
     from mcpspy.io.mock import http
+    from mcpspy.io.mock.mcp_server import LOOPBACK_HOST
     from mcpspy.io.network.listener import listening
 
     def read_on() -> bool:
@@ -271,7 +272,7 @@ def _serve_http(
         return is_more
 
     in_front = None if scripted is None else _in_front(host, port, args.allow_host, scripted)
-    where = (host, port) if in_front is None else (http.LOOPBACK_HOST, 0)
+    where = (host, port) if in_front is None else (LOOPBACK_HOST, 0)
     with listening(*where, "use another port, or 0 for a free one") as listener:
         if host not in LOOPBACK:
             _warn(f"warning: listening on {host}: other machines can read the recording through mcpspy")

@@ -164,8 +164,8 @@ class ReplayForm(Struct, frozen=True):
 
 def proposals(header: Header) -> Iterator[ProposedServer]:
     """Yield the recorded server, and those of the configurations of hosts. Reads these files."""
-    recorded = header.upstream or shlex.join(header.command or [])
-    yield ProposedServer(RECORDED, recorded, "" if header.upstream else _folder(header.cwd))
+    recorded = shlex.join(header.command) if header.command else header.upstream or ""
+    yield ProposedServer(RECORDED, recorded, _folder(header.cwd) if header.command else "")
     for host in HOSTS:
         if not any(os.path.lexists(path) for path in host.paths()):
             continue

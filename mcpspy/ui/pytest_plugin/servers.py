@@ -26,8 +26,9 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import CannotStart
 from mcpspy.io.client import ServerAddress, ServerCommand
 from mcpspy.io.http.proxy import HttpOptions, proxying
-from mcpspy.io.mock.http import SSE, Mock, serving
+from mcpspy.io.mock.http import Mock, serving
 from mcpspy.io.mock.loader import RecordingsLoader
+from mcpspy.io.mock.mcp_server import SSE
 from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions

@@ -19,7 +19,7 @@ from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.protocol.message import AnyMessage
 from mcpspy.io.client import ServerCommand
 from mcpspy.io.http.server import accepting
-from mcpspy.io.mock import http
+from mcpspy.io.mock import http, mcp_server
 from mcpspy.io.mock.http import Mock
 from mcpspy.io.mock.http_client import ClientStream, MockClient
 from mcpspy.io.mock.loader import RecordingsLoader
@@ -321,7 +321,7 @@ async def test_each_era_refuses_clients_of_the_other_with_its_own_error() -> Non
 
 
 async def test_a_session_beyond_the_limit_ends_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "SESSIONS", 1)
+    monkeypatch.setattr(mcp_server, "SESSIONS", 1)
     async with spoken(echo()) as mock:
         first = await mock.begin()
         await mock.begin()

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mcpspy.io.mock import http, http_client
+from mcpspy.io.mock import http_client, mcp_server
 from tests.core.mock.talking import Talk, modern
 from tests.io.mock.speaking import echo, received, spoken
 
@@ -46,7 +46,7 @@ async def test_invalid_and_foreign_requests_are_refused_and_the_session_continue
 
 
 async def test_a_body_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "LARGEST", 1000)
+    monkeypatch.setattr(mcp_server, "LARGEST", 1000)
     async with spoken(echo()) as mock, await mock.send(b"[" + b" " * 2000 + b"]") as response:
         assert response.status == 413
 

@@ -1,0 +1,1 @@
+"""`mcpspy http -- COMMAND`: a stdio server offered over HTTP."""
