@@ -1,4 +1,4 @@
-"""Session of one HTTP client whose messages go to a server on stdio: a `ClientSession` without a recording.
+"""Session of one HTTP client whose messages go to a server on stdio.
 
 `core.mock.passthrough` decides which stream carries a message of the server. Time is an argument. No input of a peer
 raises an exception.

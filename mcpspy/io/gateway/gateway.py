@@ -9,6 +9,10 @@ Requests of 2026-07-28 share a process that only they use, because nothing in th
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import shutil
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -16,6 +20,7 @@ from mcpspy.core.gateway.relay import RelaySession
 from mcpspy.core.protocol.http_headers import read_upstream
 from mcpspy.core.protocol.message import AnyMessage, Request
 from mcpspy.core.recording.encode import TextEncoder
+from mcpspy.errors import CannotStart
 from mcpspy.io.client import ServerCommand
 from mcpspy.io.gateway.processes import OwnProcess, ProcessObserver, SharedConnection, SharedProcess
 from mcpspy.io.http.context import ExchangeContext
@@ -26,6 +31,11 @@ from mcpspy.io.mock.mcp_server import ENDPOINT, LOOPBACK_HOST, MESSAGES, SSE, Mc
 from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.network.listener import listening, origin, run_server, stop_on_signals
 from mcpspy.io.recording.recorder import say
+
+if sys.platform == "win32":
+    from mcpspy.io.stdio.windows import explain
+else:
+    from mcpspy.io.stdio.process import explain
 
 MAX_PROCESSES = 64
 """Sessions with their own process. Most clients never end theirs; the least recently used one is ended for another."""
@@ -186,7 +196,12 @@ async def serving_command(options: GatewayOptions) -> AsyncIterator[str]:
 
 
 def run(options: GatewayOptions) -> int:
-    """Serve until SIGTERM or SIGINT. Return the exit code. Raise CannotStart."""
+    """Serve until SIGTERM or SIGINT. Return the exit code. Raise CannotStart, also for a program that does not exist."""
+    if (
+        shutil.which(options.command[0]) is None
+    ):  # Not at the first request, whose client would get the error.
+        missing = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        raise CannotStart(explain(missing, options.command[0])[1])
     return run_server(_serve(options))
 
 

@@ -167,7 +167,7 @@ class MockClient:
         """Takes the notes on what its requests got."""
         self.real_server = None if real is None else real.connection(self._receive_from_server)
         self.dropped: Callable[[], None] | None = None
-        """Called for each message that is dropped because the client has no GET stream."""
+        """Called when the first message is dropped because the client has no GET stream."""
         self._number = 0
         self.general = ClientStream(self._next())
         """The GET stream, for messages that belong to no request."""
@@ -258,7 +258,8 @@ class MockClient:
         if stream is None:
             self.general.add(self._next(), message)
             if self.general.reader is None and self.general.trim() and self.dropped is not None:
-                self.dropped()
+                dropped, self.dropped = self.dropped, None
+                dropped()
             return
         stream.add(self._next(), message)
         if not message.is_answer:

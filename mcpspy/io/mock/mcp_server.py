@@ -1,4 +1,4 @@
-"""An MCP server over HTTP for every transport: methods, paths, headers, bodies, status codes and sessions.
+"""An MCP server over HTTP: methods, paths, headers, bodies, status codes and sessions.
 
 Sessions (2025-03-26 to 2025-11-25), `/sse` with `/messages` (2024-11-05), and single requests (2026-07-28). A subclass
 makes the clients, whose sessions have the responses: a mock, or the process of a server.

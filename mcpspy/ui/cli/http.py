@@ -1,4 +1,4 @@
-"""`mcpspy http`: a recording proxy for HTTP, also in front of a server on stdio; `mcpspy exec`: a program with its own one."""
+"""`mcpspy http`: a recording proxy for HTTP; `mcpspy exec`: a program with its own one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ only requests whose Host names this machine, so web pages cannot reach a server 
 it. SIGTERM or Ctrl-C ends it.
 
 exit codes: 0; 2 usage error or invalid rule; 3 port in use, certificate, rules file or
-script not readable, or mitmproxy not installed (--forward)
+script not readable, no such COMMAND, or mitmproxy not installed (--forward)
 """
 
 

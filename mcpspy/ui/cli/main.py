@@ -235,6 +235,8 @@ def parse(name: str, arguments: list[str]) -> tuple[Any, argparse.Namespace]:
         if "--" not in arguments and (words := parsed.command):
             from mcpspy.core.redact.display import redacted_command
 
+            if words[0].startswith(("http://", "https://")) and name == "http":
+                raise UsageError(f"{name}: missing --upstream", "write --upstream before the URL")
             shown = " ".join(redacted_command(words))
             # The optional SESSION of `trust` may be the program.
             is_clear = not any(option.nargs == "?" for option in module.OPTIONS if option.is_argument)

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.errors import UsageError
+from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.forward import proxy as forward_proxy
+from mcpspy.io.gateway import gateway
 from mcpspy.io.http import proxy
 from mcpspy.ui.cli.http import main
 from mcpspy.ui.cli.main import parse
 
 if TYPE_CHECKING:
+    from mcpspy.io.gateway.gateway import GatewayOptions
     from mcpspy.io.http.proxy import HttpOptions
 
 
@@ -160,3 +162,37 @@ def test_a_wrong_command_line_is_one_line_and_exit_code_2(arguments: str, what: 
     assert ended.stdout == b""
     assert ended.stderr.decode().startswith(f"mcpspy: http: {what}")
     assert ended.stderr.count(b"\n") == 1
+
+
+def test_a_command_arrives_with_its_name_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: list[GatewayOptions] = []
+    monkeypatch.setattr(gateway, "run", lambda given: options.append(given) or 0)
+    arguments = "--shared --listen :7 --allow-host a --slow 1 -- python weather.py --cacert x".split()
+    assert main(parsed(*arguments)) == 0
+    (given,) = options
+    assert given.command == given.interception.command == ["python", "weather.py", "--cacert", "x"]
+    assert (given.name, given.port, given.is_shared) == ("weather", 7, True)
+    assert (given.allowed_hosts, given.interception.slow) == (["a"], 1)
+    assert not given.interception.may_be_unknown
+
+
+@pytest.mark.parametrize(
+    ("option", "error"),
+    [
+        ("--upstream http://up", "-- COMMAND and --upstream exclude each other"),
+        ("--forward", "-- COMMAND and --forward exclude each other"),
+        ("--unix-socket s", "--unix-socket requires --upstream"),
+        ("--keep-resource", "--keep-resource requires --upstream"),
+        ("--cacert f", "--cacert and -- COMMAND exclude each other"),
+        ("--insecure", "--insecure and -- COMMAND exclude each other"),
+        ("--allow x", "--allow requires --forward"),
+    ],
+)
+def test_options_of_a_connection_over_http_do_not_fit_a_command(option: str, error: str) -> None:
+    with pytest.raises(UsageError, match=f"^http: {error}"):
+        parsed(*option.split(), "--", "true")
+
+
+def test_a_program_that_does_not_exist_is_reported_before_the_listener_starts() -> None:
+    with pytest.raises(CannotStart, match="cannot start no-such-program: not found on PATH"):
+        main(parsed("--no-record", "--", "no-such-program"))

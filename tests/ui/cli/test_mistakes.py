@@ -41,10 +41,10 @@ UNSET = "is not set (hosts set it by env in their config)"
             "mock: unknown option --rules (put -- before COMMAND; see mcpspy mock --help)",
         ),
         (["run", "--nam", "x", "--", "true"], "run: unknown option --nam (did you mean --name?)"),
-        (["http"], "http: missing --upstream or --forward (see mcpspy http --help)"),
+        (["http"], "http: missing the server (use --upstream URL, -- COMMAND, or --forward)"),
         (
             ["http", "http://127.0.0.1:9"],
-            "http: missing --upstream or --forward (write --upstream before the URL)",
+            "http: missing --upstream (write --upstream before the URL)",
         ),
         (["exec"], "exec: missing COMMAND (use mcpspy exec -- COMMAND ARGS…)"),
         (

@@ -14,7 +14,7 @@ from mcpspy.ui.cli.parser import CommandParser, describe
 
 NEEDS = {
     "run": "missing COMMAND (use mcpspy run -- COMMAND ARGS…)",
-    "http": "missing --upstream or --forward (see mcpspy http --help)",
+    "http": "missing the server (use --upstream URL, -- COMMAND, or --forward)",
     "exec": "missing COMMAND (use mcpspy exec -- COMMAND ARGS…)",
     "bridge": "missing --upstream or --upstream-env (see mcpspy bridge --help)",
     "diff": "missing OLD and NEW (see mcpspy diff --help)",
