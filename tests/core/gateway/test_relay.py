@@ -51,7 +51,7 @@ def test_a_late_response_to_a_cancelled_request_is_dropped_without_a_report() ->
     assert session.complaints() == []
 
 
-def test_what_is_not_forwarded_is_reported() -> None:
+def test_messages_that_are_not_forwarded_are_reported() -> None:
     session = RelaySession()
     session.receive_from_server(b"listening on stdio", 0.0)
     session.receive_from_server(b"", 0.0)

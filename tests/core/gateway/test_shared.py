@@ -101,7 +101,7 @@ def test_a_notification_goes_to_the_only_caller_or_to_all() -> None:
     assert {client for client, _ in got(server, method="notifications/tools/list_changed")} == {A, B}
 
 
-def test_a_subscription_has_the_id_of_its_own_client() -> None:
+def test_a_subscription_has_the_id_that_its_client_chose() -> None:
     server = SharedServer()
     (first,) = sent(server, A, id="s", method="subscriptions/listen", params={"_meta": {}})
     for spelled in (first["id"], str(first["id"])):
@@ -111,7 +111,7 @@ def test_a_subscription_has_the_id_of_its_own_client() -> None:
         assert (client, message["params"]["_meta"][SUBSCRIPTION]) == (A, "s")
 
 
-def test_what_is_open_when_a_client_leaves_is_cancelled_or_answered() -> None:
+def test_open_requests_of_a_client_that_leaves_are_cancelled_or_answered() -> None:
     server = SharedServer()
     first = call(server, A)
     got(server, id="q", method="roots/list")

@@ -23,40 +23,7 @@ from tests.io.mock.speaking import Spoken, event, received
 
 pytestmark = pytest.mark.timeout(60)
 
-SERVER = """
-import json, os, sys
-
-def say(**members):
-    print(json.dumps({"jsonrpc": "2.0", **members}), flush=True)
-
-asked = None
-for line in sys.stdin:
-    message = json.loads(line)
-    id, method, params = message.get("id"), message.get("method"), message.get("params", {})
-    if method == "initialize":
-        say(id=id, result={"protocolVersion": params["protocolVersion"], "capabilities": {}, "serverInfo": {}})
-    elif method == "server/discover":
-        say(id=id, result={"supportedVersions": ["2026-07-28"]})
-    elif method is None:
-        say(id=asked, result={"said": message["result"]["answer"]})
-    elif method != "tools/call":
-        pass
-    elif params["name"] == "die":
-        print("out of cheese", file=sys.stderr, flush=True)
-        sys.exit(7)
-    elif params["name"] == "ask":
-        asked = id
-        say(id="q", method="elicitation/create", params={"message": "?"})
-    elif params["name"] == "steps":
-        say(method="notifications/progress", params={"progressToken": params["_meta"]["progressToken"], "progress": 1})
-        say(id=id, result={"said": "done"})
-    elif params["name"] == "change":
-        for _ in range(params["arguments"]["times"]):
-            say(method="notifications/tools/list_changed")
-        say(id=id, result={"said": "changed"})
-    elif params["name"] == "pid":
-        say(id=id, result={"said": os.getpid()})
-"""
+SERVER = str(Path(__file__).parents[2] / "servers" / "offered.py")
 
 
 class Offered(Spoken):
@@ -79,7 +46,7 @@ class Offered(Spoken):
 async def offered(
     tmp_path: Path, *, is_shared: bool = False, command: list[str] | None = None
 ) -> AsyncIterator[Offered]:
-    options = GatewayOptions(command or [sys.executable, "-S", "-c", SERVER], "127.0.0.1", 0)
+    options = GatewayOptions(command or [sys.executable, "-S", SERVER], "127.0.0.1", 0)
     options.record, options.name, options.is_shared = str(tmp_path / "r.jsonl"), "server", is_shared
     async with serving_command(options) as url, aiohttp.ClientSession() as client:
         found = Offered(None, client, url.removesuffix("/mcp"))  # type: ignore[arg-type]

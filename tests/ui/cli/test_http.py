@@ -166,7 +166,12 @@ def test_a_wrong_command_line_is_one_line_and_exit_code_2(arguments: str, what: 
 
 def test_a_command_arrives_with_its_name_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
     options: list[GatewayOptions] = []
-    monkeypatch.setattr(gateway, "run", lambda given: options.append(given) or 0)
+
+    def run(given: GatewayOptions) -> int:
+        options.append(given)
+        return 0
+
+    monkeypatch.setattr(gateway, "run", run)
     arguments = "--shared --listen :7 --allow-host a --slow 1 -- python weather.py --cacert x".split()
     assert main(parsed(*arguments)) == 0
     (given,) = options
