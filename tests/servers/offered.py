@@ -3,9 +3,10 @@
 import json
 import os
 import sys
+from typing import Any
 
 
-def say(**members):
+def say(**members: Any) -> None:
     print(json.dumps({"jsonrpc": "2.0", **members}), flush=True)
 
 

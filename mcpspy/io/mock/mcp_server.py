@@ -212,7 +212,8 @@ class McpServer(ABC):
                 return await self._answer(post, client, stream, is_modern=True)
             finally:
                 self._end(client)
-        self._sessions[name] = client
+        if client in self._clients:  # Its server may have ended meanwhile: then the session is unknown, too.
+            self._sessions[name] = client
         if len(self._sessions) > (self.most_sessions or SESSIONS):
             self._end(self._sessions.pop(next(iter(self._sessions))))
         return await self._answer(post, client, stream, {SESSION: name})
