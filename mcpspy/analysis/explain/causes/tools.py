@@ -149,7 +149,7 @@ _REFUSED_ONE = "body.toolCallId should be not present"
     negative=ex.session(ex.listed(ex.with_schema(**_BODY)), _SURPLUS, ex.done(3, "disk full", isError=True)),
 )
 def argument_surplus(facts: Facts) -> Iterator[Claim]:
-    """Hosts add members of their own to the arguments (an id of the call, a reason), and servers pass all of them on to
+    """Hosts add their own members to the arguments (an id of the call, a reason), and servers pass all of them on to
     an API that refuses unknown ones.
     """
     next_step = (
