@@ -18,7 +18,7 @@ from msgspec import Raw
 
 from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.protocol.message import loads, meta_raw, text
-from mcpspy.core.protocol.spec import CLIENT, other
+from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.session.exchange import Correlatable, Event, State, transition
 
@@ -385,6 +385,16 @@ class RequestTable(Generic[P]):
             for request in self.waiting(lambda each: lossy is None or self._session_of(each) == lossy)
             if not request.is_subscription and transition(request, Event.LOSS)
         ]
+
+    def restart_server(self, stream: str | None) -> list[P]:
+        """Return the pending requests of a server that has ended, now abandoned; the next one may use their ids again."""
+        found = []
+        for key in [key for key in self._open if key[:2] == (stream, SERVER)]:
+            found += [request for request in self._open.pop(key) if transition(request, Event.ABANDON)]
+            self.unusual.pop(key, None)
+            self._doubled.discard(key)
+        self.highest[stream, SERVER] = -1
+        return found
 
     def lose_message(self, side: str, stream: str | None, http: object) -> list[P]:
         """Return the pending requests to which a lost message of this side may be the response, now unknown.
