@@ -66,7 +66,6 @@ async def _watch(
         debounce=DEBOUNCE,
         step=STEP,
         recursive=recursive,
-        raise_interrupt=False,
     ):
         found = {path for _, path in changes}
         if found := found & only if only else found:

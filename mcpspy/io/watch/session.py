@@ -358,9 +358,7 @@ async def _serve(options: RunOptions, watcher: FileWatcher) -> int:
             read_lines(read)
             work = [
                 asyncio.ensure_future(_forward_lines(session, lines, backlog)),
-                asyncio.ensure_future(
-                    watcher.watch(lambda files: session.restart({"files": files}), recorder.path)
-                ),
+                asyncio.ensure_future(_watch(session, watcher, recorder)),
             ]
             try:
                 await asyncio.wait((work[0], stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -386,6 +384,17 @@ async def _forward_lines(
         await session.forward(line)
         backlog.remove(len(line))
     await session.drain()
+
+
+async def _watch(session: WatchedSession, watcher: FileWatcher, recorder: Recorder) -> None:
+    """Restart the server when a file changes. A failure, such as too many files, does not end the session."""
+    try:
+        await watcher.watch(lambda files: session.restart({"files": files}), recorder.path)
+    except* Exception as group:
+        error = group.exceptions[0]
+        why = f"files are no longer watched: {error}; use mcpspy restart"
+        recorder.note("error", text=why)
+        say(why)
 
 
 def _catch_signals(loop: asyncio.AbstractEventLoop, stop: Callable[[int], None]) -> None:
