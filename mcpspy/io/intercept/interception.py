@@ -43,7 +43,7 @@ WITHOUT = "traffic continues without it"
 """The outcome if interception or the scripts have ended for good."""
 
 RESTART = "restart"
-"""Order to restart the server, of a session that can (docs/watch.md); also the kind of its notes."""
+"""Order to restart the server, of a session that can (docs/restart.md); also the kind of its notes."""
 
 MAX_WAITING = 1000, 8 << 20
 """Messages and bytes of a side that may wait for a script. Above either, mcpspy stops reading from that side."""
