@@ -45,7 +45,7 @@ from mcpspy.core.restart.listings import (
     ServerInterface,
     changed_kinds,
 )
-from mcpspy.core.restart.server_requests import ServerRequests
+from mcpspy.core.restart.server_requests import AskedOfClient
 from mcpspy.core.rules.edit import to_json
 from mcpspy.core.session.exchange import SUBSCRIBE
 from mcpspy.core.session.request_table import id_key
@@ -93,7 +93,7 @@ class RestartMachine:
         """Ids of requests that the last server got, and that the next one gets again."""
         self._pending: dict[str, tuple[Request, bytes]] = {}
         """Requests of the client without a response, by `id_key`, each with its line."""
-        self._asked = ServerRequests(self._new_id)
+        self._asked = AskedOfClient(self._new_id)
         self._own: dict[str, _Own] = {}
         self._is_modern = False
         self._meta: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The requests of servers to the client, over restarts: those that are open, and those of servers that have ended.
+"""The requests of servers to the client: those that are open, and those of servers that have ended.
 
 The client may answer a request after its server has ended. That answer must not reach the next server, which often uses
 the same ids: a request with the id of such a stale one gets another id, until the client has answered the stale one.
@@ -13,7 +13,7 @@ from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Requ
 from mcpspy.core.session.request_table import id_key
 
 
-class ServerRequests:
+class AskedOfClient:
     def __init__(self, new_id: Callable[[], str]) -> None:
         """`new_id` returns an id, as JSON text, that neither peer uses."""
         self._new_id = new_id

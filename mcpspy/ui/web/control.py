@@ -1,4 +1,4 @@
-"""Control of live sessions from the page: hold messages, decide on held ones, send requests, restart the server.
+"""Control of live sessions from the page: held messages, requests that are sent, restarts of servers.
 
 Only with `mcpspy web --allow-control`. A session is reached while a page listens to its events; when the last page
 leaves, mcpspy releases what it held.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,11 +29,12 @@ async def changes(
             found.set_result(files)
 
     watching = asyncio.ensure_future(watcher.watch(report, recording))
+    either: list[asyncio.Future[Any]] = [found, watching]
     try:
         async with asyncio.timeout(20):
             while not found.done():
                 await change()
-                await asyncio.wait([found, watching], timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(either, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
                 assert not watching.done(), watching.result()
             return found.result()
     finally:
