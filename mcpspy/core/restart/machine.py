@@ -172,12 +172,7 @@ class RestartMachine:
             last = " | ".join(line for line in (word.strip() for word in words) if line)
             self.why = why + (f"; its last lines on stderr: {last}" if last else "")
             commands.append(RestartNote({"did": "failed", "text": self.why, **outcome}))
-        cancelled = self._asked.expire()
-        if not self._is_modern:  # There, servers have no requests, and cancel nothing but subscriptions.
-            said = "the server was restarted" if is_restart else "the server has ended"
-            for id_ in cancelled:
-                params = {"requestId": loads(id_.encode()), "reason": said}
-                commands.append(ToHost(_notification("notifications/cancelled", params)))
+        commands += self._expire("the server has ended")
         pending, self._pending = self._pending, {}
         moved: list[bytes] = []
         self._moved.clear()
@@ -214,6 +209,8 @@ class RestartMachine:
     def client(self, data: bytes) -> list[Command]:
         """Take a message of the client, which is recorded."""
         messages = _read(CLIENT, data)
+        if self._asked.is_stale(messages):  # It was held when the server ended.
+            return []
         for message in messages:
             if isinstance(message, Notification) and message.method == "notifications/cancelled":
                 self._forget(id_key(text(message.body.request_id) or ""))
@@ -376,7 +373,17 @@ class RestartMachine:
 
     def _stop(self) -> list[Command]:
         self.phase = ServerPhase.STOPPING
-        return [*self._report(), Stop()]
+        return [*self._report(), *self._expire("the server is restarted"), Stop()]
+
+    def _expire(self, why: str) -> list[Command]:
+        """Return the cancellations of the server's open requests. From 2026-07-28 on, servers have none."""
+        return [
+            ToHost(
+                _notification("notifications/cancelled", {"requestId": loads(id_.encode()), "reason": why})
+            )
+            for id_ in self._asked.expire()
+            if not self._is_modern
+        ]
 
     def _take_own(self, own: _Own, message: Result | Failure) -> list[Command]:
         if self.phase is ServerPhase.STOPPING:

@@ -37,7 +37,8 @@ def lines(fields: dict[str, Any]) -> list[str]:
         repeated = _texts(fields, "repeated")
         ids = [f"sent again: id {', '.join(repeated)}"] if repeated else []
         return [f"server restarted ({reason(fields)})", *ids]
-    found = _texts(fields, "changes") or ["the interface did not change"]
+    unchanged = "the interface did not change" if "changes" in fields else "the lists before are not known"
+    found = _texts(fields, "changes") or [unchanged]
     if notified := _texts(fields, "notified"):
         found.append(f"the client was notified: {', '.join(notified)}")
     if withheld := _texts(fields, "withheld"):

@@ -187,8 +187,9 @@ class WatchedSession:
         if report.after is not None:
             from mcpspy.analysis.restarts import changes
 
-            found = [] if report.before is None else changes(report.before, report.after)
-            fields = {**fields, "changes": [redacted_text(line) for line in found]}
+            if report.before is not None:
+                found = [redacted_text(line) for line in changes(report.before, report.after)]
+                fields = {**fields, "changes": found}
         elif "text" in fields:
             fields = {**fields, "text": redacted_text(fields["text"])}
         if fields["did"] != "listed":
@@ -280,13 +281,18 @@ class WatchedSession:
         self._outcome = event.code, event.signal
         self._connection = None
         if self._is_closing:
-            self._is_over.set()
+            self._start_task(self._end(connection))
             return
         words = [redacted_text(word) for word in list(connection.last_words)[-SHOWN:]]
         outcome = {"code": event.code, "signal": event.signal}
         if self._machine.phase is not ServerPhase.STOPPING:
             self._start_task(connection.close())  # Children that it left behind.
         self._run(self._machine.ended(f"it {event.why}", words, **outcome))
+
+    async def _end(self, connection: StdioConnection) -> None:
+        """End what the last server left behind."""
+        await connection.close()
+        self._is_over.set()
 
     # The host.
 

@@ -383,12 +383,26 @@ def test_the_initialize_of_the_client_is_refused_if_the_server_died() -> None:
 def test_an_answer_to_a_request_of_the_old_server_does_not_reach_the_new_one() -> None:
     session = begun()
     session.server(request(0, "roots/list"))
+    session.server(request(1, "roots/list"))
     session.forget()
-    session.restart()
+    session.run(session.machine.restart(CHANGED))
+    session.client(result(1, roots=[]))
+    session.end()
+    session.run(session.machine.started())
+    assert "response" not in session.methods
     cancelled, *_ = session.to_host
     assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", 0)
     session.forget()
     session.client(result(0, roots=[]))
+    assert session.to_server == []
+
+
+def test_an_answer_that_was_held_while_the_server_was_restarted_is_dropped() -> None:
+    session = begun()
+    session.server(request(0, "roots/list"))
+    session.restart()
+    session.forget()
+    session.run(session.machine.client(result(0, roots=[])))
     assert session.to_server == []
 
 
