@@ -373,7 +373,8 @@ class RestartMachine:
 
     def _stop(self) -> list[Command]:
         self.phase = ServerPhase.STOPPING
-        return [*self._report(), *self._expire("the server is restarted"), Stop()]
+        stopping = RestartNote({"did": "stopping", **(self._reason or {})})
+        return [*self._report(), stopping, *self._expire("the server is restarted"), Stop()]
 
     def _expire(self, why: str) -> list[Command]:
         """Return the cancellations of the server's open requests. From 2026-07-28 on, servers have none."""

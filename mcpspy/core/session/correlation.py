@@ -453,7 +453,10 @@ class Correlation(Peers, ABC, Generic[P]):
         stream = stream if isinstance(stream, str) else None
         if note.kind != RESTART:
             return self._pairing.lose(stream)
-        return self._pairing.restart_server(stream) if note.fields.get("did") == "started" else []
+        did = note.fields.get("did")
+        if did == "stopping":
+            self._pairing.stopping.add(stream)
+        return self._pairing.restart_server(stream) if did in ("started", "failed") else []
 
     def _end_http(self, note: Note) -> CorrelatedEntry[P]:
         number, hung_up = note.fields.get("http"), note.fields.get("hung_up")

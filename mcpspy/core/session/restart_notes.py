@@ -33,6 +33,8 @@ def lines(fields: dict[str, Any]) -> list[str]:
     did = fields.get("did")
     if did == "failed":
         return [f"no server: {fields.get('text', '')}"]
+    if did == "stopping":
+        return [f"ending the server ({reason(fields)})"]
     if did == "started":
         repeated = _texts(fields, "repeated")
         ids = [f"sent again: id {', '.join(repeated)}"] if repeated else []

@@ -192,7 +192,7 @@ class WatchedSession:
                 fields = {**fields, "changes": found}
         elif "text" in fields:
             fields = {**fields, "text": redacted_text(fields["text"])}
-        if fields["did"] != "listed":
+        if fields["did"] in ("started", "failed"):
             say(restart_notes.words(fields))
         self._recorder.note(RESTART, **fields)
         self.interception.notify(None, {"event": RESTART, **fields})

@@ -64,7 +64,8 @@ class Session:
                 case ToHost(data):
                     self.to_host.append(json.loads(data))
                 case RestartNote():
-                    self.reports.append(command.fields)
+                    if command.fields["did"] != "stopping":
+                        self.reports.append(command.fields)
                 case Start():
                     self.done.append("start")
                 case Stop():
@@ -161,6 +162,13 @@ def test_the_new_server_gets_the_handshake_of_the_client_and_the_client_notices_
     assert session.to_host == []
     assert [report["did"] for report in session.reports] == ["started", "listed"]
     assert session.reports[0]["files"] == ["weather.py"]
+
+
+def test_the_end_of_the_old_server_is_noted_before_it_gets_it() -> None:
+    note, stop = begun().machine.restart(CHANGED)
+    assert isinstance(note, RestartNote)
+    assert note.fields == {"did": "stopping", **CHANGED}
+    assert isinstance(stop, Stop)
 
 
 def test_a_message_during_a_restart_waits_for_the_handshake() -> None:

@@ -19,6 +19,7 @@ def test_the_reason_names_files_and_viewers() -> None:
 def test_each_note_has_words() -> None:
     started = {"did": "started", "viewer": "web", "repeated": ['"listen-1"']}
     assert lines(started) == ["server restarted (ordered by web)", 'sent again: id "listen-1"']
+    assert words({"did": "stopping", "files": ["a.py"]}) == "ending the server (a.py changed)"
     listed = {
         "did": "listed",
         "changes": ["gained the tool a"],
@@ -55,3 +56,24 @@ def test_other_notes_of_a_restart_abandon_nothing() -> None:
     session.add(Frame(1.0, "server", ASKED))
     session.add(Note(2.0, "restart", {"did": "listed", "changes": []}))
     assert [exchange.state for exchange in session.exchanges] == [State.PENDING]
+
+
+def test_what_a_server_refuses_at_its_end_is_answered_by_others() -> None:
+    session = Session()
+    listen = b'{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}'
+    closed = b'{"jsonrpc":"2.0","id":%d,"error":{"code":-32000,"message":"Connection closed"}}'
+    session.add(Frame(1.0, "client", listen))
+    session.add(Frame(1.0, "client", b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"}}'))
+    session.add(Note(2.0, "restart", {"did": "stopping", "viewer": "tui"}))
+    session.add(Frame(2.1, "server", closed % 1, to="mcpspy"))
+    session.add(Frame(2.1, "server", closed % 2, to="mcpspy"))
+    restarted = b'{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"restarted"}}'
+    session.add(Frame(2.2, "server", restarted, by="mcpspy"))
+    session.add(Note(2.3, "restart", {"did": "started", "repeated": ["1"]}))
+    listening, call = session.exchanges
+    assert (listening.state, call.state) == (State.PENDING, State.ERROR)
+    assert call.answer is not None
+    assert call.answer.data == restarted
+    session.add(Frame(3.0, "server", closed % 1))
+    assert listening.state is State.ERROR
+    assert not any(change.flaw for change in session.changes)

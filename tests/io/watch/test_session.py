@@ -42,7 +42,7 @@ class Host:
 
     @property
     def outcomes(self) -> list[dict[str, Any]]:
-        return [note for note in self.spy.notes("restart") if note["did"] != "started"]
+        return [note for note in self.spy.notes("restart") if note["did"] in ("listed", "failed")]
 
     def send(self, method: str, id_: int | None = None, **params: Any) -> None:
         fields = {
