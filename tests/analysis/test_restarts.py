@@ -19,12 +19,12 @@ def interface(*tools: dict[str, Any], **handshake: Any) -> ServerInterface:
 
 def test_each_difference_is_a_line_with_its_verdict() -> None:
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-    before = interface(tool("lost"), tool("forecast"), tool("told", description="a"))
-    after = interface(tool("forecast", inputSchema=schema), tool("told", description="b"), tool("new"))
+    before = interface(tool("lost"), tool("forecast"), tool("kept", description="a"))
+    after = interface(tool("forecast", inputSchema=schema), tool("kept", description="b"), tool("new"))
     found = changes(before, after)
     assert "lost the tool lost (breaking)" in found
     assert "gained the tool new" in found
-    assert "tool told: description changed" in found
+    assert "tool kept: description changed" in found
     assert any(line.startswith("tool forecast: inputSchema/") and "(breaking)" in line for line in found)
     assert len(found) == len(set(found))
 

@@ -529,6 +529,23 @@ def test_a_list_of_several_pages_is_read_to_its_end() -> None:
     assert session.announced == []
 
 
+def test_a_list_that_changes_while_it_is_read_is_read_again() -> None:
+    session = begun()
+    session.answers = False
+    session.forget()
+    changed = notification("notifications/tools/list_changed")
+    session.server(changed)
+    session.server(changed)
+    (first,) = session.to_server
+    session.server(result(first["id"], tools=[tool("a")]))
+    assert session.methods == ["tools/list", "tools/list"]
+    session.server(result(session.to_server[-1]["id"], tools=[tool("b")]))
+    session.answers, session.lists["tools"] = True, [tool("b")]
+    session.forget()
+    session.restart()
+    assert session.announced == []
+
+
 def test_a_batch_is_forwarded_as_it_is() -> None:
     session = begun()
     session.client(b"[" + request(5, "ping") + b"," + request(6, "ping") + b"]")

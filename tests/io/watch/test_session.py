@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +23,14 @@ INITIALIZE = {
     "capabilities": {},
     "clientInfo": {"name": "host", "version": "1"},
 }
+
+ENDS_BY_SIGNAL = """
+import os, signal
+signal.signal(signal.SIGTERM, lambda *_: os._exit(9))
+os.write(1, b"{}\\n")
+os.read(0, 1)
+os._exit(1)
+"""
 
 
 class Host:
@@ -165,6 +174,15 @@ def test_a_signal_ends_the_server_and_mcpspy(host: Callable[..., Host], processe
     assert session.spy.wait() == 128 + signal.SIGTERM
     processes.gone(*family)
     assert session.spy.notes("signal") == [{"signal": "SIGTERM"}]
+
+
+def test_the_server_gets_the_signal_before_the_end_of_its_input(start: Start, tmp_path: Path) -> None:
+    options = ["--record", str(start.recording), "--watch", str(tmp_path)]
+    spy = start(sys.executable, "-c", ENDS_BY_SIGNAL, options=options)
+    assert spy.out.line() == b"{}\n"
+    spy.kill(signal.SIGTERM)
+    assert spy.wait() == 128 + signal.SIGTERM
+    assert spy.notes("exit") == [{"code": 9, "signal": None}]
 
 
 def test_a_path_that_does_not_exist_is_a_usage_error(start: Start, tmp_path: Path) -> None:
