@@ -30,12 +30,12 @@ from mcpspy.core.protocol.message import (
     Request,
     Result,
     loads,
-    meta_raw,
     read_frame,
     text,
 )
-from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
+from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
 from mcpspy.core.recording.decode import Frame
+from mcpspy.core.restart.client_state import ClientState, notification
 from mcpspy.core.restart.commands import Command, Received, RestartNote, Start, Stop, ToHost, ToServer
 from mcpspy.core.restart.listings import (
     KINDS,
@@ -95,23 +95,9 @@ class RestartMachine:
         """Requests of the client without a response, by `id_key`, each with its line."""
         self._asked = AskedOfClient(self._new_id)
         self._own: dict[str, _Own] = {}
-        self._is_modern = False
-        self._meta: dict[str, Any] = {}
-        """The members of `_meta` that every request of 2026-07-28 has."""
-        self._initialize = b""
-        self._is_initialized = False
+        self._client = ClientState()
         self._declared_id = ""
         """Id of the `initialize` in whose response mcpspy declares `listChanged`."""
-        self._subscriptions: dict[str, bytes] = {}
-        """URI → params of `resources/subscribe`."""
-        self._level = b""
-        """Params of the last `logging/setLevel`."""
-        self._listens: dict[str, dict[str, Any]] = {}
-        """Open `subscriptions/listen` requests → the notifications that the server acknowledged."""
-        self._unacknowledged: set[str] = set()
-        """Those that were sent again, and whose acknowledgement the client has."""
-        self._first: ServerHandshake | None = None
-        """The handshake that the client has seen."""
         self._known: ServerInterface | None = None
         """The last interface that was read completely."""
         self._reader: ListReader | None = None
@@ -152,11 +138,11 @@ class RestartMachine:
         self._lost.clear()
         self._reader = None
         self.phase = ServerPhase.HANDSHAKE
-        if self._initialize:
+        if self._client.initialize:
             id_ = self._new_id(_Own(INITIALIZE))
-            data = replaced(one_line(self._initialize), ("id",), id_.encode())
+            data = replaced(one_line(self._client.initialize), ("id",), id_.encode())
             return [*commands, ToServer(data, is_own=True)]
-        if self._is_modern:
+        if self._client.is_modern:
             return [*commands, ToServer(self._request(DISCOVER, {}), is_own=True)]
         return commands + self._serve()
 
@@ -186,7 +172,7 @@ class RestartMachine:
                 error = self._restarted if is_restart else self._unreachable
                 commands.append(ToHost(responses.error(request.id.encode(), responses.INTERNAL_ERROR, error)))
         self._waiting = moved + self._waiting
-        self._unacknowledged.clear()
+        self._client.forget_repeated()
         self._down_after = ""
         self.phase = ServerPhase.STARTING if is_restart else ServerPhase.DOWN
         if is_restart:
@@ -257,11 +243,10 @@ class RestartMachine:
         for message in messages:
             if isinstance(message, Request):
                 self._pending[id_key(message.id)] = message, data
-                if message.method == SUBSCRIBE:
-                    self._listens[id_key(message.id)] = {}
+                self._client.sent(message)
             elif isinstance(message, Notification) and message.method == "notifications/initialized":
-                if self._initialize and not self._is_initialized:
-                    self._is_initialized = True
+                if self._client.initialize and not self._client.is_initialized:
+                    self._client.is_initialized = True
                     commands += self._list()
             elif isinstance(message, Result | Failure) and message.id is not None:
                 self._asked.answered(message.id)
@@ -276,9 +261,9 @@ class RestartMachine:
         ]
 
     def _forget(self, key: str) -> None:
-        """Forget a request that the client has cancelled."""
+        """Forget a request that is answered or cancelled."""
         self._pending.pop(key, None)
-        self._listens.pop(key, None)
+        self._client.ended(key)
 
     @property
     def _unreachable(self) -> str:
@@ -314,31 +299,23 @@ class RestartMachine:
         ):
             # A server that ends refuses what is open ("Connection closed"): mcpspy's error has the reason.
             return Received([], is_forwarded=False)
-        del self._pending[key]
-        self._listens.pop(key, None)
+        self._forget(key)
         return Received(self._observe(request, data, message) if isinstance(message, Result) else [])
 
     def _observe(self, request: Request, data: bytes, message: Result) -> list[Command]:
         """Remember what a later server needs. Return the commands to read its lists."""
-        method, params = request.method, request.params
-        if method == INITIALIZE:
-            self._initialize, self._is_initialized, self._is_modern = data, False, False
-            self._declared_id, self._first = request.id, None
+        client, is_modern = self._client, (request.revision or "") >= MODERN
+        if request.method == INITIALIZE:
+            client.initialized(data)
+            self._declared_id = request.id
             self._begin(ServerHandshake.of(message.result))
-        elif method == "resources/subscribe" and request.subject is not None:
-            self._subscriptions[request.subject] = bytes(request.raw_params)
-        elif method == "resources/unsubscribe" and request.subject is not None:
-            self._subscriptions.pop(request.subject, None)
-        elif method == "logging/setLevel" and isinstance(params, dict):
-            self._level = bytes(request.raw_params)
-        elif not self._initialize and (request.revision or "") >= MODERN and not self._is_modern:
-            self._is_modern = True
-            meta = loads(request.meta)
-            self._meta = {key: value for key, value in meta.items() if key.startswith(META)}
-            if method == DISCOVER:
-                self._begin(ServerHandshake.of(message.result, request.revision))
-                return self._list()
-            return [ToServer(self._request(DISCOVER, {}), is_own=True)]
+        elif is_modern and not client.is_modern and not client.initialize:
+            client.modernized(request)
+            if request.method != DISCOVER:
+                return [ToServer(self._request(DISCOVER, {}), is_own=True)]
+            self._begin(ServerHandshake.of(message.result, request.revision))
+            return self._list()
+        client.accepted(request)
         return []
 
     def _requested(self, request: Request, data: bytes) -> Received:
@@ -352,16 +329,10 @@ class RestartMachine:
         if method.endswith("/list_changed") and self._reader is not None:
             return Received(self._own_requests(self._reader.read(method.split("/")[1])))
         if method == "notifications/subscriptions/acknowledged":
-            key = id_key(_subscription(message) or "")
-            if key in self._unacknowledged:
-                self._unacknowledged.discard(key)
-                return Received([], is_forwarded=False)
-            agreed = message.params.get("notifications") if isinstance(message.params, dict) else None
-            if key in self._listens and isinstance(agreed, dict):
-                self._listens[key] = agreed
-        elif method == "notifications/cancelled":
+            return Received([], is_forwarded=not self._client.acknowledged(message))
+        if method == "notifications/cancelled":
             id_ = text(message.body.request_id) or ""
-            if self._is_modern:
+            if self._client.is_modern:
                 if self.phase is ServerPhase.STOPPING:
                     return Received([], is_forwarded=False)  # The next server continues the subscription.
                 self._forget(id_key(id_))
@@ -379,11 +350,9 @@ class RestartMachine:
     def _expire(self, why: str) -> list[Command]:
         """Return the cancellations of the server's open requests. From 2026-07-28 on, servers have none."""
         return [
-            ToHost(
-                _notification("notifications/cancelled", {"requestId": loads(id_.encode()), "reason": why})
-            )
+            ToHost(notification("notifications/cancelled", {"requestId": loads(id_.encode()), "reason": why}))
             for id_ in self._asked.expire()
-            if not self._is_modern
+            if not self._client.is_modern
         ]
 
     def _take_own(self, own: _Own, message: Result | Failure) -> list[Command]:
@@ -396,11 +365,11 @@ class RestartMachine:
                 self._down_after = f"it refused initialize: {message.description}"
                 return self._stop()
             if result is not None:
-                self._begin(ServerHandshake.of(result, self._revision))
+                self._begin(ServerHandshake.of(result, self._client.revision))
             return self._serve()
         if own.method == DISCOVER:  # For a client of 2026-07-28 that does not request it.
             if result is not None:
-                self._begin(ServerHandshake.of(result, self._revision))
+                self._begin(ServerHandshake.of(result, self._client.revision))
                 return self._list()
         elif own.method in LISTED and self._reader is not None:
             commands = self._own_requests(self._reader.take(own.method, result))
@@ -413,30 +382,19 @@ class RestartMachine:
         """Restore what the client had set, and send what waits."""
         self.phase = ServerPhase.SERVING
         commands: list[Command] = []
-        if self._initialize and self._is_initialized:
+        if self._client.is_initialized:
             commands.append(ToServer(INITIALIZED, is_own=True))
-            for uri, params in self._subscriptions.items():
-                commands.append(ToServer(self._raw("resources/subscribe", params, uri), is_own=True))
-            if self._level:
-                commands.append(ToServer(self._raw("logging/setLevel", self._level), is_own=True))
-        for key, (_, data) in self._pending.items():
-            if key in self._listens:
-                self._unacknowledged.add(key)
-                commands.append(ToServer(data))
-        if self._is_initialized or self._is_modern:
+            commands += self._own_requests(self._raw(*setting) for setting in self._client.settings)
+        commands += [ToServer(data) for key, (_, data) in self._pending.items() if self._client.repeats(key)]
+        if self._client.has_begun:
             commands += self._list()
         waiting, self._waiting = self._waiting, []
         for data in waiting:
             commands += self._send(data, _read(CLIENT, data))
         return commands
 
-    @property
-    def _revision(self) -> str | None:
-        """The revision of the client's requests, from 2026-07-28 on."""
-        return self._meta.get(f"{META}protocolVersion")
-
     def _begin(self, handshake: ServerHandshake) -> None:
-        self._first = self._first or handshake
+        self._client.first = self._client.first or handshake
         self._reader = ListReader(self._request, handshake)
 
     def _list(self) -> list[Command]:
@@ -456,8 +414,8 @@ class RestartMachine:
         self._is_compared = True
         notified, withheld, commands = list[str](), list[str](), list[Command]()
         for kind in changed_kinds(before, after):
-            sent = self._list_changed(kind)
-            commands += sent
+            sent = self._client.list_changed(kind)
+            commands += map(ToHost, sent)
             (notified if sent else withheld).append(kind)
         fields = {
             "did": "listed",
@@ -473,18 +431,6 @@ class RestartMachine:
         }
         return [RestartNote(fields, before, after), *commands]
 
-    def _list_changed(self, kind: str) -> list[Command]:
-        """Return the notifications that the client has agreed to."""
-        method = f"notifications/{kind}/list_changed"
-        if not self._is_modern:
-            may = self._first is not None and self._first.has(kind)
-            return [ToHost(b'{"jsonrpc":"2.0","method":"%b"}' % method.encode())] if may else []
-        return [
-            ToHost(_notification(method, {"_meta": {f"{META}subscriptionId": loads(id_.encode())}}))
-            for id_, agreed in self._listens.items()
-            if agreed.get(f"{kind}ListChanged") is True
-        ]
-
     # Requests of mcpspy.
 
     def _new_id(self, own: _Own | None = None) -> str:
@@ -495,7 +441,7 @@ class RestartMachine:
         return id_
 
     def _request(self, method: str, params: dict[str, Any]) -> bytes:
-        params = {**params, "_meta": self._meta} if self._is_modern else params
+        params = {**params, "_meta": self._client.meta} if self._client.is_modern else params
         return self._raw(method, to_json(params))
 
     def _raw(self, method: str, params: bytes, subject: str = "") -> bytes:
@@ -514,12 +460,3 @@ def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 def _read(side: str, data: bytes) -> list[AnyMessage]:
     return read_frame(Frame(0.0, side, data))
-
-
-def _subscription(message: Notification) -> str | None:
-    """Return the id of the `subscriptions/listen` request that a notification belongs to, as JSON text."""
-    return text(meta_raw(message.meta, f"{META}subscriptionId"))
-
-
-def _notification(method: str, params: dict[str, Any]) -> bytes:
-    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (to_json(method), to_json(params))

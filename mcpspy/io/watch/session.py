@@ -122,8 +122,7 @@ class WatchedSession:
         self.interception.end_side(CLIENT)
         await self._is_settled.wait()  # A server that is being restarted gets what waits for it.
         await self._outgoing.join()
-        self._is_closing = True
-        self._recorder.note("eof", **{"from": CLIENT})
+        self._close_input()
         if self._connection is None:
             return
         self._connection.end_input()
@@ -132,10 +131,13 @@ class WatchedSession:
 
     async def close(self, name: str | None = None) -> None:
         """End the server; `name` is the signal that mcpspy received, and the server gets first."""
-        self._is_closing = True
+        if name is None:
+            self._close_input()
+        else:
+            self._is_closing = True
+            self._recorder.note("signal", signal=name)
         if (connection := self._connection) is not None:
             if name is not None:
-                self._recorder.note("signal", signal=name)
                 connection.signal(name)
             with suppress(TimeoutError):  # A host that does not read keeps the last messages from ending.
                 async with asyncio.timeout(3 * PATIENCE):
@@ -144,6 +146,12 @@ class WatchedSession:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _close_input(self) -> None:
+        """Record the end of the input, once: no server is started after it."""
+        if not self._is_closing:
+            self._is_closing = True
+            self._recorder.note("eof", **{"from": CLIENT})
 
     def pause(self, *, is_full: bool) -> None:
         """Pause or resume reading from the server, depending on whether the host reads."""
