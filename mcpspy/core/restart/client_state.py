@@ -1,4 +1,4 @@
-"""What a client has set at the server, and agreed with it: each new server gets it again."""
+"""The settings of a client at its server, and their agreements: each new server gets them again."""
 
 from __future__ import annotations
 
