@@ -58,7 +58,7 @@ def test_other_notes_of_a_restart_abandon_nothing() -> None:
     assert [exchange.state for exchange in session.exchanges] == [State.PENDING]
 
 
-def test_what_a_server_refuses_at_its_end_is_answered_by_others() -> None:
+def test_refusals_of_an_ending_server_do_not_answer_their_requests() -> None:
     session = Session()
     listen = b'{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}'
     closed = b'{"jsonrpc":"2.0","id":%d,"error":{"code":-32000,"message":"Connection closed"}}'
