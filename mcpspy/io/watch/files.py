@@ -33,12 +33,13 @@ class FileWatcher:
     async def watch(self, changed: Callable[[list[str]], None], recording: str | None = None) -> None:
         """Call `changed` with the changed files, relative to the working folder, until cancelled.
 
-        Changes of `recording` and of its further parts do not count: it may be in a watched folder.
+        Changes of `recording`, of its further parts, and of the recordings and caches beside it do not count: they may
+        be in a watched folder.
         """
-        stem = _stem(recording)
+        folder = _folder(recording)
 
         async def report(found: set[str]) -> None:
-            own = {path for path in found if path.startswith(stem) and path.endswith(".jsonl")}
+            own = {path for path in found if os.path.dirname(path) == folder and _is_own(path)}
             if kept := await asyncio.to_thread(not_ignored, sorted(found - own)):
                 changed([_shown(path) for path in kept[:MOST]])
 
@@ -110,9 +111,13 @@ def _existing_folder(path: str) -> str:
     return str(folder)
 
 
-def _stem(recording: str | None) -> str:
-    """Return the path with which all parts of a recording begin; without one, a path that no file has."""
-    return os.path.realpath(recording).removesuffix(".jsonl") if recording else "\0"
+def _folder(recording: str | None) -> str | None:
+    return os.path.dirname(os.path.realpath(recording)) if recording else None
+
+
+def _is_own(path: str) -> bool:
+    name = os.path.basename(path)
+    return name.endswith(".jsonl") or name.startswith(".mcpspy-")
 
 
 def _shown(path: str) -> str:

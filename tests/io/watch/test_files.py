@@ -66,7 +66,13 @@ async def test_the_recording_and_caches_in_a_watched_folder_do_not_count(
     (tmp_path / "__pycache__").mkdir()
 
     async def change() -> None:
-        names = ("session.jsonl", "session.part2.jsonl", "__pycache__/a.pyc", "server.py")
+        names = (
+            "session.jsonl",
+            "session.part2.jsonl",
+            ".mcpspy-index-session.bin",
+            "__pycache__/a.pyc",
+            "server.py",
+        )
         for name in names:
             (tmp_path / name).write_text("", encoding="utf-8")
 
