@@ -386,8 +386,11 @@ class RestartMachine:
             commands.append(ToServer(INITIALIZED, is_own=True))
             commands += self._own_requests(self._raw(*setting) for setting in self._client.settings)
         commands += [ToServer(data) for key, (_, data) in self._pending.items() if self._client.repeats(key)]
-        if self._client.has_begun:
+        if self._client.has_begun and self._reader is not None:
             commands += self._list()
+        elif not self._is_compared:  # The client has not begun, or the server has no `server/discover`.
+            self._is_compared = True
+            commands.append(RestartNote({"did": "listed"}))
         waiting, self._waiting = self._waiting, []
         for data in waiting:
             commands += self._send(data, _read(CLIENT, data))

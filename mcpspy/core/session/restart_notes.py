@@ -39,7 +39,7 @@ def lines(fields: dict[str, Any]) -> list[str]:
         repeated = _texts(fields, "repeated")
         ids = [f"sent again: id {', '.join(repeated)}"] if repeated else []
         return [f"server restarted ({reason(fields)})", *ids]
-    unchanged = "the interface did not change" if "changes" in fields else "the lists before are not known"
+    unchanged = "the interface did not change" if "changes" in fields else "its lists are not compared"
     found = _texts(fields, "changes") or [unchanged]
     if notified := _texts(fields, "notified"):
         found.append(f"the client was notified: {', '.join(notified)}")

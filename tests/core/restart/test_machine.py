@@ -374,7 +374,7 @@ def test_the_initialize_of_the_client_is_sent_again_if_the_old_server_did_not_an
     session.forget()
     session.run(session.machine.started())
     assert [message["id"] for message in session.to_server] == [0]
-    assert session.reports[0]["repeated"] == ["0"]
+    assert session.reports == [{"did": "started", **CHANGED, "repeated": ["0"]}, {"did": "listed"}]
     assert session.to_host == []
 
 

@@ -32,7 +32,7 @@ def test_each_note_has_words() -> None:
         "not restored: logging/setLevel: error -32601"
     )
     assert words({"did": "listed", "changes": []}) == "the interface did not change"
-    assert words({"did": "listed"}) == "the lists before are not known"
+    assert words({"did": "listed"}) == "its lists are not compared"
     assert words({"did": "failed", "text": "it ended"}) == "no server: it ended"
 
 
