@@ -42,7 +42,7 @@ NAMES = ("passw", "secret", "token", "api_key", "api-key", "apikey", "private", 
 """Names whose Base64 is searched for, in lower case, in capitals, and with a capital at the start of each word."""
 
 WORDS = """
-    apiKey accessKey uthorization earer
+    apiKey accessKey uthorization earer _key= _KEY= Key": ionStr
     ghp_ gho_ ghs_ github_pat_ glpat- sk-ant- sk-proj- sk_live_ xoxb- xoxp- AKIA AIza npm_ pypi-
 """.split()
 """Other texts whose Base64 is searched for, as they are: parts of names, and the beginnings of tokens."""

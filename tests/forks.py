@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,11 @@ def modules_of_commands() -> list[str]:
     paths = [path.relative_to(make.ROOT).with_suffix("") for path in sorted(package.rglob("*.py"))]
     names = [".".join(path.parts) for path in paths if path.name != "__init__"]
     return [name for name in names if not name.startswith(UNUSED)]
+
+
+def command() -> str:
+    """Return the command `mcpspy` that the peers start: on Linux one whose runs are forks."""
+    return shutil.which("mcpspy", path=make.environment(make.ROOT)["PATH"]) or "mcpspy"
 
 
 def write_command(path: Path) -> None:

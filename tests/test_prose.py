@@ -53,6 +53,7 @@ def offences(paths: list[Path]) -> list[str]:
     ]
 
 
+@pytest.mark.timeout(300)  # It takes a quarter of a minute of CPU time.
 def test_code_speaks_plain_english() -> None:
     assert offences(CODE) == []
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from recordings import make
+from tests import forks
 from tests.e2e.test_http import AUTH, received, serving
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ async def test_a_host_without_oauth_uses_a_server_that_requires_it(options: str,
     browser.write_text(BROWSER, encoding="utf-8")
     with serving("auth", f"{AUTH} {options} --port", "/mcp", peers.folder) as url:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "mcpspy", "bridge", "--upstream", url, "--no-record"),
+            *(forks.command(), "bridge", "--upstream", url, "--no-record"),
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.test_wrap import MCPSPY, MEMORY, NODE, ran, started
+from tests import forks
+from tests.e2e.test_wrap import MEMORY, NODE, bare, ran, started
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Peers
@@ -66,7 +67,7 @@ async def test_a_page_leads_from_the_host_s_configuration_to_a_recorded_session(
     async def run(line: str) -> str:
         program, *arguments = shlex.split(line, comments=True)
         assert program == "mcpspy"
-        out, _ = await ran(MCPSPY, *arguments, home=home, cwd=project)
+        out, _ = await ran(forks.command(), *arguments, home=home, cwd=project)
         return out
 
     dry_run, real = wrap.splitlines()
@@ -75,10 +76,10 @@ async def test_a_page_leads_from_the_host_s_configuration_to_a_recorded_session(
     await run(real)
 
     wrapped = path.read_text(encoding="utf-8")
-    assert wrapped.replace(str(MCPSPY), "/home/ada/.local/bin/mcpspy") == after
+    assert wrapped.replace(forks.command(), "/home/ada/.local/bin/mcpspy") == after
 
     entry = entry_of(wrapped, language)
-    await started(entry | {"env": {"PATH": f"{bin_folder}:/usr/bin:/bin"}}, "memory", home, project)
+    await started(entry | {"env": {"PATH": f"{bin_folder}:{bare(home)['PATH']}"}}, "memory", home, project)
 
     hosts, _, show = use.splitlines()
     assert re.search(r"memory +wrapped +1 error", await run(hosts))

@@ -20,6 +20,7 @@ from mcpspy.core.protocol.message import Result
 from mcpspy.core.session.exchange import State
 from mcpspy.io.recording.reader import Recording
 from recordings import make
+from tests import forks
 from tests.e2e.tours import Call, Server, Tour, record
 from tests.ui.agent import test_hostile as hostile
 from tests.ui.report.faults.record import FAULTS, HERE
@@ -215,7 +216,7 @@ async def test_an_agent_sends_into_a_live_session_and_replays_it(tmp_path: Path,
     begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "stations"}}
     host = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "mcpspy", "run", "--name", "peer", "--", *peer),
+        *(forks.command(), "run", "--name", "peer", "--", *peer),
         env=environment,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

@@ -26,6 +26,7 @@ from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.index import Index
 from mcpspy.core.session.session import Change
 from mcpspy.ui.cli.main import main
+from tests import forks
 from tests.e2e.conftest import SECONDS, Read
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ def _recorded(folder: Path, script: list[tuple[str, str]]) -> Path:
     written, path = folder / "script", folder / "r.jsonl"
     written.write_text("".join(sender + text + "\n" for sender, text in script), encoding="utf-8")
     server = [sys.executable, str(HERE.parent / "servers" / "script.py"), str(written)]
-    command = [sys.executable, "-m", "mcpspy", "run", "--no-redact", "--record", str(path), "--", *server]
+    command = [forks.command(), "run", "--no-redact", "--record", str(path), "--", *server]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -310,7 +311,7 @@ def test_the_index_of_the_tui_has_the_same_pairs_states_and_codes(recording: Pat
 
 
 def test_show_prints_each_status(revision: str, recording: Path) -> None:
-    command = [sys.executable, "-m", "mcpspy", "show", "--width", "0", str(recording)]
+    command = [forks.command(), "show", "--width", "0", str(recording)]
     out = subprocess.run(command, capture_output=True, timeout=SECONDS, check=True).stdout.decode()
     printed = iter([_TIME.sub("", line) for line in out.splitlines()])
 
@@ -367,7 +368,7 @@ def test_messages_nested_ten_thousand_levels_are_paired_and_no_command_fails_on_
     assert main(["diff", str(path), str(again)]) == 0
     assert "5 of 5 unchanged" in capfd.readouterr().out
     live = [text.replace('"id":1', '"id":"live"') + "\n" for sender, text in NESTED if sender == CLIENT]
-    mock = [sys.executable, "-m", "mcpspy", "mock", str(path)]
+    mock = [forks.command(), "mock", str(path)]
     done = subprocess.run(
         mock, input="".join(live).encode(), capture_output=True, timeout=SECONDS, check=True
     )
@@ -460,7 +461,7 @@ def test_each_message_of_streamable_http_is_the_same(revision: str, tmp_path: Pa
         threading.Thread(target=upstream.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{upstream.server_port}/mcp"
         options = ["--listen", "127.0.0.1:0", "--no-redact", "--record", str(path)]
-        command = [sys.executable, "-m", "mcpspy", "http", "--upstream", url, *options]
+        command = [forks.command(), "http", "--upstream", url, *options]
         with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
             watchdog = threading.Timer(SECONDS, process.kill)
             watchdog.start()

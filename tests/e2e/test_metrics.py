@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
 from recordings import make
+from tests import forks
 from tests.e2e.test_http import SERVERS, serving
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ async def test_live_sessions_on_stdio_and_http_are_counted_and_foreign_pages_ref
     folder, environment = peers.folder / "recorded", make.environment(peers.folder)
     folder.mkdir()
     everything = str(make.PEERS / "node_modules" / ".bin" / "mcp-server-everything")
-    wrapped = [sys.executable, "-m", "mcpspy", "run", "--dir", str(folder), "--name", "files", "--"]
-    command = [sys.executable, "-m", "mcpspy", "metrics", "--listen", ":0", "--dir", str(folder)]
+    wrapped = [forks.command(), "run", "--dir", str(folder), "--name", "files", "--"]
+    command = [forks.command(), "metrics", "--listen", ":0", "--dir", str(folder)]
     metrics = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert metrics.stdout is not None
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from mcpspy.io.mock.listing import listing_at
 from recordings import make
+from tests import forks
 from tests.core.mock.talking import Json
 
 SECONDS = 60
@@ -73,7 +73,7 @@ def test_every_tool_of_a_listed_server_is_answered_with_a_result_that_the_client
     recording = make.ROOT / "recordings" / LISTINGS[server]
     listing = listing_at(str(recording), Path)
     all_arguments = json.dumps(arguments(listing))
-    mock = [sys.executable, "-P", "-m", "mcpspy", "mock", "--from-listing", str(recording)]
+    mock = [forks.command(), "mock", "--from-listing", str(recording)]
     if client.startswith("python"):
         python = make.PEERS / {"python-2": "venv", "python-1": "mcp1"}[client] / "bin" / "python"
         command = [str(python), "-c", PYTHON, all_arguments, *mock]
@@ -105,7 +105,7 @@ def test_a_listing_is_served_over_http_to_both_eras(tmp_path: Path) -> None:
     )
     words = ["--from-listing", "tools.json", "--fixtures", "answers.yaml", "--http", "0"]
     with subprocess.Popen(
-        [sys.executable, "-P", "-m", "mcpspy", "mock", *words],
+        [forks.command(), "mock", *words],
         cwd=tmp_path, stderr=subprocess.PIPE, text=True, encoding="utf-8",
     ) as mock:  # fmt: skip
         assert mock.stderr is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from recordings import make
+from tests import forks
 from tests.e2e.alarms import measured
 from tests.e2e.test_benign import SERVERS as REAL
 from tests.e2e.test_http import SERVERS, serving
@@ -51,13 +51,11 @@ CALL = {
 }
 UNKNOWN = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "rm", "arguments": {}}}
 
-MCPSPY = (sys.executable, "-m", "mcpspy")
-
 
 def mcpspy(peers: Peers, *arguments: str, code: int = 0) -> str:
     """Run a command of mcpspy to its end. Return what it prints."""
     done = subprocess.run(
-        [*MCPSPY, *arguments],
+        [forks.command(), *arguments],
         cwd=peers.folder,
         env=make.environment(peers.folder),
         stdin=subprocess.DEVNULL,
@@ -72,9 +70,9 @@ def mcpspy(peers: Peers, *arguments: str, code: int = 0) -> str:
 
 @contextmanager
 def on_stdio(peers: Peers, *options: str, rule: str = CHANGE) -> Iterator[Any]:
-    server = (*MCPSPY, "run", "--no-record", "--rule", rule, "--", *SERVER)
-    command = ("run", "--name", "peer", "--record", "r.jsonl", *options, "--", *server)
-    with piped(peers, *command) as ask:
+    server = (forks.command(), "run", "--no-record", "--rule", rule, "--", *SERVER)
+    arguments = ("run", "--name", "peer", "--record", "r.jsonl", *options, "--", *server)
+    with piped(peers, *arguments) as ask:
         yield ask
 
 
@@ -83,17 +81,20 @@ def bridged(peers: Peers, *options: str) -> Iterator[Any]:
     with ExitStack() as stack:
         server = stack.enter_context(serving("peer-json", *SERVERS["peer-json"], peers.folder))
         changed = stack.enter_context(proxied(server, peers, "--no-record", "--rule", CHANGE))
-        command = ("bridge", "--upstream", changed, "--name", "peer", "--record", "r.jsonl", *options)
-        yield stack.enter_context(piped(peers, *command))
+        arguments = ("bridge", "--upstream", changed, "--name", "peer", "--record", "r.jsonl", *options)
+        yield stack.enter_context(piped(peers, *arguments))
 
 
 @contextmanager
 def piped(peers: Peers, *arguments: str) -> Iterator[Any]:
     """Run a command of mcpspy on pipes; yield a function that sends a message and returns the response."""
-    command = (*MCPSPY, *arguments)
     environment = make.environment(peers.folder)
     with subprocess.Popen(
-        command, cwd=peers.folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        (forks.command(), *arguments),
+        cwd=peers.folder,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -122,9 +123,9 @@ def proxied(upstream: str, peers: Peers, *options: str) -> Iterator[str]:
 
 @contextmanager
 def listening(peers: Peers, *options: str) -> Iterator[str]:
-    command = [*MCPSPY, "http", "--listen", ":0", *options]
+    arguments = [forks.command(), "http", "--listen", ":0", *options]
     environment = make.environment(peers.folder)
-    with subprocess.Popen(command, cwd=peers.folder, env=environment, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(arguments, cwd=peers.folder, env=environment, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         yield process.stderr.readline().decode().split(" ")[1]
         process.terminate()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpspy.ui.views.extension import Extension
 from recordings import make
+from tests import forks
 from tests.analysis.export.html.axe import violations
 from tests.analysis.export.html.chromium import chromium
 from tests.ui.web.serving import served, wrong
@@ -88,7 +89,7 @@ MEMORY = str(make.PEERS / "node_modules" / ".bin" / "mcp-server-memory")
 
 
 async def running(folder: Path, *command: str, options: Sequence[str] = ()) -> RawClient:
-    mcpspy = [sys.executable, "-m", "mcpspy", "run", "--dir", str(folder), "--name", "server", *options]
+    mcpspy = [forks.command(), "run", "--dir", str(folder), "--name", "server", *options]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *mcpspy, "--", *command, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL

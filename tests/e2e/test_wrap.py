@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import sys
 import tomllib
@@ -14,6 +15,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from recordings import make
+from tests import forks
 from tests.e2e.test_http import serving
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
     from tests.e2e.conftest import Peers
 
-MCPSPY = Path(sys.executable).parent / "mcpspy"
 PYTHON = make.PEERS / "venv" / "bin" / "python"
 NODE = shutil.which("node") or "node"
 MEMORY = (make.PEERS / "node_modules" / ".bin" / "mcp-server-memory").resolve()
@@ -97,11 +98,16 @@ def opencode(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def bare(home: Path) -> dict[str, str]:
-    """Return all variables that a host passes to a server, as the SDKs take them from their own environment."""
+    """Return all variables that a host passes to a server, as the SDKs take them from their own environment.
+
+    PATH has no command of mcpspy, Python or Node. On Linux it ends with the folder of the processes whose forks are mcpspy
+    and the client (tests/peers/forked.py).
+    """
+    forked = os.environ["PATH"].rpartition(os.pathsep)[2:] if sys.platform == "linux" else ()
     return {
         "HOME": str(home),
         "LOGNAME": "ada",
-        "PATH": "/usr/bin:/bin",
+        "PATH": os.pathsep.join(("/usr/bin", "/bin", *forked)),
         "SHELL": "/bin/sh",
         "TERM": "dumb",
         "USER": "ada",
@@ -177,7 +183,7 @@ async def test_wrapped_entries_serve_a_client_in_a_bare_environment_and_are_reco
 
     async def wrapped(name: str) -> dict[str, Any]:
         script, _, server, entry_of = CONFIGS[name]
-        out, _ = await ran(MCPSPY, "wrap", home / name, "--server", server, home=home, cwd=elsewhere)
+        out, _ = await ran(forks.command(), "wrap", home / name, "--server", server, home=home, cwd=elsewhere)
         assert f"{server}: wrapped\n" in out
         entry = entry_of((home / name).read_text(encoding="utf-8"))
         assert Path(entry["command"]).is_absolute()
@@ -196,7 +202,7 @@ async def test_wrapped_entries_serve_a_client_in_a_bare_environment_and_are_reco
         assert len(read.exchanges("tools/call")) > 5
         assert "k3y" not in read.path.read_text(encoding="utf-8")
 
-    out, _ = await ran(MCPSPY, "hosts", "--format", "json", home=home, cwd=elsewhere)
+    out, _ = await ran(forks.command(), "hosts", "--format", "json", home=home, cwd=elsewhere)
     hosts = [json.loads(line) for line in out.splitlines()]
     assert [host["host"] for host in hosts] == (
         ["cursor", "codex", "gemini", "continue", "goose", "opencode", "crush", "kilo"]
@@ -206,6 +212,6 @@ async def test_wrapped_entries_serve_a_client_in_a_bare_environment_and_are_reco
         ["failures"] * len(CONFIGS)
     )
 
-    await asyncio.gather(*(ran(MCPSPY, "unwrap", path, home=home, cwd=elsewhere) for path in before))
+    await asyncio.gather(*(ran(forks.command(), "unwrap", path, home=home, cwd=elsewhere) for path in before))
     assert {path: path.read_bytes() for path in before} == before
     assert {path.stat().st_mode & 0o777 for path in before} == {0o600}

@@ -151,6 +151,7 @@ class FactCollector:
         side = what.frame.side
         self.facts.sides[side].add(what, exchange, place, findings, is_refusal=refused is not None)
         if exchange is not None:
+            self._post(what, exchange)
             if side == SERVER and self.facts.sent_text.misread:
                 self.facts.sent_text.add_received(what.data, place)
             self._requests.add_response(what, exchange, place, findings)
@@ -170,7 +171,14 @@ class FactCollector:
         side = self.facts.sides[what.frame.side]
         side.add(what, exchange, place, findings, is_refusal=refused is not None)
         if exchange is not None:
+            self._post(what, exchange)
             self._requests.add_response(what, exchange, place, findings)
+
+    def _post(self, what: Result | Failure, exchange: Exchange) -> None:
+        """Add the response of a client, if it was posted."""
+        frame = what.frame
+        if frame.http is not None and frame.side == CLIENT:
+            self.facts.http.post(frame.http, about_message(what, exchange), None, is_response=True)
 
     def _add_malformed(
         self,

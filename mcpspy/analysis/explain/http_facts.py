@@ -25,6 +25,8 @@ class OauthStep(Struct, frozen=True):
     at: float
     place: EntryPosition
     fields: dict[str, Any]
+    path: str = ""
+    """The path of its request; empty if its exchange is not known."""
 
     @property
     def step(self) -> str:
@@ -40,6 +42,8 @@ class _Posted(Struct, gc=False):
     asked: str
     number: int | None
     """The number of the request that was posted; None for a notification or a response."""
+    is_response: bool = False
+    """True for a response to a request of the server."""
 
 
 _NOTHING = _Posted("", None)
@@ -84,6 +88,16 @@ class HttpFacts(Struct):
     """Numbers of accepted POSTs that were answered with a page (text/html)."""
     with_token: set[int] = field(default_factory=set)
     """Numbers of refused exchanges whose request had an Authorization header."""
+    agents: set[str] = field(default_factory=set)
+    """User agents of which a POST was accepted; the first ones."""
+    agent_of: dict[int, str] = field(default_factory=dict)
+    """Number → user agent of accepted POSTs after the first refused one; the last ones."""
+    has_refused: bool = False
+    """True if a POST was refused."""
+    streams: int = 0
+    """GET streams that are open."""
+    answered_beside: int = 0
+    """POSTs that were answered with a message while a GET stream was open."""
     has_token: bool = False
     """True if a request had a token."""
     accepted_with_token: bool = False
@@ -95,10 +109,15 @@ class HttpFacts(Struct):
     last_at: float | None = None
     """Time at which the last exchange ended."""
 
-    def post(self, number: int, asked: str, request: int | None) -> None:
+    def post(self, number: int, asked: str, request: int | None, *, is_response: bool = False) -> None:
         """Take a message that a client posted."""
         if number not in self.posted:
-            self.posted[number] = _Posted(asked, request)
+            self.posted[number] = _Posted(asked, request, is_response)
+
+    def is_of_other_program(self, number: int | None, refused: RefusedExchange | None) -> bool:
+        """Return whether another program than the refused one posted the message of an HTTP exchange."""
+        agent = self.agent_of.get(number or 0)
+        return refused is not None and agent is not None and agent != refused.agent
 
     def of(self, number: int | None, *, with_plain: bool = False) -> RefusedExchange | None:
         """Return the HTTP exchange that carried a request, if its response has begun.
@@ -136,10 +155,13 @@ class HttpFacts(Struct):
                 self.with_token.add(number)
         if status is None or status >= 300 or method != "POST":
             exchange = self.open[number] = _exchange(note, place, posted)
+            self.has_refused |= method == "POST"
+            self.streams += exchange.is_stream
             if status in REDIRECTS and len(self.locations) < MAX_EXCHANGES:
                 self.locations[number] = exchange.response.get("location", "")
             self._keep_head(exchange)
             return
+        self._add_agent(number, str(request.get("user-agent", "")))
         used = request.get("mcp-session-id")
         if isinstance(used, str):
             self.accepted[used] = note.at
@@ -148,6 +170,7 @@ class HttpFacts(Struct):
         if posted.asked == "initialize" or not _UNUSUAL.isdisjoint(response):
             self._keep_head(_exchange(note, place, posted))
         if media_type in (JSON, EVENTS) or status in ACCEPTED:
+            self.answered_beside += self.streams > 0 and status not in ACCEPTED
             if self.kinds:
                 self._succeed(_exchange(note, place, posted))
             if media_type != JSON or status not in ACCEPTED:
@@ -156,6 +179,15 @@ class HttpFacts(Struct):
             self.open[number] = _exchange(note, place, posted)
             if media_type == "text/html" and len(self.pages) < MAX_EXCHANGES:
                 self.pages.add(number)
+
+    def _add_agent(self, number: int, agent: str) -> None:
+        """Keep the user agent of an accepted POST."""
+        if len(self.agents) < MAX_EXCHANGES:
+            self.agents.add(agent)
+        if self.has_refused:
+            self.agent_of[number] = agent
+            if len(self.agent_of) > MAX_EXCHANGES:
+                del self.agent_of[next(iter(self.agent_of))]
 
     def _keep_head(self, exchange: RefusedExchange) -> None:
         """Keep of the head of a response what other exchanges are compared with."""
@@ -195,6 +227,7 @@ class HttpFacts(Struct):
         if exchange is None or exchange.is_plain:
             return exchange
         exchange.ended_at = note.at
+        self.streams -= exchange.is_stream
         hung_up = note.fields.get("hung_up")
         exchange.hung_up = hung_up if isinstance(hung_up, str) else None
         if recorded is not None:
@@ -209,7 +242,8 @@ class HttpFacts(Struct):
 
     def add_oauth(self, note: Note, place: EntryPosition) -> None:
         if len(self.oauth) < MAX_EXCHANGES:
-            self.oauth.append(OauthStep(note.at, place, note.fields))
+            exchange = self.open.get(number) if isinstance(number := note.fields.get("http"), int) else None
+            self.oauth.append(OauthStep(note.at, place, note.fields, exchange.path if exchange else ""))
 
     def refusals(self) -> list[RefusedExchange]:
         """Return the refusals that belong to no request of MCP, and that the same request did not overcome."""
@@ -222,10 +256,11 @@ class HttpFacts(Struct):
 
     def _succeed(self, exchange: RefusedExchange) -> None:
         for earlier in self.kinds.values():
-            same = (earlier.method, earlier.path, earlier.asked) == (
+            same = (earlier.method, earlier.path, earlier.asked, earlier.agent) == (
                 exchange.method,
                 exchange.path,
                 exchange.asked,
+                exchange.agent,
             )
             if same and exchange.asked:
                 earlier.succeeded_at = exchange.at
@@ -291,6 +326,7 @@ def _exchange(note: Note, place: EntryPosition, posted: _Posted) -> RefusedExcha
         status=_status(fields),
         asked=posted.asked,
         request_number=posted.number,
+        is_response=posted.is_response,
         request={name: str(value) for name, value in _headers(fields, "request").items()},
         response={name: str(value) for name, value in _headers(fields, "response").items()},
         error=str(fields.get("error") or ""),

@@ -28,6 +28,9 @@ from mcpspy.core.session.rule_notes import words
 MAX_SYMPTOMS = 500
 """Kinds of failures that are distinguished; more are counted with the last one of their state."""
 
+AT_ONCE = 0.05
+"""Seconds between two messages that came together: no client answers a request in this time."""
+
 MAX_SLOW = 200
 """Calls that waited and that are kept."""
 
@@ -62,6 +65,9 @@ class OpenRequest(Struct, gc=False):
     progress: int = 0
     progress_at: float | None = None
     """Time of the first progress."""
+    asked_at: float | None = None
+    """Time of the last request of the server in the stream of its response."""
+    asked_method: str = ""
     waiting: tuple[str, ...] = ()
     effects: tuple[str, ...] = ()
     carrier: RefusedExchange | None = None
@@ -176,6 +182,10 @@ class RequestOutcomes:
         if request.frame.side == SERVER:
             waiting = (each for each in facts.session.pending if each.request.side == CLIENT)
             known.waiting = tuple(about_request(each) for each in islice(waiting, 3))
+            if request.frame.http is not None:
+                for call in self._open.values():
+                    if call.exchange.request.frame.http == request.frame.http and call is not known:
+                        call.asked_at, call.asked_method = request.at, request.method
         if request.method == "initialize" and isinstance(params := request.params, dict):
             asked = params.get("protocolVersion")
             facts.listed.asked_revision = asked if isinstance(asked, str) else None
@@ -186,6 +196,8 @@ class RequestOutcomes:
         if known is None:
             return
         request, state = exchange.request, exchange.state
+        if known.asked_at is not None and known.answer_at is not None:
+            self._add_asked_late(exchange, known, known.asked_at, known.answer_at)
         if state is _OK:
             self._facts.answered[request.frame.side, request.method] += 1
             if known.answer_at is not None and known.answer_at - request.frame.at >= PATIENCE:
@@ -194,6 +206,8 @@ class RequestOutcomes:
                 refused = self._by_request.get((request.side, request.method, request.subject or ""), ())
                 for earlier, failed in refused:
                     if failed.succeeded_at is None and _arguments(earlier) == _arguments(request):
+                        if self._facts.http.is_of_other_program(request.frame.http, failed.refusal):
+                            continue  # Nothing has become better for the program that was refused.
                         failed.succeeded_at = known.answer_at
             self._succeeded.append(known)
             return
@@ -243,6 +257,20 @@ class RequestOutcomes:
             )
         if len(facts.slow) < MAX_SLOW:
             facts.slow.append(SlowCall(request.at, answer_at, known.place, about_request(exchange)))
+
+    def _add_asked_late(
+        self, exchange: Exchange, known: OpenRequest, asked_at: float, answer_at: float
+    ) -> None:
+        """Remember a call whose server asked the client something, which came only with the response."""
+        waited = asked_at - exchange.request.at
+        if answer_at - asked_at < AT_ONCE and waited > PATIENCE:
+            self._facts.held_back = self._facts.held_back or evidence(
+                known.answer_place or known.place,
+                f"{about_request(exchange)}: {known.asked_method} of the server and the response came together, after "
+                f"{waited:.1f} s",
+            )
+            if len(self._facts.held_back_calls) < MAX_SYMPTOMS:
+                self._facts.held_back_calls.add(exchange.number)
 
     def _is_symptom(self, exchange: Exchange, known: OpenRequest) -> bool:
         state = exchange.state

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from mcpspy.analysis.explain.evidence import EvidenceLine, NamedError, PrintedLine
 from mcpspy.analysis.lint.finding import EntryPosition, Finding
 from mcpspy.core.counted import duration
+from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.session.exchange import State
 
 MAX_EVIDENCE = 5
@@ -43,6 +44,8 @@ class RefusedExchange(Symptom, eq=False, kw_only=True):
     """The posted message in words, such as `notifications/initialized`; empty for GET, DELETE and OPTIONS."""
     request_number: int | None = None
     """Number of the request that was posted: then the symptom is its `FailedRequest`, which has this one."""
+    is_response: bool = False
+    """True if the posted message answers a request of the server."""
     request: dict[str, str] = field(default_factory=dict)
     response: dict[str, str] = field(default_factory=dict)
     """Recorded headers, with lower-case names."""
@@ -68,6 +71,16 @@ class RefusedExchange(Symptom, eq=False, kw_only=True):
         status = "no response" if self.status is None else f"HTTP {self.status}"
         asked = f" {self.asked}" if self.asked else ""
         return f"{self.method} {self.path}{asked}: {status}"
+
+    @property
+    def agent(self) -> str:
+        """The User-Agent of the client; empty if it sent none."""
+        return self.request.get("user-agent", "")
+
+    @property
+    def is_stream(self) -> bool:
+        """True for a GET that is answered with events."""
+        return self.method == "GET" and self.status == 200 and self.media_type == EVENTS
 
     @property
     def media_type(self) -> str:

@@ -7,11 +7,12 @@ what the next one has to read, and calls only downwards: redactor → walker →
    the case for nearly all traffic. At each hit, `text.is_suspect` looks at a few bytes around it, because names such as
    `token` are common and parsing a message for each would be slow. Only the lines of suspects are read.
    It may assume whole lines of the recording, and nothing about their content.
-2. Message (`walker`). The payload of a line (a message, a raw line, Base64) is walked as JSON. The walker knows the member
-   of each string, what the protocol needs, and which object an item belongs to, so that it recognises a secret whose
-   name is elsewhere: above it, beside it, or in the item before. It may assume that the prefilter marked each string
-   with a literal. A string that is JSON is walked the same way, up to four levels deep; of a text with JSON in it, the
-   JSON is. `private_keys` sees a line first, since no single line of a stream contains a whole key.
+2. Message (`walker`, by the tables of `members`). The payload of a line (a message, a raw line, Base64) is walked as
+   JSON. The walker knows the member of each string, what the protocol needs, and which object an item belongs to, so
+   that it recognises a secret whose name is elsewhere: above it, beside it, or in the item before. It may assume that
+   the prefilter marked each string with a literal. A string that is JSON is walked the same way, up to four levels
+   deep; of a text with JSON in it, the JSON is. `private_keys` sees a line first, since no single line of a stream
+   contains a whole key.
 3. Text (`text`). What is left is a text without structure. The rule of each hit returns spans: `patterns` for tokens,
    `connectors` for the value of a name, `places` for secrets without a name, `encoded` for Base64. A text is searched as
    it is, unescaped, and without its percent-encoding. It may assume nothing but bytes: they may be no UTF-8, and may

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - Names of other languages have letters that look like Latin ones.
 """Names of secrets, their spellings, and the contexts of secrets without a name.
 
 One table makes both the rules (`core.redact.patterns`, `core.redact.text`) and the literals of the
@@ -12,9 +13,10 @@ STRONG = """
     signing-key encryption-key master-key account-key subscription-key shared-key auth-key deploy-key
     access-token refresh-token auth-token id-token bearer-token session-token api-token bot-token user-token
     client-secret credential authorization cookie
-    secret-key-base secret-string secret-binary connection-string code-verifier
+    secret-key-base secret-string secret-binary secret-text connection-string code-verifier
     device-code user-code authorization-code client-assertion pass-code otp-code mfa-code verification-code
     contrasena clave-secreta de-passe passwort kennwort wachtwoord senha haslo losenord sifre
+    passord adgangskode salasana heslo jelszo
 """.split()
 """Endings of names whose value is always secret; a hyphen marks where a spelling may have a separator."""
 
@@ -23,7 +25,8 @@ WEAK = ["token", "session-id"]
 
 FOREIGN = """
     contraseña Contraseña CONTRASEÑA hasło Hasło HASŁO lösenord Lösenord LÖSENORD şifre Şifre ŞİFRE
-    пароль Пароль ПАРОЛЬ секрет Секрет 密码 密碼 密钥 パスワード 비밀번호 암호
+    пароль Пароль ПАРОЛЬ секрет Секрет СЕКРЕТ jelszó Jelszó JELSZÓ парола Парола סיסמה รหัสผ่าน पासवर्ड
+    密码 密碼 密钥 パスワード 비밀번호 암호
 """.split()
 """Like `STRONG`, as they are written: bytes have no upper and lower case beyond ASCII. The name ends there."""
 
@@ -117,12 +120,22 @@ QUERIED = [f"{start}{name}=".encode() for start in QUERY_STARTS for name in QUER
 
 ESCAPED = sorted(
     {
-        _escaped(part, backslash).encode()
-        for part in "арол екре 密码 密碼 密钥 パスワ 비밀번 암호 asło contrase senord şifr".split()
-        for backslash in ("\\", "\\\\")
+        _escaped(part, "\\" * count).lower().encode()
+        for parts, counts in (
+            ("арол АРОЛ екре ЕКРЕ パスワ 비밀번 סיסמ รหัส पास", (1, 2)),
+            ("ол ОЛ кр КР スワ 밀번 יס หั ास", (4, 8)),
+            ("密码 密碼 密钥 암호 asł asŁ", (1, 2, 4, 8)),
+            ("contrase senord şifr ŞİF jelsz", (1,)),
+        )
+        for part in parts.split()
+        for count in counts
     }
 )
-"""Literals of parts of `FOREIGN` with escapes, in JSON and in JSON in a string: enough to read the message."""
+"""Literals of parts of `FOREIGN` with escapes, in JSON and in JSON in a string: enough to read the message.
+
+Each level of JSON in a string doubles the backslashes, and the walker reads four levels. Of the deeper ones, two letters
+are enough: a longer literal would make the search larger at the start of every session, a shorter one only makes
+mcpspy read more of the rare messages that have other letters beyond ASCII escaped so often."""
 
 PLACED = [context.encode() for context in CONTEXTS]
 """Literals of contexts, in lower case."""

@@ -35,7 +35,8 @@ STRONG_NAME = f"{_any(STRONG)}s?{_SUFFIX}"
 WEAK_NAME = f"{_any(WEAK)}{_SUFFIX}"
 """The end of a name whose value is secret if it looks like one."""
 
-_TRAILING = r"[^A-Za-z0-9]{0,3}\Z"
+_TRAILING = r"(?:[^A-Za-z0-9]{0,3}|\.{4,40})\Z"
+"""Signs after the last letter of a name: of Markdown, or the dots that lead to a value in a list."""
 _STRONG = re.compile(f"(?:(?i:{STRONG_NAME})|{'|'.join(FOREIGN)}){_TRAILING}".encode())
 _WEAK = re.compile(f"(?i){WEAK_NAME}{_TRAILING}".encode())
 _SHORT_NAME = re.compile(
@@ -53,6 +54,8 @@ _WORD_BYTES = re.compile(rb"[^\s\"'<>{}()\[\]]+")
 _ONE_TIME = re.compile(rb"[0-9]{3}[ -]?[0-9]{3,5}")
 _EXAMPLE = re.compile(rb"EXAMPLE(?:KEY)?\Z")
 _SLASH = re.compile(rb"[/\\]")
+_FEW_DIGITS = re.compile(rb"[0-9]{1,5}")
+_CAPITAL_AMID = re.compile(rb"[a-z][A-Z](?![a-z]{2})")
 _DIGIT = re.compile(rb"[0-9]")
 _LETTER = re.compile(rb"[A-Za-z]")
 _RUN = re.compile(rb"[A-Za-z0-9]{16}")
@@ -115,7 +118,9 @@ def looks_secret(name: bytes, value: bytes) -> bool:
     if end.endswith(b"otp"):
         return _ONE_TIME.fullmatch(value) is not None or is_random(value)
     if end == b"pass":
-        return _WORD_BYTES.fullmatch(value) is not None and not _PATH.match(value)
+        # `"pass": 1767` beside `"fail": 3` is a number of tests.
+        is_count = _FEW_DIGITS.fullmatch(value) is not None
+        return not is_count and _WORD_BYTES.fullmatch(value) is not None and not _PATH.match(value)
     if end.endswith(b"pwd"):
         return len(value) > 3 and _WORD_BYTES.fullmatch(value) is not None and not _SLASH.search(value)
     return is_random(value)
@@ -135,6 +140,20 @@ def is_random(value: bytes, least: int = 8) -> bool:
         and _WORD_BYTES.fullmatch(head) is not None
         and _DIGIT.search(head) is not None
         and _LETTER.search(head) is not None
+    )
+
+
+def is_jumbled(value: bytes) -> bool:
+    """Return True for letters of both cases in an order that no word has: one generated password in thirty has no digit.
+
+    In `camelCase`, at least three letters follow the capital of a word.
+    """
+    head = value[:256]
+    return (
+        len(value) >= 12
+        and len(_CAPITAL_AMID.findall(head)) > 1
+        and len(set(head)) > 8
+        and _WORD_BYTES.fullmatch(head) is not None
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from mcpspy.core.redact.names import CONTEXTS, QUERY_STARTS
-from mcpspy.core.redact.patterns import is_harmless, is_query, is_random
+from mcpspy.core.redact.patterns import is_harmless, is_plural, is_query, is_random
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,8 +55,18 @@ _PARAMETER = re.compile(
 )
 _GRANT_CODE = re.compile(rb"(?:\A|[?&\s\"'])code=([^\s\"'<>&#\\]{10,2048})")
 _GRANT_MEMBER = re.compile(rb"""["']code\\{0,15}["']\s{0,8}:\s{0,8}\\{0,15}["']([^\s"'\\]{10,2048})""")
-_RULER = re.compile(rb"[ \t]{0,8}\|(?:[ \t]{0,40}:?-{1,200}:?[ \t]{0,40}\|){1,50}[ \t]{0,40}\r?\n")
+_RULER = re.compile(
+    rb"[ \t]{0,8}(?:[|+]?(?:[ \t]{0,40}:?-{1,200}:?[ \t]{0,40}[|+]){1,50}(?:[ \t]{0,40}:?-{1,200}:?)?|(?:\xe2[\x94\x95][\x80-\xbf]){3,400})[ \t]{0,40}\r?\n"
+)
+"""Below the first row of a table: of Markdown, as `psql` and `mysql` print it, or of box characters."""
+_BAR = re.compile(rb"\||\xe2\x94[\x82\x83]")
 _AROUND_CELL = b" \t\r*_`"
+_DIGITS = re.compile(rb"[0-9]{6,64}")
+_INSERT = re.compile(rb"(?i)insert[ ]{1,4}into[ ]{1,4}[^()]{1,100}\([^()]{0,300}\Z")
+_VALUES = re.compile(rb"(?i)[^()]{0,300}\)\s{0,40}values\s{0,40}\(")
+_VALUE = re.compile(rb"\s{0,40}(?:'((?:[^'\\]|''|\\.){0,1024}+)'|[^,()']{0,200}+)\s{0,40}([,)])", re.DOTALL)
+_AFTER_COLUMN = (b",", b")", b'"', b"`", b"]", b" ", b"\\")
+_NEXT_ROW = re.compile(rb"\s{0,40},\s{0,40}\(")
 
 
 def identified(text: bytes, place: int) -> list[Span]:
@@ -137,32 +147,69 @@ def parameter(text: bytes, place: int) -> list[Span]:
     return [found.span(2)] if is_random(found[2], least) else []
 
 
-def column(text: bytes, start: int) -> list[Span]:
-    """Return the cells of a Markdown table under the name at `start`."""
+def is_cell(name: bytes, value: bytes, *, is_strong: bool) -> bool:
+    """Return True if the cell of a table beside, or below, a name is its value, and not a word about it.
+
+    Digits are one, unless the name is a plural: below "passwords" they are more often a number of them.
+    """
+    is_digits = is_strong and not is_plural(name) and _DIGITS.fullmatch(value) is not None
+    return (is_digits or is_random(value, 6)) and not is_harmless(value)
+
+
+def column(text: bytes, start: int, name: bytes, *, is_strong: bool) -> list[Span]:
+    """Return the cells of a table under the name at `start`."""
     first = text.rfind(b"\n", max(0, start - LINE), start) + 1
-    if text[first:start].lstrip()[:1] != b"|":
-        return []
     at = text.find(b"\n", start, start + LINE) + 1
     ruler = _RULER.match(text, at) if at else None
     if ruler is None:
         return []
-    number = text.count(b"|", first, start)
+    number = len(_BAR.findall(text, first, start))
     at, found = ruler.end(), []
     for _ in range(ROWS):
         end = text.find(b"\n", at, at + LINE)
-        row = text[at : end if end >= 0 else at + LINE]
-        cells = row.split(b"|")
-        if row.lstrip()[:1] != b"|" or len(cells) <= number or _RULER.match(text, at) is not None:
+        last = end if end >= 0 else min(len(text), at + LINE)
+        bars = [(at, at), *(bar.span() for bar in _BAR.finditer(text, at, last)), (last, last)]
+        if not 0 < len(bars) - 2 >= number or _RULER.match(text, at) is not None:
             break
-        cell = cells[number]
+        from_, to = bars[number][1], bars[number + 1][0]
+        cell = text[from_:to]
         value = cell.strip(_AROUND_CELL)
-        if is_random(value, 6) and not is_harmless(value):
-            before = at + sum(len(each) + 1 for each in cells[:number])
-            from_ = before + len(cell) - len(cell.lstrip(_AROUND_CELL))
+        if is_cell(name, value, is_strong=is_strong):
+            from_ += len(cell) - len(cell.lstrip(_AROUND_CELL))
             found.append((from_, from_ + len(value)))
         if end < 0:
             break
         at = end + 1
+    return found
+
+
+def is_inserted(text: bytes, start: int, end: int) -> bool:
+    """Return True if a name is followed by what may follow a column of an `INSERT`, and the word is in front of it."""
+    if text[end : end + 1] not in _AFTER_COLUMN:
+        return False
+    return b"insert" in text[max(0, start - COMMAND) : start].lower()
+
+
+def inserted(text: bytes, start: int, end: int) -> list[Span]:
+    """Return the quoted values of SQL for the column named at `start`: `INSERT INTO a (b, name) VALUES (1, 'x')`."""
+    before = _INSERT.search(text, max(0, start - COMMAND), start) if is_inserted(text, start, end) else None
+    values = _VALUES.match(text, end) if before is not None else None
+    if before is None or values is None:
+        return []
+    number = text.count(b",", text.find(b"(", before.start()), start)
+    at, item, found = values.end(), 0, []
+    for _ in range(ROWS):
+        value = _VALUE.match(text, at)
+        if value is None:
+            break
+        if item == number and value[1] and not is_harmless(value[1]):
+            found.append(value.span(1))
+        at, item = value.end(), item + 1
+        if value[2] == b")":
+            row = _NEXT_ROW.match(text, at)
+            if row is None:
+                break
+            at, item = row.end(), 0
     return found
 
 

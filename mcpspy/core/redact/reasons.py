@@ -14,9 +14,9 @@ import orjson
 
 from mcpspy.core.redact.entropy import random_values
 from mcpspy.core.redact.format_table import FORMATS
+from mcpspy.core.redact.members import MESSAGE_MEMBERS, NOTE_MEMBERS, PROTOCOL_MEMBERS
 from mcpspy.core.redact.patterns import NameVerdict, verdict
 from mcpspy.core.redact.placeholder import TEXT_PLACEHOLDER
-from mcpspy.core.redact.walker import MESSAGE_MEMBERS, NOTE_MEMBERS, PROTOCOL_MEMBERS
 
 RULES = {
     "key": "value of a member with a secret name",

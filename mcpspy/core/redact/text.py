@@ -117,6 +117,7 @@ _SUSPECT = re.compile(
     rb"""(?x)
     (?: \\{0,15} (?: ["'`\]*_] | [nrt] | u001[bB] \[ [0-9;]{0,12} m | u00[0-9a-fA-F]{2} ) | [ \t\r\n*_"'`\]] | \x1b\[[0-9;]{0,12}m ){0,48}
     (?: [?+]?[:=|>] | %(?:25)?(?:3[aA]|3[dD]|22) | \xef\xbc\x9a | [ ][^<>\\]{0,100}(?:>|\\u003e)
+    | -{3} | \xe2\x94[\x80-\x83] | \\{1,15}u(?:250[0-3]|ff1a) | (?:<|\\{1,15}u003[cC])\\{0,15}/
     | (?: [ \t\r\n]|\\[nrt]|\\u00[0-9a-fA-F]{2} ){1,16} (?: ["'\\]|string ) )
     """
 )
@@ -134,6 +135,7 @@ _PLAIN = re.compile(rb"[A-Za-z_][A-Za-z_.]*")
 _CODE = re.compile(rb"[(\[{,)]")
 _NUMBER = re.compile(rb"-?[0-9.eE+-]{3,}")
 _DIGITS = re.compile(rb"[0-9]{6,64}")
+_CHANGE = re.compile(rb"\\{0,15}[\"'] -> \\{0,15}[\"']([^\"'\\\r\n]{1,1024})")
 _SCHEME = re.compile(rb"(?i:bearer|basic|digest|token|apikey|negotiate|oauth|aws4-[a-z0-9-]{1,20})[ ]{1,4}")
 _PARAMETERS = re.compile(rb"[A-Za-z][\w-]{2,30}[ ]{1,4}(?=[\w-]{1,40}=)")
 _LINE = re.compile(rb"[^\"'`\\\r\n\x1b]++")
@@ -245,7 +247,9 @@ def is_suspect(raw: bytes, hit: Hit, rules: RedactionRules) -> bool:
             or _SUSPECT.match(raw, end) is not None
             or (raw[start - 1 : start] in _BEFORE_ENDED and _ENDED.match(raw, end) is not None)
             or raw.rfind(b"login", max(0, start - connectors.BEFORE), start) >= 0
-            or connectors.NAMED_BY.search(raw, max(0, start - 24), start) is not None
+            or connectors.NAMED_BY.search(raw, max(0, start - 64), start) is not None
+            or connectors.DIRECTIVE.search(raw, max(0, start - 40), start) is not None
+            or places.is_inserted(raw, start, end)
         )
     if literal == AT:
         return _password(raw, place) is not None
@@ -314,9 +318,20 @@ def _at(text: bytes, place: int, literal: bytes, rules: RedactionRules, *, is_ur
         strength = patterns.NameVerdict.STRONG if literal in _FOREIGN else rules.verdict(text[start:end])
         if strength == patterns.NameVerdict.NOTHING:
             return []
+        name, is_strong = text[start:end], strength == patterns.NameVerdict.STRONG
         one = _assigned(text, start, end, strength)
-        return _one(one) or [SecretSpan(*span, "assigned") for span in places.column(text, start)]
+        if one is not None:
+            return [one, *_changed(text, one.end)]
+        found = places.column(text, start, name, is_strong=is_strong)
+        found = found or (places.inserted(text, start, end) if is_strong else [])
+        return [SecretSpan(*span, "assigned") for span in found]
     return [] if where is None else [SecretSpan(*where, rule)]
+
+
+def _changed(text: bytes, end: int) -> list[SecretSpan]:
+    """Return the new value of a plan: `name = "old" -> "new"`, as Terraform prints it."""
+    found = _CHANGE.match(text, end)
+    return [] if found is None or patterns.is_harmless(found[1]) else [SecretSpan(*found.span(1), "assigned")]
 
 
 def _one(span: SecretSpan | None) -> list[SecretSpan]:
@@ -358,7 +373,9 @@ def _assigned(text: bytes, start: int, end: int, strength: int) -> SecretSpan | 
     if found is None:
         return None
     if "value" in found.re.groupindex:
-        if found.re is connectors.CELL and not patterns.is_random(found["value"], 6):
+        is_cell = found.re in (connectors.CELL, connectors.HTML_CELL)
+        is_strong = strength == patterns.NameVerdict.STRONG
+        if is_cell and not places.is_cell(name, found["value"], is_strong=is_strong):
             return None
         return _checked(text, name, strength, *found.span("value"))
     at, quote = found.end(), found["quote"]
@@ -441,7 +458,7 @@ def _is_given(text: bytes, name: bytes, sign: bytes, value: bytes, end: int) -> 
     """Return True if a value without quotes is a value, and not prose or program code."""
     if _CODE.match(text, end):
         return text[end] in b",)" and patterns.is_random(value, 12)
-    if (name.isupper() and sign == b"=") or patterns.is_random(value, 6):
+    if (name.isupper() and sign == b"=") or patterns.is_random(value, 6) or patterns.is_jumbled(value):
         return True
     is_followed = text[end : end + 1] in b" \t\r\n&\\\"'`"
     is_value = name.startswith(b"--") or _PLAIN.fullmatch(value) is None or is_followed

@@ -21,6 +21,7 @@ from textual.app import App
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
+from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.errors import NoWidget
 from textual.screen import Screen
@@ -149,6 +150,10 @@ class Palette(CommandPalette, DismissibleScreen[None]):
     def run_worker(self, *arguments: Any, **options: Any) -> Worker[Any]:
         """Run a search, which may not end mcpspy: it fails if the palette is closed meanwhile."""
         return super().run_worker(*arguments, **{**options, "exit_on_error": False})
+
+    async def _watch__show_busy(self) -> None:
+        with suppress(NoMatches):  # The widgets of a closed palette are removed before its search has ended.
+            await super()._watch__show_busy()
 
     def _on_click(self, event: events.Click) -> None:  # type: ignore[override]
         event.prevent_default()

@@ -62,8 +62,8 @@ def names(text: str, home: ServersLocation) -> list[str]:
 
 
 @pytest.mark.parametrize("home", HOMES)
-# Shrinking a seed is useless.
-@settings(max_examples=30, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+# Shrinking a seed is useless. Shapes of hosts are alike: 12 examples of each are some 800.
+@settings(max_examples=12, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(seed=st.integers(0, 2**32), number=st.sampled_from([0, 1, 3, 6]))
 def test_wrapping_and_unwrapping_restores_every_byte(home: ServersLocation, seed: int, number: int) -> None:
     rng = Random(seed)

@@ -12,7 +12,7 @@ STAGES = (
     ("redactor", "command_line"),
     ("walker", "private_keys", "url"),
     ("text",),
-    ("connectors", "places", "encoded"),
+    ("connectors", "places", "encoded", "members"),
     ("patterns",),
     ("prefilter", "placeholder"),
     ("names", "literals", "format_table"),

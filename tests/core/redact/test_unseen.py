@@ -54,6 +54,24 @@ def test_hardly_any_generated_lookalike_is_touched(seed: int) -> None:
     assert len(touched) <= MAX_TOUCHED, touched
 
 
+def test_the_third_corpus_is_kept_out_and_its_lookalikes_are_not_touched() -> None:
+    cases = list(unseen.cases("unseen_third.txt"))
+    lookalikes = list(unseen.cases("unseen_third_lookalikes.txt"))
+    assert len(cases) >= 900
+    assert len(lookalikes) >= 500
+    leaked = [case for case in cases if leaks(case)]
+    promised = [case.what for case in leaked if case.promised]
+    assert len(promised) <= (1 - REQUIRED_PROMISED) * sum(case.promised for case in cases), promised
+    assert len(leaked) <= (1 - REQUIRED_ALL) * len(cases)
+    touched = [
+        case.what
+        for case in lookalikes
+        if corpus.recorded(case.kind, case.text.encode(), REDACTOR)
+        != corpus.recorded(case.kind, case.text.encode(), None)
+    ]
+    assert len(touched) <= MAX_TOUCHED, touched
+
+
 def test_the_second_corpus_is_kept_out_as_well() -> None:
     cases = list(unseen.cases("unseen_later.txt"))
     assert len(cases) >= 150

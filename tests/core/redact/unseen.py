@@ -93,6 +93,8 @@ MAKERS: dict[str, Callable[[random.Random], str]] = {
     "i": lambda choose: b64encode(b"\x89PNG\r\n\x1a\n" + choose.randbytes(120)).decode(),
     "s": lambda choose: b64encode(choose.randbytes(64)).decode(),
     "j": _jwt,
+    "V": lambda choose: b64encode(f"{choose.choice(WORDS)}:{_password(choose)}".encode()).decode(),
+    "e": lambda choose: b64encode(" ".join(choose.choices(WORDS, k=12)).encode()).decode(),
 }
 
 _MARK = re.compile(r"«([^»]*)»|‹([^›]*)›")
@@ -218,5 +220,6 @@ def cases(name: str = "unseen_secrets.txt", count: int = PER_TEMPLATE, seed: int
 
 def calls(count: int = 40) -> list[Case]:
     """Return requests of tools with secrets that docs/redact.md promises to find: for the exits of other packages."""
-    found = [case for case in cases() if case.promised and case.text.startswith(_call("")[:60])]
+    corpora = [*cases(), *cases("unseen_third.txt")]
+    found = [case for case in corpora if case.promised and case.text.startswith(_call("")[:60])]
     return found[:: max(1, len(found) // count)][:count]

@@ -20,11 +20,13 @@ from mcpspy.io.lake.files import MARKER, Lake
 from mcpspy.io.lake.maintenance import compact, verify
 from mcpspy.io.lake.query import LakeConnection
 from mcpspy.io.recording.reader import Recording, Summary
-from tests.io.lake.lakes import filled, generated, items, paths, summaries
+from tests.io.lake.lakes import filled, folder_of, generated, items, paths, summaries
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
 
 Key = tuple[str, int]
+Rows = tuple[Lake, dict[str, dict[Key, ExchangeItem]]]
+"""A lake, and the items of the filter in each table."""
 
 UNUSUAL_TEXTS = (
     '{"jsonrpc":"2.0","method":"notifications/x","params":{"twice":1,"twice":2,"nan":1,"s":"100","zero":-0}}',
@@ -91,7 +93,7 @@ def uncounted_recording(path: Path) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def of_sessions(folder: Path, found: list[Summary]) -> tuple[Lake, dict[str, dict[Key, ExchangeItem]]]:
+def of_sessions(folder: Path, found: list[Summary]) -> Rows:
     """Return a lake of sessions, and their rows as items of the filter."""
     lake, result = filled(folder / "lake", found)
     assert not result.failures
@@ -103,7 +105,7 @@ def of_sessions(folder: Path, found: list[Summary]) -> tuple[Lake, dict[str, dic
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, dict[str, dict[Key, ExchangeItem]]]:
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     """A lake of generated, real and unusual sessions, and their rows as items of the filter."""
     folder = tmp_path_factory.mktemp("selected")
     generated(folder / "generated", 4, 80)
@@ -115,6 +117,31 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lake, dict[str, dict
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
         lake, table = of_sessions(folder, found)
     compact(lake)  # Fewer files: a connection opens all of them.
+    return lake, table
+
+
+@pytest.fixture(scope="module")
+def compact_rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    """A lake of generated sessions, whose messages are compact, and their rows."""
+    folder = tmp_path_factory.mktemp("compact")
+    generated(folder / "generated", 4, 400)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+        return of_sessions(folder, summaries(folder / "generated"))
+
+
+@pytest.fixture(scope="module")
+def first_rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    """A lake of the first version, to which this one has added sessions, and their rows."""
+    folder = tmp_path_factory.mktemp("first")
+    (folder / "lake").mkdir()
+    (folder / "lake" / MARKER).write_text('{"mcpspy_lake":1}\n', encoding="utf-8")
+    generated(folder / "generated", 4, 80)
+    unusual_recording(folder / "generated" / "unusual.jsonl", "0dd00dd0", (",", ":"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+        lake, table = of_sessions(folder, summaries(folder / "generated"))
+    compact(lake)
     return lake, table
 
 
@@ -167,26 +194,29 @@ result.isError:true result.isError:rue error.code<0 error.code=-32602 error.mess
 
 @pytest.mark.parametrize("atom", PATHS)
 def test_sql_decides_paths_in_compact_messages(
-    atom: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    atom: str,
+    compact_rows: Rows,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    generated(tmp_path / "generated", 4, 400)
-    lake, table = of_sessions(tmp_path, summaries(tmp_path / "generated"))
+    lake, table = compact_rows
     monkeypatch.setattr(LakeFilter, "matches", None)  # The filter itself is not asked.
 
     assert selected(lake, atom) == expected(table, atom)
 
 
 @pytest.mark.parametrize("atom", PATHS)
-def test_a_lake_of_the_first_version_keeps_it_and_is_searched(atom: str, tmp_path: Path) -> None:
-    (tmp_path / "lake").mkdir()
-    (tmp_path / "lake" / MARKER).write_text('{"mcpspy_lake":1}\n', encoding="utf-8")
-    generated(tmp_path / "generated", 4, 80)
-    unusual_recording(tmp_path / "generated" / "unusual.jsonl", "0dd00dd0", (",", ":"))
-    lake, table = of_sessions(tmp_path, summaries(tmp_path / "generated"))
-    compact(lake)
+def test_a_lake_of_the_first_version_is_searched(atom: str, first_rows: Rows) -> None:
+    lake, table = first_rows
 
     assert selected(lake, atom) == expected(table, atom)
-    assert verify(Lake.opened(tmp_path / "lake")).problems == []
+
+
+def test_a_lake_of_the_first_version_keeps_it(
+    first_rows: Rows,
+) -> None:
+    lake, _ = first_rows
+
+    assert verify(Lake.opened(folder_of(lake))).problems == []
     for name in TABLES:
         for path in paths(lake, name):
             assert "compact" not in pq.read_schema(path).names
@@ -220,9 +250,7 @@ def test_a_lake_of_the_second_version_is_read_without_the_calls_of_polls(tmp_pat
 
 
 @pytest.mark.parametrize("atom", [*dict.fromkeys(ATOMS)])
-def test_sql_selects_what_the_filter_matches(
-    rows: tuple[Lake, dict[str, dict[Key, ExchangeItem]]], atom: str
-) -> None:
+def test_sql_selects_what_the_filter_matches(rows: Rows, atom: str) -> None:
     lake, table = rows
 
     assert selected(lake, atom) == expected(table, atom)
@@ -235,9 +263,7 @@ def joined(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 @settings(max_examples=25, deadline=None)
 @given(text=st.recursive(st.sampled_from(ATOMS), joined, max_leaves=5))
-def test_sql_selects_what_a_combined_filter_matches(
-    rows: tuple[Lake, dict[str, dict[Key, ExchangeItem]]], text: str
-) -> None:
+def test_sql_selects_what_a_combined_filter_matches(rows: Rows, text: str) -> None:
     lake, table = rows
 
     assert selected(lake, text) == expected(table, text)

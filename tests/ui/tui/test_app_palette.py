@@ -10,6 +10,7 @@ import pytest
 from rich.style import Style
 from textual.command import CommandList
 from textual.events import Click
+from textual.widgets import LoadingIndicator
 
 from mcpspy.ui.tui.app import Palette, keyed
 from mcpspy.ui.tui.bindings import SYNONYMS, names
@@ -112,3 +113,18 @@ async def test_the_palette_opens_again_while_the_one_before_is_still_being_remov
         screen.app.action_command_palette()
         await screen.until(lambda: isinstance(screen.app.screen, Palette))
         await screen.shows("toggle filter")
+
+
+async def test_a_search_that_ends_after_the_widgets_of_its_palette_does_nothing(
+    opened: Any, make_recording: Make
+) -> None:
+    async with opened(make_recording(), size=(80, 24)) as screen:
+        await screen.until(lambda: screen.count)
+        await screen.press("colon")
+        await screen.shows("toggle filter")
+        palette = screen.app.screen
+        await palette.query(LoadingIndicator).remove()
+        palette._show_busy = not palette._show_busy
+        await screen.pilot.pause()
+        screen.app.pop_screen()
+        await screen.until(lambda: not isinstance(screen.app.screen, Palette))

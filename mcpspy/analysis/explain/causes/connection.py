@@ -245,8 +245,8 @@ def body_not_sent(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side="proxy")
 
 
-IDLE_SECONDS = 1.0
-"""Seconds within which no proxy ends a connection for its silence."""
+IDLE_SECONDS = 4.0
+"""Seconds within which no proxy ends a connection for its silence: the shortest limits in use are of 5 s."""
 
 
 _AS_EVENTS = ex.session("@ http", ex.call(), ex.answered(200, {}, ex.EVENT_STREAM))
@@ -331,9 +331,13 @@ _PROGRESS = ex.notified("<", "notifications/progress", progressToken=1, progress
     "stream-held-back",
     "something in front of the server holds event streams back until they are complete",
     Level.EXACT,
-    positive=ex.session(
-        "@ http", ex.call(_meta={"progressToken": 1}), "+ 0.01", _PROGRESS, _PROGRESS, ex.done()
+    positive=(
+        ex.session("@ http", ex.call(_meta={"progressToken": 1}), "+ 0.01", _PROGRESS, _PROGRESS, ex.done()),
+        ex.session(
+            "@ http", ex.call(), "+ 0.01", ex.asked("roots/list"), ex.done(2, "no answer", isError=True)
+        ),
     ),
+    negative=ex.session("@ http", ex.call(), ex.asked("roots/list"), ex.done(2, "no roots", isError=True)),
 )
 def stream_held_back(facts: Facts) -> Iterator[Claim]:
     """A proxy that buffers responses delivers progress only with the response, so clients give up
@@ -343,6 +347,22 @@ def stream_held_back(facts: Facts) -> Iterator[Claim]:
         return
     waiting = facts.failed(State.CANCELLED, State.UNANSWERED)
     failed = [each for each in waiting if each.side == CLIENT and not each.progress]
+    asked = [each for each in facts.failed() if each.numbers & facts.held_back_calls]
+    if asked:
+        title = (
+            f"what the server asked during {asked[0].about} reached the client only together with the response, after "
+            f"{asked[0].waited}: the server, or a gateway in front of it, holds the stream back until it is complete, so the "
+            f"client could not answer in time"
+        )
+        next_step = (
+            "switch buffering off in the gateway in front of the server (nginx: proxy_buffering off; the server: "
+            "X-Accel-Buffering: no), and let it flush after each event"
+        )
+        lines = [facts.held_back]
+        yield Claim(
+            title=title, next_step=next_step, symptoms=[*asked, *failed], evidence=lines, side="proxy"
+        )
+        return
     got = f"; {failed[0].about} got no byte in {failed[0].waited}" if failed else ""
     title = (
         f"progress came all at once, with the response: something in front of the server holds the "
@@ -353,6 +373,46 @@ def stream_held_back(facts: Facts) -> Iterator[Claim]:
     claim = Claim(title=title, next_step=next_step, symptoms=[*failed], evidence=lines, side="proxy")
     claim.is_observation = not failed
     yield claim
+
+
+MANY_GETS = 5
+"""GETs that got 405 from which a client asks in vain on purpose: SDKs ask once in a session, and again after a new start."""
+
+
+def _in_vain(*statuses: int) -> str:
+    return ex.session(*(ex.http("GET", status, number) for number, status in enumerate(statuses, 50)))
+
+
+@cause(
+    "get-in-vain",
+    "the client asks for a stream again and again that the server does not offer, until it is refused",
+    Level.EXACT,
+    positive=ex.session("@ http", "+ 0.2", _in_vain(*(405,) * 6), ex.call(), ex.answered(429)),
+    negative=(
+        ex.session("@ http", "+ 0.2", _in_vain(*(405,) * 6), ex.call(), ex.done()),
+        ex.session("@ http", "+ 0.2", _in_vain(405), ex.call(), ex.answered(429)),
+    ),
+)
+def get_in_vain(facts: Facts) -> Iterator[Claim]:
+    """With 405, a server states that it offers no stream (2025-11-25, Transports). A client that takes it for a broken
+    connection asks again, and its own calls are refused for their number.
+    """
+    count = facts.http.statuses["GET", 405]
+    limited = [symptom for _, symptom in exchanges(facts, 429)]
+    sessions = max(facts.client.methods["initialize"], 1)
+    if count < MANY_GETS * sessions or not limited:
+        return
+    gets = [get for get in facts.http.gets if get.status == 405]
+    began_at, last_at = min(get.asked_at for get in gets), facts.http.not_offered[-1].at
+    title = (
+        f"the client asked for a GET stream {count} times in {duration(last_at - began_at)}, although the server "
+        f"answered each with 405 (it offers none), and used up its rate limit (HTTP 429)"
+    )
+    next_step = (
+        "the client must not repeat GET after 405; until it is corrected, raise the limit for this client"
+    )
+    lines = [evidence(each.place, each.line) for each in facts.http.not_offered[:2]]
+    yield Claim(title=title, next_step=next_step, symptoms=limited, evidence=lines, side=CLIENT)
 
 
 @cause(

@@ -60,6 +60,16 @@ IDLE_SECONDS = 10.0
 """Seconds without a message after which a server that ends by itself has probably been idle for too long."""
 
 
+_NO_NOTIFICATION = re.compile(r"(?i)client ?notification|cancelled ?notification|notifications/")
+"""The types of the Python SDK for what a client may notify of, in the words of pydantic."""
+
+
+def _given_up_before(facts: Facts, error_at: float) -> FailedRequest | None:
+    """Return the request that the client cancelled just before an error."""
+    cancelled = [each for each in facts.failed() if each.side == CLIENT and each.gave_up_at is not None]
+    return next((each for each in cancelled if 0 <= error_at - (each.gave_up_at or 0.0) < 1.0), None)
+
+
 @cause(
     "crash",
     "the server ended in the middle of the session",
@@ -78,6 +88,14 @@ def crash(facts: Facts) -> Iterator[Claim]:
         title = f"the server ended{calls}, {how}{clause(end.named.framed if end.named else '')}"
         if end.named is not None:
             next_step = end.named.next_step
+            given_up = _given_up_before(facts, end.named.line.at)
+            if given_up is not None:
+                title = f"the server ended when the client cancelled {given_up.about}, {how}{clause(end.named.framed)}"
+                if _NO_NOTIFICATION.search(end.named.text):
+                    next_step = (
+                        "the server's SDK does not know notifications/cancelled, and ends at its error: update the SDK; "
+                        "a server must continue after each message that it cannot use"
+                    )
         elif end.code == 0:
             title = (
                 f"the server ended by itself with exit code 0{calls}, although the client had not closed "

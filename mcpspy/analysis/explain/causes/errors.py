@@ -280,6 +280,12 @@ def mcpspy_rule(facts: Facts) -> Iterator[Claim]:
             yield Claim(title=title, next_step=next_step, symptoms=[failed], side="mcpspy")
 
 
+def _is_chunked(failed: FailedRequest) -> bool:
+    """Return whether a request was posted without the length of its body."""
+    exchange = failed.refusal
+    return exchange is not None and exchange.method == "POST" and "content-length" not in exchange.request
+
+
 _NO_ARGUMENTS = ("initialize", "server/discover", "ping", "logging/setLevel")
 _SHAPE = re.compile(
     r"(?i)unrecogni[sz]ed (?:field|prop\w*|key)|unknown (?:field|prop\w*|variant|key)|not marked as ignorable"
@@ -323,6 +329,12 @@ def request_not_understood(facts: Facts) -> Iterator[Claim]:
                 f"update its SDK"
             )
             level = Level.SPECIFIC
+            if _is_chunked(failed):
+                title += "; its body came in chunks, without Content-Length"
+                next_step = (
+                    f"let the {receiver} read bodies with Transfer-Encoding: chunked (RFC 9112, 7.1), or the client "
+                    f"send Content-Length; compare with mcpspy send, which sends it"
+                )
             yield Claim(title=title, next_step=next_step, symptoms=[failed], side=receiver, level=level)
 
 

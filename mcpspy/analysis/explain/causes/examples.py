@@ -132,6 +132,12 @@ def unauthorized(*lines: str) -> str:
     return session(first_answer(401, {}, {"www-authenticate": "Bearer"}), *lines)
 
 
+def ping_answered(status: int, *parts: JsonObject | str) -> str:
+    """Return a ping of the server over HTTP, and the answer to the POST with its response."""
+    pinged = asked("ping").replace("<", "~", 1)
+    return session(pinged, _line(">", {"id": 7, "result": {}}), answered(status, *parts))
+
+
 def oauth(step: str, status: int, number: int = 63, **fields: object) -> str:
     return note("oauth", http=number, stream="1", flow=1, step=step, status=status, **fields)
 
@@ -162,11 +168,16 @@ def not_started(text: str, code: int = 1, head: str = "@ bare") -> str:
 
 
 INITIALIZED = notified(">", "notifications/initialized")
-_ISSUER = "http://127.0.0.1:3001"
+ISSUER = "http://127.0.0.1:3001"
 
-_SERVER = {"issuer": _ISSUER, "address": _ISSUER, "pkce": ["S256"], "names": ["registration_endpoint"]}
+_SERVER = {
+    "issuer": ISSUER,
+    "address": ISSUER,
+    "pkce": ["S256"],
+    "names": ["issuer", "registration_endpoint"],
+}
 METADATA = session(
-    oauth("resource metadata", 200, 61, resource=f"{_ISSUER}/mcp", address=_ISSUER),
+    oauth("resource metadata", 200, 61, resource=f"{ISSUER}/mcp", address=ISSUER, path="/mcp"),
     oauth("server metadata", 200, 62, **_SERVER),
 )
 """The steps of a sign-in before the registration, without a flaw."""

@@ -11,6 +11,7 @@ from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.side_facts import OddLine
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd, Symptom
+from mcpspy.core.protocol.refusal import refusal_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session.exchange import State
 
@@ -310,3 +311,53 @@ def event_no_message(facts: Facts) -> Iterator[Claim]:
         yield Claim(
             title=title, next_step=next_step, symptoms=symptoms, evidence=shown, side=side, level=level
         )
+
+
+_LACKS_TOKEN = re.compile(
+    r"(?i)\b(?:authori[sz]ation|unauthori[sz]ed|api[ _-]?key|access[ _-]?token|credentials?|not logged in|sign[ _-]?in"
+    r"|log[ _-]?in)\b|身份|认证|鉴权|令牌|登录|認証|トークン|ログイン"
+)
+"""Words for a missing sign-in. They are searched only if the request had no Authorization."""
+
+
+@cause(
+    "error-without-envelope",
+    "the server answers a request with an error that is not one of JSON-RPC",
+    Level.EXACT,
+    rules="ENV101 ENV102",
+    positive=ex.session(
+        "@ http bare",
+        ex.initialize(),
+        ex.answered(200, {}, {"content-type": "text/event-stream"}),
+        '<< {"code":1001,"msg":"Header Authorization not received"}',
+        ex.note("http-end", http=1, stream="1", hung_up=None),
+    ),
+    negative=ex.session("@ http", ex.call(), '<< {"type":"heartbeat"}', ex.done()),
+)
+def error_without_envelope(facts: Facts) -> Iterator[Claim]:
+    """A gateway of an API answers all requests in its own form, with HTTP 200. A client finds no response in it."""
+    odd = [each for each in facts.server.odd if each.is_whole and not each.is_refusal]
+    for failed in () if facts.is_stdio or not odd else facts.failed(State.UNANSWERED, State.CANCELLED):
+        until = failed.asked_at + max(failed.took, 0.0) + 0.1
+        found = next((each for each in odd if failed.asked_at <= each.at <= until), None)
+        # A heartbeat is an object, too: the carrier has ended with nothing else in it.
+        is_over = failed.refusal is not None and (failed.refusal.is_plain or failed.refusal.ended_at)
+        words = "" if found is None else refusal_words(found.data)
+        if found is None or not is_over or not words or words == text_of(found).strip() or failed.effects:
+            continue
+        title = (
+            f"the server answered {failed.about} with an error that is not a JSON-RPC message: {quote(words)}"
+        )
+        side, next_step = (
+            SERVER,
+            "let the server answer with an error of JSON-RPC that has the id of the request",
+        )
+        if _LACKS_TOKEN.search(words) and failed.refusal and "authorization" not in failed.refusal.request:
+            title += "; the request has no Authorization"
+            side = "configuration"
+            next_step = (
+                "set the header Authorization in the host's configuration, in the form that this host reads (mcpspy "
+                "hosts lists the members that it does not know); the server should answer 401"
+            )
+        symptoms = [failed, *facts.of(ClientLeft), *facts.violations("ENV101", "ENV102", side=SERVER)]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)

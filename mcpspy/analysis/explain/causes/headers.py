@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.definition import FailureRow, define
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said, who_refused
 from mcpspy.analysis.explain.causes.requests import ERRORS
 from mcpspy.analysis.explain.causes.sign_in import RULES, sign_in_claim
@@ -100,6 +101,10 @@ def _lost(exchange: RefusedExchange, words: str) -> str:
     return ""
 
 
+_AFTER_INITIALIZE = ("mcp-protocol-version", "mcp-session-id")
+"""The headers whose values the response to `initialize` brings (2025-11-25, Transports)."""
+
+
 def _shown(name: str) -> str:
     """Return a header as it is written: Mcp-Session-Id."""
     return "MCP-Protocol-Version" if name == "mcp-protocol-version" else name.title()
@@ -186,6 +191,8 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
         named = re.search(r"(?i)\bmcp-[\w-]+", failed.words)
         if named is None and failed.code != -32020:
             continue  # Which header is meant, only the words tell.
+        if failed.method == "initialize" and named is not None and named[0].lower() in _AFTER_INITIALIZE:
+            continue  # `header-too-early`
         is_sent = failed.refusal is None or named is None or named[0].lower() in failed.refusal.request
         title = (
             f"the server misses a header of {failed.about} that the client sent ({quote(failed.words)}): "
@@ -198,3 +205,33 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
             next_step, side = "let the client send it; or look what drops it before mcpspy", CLIENT
         symptoms, is_over = [failed, *missing], failed.succeeded_at is not None
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_over)
+
+
+def _wants_too_early(facts: Facts, exchange: RefusedExchange) -> bool:
+    return exchange.asked == "initialize" and not any(name in exchange.request for name in _AFTER_INITIALIZE)
+
+
+define(
+    __name__,
+    FailureRow(
+        "header-too-early",
+        "the server wants a header on initialize that no client has before its response",
+        Level.EXACT,
+        why="The response to initialize brings the revision and the session id. Only the requests after it have their "
+        "headers.",
+        title="the server refuses initialize (HTTP {status}) for the lack of a header whose value only the response to "
+        "initialize brings{quoted}",
+        next_step="let the server read the revision of initialize from params.protocolVersion, and want "
+        "MCP-Protocol-Version and Mcp-Session-Id only on the requests after it",
+        statuses=(400, 401, 403, 404, 406, 422, 428),
+        words=rf"\b{_MISSING}\b.{{0,40}}(?:protocol[ -]version|mcp-session-id|session[ _-]?id)"
+        rf"|(?:protocol[ -]version|mcp-session-id|session[ _-]?id).{{0,40}}\b{_MISSING}\b",
+        if_refused=_wants_too_early,
+        is_together=True,
+        positive=ex.first_answer(400, "Missing required MCP-Protocol-Version header"),
+        negative=(
+            ex.first_answer(400, "Unsupported protocol version"),
+            ex.list_answer(400, "MCP-Protocol-Version header is missing"),
+        ),
+    ),
+)

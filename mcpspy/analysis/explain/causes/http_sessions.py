@@ -39,8 +39,12 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
     """A client of the transport of 2024-11-05 begins with GET; a server of Streamable HTTP wants a
     POST first.
     """
+    first_at = facts.client.first_at
     for refusal in (*facts.of(RefusedExchange), *facts.http.not_offered):
-        is_first = is_stream(refusal) and not facts.client.messages and ".well-known" not in refusal.path
+        is_first = is_stream(refusal) and ".well-known" not in refusal.path and _ID not in refusal.request
+        is_first &= first_at is None or refusal.at < first_at
+        # A client may try both, the old one first: then nothing is wrong.
+        has_gone_on = first_at is not None and refusal.agent in facts.http.agents
         if is_first and refusal.status in (400, 404, 405, 406):
             title = (
                 f"the client opened a stream with GET before any POST (the old HTTP+SSE transport), and "
@@ -50,8 +54,11 @@ def sse_transport(facts: Facts) -> Iterator[Claim]:
                 "set the client's transport to Streamable HTTP (type: http), or give it the server's URL "
                 "for SSE"
             )
+            title += "; later it began with POST" if has_gone_on else ""
             symptoms = [refusal, *facts.violations("ENV204", "ENV208", side=SERVER)]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
+            claim = Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
+            claim.is_observation = has_gone_on
+            yield claim
             break
 
 
@@ -138,6 +145,9 @@ define(
     ),
 )
 
+
+_EXPIRED_ALONE = re.compile(r"(?i)^(?!.*\b(?:or|invalid)\b).*\bexpired\b")
+"""Words that say of a token that its time is over, and nothing else."""
 
 _SESSION = re.compile(r"(?i)session")
 _STALE = re.compile(r"(?i)session|initiali[sz]ed")
@@ -345,6 +355,60 @@ def _is_lost(exchange: RefusedExchange, symptom: Symptom) -> bool:
     is_refused = exchange.status in (400, 401, 403, 409, 410, 422, 500, 503) and not exchange.error
     is_stale = is_refused and _STALE.search(said(exchange, symptom)) is not None
     return is_stale or (exchange.status == 404 and not exchange.error)
+
+
+def _is_lost_as_token(facts: Facts, exchange: RefusedExchange, words: str) -> bool:
+    """Return whether 401 answered to a session that had worked, and a new session needed no new sign-in."""
+    session_id, http = exchange.request.get(_ID, ""), facts.http
+    is_refused = exchange.status == 401 and "authorization" in exchange.request
+    if not is_refused or not http.accepted_count[session_id] or _EXPIRED_ALONE.search(words):
+        return False
+    renewed_at = min((at for at in http.session_ids.values() if at > exchange.at), default=None)
+    if renewed_at is None or http.accepted.get(session_id, 0.0) > exchange.at:
+        return False
+    return not any(step.step == "token" and exchange.at < step.at < renewed_at for step in http.oauth)
+
+
+_REFUSED_ONCE = ex.session(
+    *(ex.call(3), ex.answered(200, ex.WITH_TOKEN), ex.done(3)),
+    *(ex.call(4), ex.answered(401, ex.WITH_TOKEN, "Invalid or expired token")),
+)
+
+
+@cause(
+    "session-lost-as-token",
+    "the server answers 401 for a session that it does not know",
+    Level.EXACT,
+    positive=ex.session(
+        "@ http",
+        _REFUSED_ONCE,
+        ex.initialize(5),
+        ex.answered(200, ex.WITH_TOKEN, {_ID: "s-2"}),
+        ex.welcome(5),
+    ),
+    negative=ex.session("@ http", _REFUSED_ONCE),
+)
+def session_lost_as_token(facts: Facts) -> Iterator[Claim]:
+    """A server that keeps tokens with its sessions forgets both in a restart. To 401, clients sign in again, or
+    ask people to; to 404 they begin a new session and say nothing.
+    """
+    found = [
+        (exchange, symptom)
+        for exchange, symptom in exchanges(facts, 401)
+        if _is_lost_as_token(facts, exchange, said(exchange, symptom))
+    ]
+    if not found:
+        return
+    exchange, symptom = found[0]
+    title = (
+        f"the server answered HTTP 401 for a session that it had accepted before, and accepted a new session without "
+        f"a new sign-in: it has lost its sessions, and reports the token as wrong{clause(said(exchange, symptom))}"
+    )
+    next_step = (
+        "let the server answer 404 for a session that it does not know: clients then send initialize again, and do not "
+        "sign in again; keep sessions over restarts"
+    )
+    yield Claim(title=title, next_step=next_step, symptoms=[each for _, each in found], side=SERVER)
 
 
 @cause(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.http_facts import OauthStep
 from mcpspy.analysis.explain.symptoms import RefusedExchange
-from mcpspy.core.protocol.spec import SERVER
+from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 _ANSWERS = {
     "registration": (
@@ -121,6 +122,53 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
         yield sign_in_claim(facts, title, next_step, *metadata[:2], side=SERVER)
 
 
+_NAMED = re.compile(r'resource_metadata="?([^",\s]+)')
+
+
+def _other_document(path: str) -> str:
+    """Return a session whose 401 names the document at the root, and whose client reads the one at a path."""
+    named = f'Bearer resource_metadata="{ex.ISSUER}/.well-known/oauth-protected-resource"'
+    head = {"http": 61, "method": "GET", "path": path, "status": 200, "request": {}, "response": {}}
+    return ex.session(
+        ex.first_answer(401, {}, {"www-authenticate": named}),
+        ex.note("http", **head),
+        ex.METADATA,
+        ex.note("http-end", http=61),
+        ex.oauth("registration", 404),
+    )
+
+
+@cause(
+    "oauth-metadata-not-followed",
+    "the client reads other metadata than the server's 401 names",
+    Level.EXACT,
+    rules=RULES,
+    positive=_other_document("/.well-known/oauth-protected-resource/mcp"),
+    negative=_other_document("/.well-known/oauth-protected-resource"),
+)
+def oauth_metadata_not_followed(facts: Facts) -> Iterator[Claim]:
+    """A client must use the address in WWW-Authenticate if there is one (2025-11-25, Authorization); at the address
+    that is made of the path may be an old document.
+    """
+    read = [step for step in steps_of(facts, "resource metadata") if step.status == 200 and step.path]
+    asked = {step.path.rstrip("/") for step in read}
+    for exchange, _ in unauthorized(facts) if read else ():
+        named = _NAMED.search(exchange.response.get("www-authenticate", ""))
+        if named is None or urlsplit(named[1]).path.rstrip("/") in asked:
+            continue
+        servers = read[-1].fields.get("servers") or ["none"]
+        title = (
+            f"the server's 401 names its metadata ({quote(named[1], 100)}), and the client read another document "
+            f"({quote(min(asked), 100)}), which names the authorization server {quote(str(servers[0]), 80)}"
+        )
+        next_step = (
+            "let the client read the document that resource_metadata of WWW-Authenticate names; until then let the "
+            "server answer the other address with the same document, or with 404"
+        )
+        yield sign_in_claim(facts, title, next_step, *read[:2], side=CLIENT)
+        break
+
+
 def _other_resource(step: OauthStep, endpoint: str) -> str:
     """Return the resource that metadata name, if it is not the endpoint with this path; else nothing."""
     resource = str(step.fields.get("resource") or "")
@@ -157,7 +205,9 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
         return
     went_on = steps_of(facts, "registration", "authorize", "token", "device authorization")
     metadata = [step for step in found if step.step == "server metadata"]
-    if metadata and not went_on and "registration_endpoint" not in names_of(metadata[-1]):
+    # Without the issuer, which is required, clients refuse the whole document (RFC 8414, 2): `oauth-metadata`.
+    names = names_of(metadata[-1]) if metadata else []
+    if metadata and not went_on and "registration_endpoint" not in names and "issuer" in names:
         title = (
             "the metadata of the authorization server names no registration_endpoint, and the client "
             "stopped there: it has no client id"

@@ -113,6 +113,26 @@ define(
 )
 
 
+define(
+    __name__,
+    FailureRow(
+        "response-refused",
+        "the server refused the client's response to its own request",
+        Level.SPECIFIC,
+        why="A client posts its response to a request of the server (ping, roots, sampling, elicitation). The server "
+        "answers 202; a gateway that expects a method in each message refuses it.",
+        title="the server asked the client, and then refused {about} with HTTP {status}{quoted}",
+        next_step="let the server, or the gateway in front of it, accept a response (a message with result or error and "
+        "no method) with 202, and pass it on to what asked",
+        statuses=(400, 405, 406, 409, 415, 422, *range(500, 600)),
+        if_refused=lambda facts, exchange: exchange.is_response,
+        is_together=True,
+        positive=ex.session("@ http", ex.ping_answered(400, "Invalid MCP request")),
+        negative=ex.session("@ http", ex.ping_answered(202)),
+    ),
+)
+
+
 _PAGE = {"origin": "http://localhost:6274", "access-control-request-headers": "mcp-protocol-version"}
 
 
@@ -337,9 +357,16 @@ _BOT = re.compile(
 """The pages of Cloudflare and Akamai for browsers."""
 
 
+_BLOCKED = {"server": "cloudflare", "content-type": "text/html"}
+
+
 def _is_bot_wall(facts: Facts, exchange: RefusedExchange) -> bool:
-    """Return whether a page for browsers answered, or a proxy with 403 and no word of signing in."""
-    is_page = exchange.media_type.startswith("text/html") and _BOT.search(exchange.words)
+    """Return whether a page for browsers answered, or a proxy with 403 and no word of signing in.
+
+    A proxy's page of 502, 504 or 520 has its name too: it could not reach the server. Challenges come with 503 as well.
+    """
+    is_block = (exchange.status or 0) < 500 or exchange.status == 503
+    is_page = is_block and exchange.media_type.startswith("text/html") and _BOT.search(exchange.words)
     is_edge = exchange.status == 403 and who_refused(exchange) != "the server" and exchange.media_type != JSON
     is_edge = is_edge and "www-authenticate" not in exchange.response
     return bool(is_page or is_edge or "cf-mitigated" in exchange.response)
@@ -366,7 +393,7 @@ define(
             *(ex.call(), ex.answered(200), ex.done()),
             *(
                 ex.call(3),
-                ex.answered(403, {}, {"server": "cloudflare", "content-type": "text/html"}, "blocked"),
+                ex.answered(403, {}, _BLOCKED, "blocked"),
             ),
         ),
         negative=ex.session("@ http", *(ex.call(), ex.answered(200), ex.done())),
@@ -384,11 +411,36 @@ define(
         next_step="allow this client (User-Agent) and the path of the endpoint in the rules of this "
         "protection against bots; it is not about signing in",
         side="proxy",
-        if_refused=_is_bot_wall,
+        if_refused=lambda facts, exchange: _is_bot_wall(facts, exchange) and bool(exchange.agent),
         is_together=True,
         positive=ex.first_answer(
-            403, {}, {"cf-mitigated": "challenge", "content-type": "text/html"}, "Just a moment..."
+            403,
+            {"user-agent": "node"},
+            {"cf-mitigated": "challenge", "content-type": "text/html"},
+            "Just a moment...",
         ),
-        negative=ex.first_answer(403, "Forbidden"),
+        negative=(
+            ex.first_answer(403, "Forbidden"),
+            ex.first_answer(502, {"user-agent": "node"}, _BLOCKED, "502 Bad Gateway cloudflare"),
+        ),
+    ),
+)
+
+define(
+    __name__,
+    FailureRow(
+        "no-user-agent",
+        "a protection against bots refuses a client that does not name itself",
+        Level.EXACT,
+        why="Programs without User-Agent are refused by rules that most sites behind Cloudflare and Akamai have.",
+        title="{who} blocked {about} before it reached the server (HTTP {status}), and the request has no User-Agent"
+        "{quoted}",
+        next_step="let the client send a User-Agent that names it; or allow requests without one to the path of the "
+        "endpoint in the rules of this protection; it is not about signing in",
+        side=CLIENT,
+        if_refused=lambda facts, exchange: _is_bot_wall(facts, exchange) and not exchange.agent,
+        is_together=True,
+        positive=ex.first_answer(403, {"user-agent": None}, _BLOCKED, "Sorry, you have been blocked"),
+        negative=ex.first_answer(403, {"user-agent": "node"}, _BLOCKED, "Sorry, you have been blocked"),
     ),
 )

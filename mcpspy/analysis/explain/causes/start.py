@@ -247,6 +247,8 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
     wait 5 to 60 seconds.
     """
     lines = [line for line in facts.first_stderr if _DOWNLOADS.search(line.text)]
+    if any(end.code and not end.is_forced for end in facts.of(ServerEnd)):
+        return  # It ended by itself, with an error.
     for failed in facts.failed():
         is_late = failed.answer_at is not None and failed.gave_up_at is not None
         is_begin = failed.is_handshake and failed.side == CLIENT and failed.refusal is None

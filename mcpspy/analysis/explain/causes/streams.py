@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.requests import SILENT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import clause
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import EVENTS
@@ -118,6 +119,53 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
 _STREAM = {"content-type": "text/event-stream"}
 
 
+def _get(number: int, at: float) -> str:
+    """Return a GET stream that begins."""
+    head = {"http": number, "method": "GET", "path": "/mcp", "status": 200, "asked_at": at}
+    return ex.note("http", **head, request={}, response=_STREAM)
+
+
+@cause(
+    "fails-beside-stream",
+    "requests fail while a GET stream is open",
+    Level.EXACT,
+    positive=ex.session(
+        "@ http",
+        _get(50, 7.0),
+        ex.request("tools/list"),
+        ex.answered(500),
+        ex.error("Internal server error", -32603, None),
+        ex.note("http-end", http=50, hung_up="client"),
+    ),
+    negative=ex.session("@ http", ex.list_answer(500).partition("\n")[2]),
+)
+def fails_beside_stream(facts: Facts) -> Iterator[Claim]:
+    """A server object that serves one connection is shared by all requests: what comes while another
+    request is open, such as the client's GET stream, fails (typescript-sdk: one server, one transport).
+    """
+    streams = [
+        (get.asked_at, facts.last_at if get.ended_at is None else get.ended_at)
+        for get in facts.http.gets
+        if not get.is_refused
+    ]
+    streams += [(each.at - each.took, facts.last_at) for each in facts.http.open.values() if each.is_stream]
+    failed = [each for each in facts.failed() if each.refusal and (each.refusal.status or 0) >= 500]
+    if not failed or facts.http.answered_beside or not facts.answered[CLIENT, "initialize"]:
+        return
+    if not all(any(begin <= each.asked_at <= end for begin, end in streams) for each in failed):
+        return
+    first = failed[0]
+    title = (
+        f"the server failed at each request that came while a GET stream was open, and at none without one: "
+        f"{first.about}, HTTP {first.refusal.status if first.refusal else ''}{clause(first.words)}"
+    )
+    next_step = (
+        "let the server make a server object and its transport for each session, or for each request if it "
+        "has no sessions, and never connect one to two; or answer GET with 405"
+    )
+    yield Claim(title=title, next_step=next_step, symptoms=[*failed], side=SERVER)
+
+
 @cause(
     "post-without-response",
     "the server accepted a request over HTTP, and sent no response to it",
@@ -137,8 +185,26 @@ def post_without_response(facts: Facts) -> Iterator[Claim]:
     """202 is the answer to notifications and responses. A request is answered in the response to its own
     POST; a gateway whose process behind it has ended opens a stream there and never writes to it.
     """
+    named = [each.fields.get("http") for each, _ in facts.notes.get("sse", [])]
     for failed in without_response(facts, CLIENT):
         carrier, is_call = failed.refusal, failed.method == "tools/call"
+        if (
+            carrier is not None
+            and carrier.method == "POST"
+            and carrier.number in named
+            and not failed.answer_at
+        ):
+            title = (
+                f"the server answered the POST of {failed.about} with the stream of the old HTTP+SSE transport "
+                f"(event endpoint) in place of a response or an error, and the client waited {failed.waited}"
+            )
+            next_step = (
+                "let the server answer POST to the address of its SSE stream with 405, so that clients that try "
+                "Streamable HTTP first continue with GET; until then set the client's transport to sse"
+            )
+            level = Level.EXACT
+            yield Claim(title=title, next_step=next_step, symptoms=[failed], side=SERVER, level=level)
+            continue
         if carrier is None or failed.progress or has_endpoint(facts):
             continue
         if carrier.status in ACCEPTED:

@@ -13,7 +13,7 @@ from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.protocol.refusal import challenge_words
-from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 _EXPIRY = 'Bearer error="invalid_token", error_description="The token expired"'
 
@@ -91,12 +91,18 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
         yield claim
 
 
+_REMAPPED = "x-amzn-remapped-www-authenticate"
+
+
 @cause(
     "token-missing",
     "the server wants a token, and the request has none",
     Level.GENERAL,
     rules=RULES,
-    positive=ex.session("@ http", ex.call(), ex.answered(401)),
+    positive=(
+        ex.session("@ http", ex.call(), ex.answered(401)),
+        ex.session("@ http", ex.call(), ex.answered(401, {}, {_REMAPPED: "Bearer"})),
+    ),
     negative=ex.session("@ http", ex.call(), ex.answered(401, ex.WITH_TOKEN)),
 )
 def token_missing(facts: Facts) -> Iterator[Claim]:
@@ -111,7 +117,29 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     if facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]:
         title += ", although requests before had succeeded"
     next_step = "set the Authorization header in the host's configuration, or sign in there"
+    if _REMAPPED in first.response:
+        title += f", and the gateway in front of it renamed WWW-Authenticate to {_REMAPPED}: no client finds the sign-in"
+        next_step = (
+            "let the gateway answer with the header's own name (Amazon API Gateway renames it in answers of an "
+            "integration: set it in a gateway response, or use another kind of integration)"
+        )
+        yield sign_in_claim(facts, title, next_step, side="proxy")
+        return
     steps = [step for step in facts.http.oauth if step.step not in ("challenge", "retry")]
+    own_flow = {step.fields.get("flow") for step in steps_of(facts, "challenge") if step.at <= first.at}
+    metadata = [step for step in steps if step.step.endswith("metadata") and step.status == 200]
+    is_hidden = first.status == 401 and challenge is None and metadata
+    if is_hidden and not any(step.fields.get("flow") in own_flow or step.step == "token" for step in steps):
+        title += (
+            ", without WWW-Authenticate; the metadata of a sign-in exists, and the client never asked for it: it did not "
+            "know where"
+        )
+        next_step = (
+            'let the server answer 401 with WWW-Authenticate: Bearer resource_metadata="URL" (RFC 9728, 5.1); some '
+            "libraries for signing in answer 401 on their own, before the code that adds it"
+        )
+        yield sign_in_claim(facts, title, next_step, *metadata, side=SERVER)
+        return
     if steps:
         last = steps[-1]
         title += f"; the sign-in ended after the step {last.step!r} (HTTP {last.status})"

@@ -98,6 +98,17 @@ TROUBLES = (
         ),
     ),
     Trouble(
+        "program-not-in-package",
+        "a package was installed, and has no program of the name that was started",
+        next_step="name the program beside the package (uvx --from PACKAGE PROGRAM, npx -p PACKAGE PROGRAM): its "
+        "entry points or its bin list them; on Windows, a dot in the name hides the ending .exe: add it",
+        named_by="uv and npm, which start a program of the package's own name.",
+        signs=r"failed to spawn: [`']",
+        side="configuration",
+        only_at_start=True,
+        errors=("error: Failed to spawn: `weather.mcp-server`",),
+    ),
+    Trouble(
         "module-missing",
         "a package that the server needs is not installed",
         next_step="install it into the environment of this command, or start the server with npx -y, uvx "

@@ -149,6 +149,13 @@ _INSTALLS = re.compile(r"(?:^|[/\\])(npx|bunx|pnpx|uvx|uv|pipx|docker|podman)(?:
 """Commands that fetch a package or an image before they start it."""
 
 
+_FETCHES = re.compile(
+    r"(?i)pull|fetch|download|install|resolv|extract|unable to find image|digest: |status: |^[0-9a-f]{12}: |npm (?:warn|http)"
+    r"|added \d+ packages|need to install"
+)
+"""Lines of these commands before they start the program."""
+
+
 QUIET_SECONDS = 3.0
 """Seconds without a line on stderr after which a server is not just starting any more."""
 
@@ -198,7 +205,18 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
             "wrapper that keeps its stdin (docker run -i, ssh without -n)"
         )
         lines = [evidence(unread[-1][1], "bytes are unread in the server's stdin")]
-        if runner := _INSTALLS.search((facts.header.command or [""])[0]):
+        ran = [line for line in printed if not _FETCHES.search(line.text)]
+        runner = _INSTALLS.search((facts.header.command or [""])[0])
+        if runner and ran:
+            title += f", although the server has started: {quote(ran[0].text, 100)}"
+            next_step = (
+                "look what starts the server in there: a shell script that starts it in the background (&) gives it "
+                '/dev/null as stdin (use exec "$@" as its last line)'
+            )
+            if runner[1] in ("docker", "podman"):
+                next_step += f"; {runner[1]} run needs -i"
+            lines = [*lines, ran[0].evidence]
+        elif runner:
             title = (
                 f"no answer to {asking.method} in {asking.waited}, and not one byte on stdout: "
                 f"{runner[1]} had not started the server yet ({unread[-1][0].fields.get('size')} bytes "

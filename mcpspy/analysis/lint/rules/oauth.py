@@ -80,7 +80,8 @@ def other_issuer(event: LintEvent) -> Iterator[Report]:
     """The issuer must equal the URL before its well-known path. Clients must not use the metadata otherwise."""
     issuer, address = (str(event.note.fields.get(name)) for name in ("issuer", "address"))
     if _is_served(event, SERVER) and issuer.rstrip("/") != address.rstrip("/"):
-        yield Report(f"issuer is {issuer[:80]}, the metadata was requested from {address[:80]}", issuer)
+        what = f"issuer is {issuer[:80]}" if "issuer" in event.note.fields else "issuer is missing"
+        yield Report(f"{what}, the metadata was requested from {address[:80]}", issuer)
 
 
 @step.error(
