@@ -128,7 +128,7 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
-_BODY = {"properties": {"query": {"type": "string"}}}
+_SEARCH = ex.listed(ex.with_schema(properties={"query": {"type": "string"}}))
 _SURPLUS = ex.request("tools/call", 3, name="a", arguments={"query": "b", "toolCallId": "c"})
 _REFUSED_ONE = "body.toolCallId should be not present"
 
@@ -139,14 +139,14 @@ _REFUSED_ONE = "body.toolCallId should be not present"
     Level.EXACT,
     rules="AGENT103 DATA301",
     positive=(
-        ex.session(ex.listed(ex.with_schema(**_BODY)), _SURPLUS, ex.done(3, _REFUSED_ONE, isError=True)),
+        ex.session(_SEARCH, _SURPLUS, ex.done(3, _REFUSED_ONE, isError=True)),
         ex.session(
-            ex.listed(ex.with_schema(**_BODY)),
+            _SEARCH,
             _SURPLUS,
             ex.done(3, f'{{"status":400,"object":"error","message":"{_REFUSED_ONE}"}}'),
         ),
     ),
-    negative=ex.session(ex.listed(ex.with_schema(**_BODY)), _SURPLUS, ex.done(3, "disk full", isError=True)),
+    negative=ex.session(_SEARCH, _SURPLUS, ex.done(3, "disk full", isError=True)),
 )
 def argument_surplus(facts: Facts) -> Iterator[Claim]:
     """Hosts add their own members to the arguments (an id of the call, a reason), and servers pass all of them on to
