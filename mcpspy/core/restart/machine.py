@@ -96,6 +96,8 @@ class RestartMachine:
         self._asked = AskedOfClient(self._new_id)
         self._own: dict[str, _Own] = {}
         self._client = ClientState()
+        self._is_initialized_early = False
+        """True if the client did not wait for the response to `initialize`, as a script that only writes."""
         self._declared_id = ""
         """Id of the `initialize` in whose response mcpspy declares `listChanged`."""
         self._known: ServerInterface | None = None
@@ -245,7 +247,9 @@ class RestartMachine:
                 self._pending[id_key(message.id)] = message, data
                 self._client.sent(message)
             elif isinstance(message, Notification) and message.method == "notifications/initialized":
-                if self._client.initialize and not self._client.is_initialized:
+                if not self._client.initialize:
+                    self._is_initialized_early = True
+                elif not self._client.is_initialized:
                     self._client.is_initialized = True
                     commands += self._list()
             elif isinstance(message, Result | Failure) and message.id is not None:
@@ -309,6 +313,9 @@ class RestartMachine:
             client.initialized(data)
             self._declared_id = request.id
             self._begin(ServerHandshake.of(message.result))
+            if self._is_initialized_early:
+                client.is_initialized, self._is_initialized_early = True, False
+                return self._list()
         elif is_modern and not client.is_modern and not client.initialize:
             client.modernized(request)
             if request.method != DISCOVER:

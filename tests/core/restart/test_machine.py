@@ -164,6 +164,21 @@ def test_the_new_server_gets_the_handshake_of_the_client_and_the_client_notices_
     assert session.reports[0]["files"] == ["weather.py"]
 
 
+def test_a_client_that_does_not_wait_for_the_response_to_initialize_is_initialized_after_it() -> None:
+    session = Session()
+    session.run(session.machine.started())
+    session.client(request(0, "initialize", protocolVersion="2025-11-25"))
+    session.client(notification("notifications/initialized"))
+    assert session.server(result(0, protocolVersion="2025-11-25", capabilities=CAPABILITIES))
+
+    session.lists["tools"].append(tool("added"))
+    session.to_server.clear()
+    session.restart()
+
+    assert [each["method"] for each in session.to_server][:2] == ["initialize", "notifications/initialized"]
+    assert session.to_host[-1]["method"] == "notifications/tools/list_changed"
+
+
 def test_the_end_of_the_old_server_is_noted_before_it_gets_it() -> None:
     note, stop = begun().machine.restart(CHANGED)
     assert isinstance(note, RestartNote)
