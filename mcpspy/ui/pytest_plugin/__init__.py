@@ -11,7 +11,7 @@ environment loads this module, so it imports only pytest; the first test that us
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -33,7 +33,8 @@ SELECTING = (
 """Options of pytest that leave out tests."""
 
 MARKER = (
-    "mcp_recording(path, name=, mode=, match=, ignore=[], on_exhausted=, strict=, volatile=, server=[], upstream=): "
+    "mcp_recording(path, name=, mode=, match=, ignore=[], on_exhausted=, strict=, volatile=, server=[], upstream=, "
+    "listing=, fixtures=[], before_record=): "
     "the recording that the fixture mcp_recording serves or creates; with name=, one of mcp_recordings (mcpspy, docs/pytest.md)"
 )
 
@@ -88,6 +89,15 @@ def mcp_recording_server() -> list[str] | str | None:
 
 
 @pytest.fixture
+def mcp_before_record() -> Callable[[dict[str, Any], str], dict[str, Any] | None] | None:
+    """A function of tests whose marker names none. It changes or drops messages before they are written; override it.
+
+    It gets a message and its sender, `client` or `server`, and returns the message, or None to drop it.
+    """
+    return None
+
+
+@pytest.fixture
 def mcp_recording(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[McpRecording]:
@@ -126,7 +136,7 @@ def _started(
             recordings[name] = McpRecording(options, factory.mktemp("mcpspy"), run)
         if not recordings:
             raise UsageError("mcp_recordings: no recording", 'use @pytest.mark.mcp_recording(name="…")')
-        paths = [recording.path for recording in recordings.values()]
+        paths = [recording.path for recording in recordings.values() if not recording.is_listing]
         if len(set(paths)) < len(paths):
             raise UsageError(f"{paths[-1].name}: two servers of a test have one recording", "use two paths")
     except McpspyError as error:
@@ -135,7 +145,7 @@ def _started(
         pytest.fail(error_line, pytrace=False)
     running = request.node.stash.setdefault(_RECORDINGS, [])
     running += recordings.values()
-    request.config.stash[_USE].paths.update(str(recording.path) for recording in recordings.values())
+    request.config.stash[_USE].paths.update(map(str, paths))
     yield recordings
     errors = []
     for recording in recordings.values():

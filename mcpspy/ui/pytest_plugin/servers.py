@@ -17,6 +17,7 @@ from urllib.parse import urljoin, urlsplit
 from msgspec import Struct
 
 from mcpspy.core.jsontools import Pointer
+from mcpspy.core.mock.listing import AnswerRules
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.protocol.http_headers import read_upstream
@@ -44,6 +45,8 @@ class MockSettings(Struct, frozen=True):
     ignored: Sequence[Pointer]
     answering: MockOptions
     real: RealServer | None
+    rules: AnswerRules | None = None
+    """Those of a listing and of fixtures, which decide before the recordings."""
 
 
 class ServedEndpoint:
@@ -96,7 +99,9 @@ class ServedEndpoint:
                     await self._until_stopped(url)
             else:
                 mocked = self._source
-                recordings = RecordingsLoader(mocked.recordings, mocked.ignored, merge=False).recordings()
+                recordings = RecordingsLoader(
+                    mocked.recordings, mocked.ignored, merge=False, rules=mocked.rules
+                ).recordings()
                 async with serving(Mock(recordings, mocked.answering, _complain, real=mocked.real)) as url:
                     is_sse = urlsplit(recordings.upstream or "").path == SSE
                     await self._proxy(urljoin(url, SSE) if is_sse else url)
