@@ -34,7 +34,7 @@ SELECTING = (
 
 MARKER = (
     "mcp_recording(path, name=, mode=, match=, ignore=[], on_exhausted=, strict=, volatile=, server=[], upstream=, "
-    "listing=, fixtures=[], before_record=): "
+    "listing=, fixtures=[], before_record=, block_network=, allowed_hosts=[]): "
     "the recording that the fixture mcp_recording serves or creates; with name=, one of mcp_recordings (mcpspy, docs/pytest.md)"
 )
 
@@ -71,6 +71,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("mcpspy_on_exhausted", "default of on_exhausted: repeat, error")
     parser.addini("mcpspy_strict", "fail tests that do not send every recorded request", type="bool")
     parser.addini("mcpspy_volatile", "assert_matches ignores values that change from run to run", type="bool")
+    parser.addini("mcpspy_block_network", "tests may reach only their mock", type="bool")
+    parser.addini("mcpspy_allowed_hosts", "HOST:PORT that they may also reach, one per line", type="linelist")
     parser.addini("mcpspy_server", "the real server: a command or a URL", type="args")
     parser.addini(
         "mcpspy_config", "mcpspy.toml with redaction settings for recordings, relative to the rootdir"
@@ -123,6 +125,7 @@ def _started(
     from mcpspy.errors import McpspyError, UsageError
     from mcpspy.ui.pytest_plugin.cassettes import RunRecordings
     from mcpspy.ui.pytest_plugin.fixture import McpRecording
+    from mcpspy.ui.pytest_plugin.network import blocking
     from mcpspy.ui.pytest_plugin.options import marked_names, read_options
 
     error_line = ""
@@ -146,35 +149,36 @@ def _started(
     running = request.node.stash.setdefault(_RECORDINGS, [])
     running += recordings.values()
     request.config.stash[_USE].paths.update(map(str, paths))
-    yield recordings
-    errors = []
-    for recording in recordings.values():
-        running.remove(recording)
-        try:
-            errors.append(recording.finish())
-        except McpspyError as error:
-            errors.append(f"mcpspy: {error}")
+    with blocking([recording.access for recording in recordings.values()]):
+        yield recordings
+        errors = []
+        for recording in recordings.values():
+            running.remove(recording)
+            try:
+                errors.append(recording.finish())
+            except McpspyError as error:
+                errors.append(f"mcpspy: {error}")
     if any(errors):
         pytest.fail("\n".join(filter(None, errors)), pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test for unrecorded requests, even if the code under test ignores the errors."""
+    """Fail a test for unrecorded requests and blocked connections, even if the code under test ignores the errors."""
     recordings = item.stash.get(_RECORDINGS, [])
     try:
         result = yield
     except BaseException:
-        if report := _unrecorded(recordings):
+        if report := _failures(recordings):
             item.add_report_section("call", "mcpspy", report)
         raise
-    if report := _unrecorded(recordings):
+    if report := _failures(recordings):
         pytest.fail(report, pytrace=False)
     return result
 
 
-def _unrecorded(recordings: list[McpRecording]) -> str:
-    return "\n".join(filter(None, [recording.report_unrecorded() for recording in recordings]))
+def _failures(recordings: list[McpRecording]) -> str:
+    return "\n".join(filter(None, [recording.report_failures() for recording in recordings]))
 
 
 @pytest.hookimpl(wrapper=True)

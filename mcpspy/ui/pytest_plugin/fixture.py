@@ -24,6 +24,7 @@ from mcpspy.ui.pytest_plugin import cassettes
 from mcpspy.ui.pytest_plugin.before_record import write_changed
 from mcpspy.ui.pytest_plugin.cassettes import RunRecordings, recorded, shown_path
 from mcpspy.ui.pytest_plugin.misses import unrecorded, unsent
+from mcpspy.ui.pytest_plugin.network import Address, NetworkAccess
 from mcpspy.ui.pytest_plugin.options import PluginOptions, redaction_of
 
 if TYPE_CHECKING:
@@ -79,6 +80,13 @@ class McpRecording:
             read_header_of(path)
         self._rules = self._read_rules()
         self._serving: ServedEndpoint | None = None
+        self.access = NetworkAccess(
+            is_blocked=options.block_network,
+            is_open=options.records,
+            allowed=options.allowed_hosts,
+            is_own=self._is_own,
+        )
+        """What the test may reach, for `network.blocking`."""
         self._reported = 0
         """Number of unrecorded requests that have been reported."""
 
@@ -113,6 +121,10 @@ class McpRecording:
     def sessions(self) -> list[Path]:
         """The sessions of this test so far: one recording per start of the server."""
         return cassettes.sessions(self._played)
+
+    def report_failures(self) -> str:
+        """Return a report of blocked connections and of new unrecorded requests; empty without any."""
+        return "\n".join(filter(None, [self.access.report(), self.report_unrecorded()]))
 
     def report_unrecorded(self) -> str:
         """Return a report of new unrecorded requests; empty without any."""
@@ -167,7 +179,7 @@ class McpRecording:
         """End the server, and save the recording of a test that passed; return an error, or an empty string."""
         if self._serving is not None:
             self._serving.close()
-        report = self.report_unrecorded()  # A client may send requests until its own fixture has ended.
+        report = self.report_failures()  # A client may send requests until its own fixture has ended.
         if report or not self.has_passed:
             return report
         if report := self.report_unsent():
@@ -193,6 +205,10 @@ class McpRecording:
         if served:
             self._save(served)
         return ""
+
+    def _is_own(self, address: Address) -> bool:
+        """Return whether this is the address of the listener, or it is this listener that connects to it."""
+        return self._serving is not None and self._serving.is_own(address)
 
     def _read_rules(self) -> AnswerRules | None:
         """Return the rules of the listing and the fixtures; None without them. Raises UsageError or CannotStart."""

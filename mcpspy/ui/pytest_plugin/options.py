@@ -22,6 +22,7 @@ from mcpspy.io.recording.redaction import RedactionOptions, redactor
 from mcpspy.ui.cli.arguments import ignored_parameter
 from mcpspy.ui.pytest_plugin.before_record import BeforeRecord
 from mcpspy.ui.pytest_plugin.cassettes import RunRecordings, recorded, recording_path, shown_path
+from mcpspy.ui.pytest_plugin.network import SEES_ASYNCIO, Address, read_allowed
 
 MARK = "mcp_recording"
 """The marker, and the fixture of a test's only recording."""
@@ -43,6 +44,8 @@ KNOWN = (
     "listing",
     "fixtures",
     "before_record",
+    "block_network",
+    "allowed_hosts",
 )
 
 ON_EXHAUSTED = ("repeat", "error")
@@ -74,6 +77,10 @@ class PluginOptions(Struct, frozen=True, kw_only=True):
     fixtures: tuple[Path, ...] = ()
     """Files of responses written by hand, as those of `mcpspy mock --fixtures`."""
     before_record: BeforeRecord | None = None
+    block_network: bool = False
+    """True if the process of the test may reach only its mock."""
+    allowed_hosts: tuple[Address, ...] = ()
+    """What it may also reach."""
 
     @property
     def is_written(self) -> bool:
@@ -140,6 +147,18 @@ def read_options(
         strict=_boolean("strict", marked.get("strict", config.getini("mcpspy_strict") or False)),
         volatile=_boolean("volatile", marked.get("volatile", config.getini("mcpspy_volatile") or False)),
         config=config.rootpath / config.getini("mcpspy_config") if config.getini("mcpspy_config") else None,
+        block_network=_boolean(
+            "block_network", marked.get("block_network", config.getini("mcpspy_block_network") or False)
+        ),
+        allowed_hosts=tuple(
+            map(
+                read_allowed,
+                [
+                    *(config.getini("mcpspy_allowed_hosts") or ()),
+                    *_list("allowed_hosts", marked.get("allowed_hosts", ())),
+                ],
+            )
+        ),
         listing=_listing(request.path, marked),
         fixtures=tuple(
             request.path.parent / Path(text).expanduser()
@@ -148,6 +167,8 @@ def read_options(
     )
     if options.mode == "once" and run is not None and run.has_written(options.path):
         options = structs.replace(options, mode="new_episodes")
+    if options.block_network and not SEES_ASYNCIO:
+        raise UsageError("block_network: not available on Windows", "remove it, or skip the test there")
     _check_redaction(options)
     if options.mode == "none" and not options.is_written and not recorded(options.path):
         raise UsageError(

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from threading import Thread
+from threading import Thread, get_ident
 from urllib.parse import urljoin, urlsplit
 
 from msgspec import Struct
@@ -33,6 +33,7 @@ from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.io.session_name import session_name
+from mcpspy.ui.pytest_plugin.network import LOCALHOST, Address
 
 HOST = "127.0.0.1"
 
@@ -73,6 +74,10 @@ class ServedEndpoint:
         except BaseException:
             self.close()
             raise
+
+    def is_own(self, address: Address) -> bool:
+        """Return whether this is the address of the endpoint, or its own thread calls, which proxies to the mock."""
+        return get_ident() == self._thread.ident or address == (LOCALHOST, urlsplit(self.url).port)
 
     def close(self) -> None:
         """End the thread; raise CannotStart if it does not end."""
