@@ -86,7 +86,7 @@ class McpRecording:
             allowed=options.allowed_hosts,
             is_own=self._is_own,
         )
-        """What the test may reach, for `network.blocking`."""
+        """The addresses that the test may reach, for `network.blocking`."""
         self._reported = 0
         """Number of unrecorded requests that have been reported."""
 

@@ -37,7 +37,7 @@ Address: TypeAlias = tuple[str, int]
 
 
 class NetworkAccess:
-    """What a test may reach beside the mock of one of its recordings, and what it has tried to reach."""
+    """The addresses that a test may reach as well as one of its mocks, and those that were refused."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class NetworkAccess:
 
 
 _active: list[NetworkAccess] = []
-"""Those of the test that runs, if one of them blocks."""
+"""Those of the test that runs."""
 
 _hooked: list[bool] = []
 
@@ -100,6 +100,7 @@ def read_allowed(text: str) -> Address:
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    __tracebackhide__ = True  # The line of the code under test that connects is the one to show.
     if not _active or not event.startswith("socket."):
         return
     if event in CONNECTING:
@@ -115,6 +116,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _check(address: Address, shown: str) -> None:
+    __tracebackhide__ = True
     blocked = [access for access in _active if access.is_blocked]
     if not blocked or any(access.is_open or access.allows(address) for access in _active):
         return

@@ -80,7 +80,7 @@ class PluginOptions(Struct, frozen=True, kw_only=True):
     block_network: bool = False
     """True if the process of the test may reach only its mock."""
     allowed_hosts: tuple[Address, ...] = ()
-    """What it may also reach."""
+    """The addresses that it may also reach."""
 
     @property
     def is_written(self) -> bool:

@@ -181,6 +181,7 @@ def test_a_blocked_connection_fails_its_test_in_one_line(tmp_path: Path) -> None
     assert caught.strip("_ \n").count("\n") == 0, "without a traceback"
     assert line.format("192.0.2.2") in output.partition("Captured mcpspy call")[2]
     assert line.format("192.0.2.3") in output
+    assert "in _audit" not in output, "the traceback ends in the code under test"
 
 
 def test_the_options_are_of_the_marker_and_the_settings(
