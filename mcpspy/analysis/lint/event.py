@@ -281,6 +281,14 @@ def is_number(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def seconds_of(milliseconds: Any) -> float | None:
+    """Return milliseconds as seconds; None if they are not a number, or more than any float."""
+    try:
+        return milliseconds / 1000 if is_number(milliseconds) else None
+    except OverflowError:
+        return None
+
+
 def is_unusual(message: Message, flaw: str | None) -> bool:
     """Return whether a message is flawed, part of a batch, or does not end with a newline."""
     frame = message.frame

@@ -1,7 +1,8 @@
 """The verdict on a session for one host: it works, it is degraded, it is blocked, or that is unknown.
 
 A verdict is as good as what is known of the host. Only a host whose limits were measured here gets `works`; one
-with reported limits, none of which is exceeded, gets `unknown`.
+with reported limits, none of which is exceeded, gets `unknown`. So does any host if the tools of the server are not
+in the session, for example because it ended at once.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ def verdict_of(host: HostProfile, state: LintState) -> HostVerdict:
         more = f"; and {len(effects) - 1} more" if len(effects) > 1 else ""
         verdict = Fitness.BLOCKED if first.is_blocking else Fitness.DEGRADED
         return HostVerdict(host.title, verdict, first.text + more, first.source)
+    if not state.has_listed_tools and "tools" in (state.server_capabilities or {"tools": {}}):
+        return HostVerdict(host.title, Fitness.UNKNOWN, "the session lists no tools", "nothing to compare")
     measured = f"measured with {host.version} on {host.date}"
     if unknown:
         reason = f"nothing is known about {' and '.join(unknown)}, and no known limit is exceeded"

@@ -26,6 +26,7 @@ from mcpspy.analysis.lint.state import (
 )
 from mcpspy.analysis.lint.updates import add_page, add_to_post, update_state
 from mcpspy.core.framing import BLANK_LINE
+from mcpspy.core.protocol.extensions.events import SIGNATURE, is_webhook
 from mcpspy.core.protocol.listing import EVERY_LISTING
 from mcpspy.core.protocol.message import (
     AnyMessage,
@@ -183,6 +184,14 @@ class Linter:
             data=what.data,
         )
         if frame.http is not None:
+            # A webhook may have the member `error`, which is not that of a response.
+            if (
+                what.flaws
+                and kind is EventKind.FAILURE
+                and frame.side == CLIENT
+                and is_webhook(event.document)
+            ):
+                kind = _MALFORMED
             add_to_post(what, kind, event, frame.http)
         if kind is _RESULT and method in EVERY_LISTING:
             add_page(event)
@@ -221,7 +230,7 @@ class Linter:
             is_json_rpc = not (what.flaws or answers_nothing)
             return self._check(kind, event) if is_json_rpc or not is_error else []
         if post is not None and event.side == SERVER:
-            if post.status < 400:
+            if post.status < 400 and post.status != 202:  # HTTP302 reports any body of a 202.
                 post.deferred.append(event)
             return []
         return self._check_malformed(event)
@@ -312,7 +321,7 @@ class Linter:
         if 300 <= post.status < 400 and is_repeated:
             return []
         found: list[Finding] = []
-        for malformed in post.deferred:
+        for malformed in post.deferred if SIGNATURE not in post.request else ():
             malformed.hung_up = hung_up
             if (
                 malformed.cut is not None

@@ -264,6 +264,14 @@ def shape_name(kind: EventKind, method: str, revision: str) -> str:
     return name if has_own else KINDS[kind]
 
 
+def draft_shape(kind: EventKind, method: str, revision: str | None) -> Shape | None:
+    """Return the shape of a message of a draft; None if there is none. Only for peers that declare this draft: the
+    methods of others may have the same names.
+    """
+    name, known = f"{KINDS[kind]} {method}", revision or LEGACY
+    return _shape(name, known) if name in table(known).objects else None
+
+
 @lru_cache(maxsize=1024)  # A peer may send any method.
 def shape_of(kind: EventKind, method: str, revision: str | None) -> Shape:
     """Return the shape of a message; `method` may be a type of result."""

@@ -293,6 +293,8 @@ class Subscription(Struct):
 class TaskHistory(Struct):
     """The status of a task, and its input requests, from the messages about it."""
 
+    tool: str | None = None
+    """The tool whose call began it; None if it is older than the recording."""
     status: str | None = None
     """The latest; `answered` if only its result was read."""
     begun_at: float | None = None
@@ -335,7 +337,7 @@ class LintState:
     """The server has refused `server/discover`."""
 
     def __init__(self, header: Header | None) -> None:
-        self.upstream = header.upstream if header is not None else None
+        self._header = header
         self.server = (header.name if header is not None else None) or ""
         """Name of the session, which is that of the server in the host's configuration."""
         self.hosts: tuple[HostProfile, ...] = ()
@@ -385,6 +387,21 @@ class LintState:
         self._redactor = Redactor(b"", found=lambda rule, pointer: self._secrets.append((rule, pointer)))
         self.non_json = {CLIENT: NonJsonRun(), SERVER: NonJsonRun()}
         self.memory = RuleMemory()
+
+    @property
+    def upstream(self) -> str | None:
+        """URL of the server over HTTP."""
+        return self._header.upstream if self._header is not None else None
+
+    @property
+    def started(self) -> str | None:
+        """Start of the recording, in ISO 8601."""
+        return self._header.started if self._header is not None else None
+
+    @property
+    def has_listed_tools(self) -> bool:
+        """True if the server has listed its tools, also if there are none."""
+        return self.last_page[1] > 0
 
     def conversation(self, stream: str | None) -> ConversationState:
         found = self.conversations.get(stream)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpspy.analysis.lint.event import TASK_NOTIFICATIONS, LintEvent, is_number
+from mcpspy.analysis.lint.event import TASK_NOTIFICATIONS, LintEvent, seconds_of
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.state import KEPT, STATUSES, PendingRequest, TaskHistory, forget
 from mcpspy.core.protocol.listing import EVERY_LISTING
@@ -109,9 +109,9 @@ def _add_tasks(what: Request | Result | Notification, event: LintEvent) -> None:
         status, ttl = task.get("status"), task.get("ttlMs", task.get("ttl"))
         if status in STATUSES and not history.is_ended:
             history.status = status
-        history.ttl = ttl / 1000 if is_number(ttl) else None
+        history.ttl = seconds_of(ttl)
         if isinstance(what, Result) and what.is_task and history.begun_at is None:
-            history.begun_at = what.at
+            history.begun_at, history.tool = what.at, event.subject
         requests = task.get("inputRequests")
         if isinstance(what, Notification) or not what.is_task:
             history.opened = set(requests) if isinstance(requests, dict) else set()

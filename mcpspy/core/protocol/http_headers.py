@@ -13,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from mcpspy.core.protocol import dpop
-from mcpspy.core.protocol.extensions import SECRET_HEADERS
+from mcpspy.core.protocol.extensions import HEADERS, SECRET_HEADERS
 
 Headers = list[tuple[str, str]]
 
@@ -42,8 +42,8 @@ Of DPoP, the scheme and the facts of a proof are recorded (`core.protocol.dpop`)
 RECORDED = frozenset(
     """accept allow content-encoding content-length content-type host last-event-id location origin retry-after
     user-agent www-authenticate""".split()
-)
-"""Headers that are recorded, like all headers that start with one of `RECORDED_PREFIXES`."""
+).union(HEADERS)
+"""Headers that are recorded, those of extensions among them, like all headers that start with one of `RECORDED_PREFIXES`."""
 
 RECORDED_PREFIXES = ("mcp-", "access-control-")
 

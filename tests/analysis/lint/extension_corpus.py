@@ -26,7 +26,7 @@ class ExtensionRequirement(NamedTuple):
     text: str
     level: str
     where: str
-    """EXTENSION#ANCHOR, or the revision, page and anchor of the core."""
+    """EXTENSION#ANCHOR, EXTENSION, or the revision, page and anchor of the core."""
     url: str
     revisions: tuple[str, ...]
     rules: tuple[str, ...]
@@ -77,7 +77,9 @@ def requirements() -> dict[str, ExtensionRequirement]:
     found = {}
     for row in given["requirement"]:
         page, _, anchor = row["where"].partition("#")
-        url = f"{given['pages'][page]}#{anchor}" if page in given["pages"] else SPECIFICATION + row["where"]
+        url = SPECIFICATION + row["where"]
+        if page in given["pages"]:
+            url = given["pages"][page] + (f"#{anchor}" if anchor else "")
         found[row["id"]] = ExtensionRequirement(
             row["id"],
             row["text"],

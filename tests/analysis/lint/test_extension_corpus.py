@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcpspy.analysis.lint import RULES
+from tests.analysis.lint.corpus import requirements as core_requirements
 from tests.analysis.lint.extension_corpus import pairs, requirements
 from tests.analysis.lint.proving import findings
 
@@ -29,6 +30,14 @@ def test_no_rule_finds_anything_in_the_twin_of_a_violation(area: str) -> None:
     of_area = [pair for pair in pairs() if pair.requirement.area == area]
 
     assert [(pair.name, findings(pair.twin)) for pair in of_area if findings(pair.twin)] == []
+
+
+def test_each_rule_for_an_extension_or_for_dpop_is_that_of_a_requirement() -> None:
+    covered = {
+        code for each in (requirements(), core_requirements()) for row in each.values() for code in row.rules
+    }
+
+    assert {code for code in CODES if code.startswith(("EXT", "AUTH3"))} - covered == set()
 
 
 @pytest.mark.parametrize("name", requirements())

@@ -552,6 +552,13 @@ def test_a_host_has_a_verdict_with_its_reason_and_source(
     assert words in f"{given.reason} ({given.source})"
 
 
+def test_the_verdict_on_a_session_without_the_tools_of_its_server_is_unknown() -> None:
+    linter, _ = linted(session(("client", {"id": 1, "method": "ping"})), chosen("claude-code"), "s")
+
+    (given,) = linter.host_verdicts()
+    assert (given.verdict, given.reason) == ("unknown", "the session lists no tools")
+
+
 def test_the_verdict_on_several_sessions_is_the_worst() -> None:
     verdicts = [
         HostVerdict("a", fitness, "", "") for fitness in (Fitness.WORKS, Fitness.BLOCKED, Fitness.UNKNOWN)

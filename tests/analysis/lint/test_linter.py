@@ -372,6 +372,20 @@ def test_no_session_with_a_replaced_part_raises(data: st.DataObject) -> None:
     lint(entries)
 
 
+@pytest.mark.parametrize("code", ["DATA703", "DATA712", "EXT506", "EXT508"])
+def test_a_number_that_no_float_can_hold_raises_nothing(code: str) -> None:
+    rule = next(rule for rule in RULES if rule.code == code)
+    for example in (*rule.valid, *rule.invalid):
+        entries = list(entries_of(example))
+        for number, entry in enumerate(entries):
+            if not isinstance(entry, Frame) or not entry.data.startswith(b"{"):
+                continue
+            message = json.loads(entry.data)
+            for path in pieces(message):
+                changed = json.dumps(put(message, path, 10**400)).encode()
+                lint([*entries[:number], Frame(entry.at, entry.side, changed), *entries[number + 1 :]])
+
+
 # Behaviour of the official SDKs that docs/lint-findings.md explains.
 
 EXPLAINED = {

@@ -162,6 +162,43 @@ def command_incomplete(facts: Facts) -> Iterator[Claim]:
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
+_ABOUT_ARGUMENTS = re.compile(
+    r"(?i)no such file|not found|unknown|unrecogni[sz]ed|unexpected|usage:|invalid|ENOENT|cannot (?:open|find|read)"
+)
+_MODULE = re.compile(r"(?i)\bmodules?\b|\bpackages?\b")
+_JOINED = re.compile(r"^--?[A-Za-z][\w-]* +\S")
+"""An option with its value in one argument, as a line of a shell has them."""
+
+
+@cause(
+    "arguments-joined",
+    "an option and its value are one argument",
+    Level.EXACT,
+    positive=ex.not_started(
+        "Error: No such file or directory", 1, '@ bare command=["notes","-c\\u0020/srv/notes.json"]'
+    ),
+    negative=ex.not_started(
+        "Error: No such file or directory", 1, '@ bare command=["notes","-c","/srv/a.json"]'
+    ),
+)
+def arguments_joined(facts: Facts) -> Iterator[Claim]:
+    """Hosts start servers without a shell, so nothing divides an argument at its blanks: the program looks for a file
+    whose name begins with a blank, or for an option with this whole name.
+    """
+    joined = [word for word in (facts.header.command or [])[1:] if _JOINED.search(word)]
+    printed = " ".join(line.text for line in facts.first_stderr)
+    if not _ABOUT_ARGUMENTS.search(printed) or _MODULE.search(printed):
+        return
+    # Commands and code as text are one argument: sh -c, python -c, docker run … sh -c.
+    for end, symptoms in _before_answer(facts) if joined and "-c" not in (facts.header.command or []) else ():
+        option, _, value = joined[0].partition(" ")
+        title = f"the argument {quote(joined[0], 80)!r} holds an option and its value, and a host divides no arguments"
+        title += clause(end.named.text if end.named else "")
+        next_step = f'write two items into "args": {quote(option, 40)!r} and {quote(value.strip(), 60)!r}'
+        lines = [line.evidence for line in [*facts.first_stderr][-1:]]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side="configuration")
+
+
 _BAD_KEY = ex.not_started("Error: Invalid API key provided")
 
 

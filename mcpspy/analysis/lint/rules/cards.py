@@ -13,8 +13,10 @@ from typing import Any
 from mcpspy.analysis.lint.event import LintEvent, objects
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RULES, Report, RuleGroup
+from mcpspy.analysis.lint.rules.metadata import invalid_keys
 from mcpspy.core.protocol.extensions import DOCUMENTS
 from mcpspy.core.protocol.extensions.server_card import CARD, CATALOG, SOURCE
+from mcpspy.core.protocol.spec import META
 from mcpspy.core.recording.decode import Note
 
 SCHEMA = "https://github.com/modelcontextprotocol/experimental-ext-server-card/blob/main/schema.ts"
@@ -35,6 +37,14 @@ _CATALOG = _NOTE % (
 _IN_CATALOG = _CATALOG % (_MEDIA[CARD], '"data":' + _BODY)
 _LINKED = _CATALOG % (_MEDIA[CARD], '"url":"https://example.com/mcp/server-card"')
 _REMOTE = ',"remotes":[{"type":"streamable-http","url":"https://a.example/mcp"%s}]'
+_MODERN = (
+    "@ 2026-07-28 http\n"
+    + (_CARD % "").partition("\n")[2]
+    + (
+        '> {"id":1,"method":"server/discover"}\n'
+        '< {"id":1,"result":{"supportedVersions":["2026-07-28"],"capabilities":{},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"%s","version":"1.0"}}}}\n'
+    )
+)
 _OTHER = _CARD.replace("@ http", "@ http bare") % "" + (
     '> {"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}\n'
     '= 200 {"mcp-protocol-version":null} {}\n'
@@ -68,6 +78,7 @@ def cards_of(note: Note) -> Iterator[dict[str, Any]]:
         (_CARD % "").replace('"description":"Weather."', '"description":""'),
         _CARD % (_REMOTE % "").replace("streamable-http", "stdio"),
         _CARD % ',"remotes":{}',
+        _CARD % ',"_meta":{"com_example/a":1}',
         (_IN_CATALOG % "").replace("com.example/server", "server"),
         _NOTE % (CARD, "/mcp/server-card", _MEDIA[CARD], '"*"', '"{"'),
     ),
@@ -96,6 +107,9 @@ def _flaws(card: dict[str, Any]) -> Iterator[str]:
         yield f"the version {str(version)[:80]} is not an exact version"
     if not isinstance(about, str) or not 1 <= len(about) <= 100:
         yield "the description is not a text of 1 to 100 characters"
+    meta = card.get("_meta")
+    for key in invalid_keys(tuple(meta)) if isinstance(meta, dict) else ():
+        yield f"invalid key in _meta: {key[:80]!r}"
     remotes = card.get("remotes", [])
     if not isinstance(remotes, list):
         yield "remotes is not a list"
@@ -140,7 +154,8 @@ def invalid_catalog(event: LintEvent) -> Iterator[Report]:
         if wrong:
             yield Report(f"an entry of the catalog has no {' and no '.join(wrong)}", entry)
         elif ("url" in entry) == ("data" in entry):
-            yield Report(f"the entry {str(entry['identifier'])[:80]} has not one of url and data", entry)
+            has = "both" if "url" in entry else "neither"
+            yield Report(f"the entry {str(entry['identifier'])[:80]} has {has} of url and data", entry)
 
 
 @document.warning(
@@ -215,10 +230,12 @@ class _Known:
     valid=(
         _CARD % (_REMOTE % ',"supportedProtocolVersions":["2025-11-25","2026-07-28"]'),
         _OTHER % ("com.example/server", "1.0"),
+        _MODERN % "server",
     ),
     invalid=(
         _OTHER % ("server", "1.1"),
         _OTHER % ("climate", "1.0"),
+        _MODERN % "climate",
         (_CARD % "").replace('"version":"1.0"', '"version":"1.1"'),
         _CARD % (_REMOTE % ',"supportedProtocolVersions":["2026-07-28"]'),
     ),
@@ -240,7 +257,8 @@ def contradicted(event: LintEvent) -> Iterator[Report]:
 
 
 def _described(result: dict[str, Any]) -> dict[str, Any]:
-    info = result.get("serverInfo")
+    meta = result.get("_meta")
+    info = result.get("serverInfo", meta.get(META + "serverInfo") if isinstance(meta, dict) else None)
     found = {key: info.get(key) for key in ("name", "version")} if isinstance(info, dict) else {}
     revisions = result.get("supportedVersions", [result.get("protocolVersion")])
     return found | {"revisions": revisions, "is_complete": "supportedVersions" in result}

@@ -9,8 +9,9 @@ from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
 from mcpspy.core.protocol.extensions import EXTENSION_METHODS, EXTENSIONS, declared
-from mcpspy.core.protocol.extensions.extension import FINAL
-from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.protocol.extensions.extension import DRAFT, FINAL
+from mcpspy.core.protocol.message import Request, loads, meta_raw
+from mcpspy.core.protocol.spec import CLIENT, META, SERVER
 
 OVERVIEW = "https://modelcontextprotocol.io/extensions/overview"
 
@@ -22,6 +23,10 @@ HAS_SKILLS = (
 _LIST = '> {"id":2,"method":"skills/list"}\n< {"id":2,"result":{"skills":[]}}\n'
 _DIRECTORY = '> {"id":3,"method":"resources/directory/read","params":{"uri":"skill://a"}}\n< {"id":3,"result":{"resources":[]}}\n'
 _UNKNOWN = '> {"id":2,"method":"skills/get","params":{"uri":"skill://a/SKILL.md"}}\n< {"id":2,"error":{"code":%d,"message":"%s"}}'
+
+_EVENTS = (_DISCOVER % '"tools":{}').replace(
+    "\n", "%s\n", 1
+) + '> {"id":2,"method":"events/list"}\n< {"id":2,"result":{"events":[]}}\n'
 
 _WITH_UI = '@ 2026-07-28 client={"extensions":{"io.modelcontextprotocol/ui":{%s}}}\n> {"id":2,"method":"tools/list"}\n< {"id":2,"result":{"tools":[]}}'
 
@@ -35,8 +40,15 @@ _UNKNOWN_TARGET = re.compile(
 
 _METHODS = tuple(name for name, (extension, _) in EXTENSION_METHODS.items() if extension.state == FINAL)
 """Methods of drafts may be others of the same name."""
+_DRAFTED = tuple(name for name, (extension, _) in EXTENSION_METHODS.items() if extension.state == DRAFT)
 
 rule = RuleGroup(RULES, page=OVERVIEW)
+
+
+def client_declares(request: Request, extension: str) -> bool | None:
+    """Return whether a request declares an extension; None if it declares no capabilities at all."""
+    capabilities = loads(meta_raw(request.body.meta, META + "clientCapabilities"))
+    return extension in declared(capabilities) if isinstance(capabilities, dict) else None
 
 
 def _has_setting(event: LintEvent, method: str) -> bool | None:
@@ -60,20 +72,24 @@ def _applies(event: LintEvent) -> bool:
     "method of an extension that the server did not declare",
     on=EventKind.REQUEST,
     by=CLIENT,
-    about=_METHODS,
-    valid=HAS_SKILLS + _LIST + _DIRECTORY,
+    about=_METHODS + _DRAFTED,
+    valid=(HAS_SKILLS + _LIST + _DIRECTORY, _EVENTS % ""),
     invalid=(
+        _EVENTS % ' client={"extensions":{"io.modelcontextprotocol/events":{}}}',
         _DISCOVER % '"resources":{}' + _LIST,
         _DISCOVER % '"resources":{},"extensions":{"io.modelcontextprotocol/skills":{}}' + _DIRECTORY,
     ),
 )
 def undeclared(event: LintEvent) -> Iterable[Report]:
     """A client uses an extension only after the server has declared it in `capabilities.extensions`, and the optional
-    parts of it only with their setting, such as `directoryRead` of skills.
+    parts of it only with their setting, such as `directoryRead` of skills. A method with the name of one of a draft is
+    only that of the draft if the client declares it.
     """
     if not _applies(event) or _has_setting(event, event.method) is not False:
         return ()
     extension, entry = EXTENSION_METHODS[event.method]
+    if extension.state == DRAFT and not client_declares(event.request, extension.id):
+        return ()
     setting = f" with {entry.setting}" if entry.setting else ""
     return [Report(f"{event.method}, but the server did not declare {extension.id}{setting}")]
 

@@ -367,7 +367,7 @@ def timeout(event: LintEvent) -> Iterator[Report]:
             ]
             # A limit under a condition adds nothing if an unconditional one is exceeded, too.
             for limit in [limit for limit in over if not limit.when] or over:
-                does = f"waits {limit.max} s for {request.method}, not {seconds:.0f} s"
+                does = f"waits {limit.max} s for {request.method}, which took {seconds:.1f} s"
                 yield _report(event, host, limit, does)
 
 

@@ -66,6 +66,8 @@ def not_202(event: LintEvent) -> Iterator[Report]:
     invalid=(
         '@ http\n> {"method":"notifications/x"}\n= 202 {} {"content-length":"8"}',
         '@ http\n> {"id":2,"method":"ping"}\n= 202\n< {"id":2,"result":{}}',
+        '@ http\n> {"method":"notifications/x"}\n= 202 {} {"content-length":"4"}\n<< null',
+        '@ http\n> {"method":"notifications/x"}\n= 202\n<< Accepted',
     ),
 )
 def body_of_202(event: LintEvent) -> Iterator[Report]:

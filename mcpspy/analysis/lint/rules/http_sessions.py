@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from math import inf
 
-from mcpspy.analysis.lint.event import LintEvent, is_number
+from mcpspy.analysis.lint.event import LintEvent, seconds_of
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.rules.http import CALL, HELLO, HTTP, NOW, PING, SESSION
@@ -134,8 +134,9 @@ def ignored(event: LintEvent) -> Iterator[Report]:
     refusals = event.state.refusals
     if event.method == "sse":
         fields = event.note.fields
-        if is_number(retry := fields.get("retry")) and isinstance(number := fields.get("id"), str):
-            refusals[f"event {number}"] = event.at - 1e-9, event.at + retry / 1000 * 0.9, f"retry: {retry}"
+        retry, number = seconds_of(fields.get("retry")), fields.get("id")
+        if retry is not None and isinstance(number, str):
+            refusals[f"event {number}"] = event.at - 1e-9, event.at + retry * 0.9, f"retry: {fields['retry']}"
         return
     post = event.post
     session_id = post.request.get(SESSION)

@@ -11,6 +11,7 @@ from msgspec import Raw
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import CALLED, EVERY_LINE, LEGACY, RESPONSES, RULES, Report, RuleGroup
+from mcpspy.core.protocol.extensions.events import is_webhook
 from mcpspy.core.protocol.message import Failure, Malformed, Result
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER, other
 from mcpspy.core.session.request_table import NO_ID, UNSOLICITED
@@ -85,8 +86,12 @@ def cut(event: LintEvent) -> Iterator[Report]:
     ),
 )
 def no_message(event: LintEvent) -> Iterator[Report]:
-    """A message is an object with a `method` (a string), a `result` or an `error`."""
+    """A message is an object with a `method` (a string), a `result` or an `error`. The POST of a webhook has none
+    (EXT511).
+    """
     why = reason(event)
+    if _is_posted_webhook(event):
+        return
     if why in ("not an object", "empty batch", "method is not a string", "neither method, result nor error"):
         yield Report(f"not a JSON-RPC message: {why}")
 
@@ -110,7 +115,9 @@ def blank(event: LintEvent) -> Iterator[Report]:
 )
 def version(event: LintEvent) -> Iterator[Report]:
     """Every message must contain `"jsonrpc":"2.0"`. The SDKs drop other messages, so a request gets no response."""
-    if 'jsonrpc is not "2.0"' in event.message.flaws and not isinstance(event.what, Malformed):
+    if 'jsonrpc is not "2.0"' not in event.message.flaws or _is_posted_webhook(event):
+        return
+    if not isinstance(event.what, Malformed):
         document = event.document
         given = document.get("jsonrpc") if isinstance(document, dict) else None
         yield Report('no "jsonrpc":"2.0"' if given is None else f'jsonrpc is {json.dumps(given)}, not "2.0"')
@@ -263,6 +270,10 @@ def pretty_printed(event: LintEvent) -> Iterator[Report]:
             return
         yield Report(f"one message spans {len(run.lines)} lines", whole)
         run.lines.clear()
+
+
+def _is_posted_webhook(event: LintEvent) -> bool:
+    return event.message.frame.http is not None and event.side == CLIENT and is_webhook(event.document)
 
 
 def reason(event: LintEvent) -> str:

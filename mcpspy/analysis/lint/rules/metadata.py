@@ -70,7 +70,7 @@ listing = RuleGroup(RULES, on=EventKind.RESULT, about=tuple(ANNOUNCED))
 
 
 @lru_cache(maxsize=256)
-def _invalid(keys: tuple[str, ...]) -> tuple[str, ...]:
+def invalid_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     """Return the keys whose syntax is wrong."""
     return tuple(key for key in keys if not _KEY.fullmatch(key))
 
@@ -120,7 +120,7 @@ def meta_keys(event: LintEvent) -> Iterable[Report]:
 def _wrong_members(event: LintEvent, metas: list[dict[str, Raw]]) -> Iterator[Report]:
     is_modern = (event.revision or "") >= MODERN
     for members in metas:
-        for key in _invalid(tuple(members)):
+        for key in invalid_keys(tuple(members)):
             yield Report(f"invalid key in _meta: {key[:80]!r}", key)
         for key in _TRACE.keys() & members.keys() if is_modern else ():
             if (value := decoded(members[key])) is not None and not (

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mcpspy.analysis.lint.event import LintEvent
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import RESPONSES, RULES, Report, RuleGroup
+from mcpspy.analysis.lint.rules.extensions import client_declares
+from mcpspy.analysis.lint.state import forget
 from mcpspy.core.jsontools import canonical
 from mcpspy.core.protocol.extensions import declared
 from mcpspy.core.protocol.extensions.tasks import EXTENSION, SOURCE
-from mcpspy.core.protocol.message import Failure, Notification, Request, Result, loads, meta_raw, text
+from mcpspy.core.protocol.message import Failure, Notification, Request, Result, meta_raw, text
 from mcpspy.core.protocol.spec import CLIENT, META, MODERN, SERVER
 
 _ACKNOWLEDGED = ("tasks/update", "tasks/cancel")
 _DETAILED = ("tasks/get", "notifications/tasks")
 _PAYLOADS = {"result": "completed", "error": "failed", "inputRequests": "input_required"}
+
+_COUNTED = re.compile(r"(\D*|.*\D)([1-9]\d{0,8})")
+"""An id that ends with a number of up to nine digits."""
 
 HEAD = '@ 2026-07-28 client={"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}\n'
 _TASK = (
@@ -50,12 +57,6 @@ rule = RuleGroup(RULES, since=MODERN, valid=_GOOD)
 result = rule.group(on=EventKind.RESULT, by=SERVER)
 
 
-def client_declares(request: Request) -> bool | None:
-    """Return whether a request declares the extension; None if it declares no capabilities at all."""
-    capabilities = loads(meta_raw(request.body.meta, META + "clientCapabilities"))
-    return EXTENSION.id in declared(capabilities) if isinstance(capabilities, dict) else None
-
-
 def _server_lacks(event: LintEvent) -> bool:
     """Return whether the server has declared its capabilities, and not the extension."""
     return event.capabilities is not None and EXTENSION.id not in declared(event.capabilities)
@@ -79,7 +80,7 @@ def undeclared(event: LintEvent) -> Iterator[Report]:
     """
     if not _is_created(event):
         return
-    if client_declares(event.request) is False:
+    if client_declares(event.request, EXTENSION.id) is False:
         yield Report(f"task for a request that does not declare {EXTENSION.id}")
     elif _server_lacks(event):
         yield Report(f"task of a server that did not declare {EXTENSION.id}")
@@ -281,7 +282,7 @@ def not_refused(event: LintEvent) -> Iterable[Report]:
     is_listening = request.method == "subscriptions/listen"
     if is_listening and (isinstance(what, Result) or not _wants_tasks(request)):
         return ()  # The result of a subscription is its end, which may follow for another reason.
-    if client_declares(request) is not False or _server_lacks(event):
+    if client_declares(request, EXTENSION.id) is not False or _server_lacks(event):
         return ()
     if isinstance(what, Failure):
         if what.code in (-32021, -32020, -32022):
@@ -348,3 +349,37 @@ def other_task(event: LintEvent) -> Iterator[Report]:
     given = event.result.get("taskId")
     if isinstance(given, str) and event.is_result and event.subject is not None and given != event.subject:
         yield Report(f"task {given[:60]} instead of {event.subject[:60]}", given)
+
+
+class _Numbers(OrderedDict[str, int]):
+    """Beginning of the ids of tasks → the number at the end of the latest one."""
+
+
+@result.warning(
+    "DATA725",
+    "ids of tasks that can be guessed",
+    page=SOURCE + "#security-considerations",
+    about="tools/call",
+    beyond_plain=True,
+    once=True,
+    valid=(
+        HEAD
+        + _CALL % _WORKING.replace('"t"', '"t-1"')
+        + (_CALL % _WORKING.replace('"t"', '"t-7"')).replace('"id":2', '"id":3'),
+        _GOOD,
+    ),
+    invalid=HEAD
+    + _CALL % _WORKING.replace('"t"', '"t-1"')
+    + (_CALL % _WORKING.replace('"t"', '"t-2"')).replace('"id":2', '"id":3'),
+)
+def guessable(event: LintEvent) -> Iterator[Report]:
+    """The id of a task is enough to read its result, unless the server knows its clients. So it must be random. Here one id
+    leads to the next. Reported if two ids differ by 1 at their end; once for a session.
+    """
+    found = _COUNTED.fullmatch(str(event.result.get("taskId"))) if _is_created(event) else None
+    if found is not None:
+        known, (start, number) = event.state.memory[_Numbers], found.groups()
+        if known.get(start) == int(number) - 1:
+            yield Report(f"task {found[0][:60]} follows {start[:60]}{known[start]}", found[0])
+        known[start] = int(number)
+        forget(known)

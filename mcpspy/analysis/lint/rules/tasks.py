@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from mcpspy.analysis.lint.event import LintEvent, is_number
+from mcpspy.analysis.lint.event import LintEvent, seconds_of
 from mcpspy.analysis.lint.finding import EventKind
 from mcpspy.analysis.lint.rule import LEGACY, RULES, Report, RuleGroup
 from mcpspy.analysis.lint.state import ENDED, STATUSES, forget
@@ -341,7 +341,7 @@ def impatient(event: LintEvent) -> Iterator[Report]:
     if isinstance(event.what, Result):
         for task in event.tasks:
             interval = task.get("pollIntervalMs", task.get("pollInterval"))
-            polls[str(task.get("taskId"))] = event.at, interval / 1000 if is_number(interval) else 0.0
+            polls[str(task.get("taskId"))] = event.at, seconds_of(interval) or 0.0
             forget(polls)
         return
     number = event.subject or ""

@@ -43,6 +43,20 @@ _TEXT = '"content":[{"type":"text","text":"{\\"sum\\":1}"}]'
 _CHANGED = '\n< {"method":"notifications/tools/list_changed"}'
 _GOOD = _TYPED + _CALL % (f'{{{_TEXT},"structuredContent":{{"sum":1}}}}')
 
+_TASK = '"taskId":"t","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":60000,"status":'
+_BY_TASK = (
+    '@ 2026-07-28 client={"extensions":{"io.modelcontextprotocol/tasks":{}}}\n'
+    + _TYPED
+    + _CALL % f'{{"resultType":"task",{_TASK}"working"}}'
+    + '\n> {"id":4,"method":"tasks/get","params":{"taskId":"t"}}\n< {"id":4,"result":{'
+    + _TASK
+    + '"completed","result":{"content":[],"structuredContent":{"sum":%s}}}}'
+)
+
+_OUTCOMES = ("tools/call", "tasks/get", "tasks/result", "notifications/tasks")
+"""Methods whose messages have results of tools."""
+_OUTCOMES_ON = (EventKind.RESULT, EventKind.NOTIFICATION)
+
 _PROMPTS = '> {"id":4,"method":"prompts/list"}\n< {"id":4,"result":{"prompts":[{"name":"%s"}]}}\n'
 _REQUIRED = _PROMPTS.replace('"%s"', '"a","arguments":[{"name":"b","required":true}]')
 _PROMPT = '> {"id":5,"method":"prompts/get","params":{"name":"a"}}\n< {"id":5,"result":{"messages":[]}}'
@@ -239,20 +253,39 @@ def arguments(event: LintEvent) -> Iterable[Report]:
     "DATA302",
     "structuredContent that violates the tool's outputSchema",
     page=TOOLS + "#output-schema",
+    on=_OUTCOMES_ON,
+    about=_OUTCOMES,
+    valid=(_GOOD, _BY_TASK % 1),
     invalid=(
         _GOOD.replace('"structuredContent":{"sum":1}', '"structuredContent":{"sum":"one"}'),
         _GOOD.replace('"structuredContent":{"sum":1}', '"structuredContent":{}'),
+        _BY_TASK % '"one"',
     ),
 )
 def output(event: LintEvent) -> Iterator[Report]:
     """A server must return results that conform to the `outputSchema` it declares. Otherwise the SDK clients raise an
     error and the model receives nothing.
     """
-    tool = event.tool
-    if tool is not None and tool.output is not None and "structuredContent" in event.result:
-        given = event.result["structuredContent"]
-        for breach in tool.output.breaches(given):
-            yield Report(f"structuredContent of {event.subject}: {breach}", given)
+    for name, outcome in _outcomes(event):
+        tool = event.state.tools.get(name or "")
+        if tool is not None and tool.output is not None and "structuredContent" in outcome:
+            given = outcome["structuredContent"]
+            for breach in tool.output.breaches(given):
+                yield Report(f"structuredContent of {name}: {breach}", given)
+
+
+def _outcomes(event: LintEvent) -> Iterator[tuple[str | None, dict[str, Any]]]:
+    """Yield each result of a tool in a message, also that of a task, with the name of the tool."""
+    known = event.state.tasks
+    if event.method == "tools/call":
+        if _is_plain(event):
+            yield event.subject, event.result
+    elif event.method == "tasks/result" and (history := known.get(event.subject or "")) is not None:
+        yield history.tool, event.result
+    for task in event.tasks:
+        history = known.get(str(task.get("taskId")))
+        if history is not None and isinstance(outcome := task.get("result"), dict):
+            yield history.tool, outcome
 
 
 @structured_result.error(
@@ -260,17 +293,18 @@ def output(event: LintEvent) -> Iterator[Report]:
     "no structuredContent despite an outputSchema",
     page=TOOLS + "#output-schema",
     valid=(_GOOD, _TYPED + _CALL % (f'{{{_TEXT},"isError":true}}')),
-    invalid=_TYPED + _CALL % (f"{{{_TEXT}}}"),
+    invalid=(_TYPED + _CALL % (f"{{{_TEXT}}}"), _BY_TASK.replace(',"structuredContent":{"sum":%s}', "")),
+    on=_OUTCOMES_ON,
+    about=_OUTCOMES,
     beyond_plain=False,
 )
-def unstructured(event: LintEvent) -> Iterable[Report]:
+def unstructured(event: LintEvent) -> Iterator[Report]:
     """A tool with an `outputSchema` must return `structuredContent`, unless it failed (`isError`)."""
-    tool = event.tool
-    if tool is None or tool.output is None or "structuredContent" in event.result or not _is_plain(event):
-        return ()
-    if event.result.get("isError") is True:
-        return ()
-    return [Report(f"{event.subject} has an outputSchema, but its result has no structuredContent")]
+    for name, outcome in _outcomes(event):
+        tool = event.state.tools.get(name or "")
+        is_structured = "structuredContent" in outcome or outcome.get("isError") is True
+        if tool is not None and tool.output is not None and not is_structured:
+            yield Report(f"{name} has an outputSchema, but its result has no structuredContent")
 
 
 structured_result.shape_error(

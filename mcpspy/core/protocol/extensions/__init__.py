@@ -50,6 +50,9 @@ RESULT_TYPES = frozenset(kind for extension in EXTENSIONS.values() for kind in e
 SECRET_HEADERS = frozenset(name for extension in EXTENSIONS.values() for name in extension.secret_headers)
 """Headers of extensions, also of drafts, whose values are never recorded."""
 
+HEADERS = frozenset(name for extension in EXTENSIONS.values() for name in extension.headers)
+"""Headers of extensions, also of drafts, that are recorded."""
+
 DOCUMENTS = tuple(document for extension in EXTENSIONS.values() for document in extension.documents)
 
 _META = tuple(key for extension in EXTENSIONS.values() for key in extension.meta)

@@ -19,6 +19,8 @@ class ExtensionMethod(NamedTuple):
     """Setting of the server that must be true; None if it only has to declare the extension."""
     is_optional: bool = False
     """A server that declares the extension may lack the method."""
+    secret: tuple[str, ...] = ()
+    """Path in its params to a secret that they must have: the receiver needs it."""
 
 
 class ExtensionListing(NamedTuple):
@@ -75,5 +77,7 @@ class McpExtension(NamedTuple):
     """Documents that are recorded."""
     secret_headers: tuple[str, ...] = ()
     """Headers of HTTP whose values are never recorded, in lower case."""
+    headers: tuple[str, ...] = ()
+    """Other headers of HTTP that are recorded, in lower case."""
     shapes: str = ""
     """Shapes of its messages, in the notation of `analysis/lint/shapes`."""
