@@ -40,8 +40,8 @@ FILES = ROOT / "tests" / "core" / "importers" / "files"
 SECONDS = 60
 """Limit for one command line."""
 
-IN_OTHER_TESTS = {"claude-code", "claude-desktop", "codex", "cursor", "vscode"}
-"""Pages that tests/e2e/test_getting_started.py follows."""
+IN_OTHER_TESTS = {"claude-code", "claude-desktop", "codex", "cursor", "vscode", "tutorial"}
+"""Pages that tests/e2e/test_getting_started.py and test_tutorial.py follow."""
 
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md"))]
 
@@ -70,6 +70,7 @@ NOT_RUN = {
     r"export --follow": "an end: it runs until it is interrupted, as in tests/e2e/test_telemetry.py",
     r"--tls-cert": "a certificate; tests/ui/web/test_tls.py makes one",
     r"doctor .*--ask": "a terminal",
+    r"^mcpspy restart": "a live session of run --watch; tests/e2e/test_tutorial.py has one",
     r"web --ssh": "another machine; tests/e2e/test_remote.py starts an SSH server",
 }
 """Lines that are not run, with what they need."""
@@ -108,6 +109,9 @@ CODES = {
 """Exit codes of other lines that do not exit with 0: invalid filters, and a server that SIGTERM ends."""
 
 FIRST = {
+    "README": "mkdir src",
+    "howto": "mkdir -p weather/src",
+    "restart": "mkdir -p src weather/src; touch pyproject.toml",
     "unwrap": "mcpspy wrap cursor --all && mcpspy wrap claude-code --all",
     "mock": "mcpspy call --format json -- python weather.py > tools.json"
     "; printf -- '- tool: stations\n  result: none\n' > answers.yaml",

@@ -48,7 +48,7 @@ IO_LEVELS = (
     ("client",),
     ("bridge", "http", "replay", "telemetry"),
     ("load",),
-    ("mock", "forward", "doctor", "listing"),
+    ("mock", "forward", "doctor", "listing", "watch"),
     ("gateway",),
 )
 """The packages and lone modules of `io`, lowest first: each imports only from rows before its row."""
@@ -63,6 +63,7 @@ EXTRAS = {
     "mcpspy.io.lake": "lake",
     "mcpspy.io.lake.executors": "cluster",
     "mcpspy.io.telemetry": "otel",
+    "mcpspy.io.watch": "watch",
     "mcpspy.ui.agent": "agent",
     "mcpspy.ui.api.record": "agent",
     "mcpspy.ui.api.session": "lake",

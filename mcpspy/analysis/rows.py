@@ -21,11 +21,12 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Damaged, Frame, Header, Note
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
-from mcpspy.core.session import mock_notes
+from mcpspy.core.session import mock_notes, restart_notes
 from mcpspy.core.session import outcome as judge
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.http_exchanges import RecordedHttpExchange
 from mcpspy.core.session.mock_notes import MOCK
+from mcpspy.core.session.restart_notes import RESTART
 from mcpspy.core.session.rule_notes import RULE, TRUST, about, words
 from mcpspy.core.session.session import Change
 
@@ -378,6 +379,11 @@ def _mock(note: Note) -> NoteText:
     return mock_notes.about(fields), mock_notes.words(fields), tone
 
 
+def _restart(note: Note) -> NoteText:
+    tone = {"failed": BAD, "started": ISSUE}.get(str(note.fields.get("did")), QUIET)
+    return restart_notes.words(note.fields), "", tone
+
+
 def _lost(note: Note) -> NoteText:
     entries = note.fields.get("entries")
     number = "1 entry was" if entries == 1 else f"{entries} entries were"
@@ -448,5 +454,6 @@ _NOTES: dict[str, Callable[[Note], NoteText]] = {
     TRUST: lambda note: (about(note.fields), words(note.fields), ISSUE),
     "rules": _rules,
     MOCK: _mock,
+    RESTART: _restart,
     "part": lambda note: (f"continues in {note.fields.get('next')}", "", QUIET),
 }

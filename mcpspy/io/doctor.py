@@ -13,6 +13,7 @@ import shutil
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -25,13 +26,17 @@ from mcpspy.core.recording.origin import DOCTOR
 from mcpspy.core.session.session import Session
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.client.base import ServerAddress, ServerCommand, ServerTarget
-from mcpspy.io.client.conversation import Conversation, offered_lists
+from mcpspy.io.client.conversation import METHOD_NOT_FOUND, Conversation, offered_lists
 from mcpspy.io.network.outgoing import environment_proxy, reason, trust
 from mcpspy.io.recording.recorder import RecordingTarget
 from mcpspy.io.replay import RecordingObserver, header_fields
 
 CONNECT = 10.0
 """Seconds for an address to accept a connection."""
+
+OPTIONAL = "resources/templates/list"
+"""The list that servers with resources need not have. Hosts continue without it: of 50 servers of npm and PyPI, three
+answer it with `method not found`."""
 
 SOON = 14
 """Days before its end at which a certificate is mentioned."""
@@ -62,6 +67,10 @@ class Examination:
         self.steps.append(Step(name, holds, text))
         return holds
 
+    def fail(self, name: str, text: str) -> None:
+        """Let a step break that seemed to hold."""
+        self.steps = [Step(name, False, text) if step.name == name else step for step in self.steps]
+
     def skip(self, *names: str) -> None:
         """Add steps that were not tried because an earlier one breaks."""
         why = self.broken
@@ -90,18 +99,21 @@ async def examine(
     if isinstance(target, ServerCommand):
         if not _has_command(found, target):
             found.skip(*STARTING[1:], *last)
-            return
     elif not await _is_reachable(found, URL(target.url), target):
         found.skip(CONNECTING[-1], *last)
-        return
     observer = RecordingObserver(where, header_fields(target, name))
     found.path = observer.path
-    talk = Conversation(target, observer, seconds)
+    talk = Conversation(target, observer, seconds, is_examined=True)
     try:
+        if found.path is not None and (broken := found.broken) is not None and broken.name != "configuration":
+            await _record_failure(talk)
+            return
         async with talk:
             await _talk(found, talk, observer.session, target, call)
     except McpspyError as error:  # It does not start.
         observer.note("error", text=str(error))
+        if any(step.holds is False and step.name != "configuration" for step in found.steps):
+            return
         found.add(
             STARTING[1] if isinstance(target, ServerCommand) else CONNECTING[-1], str(error), holds=False
         )
@@ -109,6 +121,14 @@ async def examine(
     finally:
         ended = getattr(talk, "ended", None)
         observer.finish(ended.code if ended else None, ended.signal if ended else None)
+
+
+async def _record_failure(talk: Conversation) -> None:
+    """Try the connection that fails, so that the recording has its error. Raise CannotStart if a command does not start."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CONNECT), talk:
+            with suppress(McpspyError):  # It is in the recording.
+                await talk.begin()
 
 
 async def _talk(
@@ -142,6 +162,9 @@ async def _talk(
         texts = []
         for method in offered_lists(offer):
             response = await talk.request(method)
+            if isinstance(response, Failure) and method == OPTIONAL and response.code == METHOD_NOT_FOUND:
+                texts.append("no resource templates")
+                continue
             if isinstance(response, Failure):
                 found.add(names[1], f"{method}: {response.description}", holds=False)
                 found.skip(*names[2:])
@@ -185,6 +208,8 @@ def _has_command(found: Examination, target: ServerCommand) -> bool:
     elsewhere = shutil.which(program)
     if elsewhere is not None and target.is_bare:
         why = f"{program} is not on the PATH that a host has, but at {elsewhere}: write that path"
+    elif os.path.isdir(place) and os.path.dirname(program):
+        why = f"{place} is a folder: name a program in it"
     elif os.path.isfile(place):
         why = f"{place} is not executable"
     elif os.path.dirname(program):
@@ -279,6 +304,11 @@ def _about(certificate: dict[str, Any]) -> Iterator[str]:
         yield f"until {ends:%Y-%m-%d}" + (f", only {counted(days, 'day')} more" if days < SOON else "")
 
 
+def _is_response(what: object) -> bool:
+    """Return whether this is a response of JSON-RPC, and not the error of a gateway in its own form (`{"error": …}`)."""
+    return isinstance(what, Result) or (isinstance(what, Failure) and not what.flaws)
+
+
 async def _add_response(found: Examination, session: Session, target: ServerAddress, problem: str) -> None:
     """Add the step of the first response: its status, and whether a user could sign in."""
     if "HTTP 401" in problem and not target.has_authorization:
@@ -291,7 +321,7 @@ async def _add_response(found: Examination, session: Session, target: ServerAddr
             except CannotStart as error:
                 text += f", and its metadata are not usable: {error}"
         found.add(CONNECTING[-1], text, holds=False)
-    elif not any(isinstance(change.what, Result | Failure) for change in session.changes):
+    elif not any(_is_response(change.what) for change in session.changes):
         found.add(CONNECTING[-1], problem, holds=False)
     else:
         found.add(CONNECTING[-1], "the endpoint answers with messages")

@@ -220,6 +220,26 @@ async def test_the_page_holds_edits_drops_answers_and_sends_again(tmp_path: Path
     assert {note["viewer"] for note in notes if note.get("note") == "rule" and "viewer" in note} == {"web"}
 
 
+async def test_a_click_restarts_the_server_of_a_session_that_allows_it(tmp_path: Path) -> None:
+    folder, plan = tmp_path / "sessions", tmp_path / "plan.json"
+    folder.mkdir()
+    plan.write_text('{"tools": ["echo"]}', encoding="utf-8")
+    server_file = Path(__file__).parents[1] / "servers" / "versioned.py"
+    options = ["--watch", str(plan), "--stdout-noise", "drop"]
+    client = await running(folder, sys.executable, str(server_file), str(plan), options=options)
+    await client.begin()
+    async with served(folder, allows_control=True) as server, chromium(tmp_path / "profile") as browser:
+        (session,) = (await server.get("sessions"))["sessions"]
+        await browser.open(f"{server.origin}/s/{session['key']}?q=note:restart#{server.token}")
+        await browser.until("!document.getElementById('held').hidden")
+        assert await violations(browser) == []
+        await browser.evaluate(press("Restart server"))
+        await browser.until("document.body.textContent.includes('server restarted (ordered by web)')")
+    client.send(id=2, method="tools/call", params={"name": "echo"})
+    assert (await client.response(2))["result"]["content"][0]["text"] == "['echo']"
+    await client.end()
+
+
 async def test_a_page_that_leaves_releases_what_it_held(tmp_path: Path) -> None:
     folder = tmp_path / "sessions"
     folder.mkdir()

@@ -6,6 +6,7 @@ from mcpspy.analysis.explain.evidence import PrintedLine, evidence, named_error
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, ServerEnd
 from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.recording.origin import CLIENTS
 from mcpspy.core.session.exchange import State
 
 LAST_SECONDS = 5.0
@@ -40,7 +41,7 @@ def server_end(facts: Facts) -> ServerEnd | None:
         and not facts.client.messages
     ):
         return None
-    if error is None and not facts.client.messages and code == 0:
+    if error is None and not facts.client.messages and code == 0 and facts.header.origin not in CLIENTS:
         return None
     end = ServerEnd(
         at=first,
@@ -71,6 +72,8 @@ def _last_words(facts: Facts, at: float, *, has_answered: bool) -> list[PrintedL
 
 def client_left(facts: Facts) -> ClientLeft | None:
     """Return the end of the client, if it left right after a message and had not used the session."""
+    if facts.header.origin in CLIENTS and facts.client.methods["tools/list"]:
+        return None  # mcpspy was the client, and had read what it wanted.
     server, client = facts.server, facts.client
     left_at = client.closed_at if facts.is_stdio else facts.http.last_at
     if server.last_at is None or left_at is None or not server.messages:

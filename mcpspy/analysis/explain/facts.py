@@ -57,6 +57,8 @@ class Facts:
         """A call whose progress came all at once, with its response."""
         self.held_back_calls: set[int] = set()
         """Numbers of the calls to which a request of the server came only with the response; at most some."""
+        self.surplus: dict[str, set[str]] = {}
+        """Tool → arguments of calls that its schema does not name, if the result hides a failure; at most some."""
         self.slow: list[SlowCall] = []
         self.answered: Counter[tuple[str, str]] = Counter()
         """Side and method → number of its requests that got a result."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct, field
 
 from mcpspy.analysis.explain.app_facts import READ, AppFacts
@@ -9,6 +11,9 @@ from mcpspy.analysis.explain.evidence import EvidenceLine, evidence
 from mcpspy.analysis.lint.finding import EntryPosition
 from mcpspy.core.protocol.message import Failure, Request, Result, meta_raw, text
 from mcpspy.core.protocol.spec import METHODS
+
+MAX_TOOLS = 1000
+"""Tools whose arguments are kept."""
 
 MAX_DIALECTS = 20
 """Schemas in another dialect that are kept."""
@@ -23,6 +28,8 @@ _COMBINED = frozenset({"oneOf", "anyOf", "allOf"})
 class ListedFacts(Struct):
     apps: AppFacts = field(default_factory=AppFacts)
     tools: set[str] = field(default_factory=set)
+    arguments: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Tool → the arguments that its input schema names, if it names any."""
     dialects: list[tuple[str, str, EvidenceLine]] = field(default_factory=list)
     """Tool, dialect of its output schema if that is not 2020-12, and the line with the list."""
     combined: list[tuple[str, EvidenceLine]] = field(default_factory=list)
@@ -33,6 +40,11 @@ class ListedFacts(Struct):
     """The revision in the last `initialize`."""
     unsupported: tuple[str, list[str]] | None = None
     """The revision that a client asked for (2026-07-28), and those of the server, which lack it."""
+
+    def surplus(self, tool: str | None, arguments: Iterable[str]) -> set[str]:
+        """Return the arguments that the input schema of a tool does not name; none if that is not known."""
+        named = self.arguments.get(tool or "")
+        return set() if named is None else set(arguments) - named
 
     def add_request(self, what: Request) -> None:
         """Add a request of a list that has another page."""
@@ -77,6 +89,9 @@ class ListedFacts(Struct):
             self.tools.add(name)
             self.apps.add_tool(tool, name, place)
             inputs = tool.get("inputSchema")
+            named = inputs.get("properties") if isinstance(inputs, dict) else None
+            if isinstance(named, dict) and named and len(self.arguments) < MAX_TOOLS:
+                self.arguments[name] = frozenset(named)
             if (
                 isinstance(inputs, dict)
                 and not _COMBINED.isdisjoint(inputs)

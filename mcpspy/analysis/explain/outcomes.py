@@ -40,6 +40,9 @@ MAX_ANSWERED = 64
 GAVE_UP = re.compile(r"(?i)time[d -]*out|deadline|-32001")
 BY_USER = re.compile(r"(?i)\buser\b|interrupt|\besc\b|stopped by|cancel button")
 
+HIDDEN_FAILURE = "AGENT103"
+"""The rule of results that report a failure as a success."""
+
 _VOLATILE = re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b|\b[0-9a-f]{12,}\b|\d+(?:\.\d+)?")
 
 # Reading a member of an Enum runs Python code; reading a name does not.
@@ -209,6 +212,10 @@ class RequestOutcomes:
                         if self._facts.http.is_of_other_program(request.frame.http, failed.refusal):
                             continue  # Nothing has become better for the program that was refused.
                         failed.succeeded_at = known.answer_at
+            if known.findings and any(each.code == HIDDEN_FAILURE for each in known.findings):
+                surplus = self._facts.listed.surplus(request.subject, _arguments(request))
+                if surplus and sum(map(len, self._facts.surplus.values())) < MAX_SYMPTOMS:
+                    self._facts.surplus.setdefault(request.subject or "", set()).update(surplus)
             self._succeeded.append(known)
             return
         if not self._is_symptom(exchange, known):

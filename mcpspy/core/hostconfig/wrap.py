@@ -39,10 +39,16 @@ class WrapTarget(NamedTuple):
     program: Sequence[str]
     options: Sequence[str] = ()
     """Options of mcpspy, for both `run` and `bridge`."""
+    watch: Sequence[str] = ()
+    """Options of `run` alone that restart a server when files change; URL entries are skipped."""
     insists: bool = False
     """True to wrap URL entries even if the host may log in to the server itself."""
     isolated: Sequence[str] = ()
     """The program for entries that set variables of Python; empty if it is the same."""
+
+    @property
+    def run_options(self) -> Sequence[str]:
+        return [*self.options, *self.watch]
 
     def program_of(self, entry: Node, layout: EntryLayout) -> Sequence[str]:
         env = entry.get(layout.env)
@@ -65,11 +71,11 @@ def wrap_stdio(
     assert command is not None
     path, *more = target.program_of(entry, layout)
     if layout.is_list:
-        words = [path, *more, *command_line.run(server.name, target.options, has_args=True)]
+        words = [path, *more, *command_line.run(server.name, target.run_options, has_args=True)]
         return [_prepended(source, command.node, [*map(quoted, words)])]
     args = entry.get(layout.args)
     program = quoted(path)
-    words = [*more, *command_line.run(server.name, target.options, has_args=args is not None)]
+    words = [*more, *command_line.run(server.name, target.run_options, has_args=args is not None)]
     literals = [*map(quoted, words), text[command.node.start : command.node.end]]
     changes = [TextEdit(command.node.start, command.node.end, program)]
     if args is None:
@@ -100,6 +106,8 @@ def wrap_url(
     source: EntryText, server: ServerEntry, target: WrapTarget, layout: EntryLayout
 ) -> list[TextEdit]:
     """Return the changes that turn a URL entry into one that starts the bridge; raise SkippedEntry."""
+    if target.watch:
+        raise SkippedEntry("--watch restarts only servers that the host starts by a command")
     text, entry = source.text, source.entry
     words, env, passed = _bridge(server, target, layout)
     url_members = members_of_url(layout)

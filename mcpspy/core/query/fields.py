@@ -61,6 +61,7 @@ NOTES = (
         "unfinished",
         "placeholders",
         "mock",
+        "restart",
     ),
 )
 """The kinds of notes of docs/format.md."""

@@ -14,6 +14,9 @@ No name and no `last` means one of them: a replay under the name of its server w
 and a mock would serve what a mock has answered.
 """
 
+CLIENTS = frozenset({REPLAY, CALL, DOCTOR})
+"""Origins of sessions in which mcpspy itself was the client. It ends a session when it is done."""
+
 
 def preferred(origin: str) -> int:
     """Return the rank of an origin among sessions of one name: a host's, another client's, 0 for mcpspy's own."""

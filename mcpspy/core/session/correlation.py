@@ -45,6 +45,7 @@ from mcpspy.core.session.exchange import (
 from mcpspy.core.session.http_exchanges import HttpExchanges, RecordedHttpExchange
 from mcpspy.core.session.outcome import cancelled_by, never_completed
 from mcpspy.core.session.request_table import Key, RequestTable, id_key, id_of_part, question
+from mcpspy.core.session.restart_notes import RESTART
 from mcpspy.core.session.rule_notes import RULE, not_forwarded, words
 from mcpspy.core.session.tasks import (
     POLLS,
@@ -429,9 +430,8 @@ class Correlation(Peers, ABC, Generic[P]):
                 self.end()
         elif kind == "exit":
             self._exited = note
-        elif kind == "lost":
-            stream = fields.get("stream")
-            self._lost(self._pairing.lose(stream if isinstance(stream, str) else None))
+        elif kind in ("lost", RESTART):
+            self._lost(self._lost_by(note))
         elif kind == OVERSIZED and "pipe" not in fields:
             side, stream = str(fields.get("from")), fields.get("stream")
             self._lost(self._pairing.lose_message(side, stream, fields.get("http")))
@@ -446,6 +446,17 @@ class Correlation(Peers, ABC, Generic[P]):
         elif kind == "sse" and self.http_exchanges.listening:
             self.http_exchanges.add_event(fields.get("http"))
         return CorrelatedEntry(note)
+
+    def _lost_by(self, note: Note) -> list[P]:
+        """Return the requests whose responses were not recorded, or whose server was replaced, in their new state."""
+        stream = note.fields.get("stream")
+        stream = stream if isinstance(stream, str) else None
+        if note.kind != RESTART:
+            return self._pairing.lose(stream)
+        did = note.fields.get("did")
+        if did == "stopping":
+            self._pairing.stopping.add(stream)
+        return self._pairing.restart_server(stream) if did in ("started", "failed") else []
 
     def _end_http(self, note: Note) -> CorrelatedEntry[P]:
         number, hung_up = note.fields.get("http"), note.fields.get("hung_up")

@@ -48,6 +48,7 @@ class StoredTables(Struct, forbid_unknown_fields=True):
     unusual: list[tuple[Key, str]]
     doubled: list[Key]
     has_lost: bool
+    stopping: list[str | None]
     progress: list[tuple[Key, int]]
     questions: list[tuple[Question, list[tuple[int, str | None]]]]
     posted: list[tuple[int, Key | None]]
@@ -233,6 +234,7 @@ def stored_tables(index: Index) -> StoredTables:
         unusual=list(table.unusual.items()),
         doubled=sorted(table._doubled, key=repr),
         has_lost=table._has_lost,
+        stopping=list(table.stopping),
         posted=list(table._posted.items()),
         refused=table._refused,
         redirects=table._redirects,
@@ -278,6 +280,7 @@ def _tables(stored: StoredTables) -> dict[str, Any]:
             "unusual": dict(stored.unusual),
             "_doubled": set(stored.doubled),
             "_has_lost": stored.has_lost,
+            "stopping": set(stored.stopping),
             "_posted": dict(stored.posted),
             "_refused": stored.refused,
             "_seen_events": dict.fromkeys(stored.seen_events),

@@ -18,7 +18,7 @@ from msgspec import Raw
 
 from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.protocol.message import loads, meta_raw, text
-from mcpspy.core.protocol.spec import CLIENT, other
+from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.session.exchange import Correlatable, Event, State, transition
 
@@ -76,6 +76,8 @@ class RequestTable(Generic[P]):
         """Open requests whose response needs more than a look-up → the id as the latest of them spelled it."""
         self._doubled: set[Key] = set()
         self._has_lost = False
+        self.stopping: set[str | None] = set()
+        """Streams whose server is being ended, to be followed by another one."""
         self._answered: dict[Key, P] = {}
         self.highest: dict[tuple[str | None, str], int] = {}
         """Stream and sender → the highest id above 0 of the requests: a higher one is new."""
@@ -231,7 +233,7 @@ class RequestTable(Generic[P]):
         """Settle a request; return it, and an issue. For a response without a request, see `explain_unsolicited`."""
         key, flaw = self._request_key(frame, id, event)
         waiting = self._open.get(key)
-        if waiting is None:
+        if waiting is None or (self.stopping and self._is_refusal_of_end(frame, event, waiting)):
             return None, None
         request = waiting[0] if len(waiting) == 1 else _first(waiting)
         if flaw is None and (id != key[2] or key in self.unusual):
@@ -248,6 +250,11 @@ class RequestTable(Generic[P]):
             late = "answered after it was cancelled"
             flaw = f"{flaw}; {late}" if flaw else late
         return request, flaw
+
+    def _is_refusal_of_end(self, frame: Frame, event: Event, waiting: list[P]) -> bool:
+        """Return whether a server that is being ended refuses a request that mcpspy or the next server answers."""
+        is_kept = frame.side == SERVER and frame.to is not None and frame.stream in self.stopping
+        return is_kept and (event is Event.FAILURE or waiting[0].is_subscription)
 
     def explain_unsolicited(self, frame: Frame, id: str | None) -> tuple[P | None, str]:  # noqa: A002
         """Describe a response that no open request waits for."""
@@ -385,6 +392,17 @@ class RequestTable(Generic[P]):
             for request in self.waiting(lambda each: lossy is None or self._session_of(each) == lossy)
             if not request.is_subscription and transition(request, Event.LOSS)
         ]
+
+    def restart_server(self, stream: str | None) -> list[P]:
+        """Return the pending requests of a server that has ended, now abandoned; the next one may use their ids again."""
+        self.stopping.discard(stream)
+        found = []
+        for key in [key for key in self._open if key[:2] == (stream, SERVER)]:
+            found += [request for request in self._open.pop(key) if transition(request, Event.ABANDON)]
+            self.unusual.pop(key, None)
+            self._doubled.discard(key)
+        self.highest[stream, SERVER] = -1
+        return found
 
     def lose_message(self, side: str, stream: str | None, http: object) -> list[P]:
         """Return the pending requests to which a lost message of this side may be the response, now unknown.

@@ -90,7 +90,7 @@ class BridgeInterception(AsyncioInterception):
 
     def record(self, side: str, data: bytes, fields: dict[str, Value]) -> None:
         """Record a message that is not inspected."""
-        self._recorder.write(_frame(self.now(), side, data, fields))
+        self._recorder.write(self._entry(self.now(), side, data, fields))
 
     def take(
         self,
@@ -115,7 +115,7 @@ class BridgeInterception(AsyncioInterception):
             except Exception as error:
                 decision = None
                 self._give_up(error)
-        entry = _frame(at, side, data if original is None else original, fields)
+        entry = self._entry(at, side, data if original is None else original, fields)
         received = _Received(side, data, exchange)
         if decision is None:
             self._recorder.write(entry)
@@ -182,8 +182,11 @@ class BridgeInterception(AsyncioInterception):
         stream: dict[str, Value] = {} if step.stream is None else {"stream": step.stream}
         fields = stream if exchange is None else exchange.fields
         injected = _Received(step.side, step.data, exchange)
-        entry = _frame(at, step.side, step.data, {**fields, "by": MCPSPY})
+        entry = self._entry(at, step.side, step.data, {**fields, "by": MCPSPY})
         return entry, lambda: self._send(injected, step.data)
+
+    def _entry(self, at: float, side: str, data: bytes, fields: dict[str, Value]) -> Lines:
+        return list(splice(frame_prefix(side, fields) % at, [data], body=True))
 
     def _send(self, received: _Received, data: bytes) -> None:
         if received.side == SERVER:
@@ -213,10 +216,6 @@ class BridgeInterception(AsyncioInterception):
         self._release_all()
         self._recorder.note("error", text=self._failure)
         self._settle()
-
-
-def _frame(at: float, side: str, data: bytes, fields: dict[str, Value]) -> Lines:
-    return list(splice(frame_prefix(side, fields) % at, [data], body=True))
 
 
 def _set(event: asyncio.Event, value: bool) -> None:

@@ -50,6 +50,8 @@ class ReceivedMessage(NamedTuple):
     """HTTP: status. From 400 on, the message answers `request`, whatever its id."""
     fields: dict[str, Value] | None = None
     """HTTP: fields of its entry, which the receiver records; None if it is recorded."""
+    is_torn: bool = False
+    """stdio: True if the line never ended."""
 
 
 class StderrLine(NamedTuple):

@@ -109,8 +109,13 @@ class Conversation:
         answers: Mapping[str, Answer] | None = None,
         notified: Callable[[Notification], None] | None = None,
         oauth: OAuthClient | None = None,
+        is_examined: bool = False,
     ) -> None:
-        """`seconds` limits the wait for each response; progress and questions begin it again."""
+        """`seconds` limits the wait for each response; progress and questions begin it again.
+
+        `is_examined` is for a target that the caller has examined: a URL is not tried before the first request, and a
+        handshake in a revision that does not exist fails, as in the clients of the SDKs.
+        """
         self.seconds = seconds
         self.offer: ServerOffer | None = None
         self._target = target
@@ -118,6 +123,7 @@ class Conversation:
         self._answers = dict(answers or {})
         self._notified = notified
         self._oauth = oauth
+        self._is_examined = is_examined
         self._ids = itertools.count(1)
         self._exchanges = itertools.count(1)
         self._probe: str | None = None
@@ -240,14 +246,20 @@ class Conversation:
             why = response.text if isinstance(response, Failure) else "its result is not an object"
             raise HandshakeRefused(f"{self.name}: initialize failed: {why}")
         agreed = result.get("protocolVersion")
+        if self._is_examined and agreed not in REVISIONS:
+            raise HandshakeRefused(
+                f"{self.name}: initialize: {json.dumps(agreed)[:40]} is not a revision of MCP"
+            )
         await self._connection.send(INITIALIZED)
         return _offer(agreed if isinstance(agreed, str) else revision, result, result.get("serverInfo"))
 
     async def _connect(self) -> ServerConnection:
-        if self._oauth is not None and isinstance(self._target, ServerAddress):
+        if (self._oauth is not None or self._is_examined) and isinstance(self._target, ServerAddress):
             from mcpspy.io.client.http import open_http
 
-            return await open_http(self._target, self._recorder, self._exchanges, self._oauth)
+            return await open_http(
+                self._target, self._recorder, self._exchanges, self._oauth, is_reachable=self._is_examined
+            )
         return await connect(self._target, self._recorder, self._exchanges)
 
     def _capabilities(self) -> dict[str, Any]:

@@ -42,9 +42,14 @@ LINGER = 0.25
 IN, OUT, ERR = 0, 1, 2
 
 
-async def start(command: ServerCommand, recorder: Recorder | None = None) -> StdioConnection:
-    """Start a server. Raise CannotStart with its name and the reason."""
-    connection = StdioConnection(command, recorder)
+async def start(
+    command: ServerCommand, recorder: Recorder | None = None, *, keeps_cr: bool = False
+) -> StdioConnection:
+    """Start a server. Raise CannotStart with its name and the reason.
+
+    `keeps_cr` is for a receiver that records the lines itself, with their line ends.
+    """
+    connection = StdioConnection(command, recorder, keeps_cr=keeps_cr)
     loop = asyncio.get_running_loop()
     try:
         transport, _ = await loop.subprocess_exec(
@@ -65,8 +70,9 @@ async def start(command: ServerCommand, recorder: Recorder | None = None) -> Std
 class StdioConnection(ServerConnection):
     """A child process and its three pipes."""
 
-    def __init__(self, command: ServerCommand, recorder: Recorder | None) -> None:
+    def __init__(self, command: ServerCommand, recorder: Recorder | None, *, keeps_cr: bool = False) -> None:
         super().__init__(command.shown, recorder)
+        self._line_end = b"" if keeps_cr else b"\r"
         self.pipes = _Pipes(self)
         self.pid = 0
         self._stdin_encoder = FrameEncoder(CLIENT)
@@ -95,6 +101,14 @@ class StdioConnection(ServerConnection):
         stdin.write(line)
         await self.pipes.drained.wait()
 
+    def signal(self, name: str) -> None:
+        """Send a signal to the server and all its children, such as `SIGTERM`."""
+        self._signal(name)
+
+    def end_input(self) -> None:
+        """Close the server's stdin, and nothing else: it may still answer."""
+        self._close_stdin()
+
     async def close(self) -> None:
         self._is_closing = True
         self._resume()  # Resume, because the final output is wanted, and a server that cannot write does not exit.
@@ -115,12 +129,12 @@ class StdioConnection(ServerConnection):
         self._record((self._stdout_encoder if fd == OUT else self._stderr_encoder).feed(now, data))
         if fd == OUT:
             for line in self._stdout_lines.feed(data):
-                self._enqueue(ReceivedMessage(at, line.removesuffix(b"\r")))
+                self._enqueue(ReceivedMessage(at, line.removesuffix(self._line_end)))
             if self._inbox.is_full and not self._is_closing:
                 cast("asyncio.ReadTransport", self._transport.get_pipe_transport(OUT)).pause_reading()
         else:
             for line in self._stderr_lines.feed(data):
-                self._enqueue(StderrLine(at, line.removesuffix(b"\r")))
+                self._enqueue(StderrLine(at, line.removesuffix(self._line_end)))
 
     def pipe_closed(self, fd: int) -> None:
         if fd == IN:
@@ -130,7 +144,7 @@ class StdioConnection(ServerConnection):
         elif fd == OUT:
             self._record(self._stdout_encoder.close(self._last_at[OUT]))
             if torn := b"".join(self._stdout_lines.close()):
-                self._enqueue(ReceivedMessage(monotonic(), torn))
+                self._enqueue(ReceivedMessage(monotonic(), torn, is_torn=True))
             if self._recorder is not None:
                 self._recorder.note("eof", **{"from": SERVER})
         else:

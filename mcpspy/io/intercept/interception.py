@@ -42,6 +42,9 @@ TAIL = 1 << 18
 WITHOUT = "traffic continues without it"
 """The outcome if interception or the scripts have ended for good."""
 
+RESTART = "restart"
+"""Order to restart the server, of a session that can (docs/restart.md); also the kind of its notes."""
+
 MAX_WAITING = 1000, 8 << 20
 """Messages and bytes of a side that may wait for a script. Above either, mcpspy stops reading from that side."""
 
@@ -158,8 +161,11 @@ class SessionInterception:
         """Seconds from the start up to which the interceptor knows the traffic."""
         self._scripts: ScriptProcess | None = None
         self._is_closing = False
-        self.orders: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-        """Commands that another part of mcpspy executes → its function, which raises CommandError."""
+        self._stderr_lines: list[bytes] = []
+        """Lines of the server's stderr that arrived before the scripts were loaded."""
+        self.orders: dict[str, Callable[[str, dict[str, Any]], dict[str, Any]]] = {}
+        """Commands that another part of mcpspy executes → its function, of viewer and command, which raises
+        CommandError."""
         self.is_on = False
         """True if messages are intercepted."""
         self.session = recorder.id or os.urandom(4).hex()
@@ -200,6 +206,7 @@ class SessionInterception:
             "name": self._name,
             "transport": self.transport,
             "pid": os.getpid(),
+            **({"restarts": True} if RESTART in self.orders else {}),
             "state": {} if self._interceptor is None else self._interceptor.describe(self.now()),
         }
 
@@ -231,7 +238,7 @@ class SessionInterception:
         from mcpspy.core.intercept.actions import CommandError
 
         if (execute := self.orders.get(str(order.get("order")))) is not None:
-            return execute(order)
+            return execute(viewer, order)
         if self._failure:
             raise CommandError(self._failure)
         try:
@@ -362,6 +369,14 @@ class SessionInterception:
 
     def _watch_stderr(self, *, is_wanted: bool) -> None:
         """Send the lines of the server's stderr to the script process, on a transport that has it."""
+
+    def _tell_stderr(self, line: bytes) -> None:
+        """Pass a line to the scripts, or keep it until they are loaded."""
+        scripts = None if self._interceptor is None else self._interceptor.scripts
+        if scripts is not None and scripts.hooks is not None:
+            self.tell(scripts.viewer, {"event": "stderr", "text": line.decode("utf-8", "replace")})
+        elif len(self._stderr_lines) < MAX_WAITING[0]:
+            self._stderr_lines.append(line)
 
     def _discard(self, error: Exception) -> None:
         """Discard the interceptor because of a bug, and report it."""

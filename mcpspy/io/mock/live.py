@@ -80,7 +80,7 @@ async def serving_live(
                 for path in (ENDPOINT, SSE, MESSAGES):
                     context.streams.add_endpoint(path)  # Not another server, with its own recording.
                 mock.note = lambda fields: context.note_soon(MOCK, fields)
-                proxy.interception.orders[MOCK] = lambda fields: _ordered(mock, fields)
+                proxy.interception.orders[MOCK] = lambda _viewer, fields: _ordered(mock, fields)
 
             try:
                 async with proxying(front, begun) as url:

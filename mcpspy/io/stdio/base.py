@@ -51,6 +51,8 @@ class RunOptions(RecordingTarget):
         self.interception = InterceptionOptions(self.redaction.unsafe_regex)
         self.noise = THROUGH
         """Treatment of server lines that are not JSON-RPC messages: `pass`, `drop` or `stderr`."""
+        self.watch: list[str] = []
+        """Files and folders; the server is restarted when one changes."""
         self.max_body: int | None = None
         """Bytes of a line above which only its size and digest are recorded; None selects the default."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mcpspy.core.framing import is_message
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER, note
-from mcpspy.io.intercept.interception import MAX_WAITING, SessionInterception
+from mcpspy.io.intercept.interception import SessionInterception
 from mcpspy.io.stdio.base import STDERR, THROUGH
 from mcpspy.io.stdio.message_channel import MessageChannel, StderrLines
 
@@ -99,8 +99,6 @@ class StdioInterception(SessionInterception):
             SERVER: MessageChannel(SERVER, streams[1], taps[1], self, options.line_limit),
         }
         self._stderr, self._stderr_tap = streams[2], taps[2]
-        self._stderr_lines: list[bytes] = []
-        """Lines that arrived before the scripts were loaded."""
         self._is_watching_stderr = False
         self._held: dict[int, tuple[MessageChannel, bytes]] = {}
         """Channel and original line of each held message, in order of arrival."""
@@ -159,7 +157,9 @@ class StdioInterception(SessionInterception):
     def keep_back(self, channel: MessageChannel, unfinished: bytes) -> bool:
         """Keep an unfinished last line from the host if it is noise; return False if it is to be forwarded."""
         try:
-            if not self._drops_noise(channel) or _is_message(unfinished.removesuffix(b"\r"), thoroughly=True):
+            if not self._drops_noise(channel) or is_json_message(
+                unfinished.removesuffix(b"\r"), thoroughly=True
+            ):
                 return False
         except Exception as error:
             self._give_up(error)
@@ -213,7 +213,7 @@ class StdioInterception(SessionInterception):
             return
         if len(line) <= channel.limit:
             data = line.removesuffix(b"\r")
-            if not _is_message(data, thoroughly=drops_noise):
+            if not is_json_message(data, thoroughly=drops_noise):
                 if drops_noise:
                     self._remove_noise(at, channel, line)
                     return
@@ -320,14 +320,6 @@ class StdioInterception(SessionInterception):
         for line in lines if is_wanted else ():
             self._tell_stderr(line)
 
-    def _tell_stderr(self, line: bytes) -> None:
-        """Pass a line to the scripts, or keep it until they are loaded."""
-        scripts = None if self._interceptor is None else self._interceptor.scripts
-        if scripts is not None and scripts.hooks is not None:
-            self.tell(scripts.viewer, {"event": "stderr", "text": line.decode("utf-8", "replace")})
-        elif len(self._stderr_lines) < MAX_WAITING[0]:
-            self._stderr_lines.append(line)
-
     def _set_alarm(self, next_at: float | None) -> None:
         if next_at is not None:
             self._alarm()
@@ -348,7 +340,7 @@ class StdioInterception(SessionInterception):
         self._flush()
 
 
-def _is_message(line: bytes, *, thoroughly: bool) -> bool:
+def is_json_message(line: bytes, *, thoroughly: bool) -> bool:
     """Return whether a line is a JSON object or array. Unless `thoroughly`, check the outer brackets only."""
     from mcpspy.core.protocol.message import loads
 

@@ -72,8 +72,11 @@ class Backlog:
 class StdoutWriter:
     """Writes lines to stdout in a thread, so that a host that does not read blocks nothing else."""
 
-    def __init__(self, broke: Callable[[], object], wrote: Callable[[], object]) -> None:
+    def __init__(
+        self, broke: Callable[[], object], wrote: Callable[[], object], descriptor: int | None = None
+    ) -> None:
         """Start the thread. It calls `broke` if the reader has closed the pipe, and `wrote` after each line."""
+        self._descriptor = STDOUT if descriptor is None else descriptor
         self._broke = broke
         self._wrote = wrote
         self._lines: SimpleQueue[bytes | None] = SimpleQueue()
@@ -97,7 +100,7 @@ class StdoutWriter:
             rest = data + b"\n"
             try:
                 while rest:
-                    rest = rest[os.write(STDOUT, rest) :]
+                    rest = rest[os.write(self._descriptor, rest) :]
             except OSError:
                 self._broke()
                 return

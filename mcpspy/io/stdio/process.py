@@ -103,6 +103,8 @@ def explain(error: OSError, program: str) -> tuple[int, str]:
         where = "no such file" if os.sep in program else "not found on PATH"
         if program.startswith(("http://", "https://")):
             where = "a URL (use mcpspy http --upstream URL, or mcpspy bridge --upstream URL as the command)"
+        elif os.sep in program and os.path.isfile(program):
+            where = "the interpreter that its first line names (#!) is not found"
         elif os.sep not in program and os.path.isfile(program):
             where += f", but a file of this folder: use ./{program}, or put its interpreter before it"
         elif " " in program:

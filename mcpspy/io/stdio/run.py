@@ -38,11 +38,11 @@ def run(options: RunOptions) -> NoReturn:
         program = options.command[0]
         is_name = code == NOT_FOUND and not {"/", "\\", " "} & {*program} and not os.path.isfile(program)
         say(line + HOST_PATH if is_name else line)
-        recorder = _open(options)
+        recorder = open_recorder(options)
         recorder.note("error", text=line)
         recorder.finish(code, None)
         os._exit(code)
-    recorder = _open(options)
+    recorder = open_recorder(options)
     if sys.platform == "win32":
         from mcpspy.io.stdio.windows import ThreadedPump as Loop
     else:
@@ -52,7 +52,8 @@ def run(options: RunOptions) -> NoReturn:
     system.leave(status)
 
 
-def _open(options: RunOptions) -> Recorder:
+def open_recorder(options: RunOptions) -> Recorder:
+    """Return the recording of a session, with a note on placeholders that the host did not replace."""
     fields: dict[str, Value] = {
         "transport": "stdio",
         "command": options.command,

@@ -57,6 +57,12 @@ exit codes: 0 every step holds; 1 a step breaks; 2 usage error; 3 a configuratio
 
 TIMEOUT = 30.0
 
+UNREADABLE = 3
+"""Exit code if a configuration cannot be read."""
+
+REFUSED = ("result-rejected", "tool-dropped")
+"""Causes for which a host refuses a response that has arrived: a list that mcpspy can read fails there."""
+
 AT_ONCE = 4
 """Servers that are tried at the same time."""
 
@@ -91,6 +97,8 @@ class Patient(NamedTuple):
     """The file."""
     mistakes: tuple[str, ...] = ()
     """Those in the entry, or in the file, that the host does not report."""
+    is_unreadable: bool = False
+    """True if the file cannot be read."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -108,6 +116,8 @@ def main(args: argparse.Namespace) -> int:
             print_json(_document(patient, examination))
         else:
             _print(output, patient, examination, is_short=len(examined) > 1)
+    if any(patient.is_unreadable for patient, _ in examined):
+        return UNREADABLE
     return FINDINGS if any(each.broken for _, each in examined) else 0
 
 
@@ -127,20 +137,48 @@ def _patients(args: argparse.Namespace) -> list[Patient]:
         host, _, name = args.entry.partition("/")
         if Path(args.entry).is_file():
             host, name = args.entry, ""
-        found = _of_host(host, find(host))
-        chosen = [each for each in found if name in ("", each.name)]
+        try:
+            configuration = find(host)
+        except McpspyError as error:
+            path = next((path for known in HOSTS if known.name == host for path in known.paths()), None)
+            if path is None or not path.exists():
+                raise
+            return [Patient(host, name, None, str(error), is_unreadable=True)]
+        found = _of_host(host, configuration)
+        chosen = [each for each in found if name in ("", each.name) or each.is_unreadable]
+        if not chosen and (wrong := _misplaced(configuration)):
+            return [Patient(host, name, None, "; ".join(wrong))]
         if not chosen:
             names = ", ".join(each.name for each in found) or "none"
-            raise UsageError(sanitize(f"doctor: {host}: no server {name}"), sanitize(f"it has {names}"))
+            raise UsageError(
+                sanitize(f"doctor: {host}: no server {name}".rstrip()), sanitize(f"it has {names}")
+            )
         return chosen
     every: list[Patient] = []
     for known in HOSTS:
         if any(path.exists() for path in known.paths()):
             try:
-                every += _of_host(known.name, target(known))
+                configuration = target(known)
             except McpspyError as error:
-                every.append(Patient(known.name, "", None, str(error)))
+                every.append(Patient(known.name, "", None, str(error), is_unreadable=True))
+                continue
+            of_host = _of_host(known.name, configuration)
+            if not of_host and (wrong := _misplaced(configuration)):
+                of_host = [Patient(known.name, "", None, "; ".join(wrong))]
+            every += of_host
     return every
+
+
+def _misplaced(configuration: ConfigTarget) -> list[str]:
+    """Return the mistakes because of which a file has no server for its host."""
+    from mcpspy.io.hosts import HOSTS
+    from mcpspy.io.hosts.configuration import ignored_files
+
+    found = [(configuration.file.path, each) for each in configuration.mistakes()]
+    for host in HOSTS:  # A file of a project may be in the user's folder.
+        if configuration.host is not None and host.product == configuration.product:
+            found += ignored_files(host)
+    return [f"{where}, line {each.line}: {each.text}; {each.fix}" for where, each in found]
 
 
 def _of_host(host: str, configuration: ConfigTarget) -> list[Patient]:
@@ -149,8 +187,13 @@ def _of_host(host: str, configuration: ConfigTarget) -> list[Patient]:
 
     found = []
     where = str(configuration.file.path)
-    mistakes = configuration.mistakes()
-    for entry in configuration.servers():
+    try:
+        mistakes, entries = configuration.mistakes(), configuration.servers()
+    except McpspyError as error:
+        text = str(error)
+        trouble = text if text.startswith(where) else f"{where}: {text}"
+        return [Patient(host, "", None, trouble, where, is_unreadable=True)]
+    for entry in entries:
         if entry.disabled:
             continue
         try:
@@ -207,6 +250,8 @@ async def _examine(patient: Patient, args: argparse.Namespace) -> Examination:
     where = recorded(RecordingTarget(), args, (FOLDER, *REDACTION))
     call = None if args.call is None else (args.call, read_parameters(args.argument) or {})
     await examine(found, patient.target, patient.name, where, seconds=args.timeout, call=call)
+    if found.broken is None and (cause := _cause(found)) is not None and cause.code in REFUSED:
+        found.fail("call" if cause.title.startswith("tools/call") else "lists", cause.title)
     return found
 
 

@@ -19,6 +19,7 @@ from mcpspy.ui.cli.options import (
     SESSION,
     Argument,
     Option,
+    Repeated,
     Switch,
     check,
     check_interception,
@@ -49,6 +50,8 @@ OPTIONS = (
     Option("--stdout-noise", "|".join(NOISE),
         "forward lines of the server's stdout that are not JSON (default), drop them, or print them on "
         "stderr", "noise", choices=NOISE),
+    Repeated("--watch", "PATH", "restart the server in its session when this file, or one in this folder, changes",
+        "watch"),
     *RULES,
     *SCRIPTS,
     *REDACTION,
@@ -60,6 +63,10 @@ def main(arguments: list[str]) -> int:
     """Run the wrapper; it ends this process with the server's exit status."""
     try:
         options = parse(arguments)
+        if options is not None and options.watch:
+            from mcpspy.io.watch.session import watched
+
+            return watched(options)
     except McpspyError as error:
         say(f"run: {error}")
         return error.exit_code

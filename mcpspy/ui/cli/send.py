@@ -1,4 +1,4 @@
-"""`mcpspy send`: send a request into a live session."""
+"""`mcpspy send`: send a request into a live session; `mcpspy restart`: start its server again."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import os
 import sys
 import time
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 from mcpspy.analysis import rows
 from mcpspy.core.sanitize import sanitize
+from mcpspy.core.session import restart_notes
 from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.io.control.client import (
     CommandRefused,
@@ -86,7 +88,7 @@ def main(args: argparse.Namespace) -> int:
         fields["params"] = params
     if args.stream is not None:
         fields["stream"] = args.stream
-    with ControlClient(_socket(args.session, args.dir), "send") as session:
+    with ControlClient(_socket("send", args.session, args.dir), "send") as session:
         try:
             if args.notify:
                 session.order("notify", **fields)
@@ -133,12 +135,12 @@ def _print_progress(message: dict[str, Any]) -> None:
         )
 
 
-def _socket(name: str, folder: str | None) -> str:
+def _socket(command: str, name: str, folder: str | None) -> str:
     """Return the control socket of a session like `_open_socket`; wait for that of a session that has just begun."""
     while True:
         now = time.time()
         try:
-            return _open_socket(name, folder)
+            return _open_socket(command, name, folder)
         except CannotStart:
             newest = Catalog(folder).newest(entries=False)[:1]
             live = [each.header for each in newest if each.state is RecordingState.LIVE]
@@ -149,10 +151,10 @@ def _socket(name: str, folder: str | None) -> str:
         time.sleep(0.05)
 
 
-def _open_socket(name: str, folder: str | None) -> str:
+def _open_socket(command: str, name: str, folder: str | None) -> str:
     """Return the control socket of a session, by its name, id or file. Raises UsageError or CannotStart.
 
-    A name or an id is that of a session in the folder; a file may be anywhere.
+    A name or an id is that of a session in the folder; a file may be anywhere. `command` begins the errors.
     """
     if os.sep in name or name.endswith(".jsonl"):
         return find_session(name)
@@ -165,21 +167,21 @@ def _open_socket(name: str, folder: str | None) -> str:
     if matching := [each for each in here if each.is_called(name)]:
         if len(matching) > 1:
             raise UsageError(
-                f"send: {name}: {len(matching)} live sessions have ids like this", "use more characters"
+                f"{command}: {name}: {len(matching)} live sessions have ids like this", "use more characters"
             )
         return matching[0].path
     named = [each for each in live if each not in here and each.is_called(name)]
     if name == "last" or named:
         raise missing_session(
-            looked_at, named, f"send: no live session {'' if name == 'last' else name}".rstrip()
+            looked_at, named, f"{command}: no live session {'' if name == 'last' else name}".rstrip()
         )
     state = Recording(find_recording(name, folder)).state
     if state is RecordingState.LIVE:
         raise CannotStart(
-            f"send: {name} is live, but not reachable", "its mcpspy printed the reason on stderr"
+            f"{command}: {name} is live, but not reachable", "its mcpspy printed the reason on stderr"
         )
     raise CannotStart(
-        f"send: {name} is not live, its state is {state}", "mcpspy send --list shows live sessions"
+        f"{command}: {name} is not live, its state is {state}", "mcpspy send --list shows live sessions"
     )
 
 
@@ -219,3 +221,53 @@ def _print_sessions(found: list[LiveSession], *, as_json: bool) -> None:
     output.line(columns(heads, widths), rows.QUIET)
     for row in table:
         output.line(columns(row, widths))
+
+
+_RESTART_EPILOG = """\
+examples:
+  mcpspy restart last
+  mcpspy restart weather --timeout 5min
+
+The server of the session must have been started with `mcpspy run --watch`. The host stays
+connected, and keeps its session. Prints what changed in the interface of the server.
+
+exit codes: 0 success; 1 the new server does not run; 2 usage error; 3 session not
+reachable, or no new server in time
+"""
+
+
+def _restart(args: argparse.Namespace) -> int:
+    with ControlClient(_socket("restart", args.session, args.dir), "restart") as session:
+        if not session.hello.get("restarts"):
+            raise UsageError(
+                f"restart: {sanitize(str(session.hello['name']))} cannot be restarted",
+                "start its server with mcpspy run --watch PATH -- COMMAND",
+            )
+        try:
+            session.order("restart")
+        except CommandRefused as error:
+            raise UsageError(f"restart: {sanitize(str(error))}") from None
+        has_begun = False
+        for event in session.events(args.timeout):
+            if event["event"] == "restart":
+                did = event.get("did")
+                has_begun |= did == "started"
+                if did == "failed" or (did == "listed" and has_begun):
+                    for line in restart_notes.lines(event):
+                        Output().line(sanitize(line), rows.BAD if did == "failed" else "")
+                    return FINDINGS if did == "failed" else 0
+            elif event["event"] == "end":
+                raise CannotStart("restart: the session has ended")
+    raise CannotStart(f"restart: no new server within {args.timeout:g} s", "use --timeout 300 to wait longer")
+
+
+RESTART = SimpleNamespace(
+    EPILOG=_RESTART_EPILOG,
+    OPTIONS=(
+        Argument("session", "SESSION", "the live session: its name or id, its file, or last"),
+        Option("--timeout", "TIME", "time to wait for the new server: 30, 500ms, 5min (default: 30)",
+            read=duration, default=TIMEOUT),
+        FOLDER,
+    ),
+    main=_restart,
+)  # fmt: skip

@@ -19,6 +19,7 @@ from mcpspy.core.hostconfig.shapes import DEVCONTAINER
 from mcpspy.core.hostconfig.wrap import WrapTarget
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
+from mcpspy.io.extras import require
 from mcpspy.io.hosts.configuration import (
     ConfigTarget,
     command_line,
@@ -75,6 +76,8 @@ OPTIONS = (
     Switch("--trust", "trust what each server lists first, and block later changes (see mcpspy trust)"),
     Option("--on-change", None, "--trust: only report a difference, or block it (default)",
         choices=["report", "block"], requires="--trust"),
+    Repeated("--watch", "PATH",
+        "restart a server in its session when this file, or one in this folder, changes (see mcpspy run)"),
 )  # fmt: skip
 
 
@@ -88,16 +91,32 @@ def main(args: argparse.Namespace) -> int:
         lock = os.path.join(sessions_folder(folder), LOCK)
         options += ["--trust", lock, "--first-use", "--on-change", args.on_change or "block"]
     alone = [] if args.uvx else isolated(program)
-    wrapper = WrapTarget(program, options, insists=args.bridge_oauth, isolated=alone)
+    watch = _watched(args.watch, is_installed_here=not args.uvx)
+    if watch and args.uvx:
+        program = [program[0], "mcpspy[watch]"]
+    wrapper = WrapTarget(program, options, watch, insists=args.bridge_oauth, isolated=alone)
 
     def edit(target: ConfigTarget, names: list[str]) -> EditResult:
         if target.location != DEVCONTAINER:
             return wrapped(target.file.text, target.location, names, wrapper)
+        if watch:
+            raise UsageError("--watch: the paths are not those of the container", "wrap without --watch")
         say("note: these servers start in the container, where mcpspy must be installed (or use --uvx)")
         inside = wrapper._replace(program=["uvx", "mcpspy"] if args.uvx else ["mcpspy"], isolated=[])
         return wrapped(target.file.text, target.location, names, inside)
 
     return change(args, edit, "wrapped", lambda server: server.proxy is None or args.all)
+
+
+def _watched(paths: list[str], *, is_installed_here: bool) -> list[str]:
+    """Return the options of `run` for watched paths: absolute, as hosts have other working folders."""
+    if paths and is_installed_here:
+        require("watchfiles", "--watch", "watch")
+    found = [os.path.abspath(os.path.expanduser(path)) for path in paths]
+    for path in found:
+        if not os.path.exists(path):
+            raise UsageError(f"--watch {path}: no such file or folder", "name one that exists")
+    return [word for path in found for word in ("--watch", path)]
 
 
 def change(

@@ -91,6 +91,8 @@ class InterceptConnection:
         self._has_tried = asyncio.Event()
         self._decided: set[int] = set()
         self.viewer = ""
+        self.may_restart = False
+        """True if the session can start its server again (`run --watch`)."""
         self.held: dict[int, HeldMessage] = {}
         """Ticket → message, in order of arrival."""
         self.query: str | None = None
@@ -125,7 +127,7 @@ class InterceptConnection:
     async def leave(self) -> None:
         """Close the connection; the session then releases the messages that this viewer holds."""
         client, self._client = self._client, None
-        self.query, self.viewer = None, ""
+        self.query, self.viewer, self.may_restart = None, "", False
         self.held.clear()
         if client is not None:
             self._why = "the session has ended"
@@ -161,6 +163,10 @@ class InterceptConnection:
     async def notify(self, to: str, text: str, stream: str | None) -> None:
         await self._command("notify", to=to, text=text, stream=stream)
 
+    async def restart(self) -> None:
+        """Restart the server. The outcome is a note of the recording."""
+        await self._command("restart")
+
     async def _decide(self, order: str, held: HeldMessage, **fields: Any) -> None:
         self._decided.add(held.ticket)
         try:
@@ -188,6 +194,7 @@ class InterceptConnection:
             raise
         for fields in client.hello.get("state", {}).get("held", ()):
             self._hold(fields)
+        self.may_restart = client.hello.get("restarts") is True
         self._client = client
 
     async def _listen(self) -> None:

@@ -11,7 +11,7 @@ environment loads this module, so it imports only pytest; the first test that us
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -33,7 +33,8 @@ SELECTING = (
 """Options of pytest that leave out tests."""
 
 MARKER = (
-    "mcp_recording(path, name=, mode=, match=, ignore=[], on_exhausted=, strict=, volatile=, server=[], upstream=): "
+    "mcp_recording(path, name=, mode=, match=, ignore=[], on_exhausted=, strict=, volatile=, server=[], upstream=, "
+    "listing=, fixtures=[], before_record=, block_network=, allowed_hosts=[]): "
     "the recording that the fixture mcp_recording serves or creates; with name=, one of mcp_recordings (mcpspy, docs/pytest.md)"
 )
 
@@ -70,6 +71,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("mcpspy_on_exhausted", "default of on_exhausted: repeat, error")
     parser.addini("mcpspy_strict", "fail tests that do not send every recorded request", type="bool")
     parser.addini("mcpspy_volatile", "assert_matches ignores values that change from run to run", type="bool")
+    parser.addini("mcpspy_block_network", "tests may reach only their mock", type="bool")
+    parser.addini("mcpspy_allowed_hosts", "HOST:PORT that they may also reach, one per line", type="linelist")
     parser.addini("mcpspy_server", "the real server: a command or a URL", type="args")
     parser.addini(
         "mcpspy_config", "mcpspy.toml with redaction settings for recordings, relative to the rootdir"
@@ -84,6 +87,15 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def mcp_recording_server() -> list[str] | str | None:
     """The real server of tests whose marker names none: a command or a URL. Override it; used only to record."""
+    return None
+
+
+@pytest.fixture
+def mcp_before_record() -> Callable[[dict[str, Any], str], dict[str, Any] | None] | None:
+    """A function of tests whose marker names none. It changes or drops messages before they are written; override it.
+
+    It gets a message and its sender, `client` or `server`, and returns the message, or None to drop it.
+    """
     return None
 
 
@@ -113,6 +125,7 @@ def _started(
     from mcpspy.errors import McpspyError, UsageError
     from mcpspy.ui.pytest_plugin.cassettes import RunRecordings
     from mcpspy.ui.pytest_plugin.fixture import McpRecording
+    from mcpspy.ui.pytest_plugin.network import blocking
     from mcpspy.ui.pytest_plugin.options import marked_names, read_options
 
     error_line = ""
@@ -126,7 +139,7 @@ def _started(
             recordings[name] = McpRecording(options, factory.mktemp("mcpspy"), run)
         if not recordings:
             raise UsageError("mcp_recordings: no recording", 'use @pytest.mark.mcp_recording(name="…")')
-        paths = [recording.path for recording in recordings.values()]
+        paths = [recording.path for recording in recordings.values() if not recording.is_listing]
         if len(set(paths)) < len(paths):
             raise UsageError(f"{paths[-1].name}: two servers of a test have one recording", "use two paths")
     except McpspyError as error:
@@ -135,36 +148,37 @@ def _started(
         pytest.fail(error_line, pytrace=False)
     running = request.node.stash.setdefault(_RECORDINGS, [])
     running += recordings.values()
-    request.config.stash[_USE].paths.update(str(recording.path) for recording in recordings.values())
-    yield recordings
-    errors = []
-    for recording in recordings.values():
-        running.remove(recording)
-        try:
-            errors.append(recording.finish())
-        except McpspyError as error:
-            errors.append(f"mcpspy: {error}")
+    request.config.stash[_USE].paths.update(map(str, paths))
+    with blocking([recording.access for recording in recordings.values()]):
+        yield recordings
+        errors = []
+        for recording in recordings.values():
+            running.remove(recording)
+            try:
+                errors.append(recording.finish())
+            except McpspyError as error:
+                errors.append(f"mcpspy: {error}")
     if any(errors):
         pytest.fail("\n".join(filter(None, errors)), pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test for unrecorded requests, even if the code under test ignores the errors."""
+    """Fail a test for unrecorded requests and blocked connections, even if the code under test ignores the errors."""
     recordings = item.stash.get(_RECORDINGS, [])
     try:
         result = yield
     except BaseException:
-        if report := _unrecorded(recordings):
+        if report := _failures(recordings):
             item.add_report_section("call", "mcpspy", report)
         raise
-    if report := _unrecorded(recordings):
+    if report := _failures(recordings):
         pytest.fail(report, pytrace=False)
     return result
 
 
-def _unrecorded(recordings: list[McpRecording]) -> str:
-    return "\n".join(filter(None, [recording.report_unrecorded() for recording in recordings]))
+def _failures(recordings: list[McpRecording]) -> str:
+    return "\n".join(filter(None, [recording.report_failures() for recording in recordings]))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -21,18 +21,24 @@ from mcpspy.core.sanitize import sanitize
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording, RecordingState, read_header_of
 from mcpspy.ui.pytest_plugin import cassettes
+from mcpspy.ui.pytest_plugin.before_record import write_changed
 from mcpspy.ui.pytest_plugin.cassettes import RunRecordings, recorded, shown_path
 from mcpspy.ui.pytest_plugin.misses import unrecorded, unsent
+from mcpspy.ui.pytest_plugin.network import Address, NetworkAccess
 from mcpspy.ui.pytest_plugin.options import PluginOptions, redaction_of
 
 if TYPE_CHECKING:
     # Not a dependency of mcpspy: only tests that use the SDK read `stdio_parameters`.
     from mcp import StdioServerParameters  # type: ignore[import-not-found,unused-ignore]
 
+    from mcpspy.core.mock.listing import AnswerRules
     from mcpspy.ui.pytest_plugin.servers import ServedEndpoint
 
 MCPSPY = (sys.executable, "-P", "-m", "mcpspy")
 """The command of this mcpspy. -P: modules in the client's working folder must not be imported."""
+
+SEED = "0"
+"""The seed of values that are generated from a listing, for both transports: the default of `mcpspy mock --seed`."""
 
 END_TIMEOUT = 10.0
 """Seconds for a real server to end after its client disconnects: the SDK's client waits four."""
@@ -56,6 +62,8 @@ class McpRecording:
         """True if `assert_matches` ignores values that change from run to run."""
         self.records_all = options.records_all
         """True if the real server responds and is recorded, False if the recording is served."""
+        self.is_listing = options.listing is not None
+        """True if a listing is served in place of the recording."""
         self.has_passed = False
         """True after the test has passed; set by the plugin."""
         self._options = options
@@ -65,10 +73,20 @@ class McpRecording:
         self._played = folder / "played"
         self._added = folder / "added"
         self._new_folder = self._played if self.records_all else self._added
-        self._recorded = [] if self.records_all else recorded(options.path)
+        self._changed = folder / "changed"
+        self._recorded = options.recordings()
+        # Not later, when it would be an error inside of pytest.
         for path in self._recorded:
-            read_header_of(path)  # Not later, when it would be an error inside of pytest.
+            read_header_of(path)
+        self._rules = self._read_rules()
         self._serving: ServedEndpoint | None = None
+        self.access = NetworkAccess(
+            is_blocked=options.block_network,
+            is_open=options.records,
+            allowed=options.allowed_hosts,
+            is_own=self._is_own,
+        )
+        """The addresses that the test may reach, for `network.blocking`."""
         self._reported = 0
         """Number of unrecorded requests that have been reported."""
 
@@ -104,6 +122,10 @@ class McpRecording:
         """The sessions of this test so far: one recording per start of the server."""
         return cassettes.sessions(self._played)
 
+    def report_failures(self) -> str:
+        """Return a report of blocked connections and of new unrecorded requests; empty without any."""
+        return "\n".join(filter(None, [self.access.report(), self.report_unrecorded()]))
+
     def report_unrecorded(self) -> str:
         """Return a report of new unrecorded requests; empty without any."""
         if self.records_all:
@@ -117,6 +139,11 @@ class McpRecording:
             return ""
         self._reported += len(found)
         count = "1 request" if len(found) == 1 else f"{len(found)} requests"
+        if options.is_written:
+            files = [*filter(None, [options.listing]), *options.fixtures, *self._recorded]
+            return "\n".join(
+                [f"mcpspy: {count} without a response in {', '.join(map(shown_path, files))}", *found]
+            )
         return "\n".join(
             [
                 f"mcpspy: {count} without a recorded response in {shown_path(self.path)}",
@@ -132,7 +159,7 @@ class McpRecording:
         if self.records_all or not options.strict:
             return ""
         ignored = [pointer(text) for text in options.ignore]
-        loader = RecordingsLoader(self._recorded, ignored, merge=False)
+        loader = RecordingsLoader(self._recorded, ignored, merge=False, rules=self._rules)
         played = [Recording(path).session() for path in self.sessions]
         found = unsent(played, loader.recordings(), MatchMode(options.match))
         if not found:
@@ -152,7 +179,7 @@ class McpRecording:
         """End the server, and save the recording of a test that passed; return an error, or an empty string."""
         if self._serving is not None:
             self._serving.close()
-        report = self.report_unrecorded()  # A client may send requests until its own fixture has ended.
+        report = self.report_failures()  # A client may send requests until its own fixture has ended.
         if report or not self.has_passed:
             return report
         if report := self.report_unsent():
@@ -164,10 +191,34 @@ class McpRecording:
                 f"mcpspy: not saved as {shown_path(self.path)}: its server still runs {END_TIMEOUT:.0f} s after the test\n"
                 "  close the client in the test, or in a fixture that uses mcp_recording"
             )
-        served = [path for path in cassettes.sessions(self._new_folder) if cassettes.is_served(path)]
+        new = cassettes.sessions(self._new_folder)
+        if (change := self._options.before_record) is not None:
+            self._changed.mkdir(exist_ok=True)
+            kept = [path for path in new if write_changed(path, self._changed / path.name, change)]
+            if new and not kept:
+                return (
+                    f"mcpspy: not saved as {shown_path(self.path)}: before_record dropped every message\n"
+                    "  return the message, or None to drop it"
+                )
+            new = [self._changed / path.name for path in kept]
+        served = [path for path in new if cassettes.is_served(path)]
         if served:
             self._save(served)
         return ""
+
+    def _is_own(self, address: Address) -> bool:
+        """Return whether this is the address of the listener, or it is this listener that connects to it."""
+        return self._serving is not None and self._serving.is_own(address)
+
+    def _read_rules(self) -> AnswerRules | None:
+        """Return the rules of the listing and the fixtures; None without them. Raises UsageError or CannotStart."""
+        options = self._options
+        if not options.is_written:
+            return None
+        from mcpspy.io.mock.listing import rules_of
+
+        listing = None if options.listing is None else str(options.listing)
+        return rules_of(listing, [*map(str, options.fixtures)], self._recorded, seed=SEED, find=Path)
 
     def _save(self, served: list[Path]) -> None:
         """Write sessions to the recording: in place of what was there before this run, beside what it has written.
@@ -199,6 +250,10 @@ class McpRecording:
         arguments = ["--match", options.match, "--on-exhausted", options.on_exhausted]
         for text in options.ignore:
             arguments += ["--ignore-path", text]
+        if options.listing is not None:
+            arguments += ["--from-listing", str(options.listing), "--seed", SEED]
+        for path in options.fixtures:
+            arguments += ["--fixtures", str(path)]
         server: list[str] = []
         if options.records:
             arguments += ["--on-miss", "forward", "--record", f"{self._added}/", "--origin", PYTEST]
@@ -225,7 +280,9 @@ class McpRecording:
             )
             ignored = [pointer(text) for text in options.ignore]
             return ServedEndpoint(
-                MockSettings(self._recorded, ignored, answering, upstream), self._played, redaction
+                MockSettings(self._recorded, ignored, answering, upstream, self._rules),
+                self._played,
+                redaction,
             )
         source = ServerCommand([*options.server]) if options.upstream is None else options.upstream
         return ServedEndpoint(source, self._played, redaction)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec import Struct, structs
@@ -20,7 +20,9 @@ from mcpspy.core.redact.display import redacted_url
 from mcpspy.errors import UsageError
 from mcpspy.io.recording.redaction import RedactionOptions, redactor
 from mcpspy.ui.cli.arguments import ignored_parameter
+from mcpspy.ui.pytest_plugin.before_record import BeforeRecord
 from mcpspy.ui.pytest_plugin.cassettes import RunRecordings, recorded, recording_path, shown_path
+from mcpspy.ui.pytest_plugin.network import SEES_ASYNCIO, Address, read_allowed
 
 MARK = "mcp_recording"
 """The marker, and the fixture of a test's only recording."""
@@ -39,6 +41,11 @@ KNOWN = (
     "volatile",
     "server",
     "upstream",
+    "listing",
+    "fixtures",
+    "before_record",
+    "block_network",
+    "allowed_hosts",
 )
 
 ON_EXHAUSTED = ("repeat", "error")
@@ -65,15 +72,35 @@ class PluginOptions(Struct, frozen=True, kw_only=True):
     upstream: str | None = None
     config: Path | None = None
     """A `mcpspy.toml` with redaction settings."""
+    listing: Path | None = None
+    """A listing from which responses are generated, as by `mcpspy mock --from-listing`, in place of a recording."""
+    fixtures: tuple[Path, ...] = ()
+    """Files of responses written by hand, as those of `mcpspy mock --fixtures`."""
+    before_record: BeforeRecord | None = None
+    block_network: bool = False
+    """True if the process of the test may reach only its mock."""
+    allowed_hosts: tuple[Address, ...] = ()
+    """The addresses that it may also reach."""
+
+    @property
+    def is_written(self) -> bool:
+        """True if files that people write answer: nothing is recorded, whatever the mode."""
+        return self.listing is not None or bool(self.fixtures)
 
     @property
     def records_all(self) -> bool:
         """True if the real server responds to every request, False if the recording is served."""
+        if self.is_written:
+            return False
         return self.mode == "all" or (self.mode != "none" and not recorded(self.path))
 
     @property
     def records(self) -> bool:
-        return self.records_all or self.mode == "new_episodes"
+        return self.records_all or (self.mode == "new_episodes" and not self.is_written)
+
+    def recordings(self) -> list[Path]:
+        """Return the files that are served: those of the recording, unless a listing takes its place."""
+        return [] if self.records_all or self.listing is not None else recorded(self.path)
 
 
 def read_options(
@@ -120,11 +147,30 @@ def read_options(
         strict=_boolean("strict", marked.get("strict", config.getini("mcpspy_strict") or False)),
         volatile=_boolean("volatile", marked.get("volatile", config.getini("mcpspy_volatile") or False)),
         config=config.rootpath / config.getini("mcpspy_config") if config.getini("mcpspy_config") else None,
+        block_network=_boolean(
+            "block_network", marked.get("block_network", config.getini("mcpspy_block_network") or False)
+        ),
+        allowed_hosts=tuple(
+            map(
+                read_allowed,
+                [
+                    *(config.getini("mcpspy_allowed_hosts") or ()),
+                    *_list("allowed_hosts", marked.get("allowed_hosts", ())),
+                ],
+            )
+        ),
+        listing=_listing(request.path, marked),
+        fixtures=tuple(
+            request.path.parent / Path(text).expanduser()
+            for text in _list("fixtures", marked.get("fixtures", ()))
+        ),
     )
     if options.mode == "once" and run is not None and run.has_written(options.path):
         options = structs.replace(options, mode="new_episodes")
+    if options.block_network and not SEES_ASYNCIO:
+        raise UsageError("block_network: not available on Windows", "remove it, or skip the test there")
     _check_redaction(options)
-    if options.mode == "none" and not recorded(options.path):
+    if options.mode == "none" and not options.is_written and not recorded(options.path):
         raise UsageError(
             f"{shown_path(options.path)}: no such recording, and mode none (the default if CI is set) does not record",
             f"create it with pytest --mcpspy-record=once '{options.test}'",
@@ -132,7 +178,9 @@ def read_options(
     if not options.records:
         return options
     server, upstream = _real_server(request, marked)
-    return structs.replace(options, server=server, upstream=upstream)
+    return structs.replace(
+        options, server=server, upstream=upstream, before_record=_before_record(request, marked)
+    )
 
 
 def redaction_of(config: Path | None) -> RedactionOptions:
@@ -156,7 +204,8 @@ def used_paths(node: pytest.Item, fixtures: Sequence[str]) -> list[Path]:
     """Return the recordings of a test that uses one or both of the fixtures; raise UsageError."""
     names: list[str | None] = [None] if MARK in fixtures else []
     names += marked_names(node) if SEVERAL in fixtures else []
-    return [_path(node.path, node, _marker_options(node, name), name) for name in names]
+    marked = [(name, _marker_options(node, name)) for name in names]
+    return [_path(node.path, node, options, name) for name, options in marked if "listing" not in options]
 
 
 def _path(file: Path, node: pytest.Item, marked: dict[str, Any], name: str | None) -> Path:
@@ -165,6 +214,25 @@ def _path(file: Path, node: pytest.Item, marked: dict[str, Any], name: str | Non
         raise UsageError(f"{value!r}: not the path of a recording", f'use @pytest.mark.{MARK}("file.jsonl")')
     test = _name(node) if name is None else f"{_name(node)}.{name}"
     return recording_path(file, test, None if value is None else os.fspath(value))
+
+
+def _listing(file: Path, marked: dict[str, Any]) -> Path | None:
+    value = marked.get("listing")
+    if value is None:
+        return None
+    if not isinstance(value, str | os.PathLike):
+        raise UsageError(f"listing={value!r}: not the path of a listing", 'use listing="tools.json"')
+    return file.parent / Path(os.fspath(value)).expanduser()
+
+
+def _before_record(request: pytest.FixtureRequest, marked: dict[str, Any]) -> BeforeRecord | None:
+    """Return the function of the marker, or else of the fixture; None without one."""
+    value = marked.get("before_record") or request.getfixturevalue("mcp_before_record")
+    if value is not None and not callable(value):
+        raise UsageError(
+            f"before_record={value!r}: not a function", "use a function of a message and its side"
+        )
+    return cast(BeforeRecord | None, value)
 
 
 def _marker_options(node: pytest.Item, name: str | None) -> dict[str, Any]:
@@ -186,10 +254,16 @@ def _marker_options(node: pytest.Item, name: str | None) -> dict[str, Any]:
             raise UsageError(f"@pytest.mark.{MARK}: unknown argument {unknown[0]}", f"use {', '.join(KNOWN)}")
         if "server" in arguments and "upstream" in arguments:
             raise UsageError(f"@pytest.mark.{MARK}: server and upstream exclude each other")
+        if "listing" in arguments and "path" in arguments:
+            raise UsageError(
+                f"@pytest.mark.{MARK}: a recording and a listing exclude each other",
+                "use fixtures to add responses to a recording",
+            )
         if name is not None and "name" not in arguments:
             arguments.pop("path", None)
-        if "server" in marked or "upstream" in marked:
-            arguments = {key: arguments[key] for key in arguments if key not in ("server", "upstream")}
+        for one, other in (("server", "upstream"), ("path", "listing")):
+            if one in marked or other in marked:
+                arguments = {key: arguments[key] for key in arguments if key not in (one, other)}
         marked = {**arguments, **marked}
     return marked
 

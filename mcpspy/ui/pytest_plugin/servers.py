@@ -11,12 +11,13 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from threading import Thread
+from threading import Thread, get_ident
 from urllib.parse import urljoin, urlsplit
 
 from msgspec import Struct
 
 from mcpspy.core.jsontools import Pointer
+from mcpspy.core.mock.listing import AnswerRules
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.protocol.http_headers import read_upstream
@@ -33,6 +34,7 @@ from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions
 from mcpspy.io.session_name import session_name
+from mcpspy.ui.pytest_plugin.network import LOCALHOST, Address
 
 HOST = "127.0.0.1"
 
@@ -45,6 +47,8 @@ class MockSettings(Struct, frozen=True):
     ignored: Sequence[Pointer]
     answering: MockOptions
     real: RealServer | None
+    rules: AnswerRules | None = None
+    """Those of a listing and of fixtures, which decide before the recordings."""
 
 
 class ServedEndpoint:
@@ -72,6 +76,10 @@ class ServedEndpoint:
             self.close()
             raise
 
+    def is_own(self, address: Address) -> bool:
+        """Return whether this is the address of the endpoint, or its own thread calls, which proxies to the mock."""
+        return get_ident() == self._thread.ident or address == (LOCALHOST, urlsplit(self.url).port)
+
     def close(self) -> None:
         """End the thread; raise CannotStart if it does not end."""
         if self._thread.is_alive():
@@ -97,7 +105,9 @@ class ServedEndpoint:
                     await self._until_stopped(url)
             else:
                 mocked = self._source
-                recordings = RecordingsLoader(mocked.recordings, mocked.ignored, merge=False).recordings()
+                recordings = RecordingsLoader(
+                    mocked.recordings, mocked.ignored, merge=False, rules=mocked.rules
+                ).recordings()
                 async with serving(Mock(recordings, mocked.answering, _complain, real=mocked.real)) as url:
                     is_sse = urlsplit(recordings.upstream or "").path == SSE
                     await self._proxy(urljoin(url, SSE) if is_sse else url)

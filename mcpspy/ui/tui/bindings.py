@@ -88,6 +88,7 @@ SESSION_KEYS: list[BindingType] = [
     _session_key("i", "held('hold')", "intercept messages that match the filter (toggle)", "hold", "hold"),
     _session_key("r", "resend(False)", "resend request into the live session", "resend"),
     _session_key("R", "resend(True)", "edit and resend request", "resend-edited"),
+    _session_key("ctrl+r", "restart", "restart the server of a session of run --watch", "restart"),
     _session_key(
         "greater_than_sign",
         "replay('')",
@@ -359,6 +360,7 @@ FOOTERS: dict[str, dict[str, str]] = {
         "detail.raw": "raw",
         "detail.beside": "side by side",
     },
+    "watched": {"session.restart": "restart"},
     "live": {**_MAIN, "session.filter": "filter", "session.hold": "intercept", "session.follow": "follow"},
     "session": {
         "session.swap": "open",

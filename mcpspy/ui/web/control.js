@@ -23,7 +23,7 @@ const control = {
     box.replaceChildren(this.bar(state), ...(state.held.length ? [make("ul", {}, ...state.held.map((held) => this.item(held)))] : []));
   },
 
-  bar({ query, held }) {
+  bar({ query, restarts, held }) {
     const toggle = make(
       "button",
       { type: "button", id: "hold", "aria-pressed": String(query !== null) },
@@ -33,6 +33,7 @@ const control = {
     const words = query === null ? "Messages pass." : query ? `Holding messages that match ${query}.` : "Holding all messages.";
     const parts = [toggle, make("span", { role: "status" }, `${words}${held.length ? ` ${plural(held.length, "message")} held.` : ""}`)];
     if (held.length > 1) parts.push(button("Release all", "", () => this.order({ order: "release all" }, "released")));
+    if (restarts) parts.push(button("Restart server", "", () => this.order({ order: "restart" }, "the server is restarted")));
     return make("div.bar", {}, ...parts);
   },
 

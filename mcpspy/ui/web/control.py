@@ -1,4 +1,4 @@
-"""Control of live sessions from the page: hold messages, decide on held ones, and send requests.
+"""Control of live sessions from the page: held messages, requests that are sent, restarts of servers.
 
 Only with `mcpspy web --allow-control`. A session is reached while a page listens to its events; when the last page
 leaves, mcpspy releases what it held.
@@ -53,11 +53,12 @@ class SessionControl:
         """Return what the page shows of a session's control."""
         control = self._open.get(key)
         if control is None or not control.connection.is_open:
-            return {"open": False, "query": None, "held": []}
+            return {"open": False, "query": None, "restarts": False, "held": []}
         connection = control.connection
         return {
             "open": True,
             "query": connection.query,
+            "restarts": connection.may_restart,
             "held": [_described(held) for held in connection.held.values()],
         }
 
@@ -80,6 +81,8 @@ class SessionControl:
             await connection.hold(None if query is None else str(query))
         elif what == "release all":
             return {"released": await connection.accept_all()}
+        elif what == "restart":
+            await connection.restart()
         elif what == "request":
             stream = order.get("stream")
             text = str(order.get("text", ""))

@@ -17,7 +17,7 @@ from mcpspy.core.mock.steering import MockOptions, Steering
 from mcpspy.core.rules.model import Rules
 from mcpspy.core.rules.parser import read_flag
 from mcpspy.io.control.server import ControlServer
-from mcpspy.io.intercept.interception import InterceptionOptions, SessionInterception
+from mcpspy.io.intercept.interception import RESTART, InterceptionOptions, SessionInterception
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget
 from tests.core.intercept.interceptors import PREFIX, call, events, exchange_named, progress, result
 
@@ -125,7 +125,7 @@ def test_every_key_that_a_session_sends_is_documented(name: str, keys: set[str])
 
 def test_nothing_else_is_documented() -> None:
     sent = {name for name in DOCUMENTED if name.startswith(("event", "item", "answer to"))}
-    others = {"answer to hello", "event end", "event stderr", "item of decisions"}
+    others = {"answer to hello", "event end", "event restart", "event stderr", "item of decisions"}
     assert sent - set(seen()) == others | {"answer to mock", "item of answer", "item of answers"}
 
 
@@ -142,6 +142,7 @@ def test_the_greeting_and_the_answers_are_documented() -> None:
     nowhere = RecordingTarget()
     nowhere.recording = False
     live = Idle(Recorder(nowhere, {}), InterceptionOptions(), "weather")
+    live.orders[RESTART] = lambda _viewer, _order: {}
     sent: list[bytes] = []
     server = ControlServer(live)
     connection = server.accept(sent.append, lambda: None)

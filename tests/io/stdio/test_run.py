@@ -187,14 +187,14 @@ SLOW_TO_LOOK = """
 import os, sys
 from mcpspy.io.stdio import run as stdio
 from mcpspy.ui.cli.run import main
-opens = stdio._open
+opens = stdio.open_recorder
 def slow(options):
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
     except ChildProcessError:
         pass
     return opens(options)
-stdio._open = slow
+stdio.open_recorder = slow
 main(sys.argv[2:])
 """
 """The server exits before anything else is ready."""
@@ -561,11 +561,11 @@ STOPPED_AT_THE_START = """
 import os, signal, sys
 from mcpspy.io.stdio import run as stdio
 from mcpspy.ui.cli.run import main
-opens = stdio._open
+opens = stdio.open_recorder
 def signalled(options):
     os.kill(os.getpid(), signal.{name})
     return opens(options)
-stdio._open = signalled
+stdio.open_recorder = signalled
 main(sys.argv[2:])
 """
 """A signal at the earliest possible moment: the server runs, and nothing else is ready."""

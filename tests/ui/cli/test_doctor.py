@@ -31,6 +31,12 @@ for line in sys.stdin:
 REFUSES = SERVER.replace('"initialize"', '"initialise"')
 NO_LIST = SERVER.replace('"tools/list"', '"tool/list"')
 ENDS = "raise ValueError('no key')"
+NO_REVISION = SERVER.replace("2025-11-25", "1.0")
+NO_SCHEMA = SERVER.replace('"inputSchema": {"type": "object"}', '"inputSchema": {"type": "array"}')
+NOT_A_LIST = SERVER.replace('[{"name": "a", "inputSchema": {"type": "object"}}]', '{"a": {}}')
+NO_TEMPLATES = SERVER.replace('"tools": {}', '"resources": {}').replace(
+    '"tools/list": {"tools"', '"resources/list": {"resources": []}, "tools/list": {"tools"'
+)
 TALKS = "print('ready', flush=True)\n" + SERVER
 SILENT = "import sys; sys.stdin.read()"
 
@@ -55,9 +61,24 @@ def steps(capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], dict[str,
         (NO_LIST, "lists", "method-not-found"),
         (ENDS, "output", "start-failed"),
         (SILENT, "output", ""),
-        (TALKS, "messages", ""),
+        (TALKS, "messages", "stdout-noise"),
+        (NO_REVISION, "handshake", "version-mismatch"),
+        (NO_SCHEMA, "lists", "tool-dropped"),
+        (NOT_A_LIST, "lists", "result-rejected"),
+        (NO_TEMPLATES, None, "method-not-found"),
     ],
-    ids=["healthy", "refuses", "no list", "ends", "silent", "prints"],
+    ids=[
+        "healthy",
+        "refuses",
+        "no list",
+        "ends",
+        "silent",
+        "prints",
+        "no revision",
+        "no schema",
+        "not a list",
+        "no templates",
+    ],
 )
 def test_the_step_that_breaks_is_named_with_the_cause(
     code: str,
@@ -191,3 +212,56 @@ def test_a_certificate_that_ends_soon_is_mentioned() -> None:
     ]
     assert about[0] == "issued by An authority"
     assert about[1].startswith("until 2020-01-01, only -")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "ended", "words"),
+    [
+        (".cursor/mcp.json", '{"mcpServers": {"a": {"command": "x"\n "args": []}}}', 3, "a comma is missing"),
+        (
+            ".vscode/mcp.json",
+            '{"mcpServers": {"a": {"command": "x"}}}',
+            1,
+            "under servers, not under mcpServers",
+        ),
+        (
+            ".codex/config.toml",
+            '[mcpServers.a]\ncommand = "x"\n',
+            1,
+            "under mcp_servers, not under mcpServers",
+        ),
+    ],
+)
+def test_a_configuration_that_the_host_does_not_read_is_the_step_that_breaks(
+    name: str,
+    text: str,
+    ended: int,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path(name).parent.mkdir()
+    Path(name).write_text(text, "utf-8")
+    host = {".cursor": "cursor-project", ".vscode": "vscode-workspace", ".codex": "codex-project"}
+
+    assert main(["doctor", "--format", "json", host[Path(name).parts[0]]]) == ended
+
+    document, found = steps(capsys)
+    assert (found["configuration"], found["command"]) == (False, None)
+    assert name in document["steps"][0]["text"]
+    assert words in document["steps"][0]["text"]
+
+
+def test_the_recording_has_why_a_command_or_a_url_could_not_be_used(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/mcp"
+
+        assert main(["doctor", "--format", "json", "--url", url]) == 1
+
+    document, found = steps(capsys)
+    assert (found["connection"], document["cause"]["code"]) == (False, "upstream-unreachable")
+    assert main(["doctor", "--format", "json", "--", "./no-such-server"]) == 1
+    document, found = steps(capsys)
+    assert (found["command"], document["cause"]["code"]) == (False, "command-not-found")

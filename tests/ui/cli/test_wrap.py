@@ -157,6 +157,28 @@ def test_servers_are_wrapped_with_a_lockfile_beside_their_sessions(
     assert config.read_bytes() == before
 
 
+def test_a_server_that_is_restarted_on_changes_is_wrapped_with_absolute_paths(
+    config: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = config.read_bytes()
+    assert main(["wrap", "cursor", "--server", "memory", "--watch", "src"]) == 2
+    assert "/src: no such file or folder" in capsys.readouterr().err
+    Path("src").mkdir()
+    Path("a.py").touch()
+    assert main(["wrap", "cursor", "--server", "memory", "remote", "--watch", "src", "--watch", "a.py"]) == 1
+    options = f'"--watch", "{home}/project/src", "--watch", "{home}/project/a.py", "--", "npx"'
+    assert options in config.read_text(encoding="utf-8")
+    assert "remote: skipped: --watch restarts only servers" in capsys.readouterr().out
+    assert main(["unwrap", "cursor", "--all"]) == 0
+    assert config.read_bytes() == before
+
+
+def test_uvx_starts_mcpspy_with_the_extra_that_watches(config: Path) -> None:
+    assert main(["wrap", "cursor", "--server", "memory", "--uvx", "--watch", "."]) == 0
+    assert '{"command": "uvx", "args": ["mcpspy[watch]", "run", ' in config.read_text(encoding="utf-8")
+    assert main(["unwrap", "cursor", "--all"]) == 0
+
+
 def test_the_bridge_accepts_the_arguments_that_wrap_writes(home: Path) -> None:
     entry = {"type": "sse", "url": "http://localhost:1/x", "headers": {"A": "${input:a}", "B": "-b"}}
     Path("x.json").write_text(json.dumps({"mcpServers": {"-x": entry, "b": entry}}), encoding="utf-8")

@@ -66,7 +66,7 @@ class Request:
 
     def getfixturevalue(self, name: str) -> object:
         self.asked_for.append(name)
-        return self._server
+        return self._server if name == "mcp_recording_server" else None
 
 
 def mark(*arguments: Any, **named: Any) -> pytest.MarkDecorator:
@@ -255,3 +255,16 @@ def test_some_options_are_booleans(name: str, existing: Path, tmp_path: Path) ->
     assert existing.exists()
     with pytest.raises(UsageError, match=f"{name}='yes': not a boolean"):
         read(Request(tmp_path, mark(**{name: "yes"})))
+
+
+def test_the_function_of_the_marker_goes_before_that_of_the_fixture(tmp_path: Path) -> None:
+    marked = mark(server=SERVER, before_record=print)
+
+    asked = Request(tmp_path, marked)
+    assert read(asked).before_record is print
+    assert asked.asked_for == []
+    asked = Request(tmp_path, mark(server=SERVER))
+    assert read(asked).before_record is None
+    assert asked.asked_for == ["mcp_before_record"]
+    with pytest.raises(UsageError, match="before_record='x': not a function"):
+        read(Request(tmp_path, mark(server=SERVER, before_record="x")))

@@ -313,6 +313,37 @@ def event_no_message(facts: Facts) -> Iterator[Claim]:
         )
 
 
+_ON_STDERR = re.compile(r'^\s*\{.*"jsonrpc"\s*:.*"(?:result|error)"\s*:')
+
+
+@cause(
+    "response-on-stderr",
+    "the server writes a response to stderr",
+    Level.EXACT,
+    positive=ex.session(
+        ex.request("ping"),
+        ex.stderr('{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Unknown method"}}'),
+        "+ 4",
+        ex.cancelled(),
+    ),
+    negative=ex.session(
+        ex.request("ping"), ex.stderr('{"jsonrpc":"2.0","id":9,"result":{}}'), "+ 4", ex.cancelled()
+    ),
+)
+def response_on_stderr(facts: Facts) -> Iterator[Claim]:
+    """Messages belong on stdout, errors too; stderr is for logs (2025-11-25, Transports)."""
+    for failed in facts.failed(State.UNANSWERED, State.CANCELLED) if facts.is_stdio else ():
+        id_ = re.compile(rf'"id"\s*:\s*{re.escape(failed.id)}\s*[,}}]')
+        found = [line for line in failed.stderr if _ON_STDERR.search(line.text) and id_.search(line.text)]
+        if failed.side == CLIENT and found:
+            title = f"the server wrote the response to {failed.about} to stderr: {quote(found[0].text)}"
+            next_step = (
+                "let the server write all responses to stdout, errors too: clients take stderr for a log"
+            )
+            lines = [found[0].evidence]
+            yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side=SERVER)
+
+
 _LACKS_TOKEN = re.compile(
     r"(?i)\b(?:authori[sz]ation|unauthori[sz]ed|api[ _-]?key|access[ _-]?token|credentials?|not logged in|sign[ _-]?in"
     r"|log[ _-]?in)\b|身份|认证|鉴权|令牌|登录|認証|トークン|ログイン"

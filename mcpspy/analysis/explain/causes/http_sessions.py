@@ -196,6 +196,17 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
             )
             next_step = "let the server answer with Access-Control-Expose-Headers: Mcp-Session-Id (CORS)"
         same = [each for other, each in exchanges(facts, exchange.status or 0) if _ID not in other.request]
+        lost = [each for each in exchanges(facts, 404) if _ID in each[0].request and each[0].at < exchange.at]
+        if lost and not is_hidden and not any(at > lost[0][0].at for at in facts.http.session_ids.values()):
+            title = (
+                f"the server no longer knows the session (HTTP 404{clause(said(*lost[0]))}), and the client continued "
+                f"without an id and without a new initialize: {about(exchange)} got HTTP {exchange.status}"
+            )
+            next_step = (
+                "the client must send initialize again after a 404 for its session; keep the server's sessions over "
+                "restarts, or make it stateless"
+            )
+            same += [each for _, each in lost]
         symptoms, side = [*same, *facts.violations("HTTP202")], SERVER if is_hidden else CLIENT
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
         break

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.ending import SECONDS_TO_LEAVE
+from mcpspy.analysis.explain.causes.ending import REJECTED, SECONDS_TO_LEAVE
 from mcpspy.analysis.explain.causes.requests import ERRORS, errors, held_up
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import quote
@@ -202,7 +202,13 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
     has_worked = facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]
     closed_at = facts.client.closed_at
     has_left_before = closed_at is not None and (facts.server.last_at or 0.0) >= closed_at
-    for violation in facts.violations("LIFE114", "HOST303"):
+    # A client that cannot read the result leaves for its form, whatever its revision: `client-left`.
+    is_unreadable = any(
+        each.code in REJECTED and each.code != "LIFE114"
+        for left in facts.of(ClientLeft)
+        for each in left.findings
+    )
+    for violation in () if is_unreadable else facts.violations("LIFE114", "HOST303"):
         message = violation.findings[0].message
         if not has_worked and not has_left_before and "revision None" not in message:
             title = quote(message)

@@ -23,6 +23,8 @@ _NOT_FOUND = re.compile(
 """A missing command in the words of POSIX shells, cmd.exe, Python, Node.js, env and Go."""
 
 
+_MISSING = re.compile(r"not found|(?i:no such file)")
+
 _RUNNERS = re.compile(
     r"(?:^|[/\\])(?:uvx|npx|bunx|pnpx|uv|docker|podman|deno|java|dotnet|node|python[\d.]*)(?:\.exe|\.cmd)?$"
 )
@@ -30,6 +32,9 @@ _INTERPRETERS = re.compile(
     r"(?i)(?:^|[/\\])(?:bun|deno|java|dotnet|node|perl|php|python[\d.]*|ruby|(?:ba|z)?sh)(?:\.exe)?$"
 )
 """They name a program that they do not find."""
+
+_ENGINE = re.compile(r"(?:^|[/\\])(?:docker|podman|nerdctl)(?:\.exe)?$")
+_KEEPS_STDIN = re.compile(r"-[a-zA-Z]*i[a-zA-Z]*|--interactive(?:=true)?")
 
 _SETTINGS = ("service-refused-key", "setting-missing", "name-not-resolved", "file-missing")
 """Troubles that a placeholder in place of a value brings about."""
@@ -55,6 +60,13 @@ def _is_runner_alone(facts: Facts) -> bool:
     return bool(command) and _RUNNERS.search(command[0]) is not None and not names
 
 
+def _is_container_without_stdin(facts: Facts) -> bool:
+    """Return whether the command runs a container whose stdin is not kept open (docker run: -i, --interactive)."""
+    command = facts.header.command or []
+    is_run = bool(command) and _ENGINE.search(command[0]) is not None and "run" in command
+    return is_run and not any(_KEEPS_STDIN.fullmatch(word) for word in command[1:])
+
+
 @cause(
     "command-not-found",
     "the server's command was not found",
@@ -69,7 +81,7 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
     desktop = "a host that is started from the desktop has another PATH than a shell"
     lines = [line for line in facts.stderr if _NOT_FOUND.search(line.text)]
     for end, symptoms in _before_answer(facts):
-        is_missing = "not found" in end.error or "No such file" in end.error
+        is_missing = _MISSING.search(end.error) is not None and "working directory" not in end.error
         is_said = not end.error and not _is_runner_alone(facts) and (lines or end.code == NOT_FOUND)
         if not is_missing and not is_said:
             continue
@@ -78,6 +90,11 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
         if arguments and is_missing:
             title = f"no command has the name {quote(command)!r}: it holds the arguments too"
             next_step = f'put {quote(name)!r} into "command", and {quote(arguments)!r} into "args"'
+        elif "(#!)" in end.error:
+            title = f"the server could not be started: {quote(end.error)}"
+            next_step = (
+                f"correct the first line of {quote(command)}, or install the interpreter that it names"
+            )
         elif lines and not is_missing:
             title = f"a command was not found: {quote(lines[-1].text)}"
             next_step = (
@@ -94,7 +111,7 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side="configuration")
 
 
-_FORBIDDEN = re.compile(r"ermission|not executable|[Ee]xec format|is a directory")
+_FORBIDDEN = re.compile(r"ermission|not executable|[Ee]xec format|is a directory|: a directory")
 _DOWNLOADS = re.compile(
     r"(?i)\b(?:downloading|installing|installed \d+ packages|resolved \d+ packages|building"
     r"|compiling|npm warn exec|need to install the following|will be installed)\b"
@@ -117,6 +134,8 @@ def command_not_executable(facts: Facts) -> Iterator[Claim]:
         if _FORBIDDEN.search(end.error) or (is_silent and end.code == NOT_EXECUTABLE):
             title = f"{command} may not be executed{clause(end.error)}"
             next_step = f"make the file executable (chmod +x {command}), or start it with its interpreter"
+            if "directory" in end.error:
+                next_step = f"{command} is a folder: name the program in it"
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
 
 
@@ -141,6 +160,43 @@ def command_incomplete(facts: Facts) -> Iterator[Claim]:
             lines = [line.evidence for line in facts.first_stderr[:2]]
             side = "configuration"
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+
+
+_ABOUT_ARGUMENTS = re.compile(
+    r"(?i)no such file|not found|unknown|unrecogni[sz]ed|unexpected|usage:|invalid|ENOENT|cannot (?:open|find|read)"
+)
+_MODULE = re.compile(r"(?i)\bmodules?\b|\bpackages?\b")
+_JOINED = re.compile(r"^--?[A-Za-z][\w-]* +\S")
+"""An option with its value in one argument, as a line of a shell has them."""
+
+
+@cause(
+    "arguments-joined",
+    "an option and its value are one argument",
+    Level.EXACT,
+    positive=ex.not_started(
+        "Error: No such file or directory", 1, '@ bare command=["notes","-c\\u0020/srv/notes.json"]'
+    ),
+    negative=ex.not_started(
+        "Error: No such file or directory", 1, '@ bare command=["notes","-c","/srv/a.json"]'
+    ),
+)
+def arguments_joined(facts: Facts) -> Iterator[Claim]:
+    """Hosts start servers without a shell, so nothing divides an argument at its blanks: the program looks for a file
+    whose name begins with a blank, or for an option with this whole name.
+    """
+    joined = [word for word in (facts.header.command or [])[1:] if _JOINED.search(word)]
+    printed = " ".join(line.text for line in facts.first_stderr)
+    if not _ABOUT_ARGUMENTS.search(printed) or _MODULE.search(printed):
+        return
+    # Commands and code as text are one argument: sh -c, python -c, docker run … sh -c.
+    for end, symptoms in _before_answer(facts) if joined and "-c" not in (facts.header.command or []) else ():
+        option, _, value = joined[0].partition(" ")
+        title = f"the argument {quote(joined[0], 80)!r} holds an option and its value, and a host divides no arguments"
+        title += clause(end.named.text if end.named else "")
+        next_step = f'write two items into "args": {quote(option, 40)!r} and {quote(value.strip(), 60)!r}'
+        lines = [line.evidence for line in [*facts.first_stderr][-1:]]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side="configuration")
 
 
 _BAD_KEY = ex.not_started("Error: Invalid API key provided")
@@ -199,6 +255,7 @@ def _paths(facts: Facts) -> list[str]:
     positive=(
         ex.not_started("SyntaxError: invalid syntax"),
         ex.session('@ bare command=["notes","--root=/srv/notes"]', ex.initialize(), ex.exited(1)),
+        ex.session('@ bare command=["docker","run","mcp/notes"]', ex.initialize(), ex.exited(0)),
     ),
 )
 def start_failed(facts: Facts) -> Iterator[Claim]:
@@ -215,6 +272,8 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
         elif end.error:
             title = f"the server could not be started: {quote(end.error)}"
             next_step = "correct the command in the host's configuration"
+            if "working directory" in end.error:
+                next_step = "correct the working directory (cwd) in the host's configuration"
         elif end.code == 0:
             title = (
                 "the server ended by itself with exit code 0 before it answered: it does not wait for "
@@ -224,6 +283,9 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
                 "check that this command starts the server on stdio, and not another transport or a "
                 "command that ends; in the code, wait for the transport to close"
             )
+            if _is_container_without_stdin(facts):
+                title += ", as docker run gives it none without -i"
+                next_step = 'add "-i" after "run" in "args" of the host\'s configuration'
         else:
             title = f"the server ended before it answered, with {end.words} and without a word"
             next_step = "run its command in a terminal: an MCP server waits for input, and does not end"

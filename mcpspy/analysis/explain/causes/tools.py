@@ -128,6 +128,56 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
+_SEARCH = ex.listed(ex.with_schema(properties={"query": {"type": "string"}}))
+_SURPLUS = ex.request("tools/call", 3, name="a", arguments={"query": "b", "toolCallId": "c"})
+_REFUSED_ONE = "body.toolCallId should be not present"
+
+
+@cause(
+    "argument-surplus",
+    "the client sends an argument that the tool does not have, and the tool fails because of it",
+    Level.EXACT,
+    rules="AGENT103 DATA301",
+    positive=(
+        ex.session(_SEARCH, _SURPLUS, ex.done(3, _REFUSED_ONE, isError=True)),
+        ex.session(
+            _SEARCH,
+            _SURPLUS,
+            ex.done(3, f'{{"status":400,"object":"error","message":"{_REFUSED_ONE}"}}'),
+        ),
+    ),
+    negative=ex.session(_SEARCH, _SURPLUS, ex.done(3, "disk full", isError=True)),
+)
+def argument_surplus(facts: Facts) -> Iterator[Claim]:
+    """Hosts add their own members to the arguments (an id of the call, a reason), and servers pass all of them on to
+    an API that refuses unknown ones.
+    """
+    next_step = (
+        "the client must send only arguments that inputSchema has; additionalProperties: false in the schema lets "
+        "clients and servers find this out before the call"
+    )
+    for failed in errors(facts):
+        words = failed.words[:400]
+        for name in sorted(facts.listed.surplus(failed.subject, failed.arguments)):
+            if failed.method == "tools/call" and re.search(rf"\b{re.escape(name)}\b", words):
+                title = _surplus_title(failed.about, name, words)
+                symptoms = [failed, *facts.violations("DATA301")]
+                yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+                break
+    for violation in facts.violations("AGENT103"):
+        text = " ".join(f"{each.message} {each.excerpt}" for each in violation.findings)
+        for tool, names in facts.surplus.items():
+            found = [name for name in sorted(names) if re.search(rf"\b{re.escape(name)}\b", text)]
+            if found:
+                title = _surplus_title(f"tools/call {tool}", found[0], violation.findings[0].message)
+                yield Claim(title=title, next_step=next_step, symptoms=[violation], side=CLIENT)
+                return
+
+
+def _surplus_title(about: str, name: str, words: str) -> str:
+    return f"{about}: the client sent the argument {quote(name, 40)!r}, which the tool does not have: {quote(words)}"
+
+
 _TYPED = re.compile(
     r"(?i)\b(?:arrays?|lists?|objects?|dict(?:ionary)?|mapping|expected|type|pars(?:e|ing)|must be)\b"
 )

@@ -184,9 +184,12 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     if not facts.is_stdio or facts.server.messages or facts.server.odd_count:
         return
     failed = [each for each in without_response(facts, CLIENT) if each.is_handshake]
-    if not failed or any(not end.has_answered and end.code for end in facts.of(ServerEnd)):
-        return
     closed_at = facts.client.closed_at
+    if not failed or any(
+        not end.has_answered and (end.code or (end.code == 0 and closed_at is None))
+        for end in facts.of(ServerEnd)
+    ):
+        return  # It ended by itself.
     if closed_at is not None and closed_at - failed[0].asked_at < PATIENCE and not facts.first_stderr:
         return  # The client did not wait.
     asking, printed, unread = failed[0], facts.stderr, facts.notes.get("unread", [])

@@ -210,6 +210,7 @@ class SessionScreen(SessionBase):
         connection = self.held_rows.connection
         if connection is not None and connection.is_open and not self.resending.refusal:
             states.append("request")
+        states += ["watched"] if connection is not None and connection.may_restart else []
         states += ["live"] if self.loader.is_live else []
         return *states, "session"
 
@@ -402,6 +403,19 @@ class SessionScreen(SessionBase):
     def action_held(self, what: str) -> None:
         """Call a method of HeldActions by its name."""
         getattr(self.held_actions, what)()
+
+    def action_restart(self) -> None:
+        """Restart the server; what became of it is in the list."""
+
+        async def restarted(connection: InterceptConnection) -> str:
+            await connection.restart()
+            return "restarting the server"
+
+        connection = self.held_rows.connection
+        if connection is None or not connection.may_restart:
+            self.flash_message("the server cannot be restarted (start it with mcpspy run --watch)")
+        else:
+            self.do(restarted(connection))
 
     def action_replay(self, what: str) -> None:
         replay(self, what)

@@ -58,6 +58,8 @@ class Reached:
         self.sent: list[tuple[str, bytes]] = []
         """Forwarded messages, each with the side that sent it."""
         self.tell: Any = None
+        self.restarts: list[str] | None = None
+        """Viewers that have ordered a restart; None if the server cannot be restarted."""
 
     @property
     def at(self) -> float:
@@ -103,10 +105,14 @@ class Reached:
             "name": "files",
             "transport": "stdio",
             "pid": 1,
+            **({} if self.restarts is None else {"restarts": True}),
             "state": self.interceptor.describe(self.at),
         }
 
     def order(self, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
+        if self.restarts is not None and order["order"] == "restart":
+            self.restarts.append(viewer)
+            return {}
         reply = self.interceptor.execute(self.at, viewer, order)
         self._perform(reply.steps)
         return reply.answer
@@ -153,7 +159,9 @@ def reached(tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> A
 
     @asynccontextmanager
     async def open_(*flags: str, **options: Any) -> AsyncIterator[Reached]:
+        restarts = options.pop("restarts", None)
         session = Reached(tmp_path, *flags, **options)
+        session.restarts = restarts
         control = AsyncioServer.open(session, pytest.fail)
         assert control is not None
         session.begin()

@@ -121,3 +121,19 @@ async def test_a_message_that_is_not_utf_8_can_be_forwarded_or_dropped_but_not_e
         await screen.press("a")
         await screen.shows("tools/call write_file: released")
         assert session.taken() == [("client", data)]
+
+
+async def test_a_key_restarts_the_server_of_a_session_that_allows_it(opened: Any, reached: Any) -> None:
+    async with reached(restarts=[]) as session, opened(session.path, size=SIZE) as screen:
+        await screen.shows("ctrl-r restart")
+        await screen.press("ctrl+r")
+        await screen.shows("restarting the server")
+        assert session.restarts == ["tui"]
+
+
+async def test_the_key_names_the_option_that_other_sessions_lack(opened: Any, reached: Any) -> None:
+    async with reached() as session, opened(session.path, size=SIZE) as screen:
+        await screen.shows("● LIVE")
+        assert "restart" not in screen.lines[-1]
+        await screen.press("ctrl+r")
+        await screen.shows("cannot be restarted (start it with mcpspy run --watch)")

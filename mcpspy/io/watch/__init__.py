@@ -1,0 +1,1 @@
+"""`run --watch`: a stdio server that is restarted in its session."""
