@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from mcpspy.core.recording.decode import Header
 from mcpspy.errors import UsageError
@@ -81,6 +82,11 @@ def test_the_recorded_server_and_those_of_hosts_are_proposed(tmp_path: Path) -> 
     mine = {each.title: each for each in others}
     assert (mine["cursor: weather"].server, mine["cursor: weather"].environment) == ("node w.js", "A=1")
     assert (mine["cursor: far"].server, mine["cursor: far"].headers) == ("https://far.example/mcp", "X: y")
+
+
+def test_a_command_that_was_offered_over_http_is_proposed_in_place_of_its_url() -> None:
+    offered = structs.replace(HEADER, transport="http", upstream="http://127.0.0.1:8808/mcp")
+    assert next(iter(proposals(offered))).server == "node 'a b.js'"
 
 
 def test_options_are_remembered_per_server_without_secrets() -> None:
