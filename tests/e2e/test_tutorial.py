@@ -95,13 +95,15 @@ def test_the_tutorial_leads_from_an_empty_folder_to_a_server_that_is_restarted(
 ) -> None:
     folder = tmp_path / "weather"
     folder.mkdir()
-    server, host = folder / "weather.py", None
+    server = folder / "weather.py"
+    host: Host | None = None
     for language, block in re.findall(
         r"^```(\w+)\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE
     ):
         if language == "python" and host is None:
             server.write_text(block, encoding="utf-8")
         elif language == "python":
+            assert host is not None
             text = server.read_text("utf-8")
             server.write_text(text.replace(MAIN, f"\n\n{block}{MAIN}"), encoding="utf-8")
             assert host.hear()["method"] == "notifications/tools/list_changed"
