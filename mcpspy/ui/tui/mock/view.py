@@ -42,10 +42,11 @@ from mcpspy.ui.tui.widgets.footer import KeyFooter
 from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
 WIDE = 110
-TICK = 0.1
+TICK = 0.2
+"""Seconds between two updates of the lists. Keys update them at once."""
 
 CLOCK = 0.5
-"""Seconds between two updates of the times of waiting requests."""
+"""Seconds between two updates of the times of waiting requests, and of the message of a list that follows."""
 
 READY = 20.0
 """Maximum seconds until the control socket accepts orders."""
@@ -100,7 +101,7 @@ class MockView(DismissibleScreen[None]):
         self._keys = KeyFooter()
         self._shown: object = None
         self._seen: object = None
-        self._waited = 0.0
+        self._waited = self._detailed = 0.0
         self._is_catching_up = False
 
     def compose(self) -> ComposeResult:
@@ -121,7 +122,7 @@ class MockView(DismissibleScreen[None]):
         self.run_worker(self.connection.keep(lambda: not self.mock.trouble))
         self.run_worker(self._load())
         self.run_worker(self._greet())
-        self.set_interval(TICK, self.look)
+        self.set_interval(TICK, self._tick)
         self.look()
 
     async def on_unmount(self) -> None:
@@ -179,8 +180,11 @@ class MockView(DismissibleScreen[None]):
 
     # Updates.
 
-    def look(self) -> None:
-        """Update everything that has changed."""
+    def _tick(self) -> None:
+        self.look(is_tick=True)
+
+    def look(self, *, is_tick: bool = False) -> None:
+        """Update everything that has changed; at a tick, the message only now and then."""
         if self.model.is_behind and not self._is_catching_up:
             self._is_catching_up = not self._slice()
             if self._is_catching_up:
@@ -206,7 +210,10 @@ class MockView(DismissibleScreen[None]):
             self.interactions.refresh()
             self.clients.show_clients()
         self._show_lines()
-        self._show_detail()
+        # A thousand requests a second: to build the message of each last one would keep keys waiting.
+        if not is_tick or now > self._detailed + CLOCK:
+            self._detailed = now
+            self._show_detail()
         if self._keys.is_attached:
             self._keys.show_state()
 
