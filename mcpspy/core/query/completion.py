@@ -67,10 +67,11 @@ def suggestion(text: str, candidates: Iterable[str]) -> str | None:
 
 
 def _values(field: str, values: Mapping[str, Iterable[str]], names: Callable[[], Names]) -> Iterable[str]:
+    # In order of their names: `names` may be a set, and a page shows the first few.
     if field in SUBJECTS:
-        return dict.fromkeys(subject for method, subject in names() if method in SUBJECTS[field] and subject)
+        return sorted({subject for method, subject in names() if method in SUBJECTS[field] and subject})
     if field == "method":
-        return dict.fromkeys(method for method, _ in names() if method)
+        return sorted({method for method, _ in names() if method})
     return dict.fromkeys(value for value in values.get(field, ()) if value)
 
 

@@ -7,8 +7,8 @@ import pytest
 from mcpspy.core.query.completion import completed, suggestion
 
 NAMES = [
-    ("tools/call", "echo"),
     ("tools/call", "get sum"),
+    ("tools/call", "echo"),
     ("resources/read", "file:///a"),
     ("tools/call", "echo"),
 ]
@@ -23,7 +23,7 @@ VALUES = {"is": ("slow", "issue"), "name": ("", "weather", "weather")}
         ("x -is:sl", ["x -is:slow", "x -is:issue"]),
         ("(name:", ["(name:weather"]),
         ("tool:", ["tool:echo", 'tool:"get sum"']),
-        ("method:", ["method:tools/call", "method:resources/read"]),
+        ("method:", ["method:resources/read", "method:tools/call"]),
         ("uri:f", ["uri:file:///a"]),
         ("other:", []),
     ],

@@ -115,7 +115,7 @@ def test_a_listing_of_the_marker_needs_neither_a_recording_nor_a_server(tmp_path
     assert (options.listing, options.fixtures) == (tmp_path / "tools.json", (tmp_path / "a.yaml",))
     assert not any(structs.replace(options, mode=mode).records for mode in MODES)
     assert asked.asked_for == []
-    near = read(Request(tmp_path, mark("near.jsonl", server=["s"]), mark(listing="tools.json")))
+    near = read(Request(tmp_path, mark("near.jsonl", server=["s"], mode="once"), mark(listing="tools.json")))
     assert (near.path, near.listing) == (tmp_path / "near.jsonl", None)
     with pytest.raises(UsageError, match="a recording and a listing exclude each other"):
         read(Request(tmp_path, mark("x.jsonl", listing="tools.json")))
