@@ -10,7 +10,7 @@ of the server, and notifies the client of those that changed.
 - Until 2025-11-25, a server that declares no `listChanged` must not send these notifications (basic/lifecycle,
   Operation: use only capabilities that were negotiated). mcpspy is what the client talks to, and sends them, so it
   declares the capability in the response to `initialize` (`for_host`).
-- From 2026-07-28 on there is no handshake: mcpspy requests `server/discover` itself. The notifications belong to open
+- 2026-07-28 has no handshake: mcpspy requests `server/discover` itself. The notifications belong to open
   `subscriptions/listen` requests, and only those that the first server acknowledged are sent. The open requests are sent
   again with the client's ids, as these ids are in all their notifications.
 """
@@ -81,7 +81,7 @@ class RestartMachine:
         """`prefix` begins the ids of all requests of mcpspy; the client must not be able to guess it."""
         self.phase = ServerPhase.STARTING
         self.why = ""
-        """The reason why there is no server, for the client."""
+        """The reason why no server runs, for the client."""
         self._prefix = prefix
         self._number = 0
         self._reason: dict[str, Any] | None = None
@@ -170,6 +170,8 @@ class RestartMachine:
             elif request.method == INITIALIZE and is_restart:
                 moved.append(data)
                 self._moved.append(request.id)
+                if self._is_initialized_early:  # The next server has not got it.
+                    moved.append(INITIALIZED)
             else:
                 error = self._restarted if is_restart else self._unreachable
                 commands.append(ToHost(responses.error(request.id.encode(), responses.INTERNAL_ERROR, error)))

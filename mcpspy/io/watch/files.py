@@ -74,7 +74,7 @@ async def _watch(
 
 
 def not_ignored(paths: Sequence[str]) -> list[str]:
-    """Return the paths that git does not ignore; all of them where there is no git, or no repository.
+    """Return the paths that git does not ignore; all of them without git, or without a repository.
 
     git itself is asked, because its rules come from many files: `.gitignore` of each folder, `.git/info/exclude`, and
     the user's own.

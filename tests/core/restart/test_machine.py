@@ -179,6 +179,18 @@ def test_a_client_that_does_not_wait_for_the_response_to_initialize_is_initializ
     assert session.to_host[-1]["method"] == "notifications/tools/list_changed"
 
 
+def test_a_server_that_is_restarted_before_it_answers_initialize_gets_what_followed_it_again() -> None:
+    session = Session()
+    session.run(session.machine.started())
+    session.client(request(0, "initialize", protocolVersion="2025-11-25"))
+    session.client(notification("notifications/initialized"))
+    session.to_server.clear()
+
+    session.restart()
+
+    assert session.methods == ["initialize", "notifications/initialized"]
+
+
 def test_the_end_of_the_old_server_is_noted_before_it_gets_it() -> None:
     note, stop = begun().machine.restart(CHANGED)
     assert isinstance(note, RestartNote)

@@ -286,7 +286,7 @@ async def test_events_without_an_end_are_forwarded_in_little_memory(
         running.response = body
         running.media_type = "text/event-stream"
         ping = Body("identity", [b'{"jsonrpc":"2.0","id":1,"method":"ping"}'])
-        if alone.options and encoding != "identity":  # The stream ends where it is no longer decoded.
+        if alone.options and encoding != "identity":  # The rest of the stream is not decoded.
             with pytest.raises(asyncio.IncompleteReadError):
                 await running.post(ping)
         else:

@@ -397,12 +397,12 @@ def get_in_vain(facts: Facts) -> Iterator[Claim]:
     """With 405, a server states that it offers no stream (2025-11-25, Transports). A client that takes it for a broken
     connection asks again, and its own calls are refused for their number.
     """
-    count = facts.http.statuses["GET", 405]
+    count = facts.http.statuses["GET", NOT_OFFERED]
     limited = [symptom for _, symptom in exchanges(facts, 429)]
     sessions = max(facts.client.methods["initialize"], 1)
-    if count < MANY_GETS * sessions or not limited:
+    gets = [get for get in facts.http.gets if get.status == NOT_OFFERED]  # Those whose ends are recorded.
+    if count < MANY_GETS * sessions or not limited or not gets:
         return
-    gets = [get for get in facts.http.gets if get.status == 405]
     began_at, last_at = min(get.asked_at for get in gets), facts.http.not_offered[-1].at
     title = (
         f"the client asked for a GET stream {count} times in {duration(last_at - began_at)}, although the server "
