@@ -1,111 +1,25 @@
-"""Sessions over HTTP: their ids, copies of a server, and the old HTTP+SSE transport."""
+"""Sessions over HTTP: their ids, and copies of a server that do not share them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
 from mcpspy.analysis.explain.causes.exchanges import (
     NO_ROUTE,
     about,
-    alike,
     exchanges,
     is_overcome,
-    is_stream,
     said,
-    who_refused,
 )
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, evidence, quote
+from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.counted import counted, duration
-from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.spec import CLIENT, SERVER
-
-
-@cause(
-    "sse-transport",
-    "the client uses the old HTTP+SSE transport, and the server Streamable HTTP",
-    Level.EXACT,
-    rules="ENV204 ENV208",
-    positive=ex.session("@ http bare", ex.http("GET", 404)),
-    negative=ex.session("@ http", ex.http("GET", 405)),
-)
-def sse_transport(facts: Facts) -> Iterator[Claim]:
-    """A client of the transport of 2024-11-05 begins with GET; a server of Streamable HTTP wants a
-    POST first.
-    """
-    first_at = facts.client.first_at
-    for refusal in (*facts.of(RefusedExchange), *facts.http.not_offered):
-        is_first = is_stream(refusal) and ".well-known" not in refusal.path and _ID not in refusal.request
-        is_first &= first_at is None or refusal.at < first_at
-        # A client may try both, the old one first: then nothing is wrong.
-        has_gone_on = first_at is not None and refusal.agent in facts.http.agents
-        if is_first and refusal.status in (400, 404, 405, 406):
-            title = (
-                f"the client opened a stream with GET before any POST (the old HTTP+SSE transport), and "
-                f"the server answered HTTP {refusal.status}{clause(refusal.words)}"
-            )
-            next_step = (
-                "set the client's transport to Streamable HTTP (type: http), or give it the server's URL "
-                "for SSE"
-            )
-            title += "; later it began with POST" if has_gone_on else ""
-            symptoms = [refusal, *facts.violations("ENV204", "ENV208", side=SERVER)]
-            claim = Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
-            claim.is_observation = has_gone_on
-            yield claim
-            break
-
-
-@cause(
-    "sse-endpoint-lost",
-    "the endpoint that the SSE stream names does not exist",
-    Level.EXACT,
-    positive=ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(404)),
-    negative=ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(202)),
-)
-def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
-    """The `endpoint` event has a path that lacks the prefix under which a proxy or a mount serves
-    the server.
-    """
-    events = [each for each in facts.notes.get("sse", []) if each[0].fields.get("event") == "endpoint"]
-    upstream = urlsplit(facts.header.upstream or "")
-    is_new = not any(method == "POST" and (status or 300) < 300 for method, status in facts.http.statuses)
-    for note, place in events[:1]:
-        named = str(note.fields.get("data", ""))
-        endpoint, lines = urlsplit(named), [evidence(place, f"endpoint: {named}")]
-        if endpoint.hostname not in (None, upstream.hostname, *LOOPBACK) and not facts.client.messages:
-            title = (
-                f"the SSE stream names an endpoint at another host, {quote(named, 100)}, and no message "
-                f"was ever posted here: the client cannot reach that host, or posts past this URL"
-            )
-            next_step = (
-                "let the server name its endpoint by path, or with the host that clients use (base URL, "
-                "X-Forwarded-Host)"
-            )
-            yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side="configuration")
-        for exchange, symptom in exchanges(facts, 404, 405, 400, 307, 308):
-            if exchange.status == 400 and said(exchange, symptom):
-                continue  # It found the endpoint, and names another reason.
-            is_endpoint = endpoint.path.rstrip("/") == exchange.path.rstrip("/")
-            if exchange.method == "POST" and is_new and is_endpoint:
-                title = (
-                    f"the SSE stream {quote(upstream.path)} names the endpoint {quote(named, 100)}, and "
-                    f"{who_refused(exchange)} answers HTTP {exchange.status} there"
-                )
-                next_step = (
-                    "tell the server its public path (root_path, mount path, base URL), so that the "
-                    "endpoint has the prefix; or let the proxy serve this path too"
-                )
-                symptoms, side = alike(facts, exchange), "configuration"
-                yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
-                break
-
 
 _ID = "mcp-session-id"
 
