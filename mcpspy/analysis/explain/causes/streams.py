@@ -1,4 +1,4 @@
-"""Streams over HTTP: GET streams, those of the old HTTP+SSE transport, and responses that do not come on theirs."""
+"""Streams over HTTP: of GET, of the old HTTP+SSE transport, and responses that come on another one."""
 
 from __future__ import annotations
 
