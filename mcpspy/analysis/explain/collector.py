@@ -44,7 +44,9 @@ class FactCollector:
         }
         """Type of a message → its method: tests against classes that are not exactly its own take as long as calls."""
 
-    def add(self, change: Change, place: EntryPosition, findings: list[Finding] = NO_FINDINGS) -> None:
+    def add(  # noqa: PLR0912 - it inlines what most messages need.
+        self, change: Change, place: EntryPosition, findings: list[Finding] = NO_FINDINGS
+    ) -> None:
         """Add a change with the findings of its lines."""
         what: Any = change.what
         exchange, facts, refused = change.exchange, self.facts, None
@@ -56,6 +58,8 @@ class FactCollector:
                 refused = facts.http.refused(frame.http)
             if not is_injected(change):
                 add(what, exchange, place, findings, refused)
+            else:
+                facts.http.inject(frame.http)
         else:
             at = what.at
             if isinstance(what, Note):

@@ -76,7 +76,7 @@ _EXCEPTION = re.compile(
 """The line of an exception: Python, JavaScript, Java, .NET, PHP."""
 
 _PLAIN_ERROR = re.compile(
-    r"^\W{0,4}(?:\[cause\]: |Uncaught )?(?:Error(?: \[\w{1,60}\])?|AssertionError|panic|fatal error|fatal|FATAL): ?\S"
+    r"^\W{0,4}(?:\[cause\]: |Uncaught )?(?:Error(?: \[\w{1,60}\])?|[A-Z][a-z]{2,20} error|AssertionError|panic|fatal error|fatal|FATAL): ?\S"
 )
 _PANIC = re.compile(r"^thread '[^']{1,80}'(?: \(\d+\))? panicked at ")
 _RUBY = re.compile(r"^[^\s:][^:\n]{0,200}\.rb:\d{1,6}:in [`'].{1,400}\((?:\w+::)*\w*(?:Error|Exception)\)")
@@ -85,13 +85,21 @@ _LEVEL = re.compile(
 )
 """A log record of the level error or higher, or the error of a command-line tool."""
 
+BUG = re.compile(
+    r"\b(?:TypeError(?!: fetch failed)|SyntaxError|IndentationError|NameError|AttributeError|ReferenceError|UnboundLocalError|IndexError"
+    r"|RecursionError|NullPointerException|ClassCastException|NullReferenceException|NoMethodError)\b|'NoneType' object"
+    r"|Cannot read prop\w+ of|is not a function|\bis not defined\b|nil pointer|index out of (?:range|bounds)"
+    r"|(?:un)?expected keyword argument|has no attribute|positional arguments?\b|\bpanic:|called `Option::unwrap"
+)
+"""An error that only a mistake in a program brings about, in the words of its runtime."""
+
 _WORDS = re.compile(
     r"(?i)\b(?:errors?|failures?|failed|fails?|cannot|can't|could ?n[o']t|unable|denied|not found|missing|required|refused|invalid|"
     r"unsupported|unknown|not set|undefined|expired|unauthori[sz]ed|no such|aborted|killed|out of memory|exceeded|already in use)\b"
 )
 _EMPTY = re.compile(
     r"^\s*(?:[\]}){(\[^~\-=*#.|]*|Node\.js v[\d.]+|\(Use `node --trace.*|note: run with `RUST_BACKTRACE.*|.*(?:--help|for more information).{0,30}|goroutine \d+ \[.*|exit status \d+"
-    r"|npm (?:ERR!|error) (?:A complete log|  ).*|During handling of the above exception.*|The above exception was the direct.*)\s*;?$"
+    r"|npm (?:ERR!|error)(?: (?:A complete log|Log files were not|  |enoent This is related).*| (?:code \w+|syscall \w+|errno -?\d+|enoent))|During handling of the above exception.*|The above exception was the direct.*)\s*;?$"
 )
 _FRAME = re.compile(
     r"^\s*(?:at |File \"|in |from |\^|~|\d+ \||\.\.\. \d+ more|#\d+ |[\w./$]+\.go:\d+|\S+\(0x)"
@@ -158,9 +166,17 @@ def named_error(lines: Sequence[PrintedLine], *, certain: bool = False) -> Named
         text = f"panic: {texts[found + 1].strip() or text}"
     elif text.endswith(":") and found + 1 < len(texts) and not _FRAME.match(texts[found + 1]):
         text = f"{text} {texts[found + 1].strip()}"
+    elif len(text) < 60 and found and _is_chained(lines[found - 1], lines[found]):
+        text = f"{text}, after {texts[found - 1].strip()}"
     elif re.search(r"\d+ validation errors? for ", text):  # Pydantic: a field, and what is wrong with it.
         text = " ".join([text, *(each.strip() for each in texts[found + 1 : found + 3])])
     return NamedError(lines[found], text, _frame(texts, found))
+
+
+def _is_chained(before: PrintedLine, line: PrintedLine) -> bool:
+    """Return whether a short error, such as "Error: initialization failed", only ends what the line before it names."""
+    text = _ANSI.sub("", before.text)
+    return line.at - before.at < 0.5 and _LEVEL.search(text) is not None and not _EMPTY.match(text)
 
 
 def _is_exception(text: str) -> bool:

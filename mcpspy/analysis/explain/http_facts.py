@@ -65,6 +65,8 @@ class HttpFacts(Struct):
     ordinary: dict[int, _Ordinary] = field(default_factory=dict)
     """All others whose response has begun."""
     posted: dict[int, _Posted] = field(default_factory=dict)
+    injected: set[int] = field(default_factory=set)
+    """Open exchanges with a message of mcpspy."""
     kinds: dict[tuple[object, ...], RefusedExchange] = field(default_factory=dict)
     """The refusals that ended, by what they have in common."""
     heads: dict[str, RefusedExchange] = field(default_factory=dict)
@@ -82,6 +84,10 @@ class HttpFacts(Struct):
     """Session id → when a message with it was accepted last."""
     accepted_count: Counter[str] = field(default_factory=Counter)
     """Session id → number of accepted messages with it."""
+    ended: dict[str, tuple[float, EntryPosition]] = field(default_factory=dict)
+    """Session id → when and where the client ended it by DELETE; at most some."""
+    begun: set[str] = field(default_factory=set)
+    """Streams in which `initialize` was sent."""
     locations: dict[object, str] = field(default_factory=dict)
     """Number of a redirect of a sign-in → its Location, without values."""
     pages: set[object] = field(default_factory=set)
@@ -100,8 +106,8 @@ class HttpFacts(Struct):
     """POSTs that were answered with a message while a GET stream was open."""
     has_token: bool = False
     """True if a request had a token."""
-    accepted_with_token: bool = False
-    """True if a request with a token was accepted."""
+    token_accepted_at: float | None = None
+    """Time at which a request with a token was accepted first; None if none was."""
     not_offered: list[RefusedExchange] = field(default_factory=list)
     """GETs for a stream that got 405, which is allowed; the last ones."""
     gets: list[RecordedHttpExchange] = field(default_factory=list)
@@ -139,6 +145,14 @@ class HttpFacts(Struct):
         exchange = self.open.get(number) if self.open and number is not None else None
         return exchange if exchange is not None and (exchange.status or 0) >= 300 else None
 
+    def _take_token(self, number: int, status: int | None, at: float) -> None:
+        """Take that the request of an exchange had a token."""
+        self.has_token = True
+        if status is not None and status < 300 and self.token_accepted_at is None:
+            self.token_accepted_at = at
+        if (status or 0) >= 400 and len(self.with_token) < MAX_EXCHANGES:
+            self.with_token.add(number)
+
     def begin(self, note: Note, place: EntryPosition) -> None:
         """Take the head of a response, the note `http`."""
         fields, number = note.fields, note.fields.get("http")
@@ -149,10 +163,7 @@ class HttpFacts(Struct):
         posted = self.posted.get(number, _NOTHING)
         self.statuses[method, status] += 1
         if "authorization" in request:
-            self.has_token = True
-            self.accepted_with_token |= status is not None and status < 300
-            if (status or 0) >= 400 and len(self.with_token) < MAX_EXCHANGES:
-                self.with_token.add(number)
+            self._take_token(number, status, note.at)
         if status is None or status >= 300 or method != "POST":
             exchange = self.open[number] = _exchange(note, place, posted)
             self.has_refused |= method == "POST"
@@ -196,6 +207,9 @@ class HttpFacts(Struct):
         session_id = exchange.response.get("mcp-session-id")
         if is_accepted and session_id and len(self.session_ids) < MAX_EXCHANGES:
             self.session_ids.setdefault(session_id, exchange.at)
+        used = exchange.request.get("mcp-session-id")
+        if is_accepted and exchange.method == "DELETE" and used and len(self.ended) < MAX_EXCHANGES:
+            self.ended.setdefault(used, (exchange.at, exchange.place))
         if (
             self.encoded is None
             and exchange.response.get("content-encoding", "identity").lower() != "identity"
@@ -206,6 +220,11 @@ class HttpFacts(Struct):
         for name in (exchange.asked, exchange.method):
             if name in ("initialize", "OPTIONS"):
                 self.heads.setdefault(name, exchange)
+
+    def inject(self, number: int | None) -> None:
+        """Take a message of mcpspy, which this exchange carries."""
+        if number is not None:
+            self.injected.add(number)
 
     def end(
         self, note: Note, recorded: RecordedHttpExchange | None, is_open: Callable[[int | None], bool]
@@ -224,6 +243,9 @@ class HttpFacts(Struct):
         else:
             self.ordinary.pop(number, None)
         exchange = self.open.pop(number, None)
+        if number in self.injected:  # Its refusal is none of the session.
+            self.injected.discard(number)
+            return None
         if exchange is None or exchange.is_plain:
             return exchange
         exchange.ended_at = note.at
@@ -243,6 +265,8 @@ class HttpFacts(Struct):
     def add_oauth(self, note: Note, place: EntryPosition) -> None:
         if len(self.oauth) < MAX_EXCHANGES:
             exchange = self.open.get(number) if isinstance(number := note.fields.get("http"), int) else None
+            if exchange is not None and exchange.method == "OPTIONS":
+                return  # Recordings of earlier versions have preflights as steps.
             self.oauth.append(OauthStep(note.at, place, note.fields, exchange.path if exchange else ""))
 
     def refusals(self) -> list[RefusedExchange]:

@@ -13,12 +13,13 @@ from typing import Any
 
 from msgspec import DecodeError, Struct, json
 
-from mcpspy.analysis.explain.evidence import EvidenceLine, evidence
+from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, evidence, named_error
 from mcpspy.analysis.explain.facts import PATIENCE, Facts, SlowCall
 from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, about_request
-from mcpspy.analysis.explain.symptoms import FailedRequest, IgnoredResponse, RefusedExchange
+from mcpspy.analysis.explain.symptoms import MAX_EVIDENCE, FailedRequest, IgnoredResponse, RefusedExchange
+from mcpspy.analysis.lint.failure_text import words_of
 from mcpspy.analysis.lint.finding import EntryPosition, Finding
-from mcpspy.core.protocol.message import Failure, Notification, Request, Result
+from mcpspy.core.protocol.message import Failure, Notification, Request, Result, loads, meta_raw
 from mcpspy.core.protocol.refusal import ACCEPTED
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session import outcome
@@ -37,6 +38,9 @@ MAX_SLOW = 200
 MAX_ANSWERED = 64
 """Answered requests that are kept, to recognise a cancellation after the response."""
 
+MAX_DATA_LINES = 200
+"""Lines of the `data` of an error that are read."""
+
 GAVE_UP = re.compile(r"(?i)time[d -]*out|deadline|-32001")
 BY_USER = re.compile(r"(?i)\buser\b|interrupt|\besc\b|stopped by|cancel button")
 
@@ -47,6 +51,23 @@ _VOLATILE = re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b|\b[0-9a-f]{12,}\b|\
 
 # Reading a member of an Enum runs Python code; reading a name does not.
 _OK = State.OK
+
+
+def _with_data(failure: Failure, words: str) -> str:
+    """Return the words of an error, and those in its `data`, which often has the exception behind "Internal error"."""
+    raw = bytes(meta_raw(failure.raw_error, "data"))
+    data = loads(raw)
+    if not isinstance(data, str | dict) or not data:
+        return words
+    told = words_of(raw.decode("utf-8", "replace")) if isinstance(data, dict) else data
+    if told.startswith("{"):
+        return words  # An object without words.
+    place = EntryPosition(0)
+    named = named_error([PrintedLine(0.0, place, line) for line in told.splitlines()[:MAX_DATA_LINES]])
+    told = told.strip() if named is None else named.text
+    if told in words:
+        return words
+    return told if words and words in told else ": ".join(filter(None, (words, told)))
 
 
 class OpenRequest(Struct, gc=False):
@@ -147,7 +168,8 @@ class RequestOutcomes:
         if call.state is not _OK and (call.state in outcome.FAILED or call.state in outcome.UNANSWERED):
             answer = outcome.error_of(call)
             known.words = outcome.error_text(call)
-            known.code = answer.code if isinstance(answer, Failure) else None
+            if isinstance(answer, Failure):
+                known.words, known.code = _with_data(answer, known.words), answer.code
         elif (
             what.kind == Result.kind
             and what.frame.side == SERVER
@@ -192,6 +214,8 @@ class RequestOutcomes:
         if request.method == "initialize" and isinstance(params := request.params, dict):
             asked = params.get("protocolVersion")
             facts.listed.asked_revision = asked if isinstance(asked, str) else None
+            if len(facts.http.begun) < MAX_SYMPTOMS:
+                facts.http.begun.add(request.frame.stream or "")
 
     def settle(self, exchange: Exchange) -> None:
         """Take a request whose outcome is final (`FinalOutcomes`): it is a symptom if it has not succeeded."""
@@ -224,31 +248,35 @@ class RequestOutcomes:
         if refusal is None and request.frame.http is not None:
             never_came = state in (State.CANCELLED, State.UNANSWERED)
             refusal = self._facts.http.of(request.frame.http, with_plain=never_came)
-        self._add_failed(self._failed_request(exchange, known, refusal), exchange, known)
+        self._add_failed(exchange, known, refusal)
 
-    def _add_failed(self, failed: FailedRequest, exchange: Exchange, known: OpenRequest) -> None:
+    def _add_failed(self, exchange: Exchange, known: OpenRequest, refusal: RefusedExchange | None) -> None:
         """Add a failed request to those that failed in the same way."""
-        refusal, key = failed.refusal, (failed.side, failed.method, failed.subject)
+        request, state = exchange.request, exchange.state
+        key = request.side, request.method, request.subject or ""
         status = None if refusal is None else refusal.status
-        words = _VOLATILE.sub("0", failed.words[:200])
-        group: tuple[object, ...] = (*key, failed.state, words, status, bool(failed.effects))
+        words = known.words or (refusal.words if refusal is not None else "")
+        like = _VOLATILE.sub("0", words[:200])
+        group: tuple[object, ...] = (*key, state, like, status, bool(known.effects))
         if exchange.number in self._focus:
             group = (exchange.number,)
         if len(self._failed) >= MAX_SYMPTOMS and group not in self._failed:
-            group = (failed.side, failed.state)
+            group = (request.side, state)
         if (same := self._failed.get(group)) is None:
-            same = self._failed[group] = failed
-            self._facts.symptoms.append(failed)
+            same = self._failed[group] = self._failed_request(exchange, known, refusal, words)
+            self._facts.symptoms.append(same)
             if (status or 0) >= 300:
-                self._by_request.setdefault(key, []).append((exchange.request, failed))
+                self._by_request.setdefault(key, []).append((request, same))
         else:
             same.count += 1
-            same.findings += failed.findings[: MAX_ODD_LINES - len(same.findings)]
+            if known.findings:
+                same.findings += known.findings[: MAX_ODD_LINES - len(same.findings)]
         self._last_failed = same
         if len(same.numbers) < MAX_SYMPTOMS:
             same.numbers.add(exchange.number)
-        for line in self._lines(exchange, known, failed):
-            same.add_line(line)
+        if len(same.lines) < MAX_EVIDENCE:
+            for line in self._lines(exchange, known, words):
+                same.add_line(line)
 
     def _add_slow(self, exchange: Exchange, known: OpenRequest, answer_at: float) -> None:
         """Remember a call that waited, to recognise a server that works on one request at a time."""
@@ -292,7 +320,7 @@ class RequestOutcomes:
         return bool(GAVE_UP.search(known.reason)) or (waited >= PATIENCE and not exchange.is_subscription)
 
     def _failed_request(
-        self, exchange: Exchange, known: OpenRequest, refusal: RefusedExchange | None
+        self, exchange: Exchange, known: OpenRequest, refusal: RefusedExchange | None, words: str
     ) -> FailedRequest:
         request = exchange.request
         settled = known.cancel_at or known.answer_at or self._facts.last_at
@@ -303,7 +331,6 @@ class RequestOutcomes:
             and refusal.status not in ACCEPTED  # In HTTP+SSE, responses come on another stream.
         ):
             settled = refusal.ended_at or refusal.at
-        words = known.words or (refusal.words if refusal is not None else "")
         cancelled_by = known.cancelled_by
         if not cancelled_by and exchange.state is State.CANCELLED:
             cancelled_by = CLIENT if " client " in f" {exchange.why} " else SERVER
@@ -342,14 +369,14 @@ class RequestOutcomes:
             is_first=known.is_first,
         )
 
-    def _lines(self, exchange: Exchange, known: OpenRequest, failed: FailedRequest) -> Iterator[EvidenceLine]:
+    def _lines(self, exchange: Exchange, known: OpenRequest, words: str) -> Iterator[EvidenceLine]:
         state, _ = outcome.describe(exchange)
-        said = f": {failed.words}" if failed.words and failed.words not in state else ""
-        yield evidence(known.answer_place or known.place, f"{failed.about}: {state}{said}")
+        about, message = about_request(exchange), outcome.error_text(exchange)
+        rest = words.removeprefix(message).removeprefix(": ") if message and message in state else words
+        said = f": {rest}" if rest and rest not in state else ""
+        yield evidence(known.answer_place or known.place, f"{about}: {state}{said}")
         if known.cancel_place is not None:
-            yield evidence(
-                known.cancel_place, f"{failed.about} cancelled: {known.reason or 'without a reason'}"
-            )
+            yield evidence(known.cancel_place, f"{about} cancelled: {known.reason or 'without a reason'}")
 
     def _add_ignored(self, exchange: Exchange, known: OpenRequest) -> None:
         """Add a response that was followed by a cancellation: its requester did not accept it."""

@@ -242,7 +242,8 @@ def body_not_sent(facts: Facts) -> Iterator[Claim]:
             "Content-Length again (or send chunks); a server must end what it began"
         )
         lines = [evidence(exchange.place, f"{exchange.line}{announced}")]
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side="proxy")
+        side = "proxy" if size not in ("", "0") else SERVER
+        yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side=side)
 
 
 IDLE_SECONDS = 4.0

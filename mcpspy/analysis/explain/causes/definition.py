@@ -44,7 +44,7 @@ class FailureRow(NamedTuple):
     next_step: str | Advice
     positive: Examples
     negative: Examples = ()
-    side: str = SERVER
+    side: str | Callable[[Facts, RefusedExchange | None], str] = SERVER
     words: str = ""
     """A pattern of their words, without regard to case."""
     states: Collection[State] = ()
@@ -69,7 +69,8 @@ class FailureRow(NamedTuple):
                 symptoms = alike(facts, exchange) if exchange is not None else [each[0] for each in found]
             title = self.title.format(**shown(facts, symptom, exchange, words))
             step = advised(self.next_step, words)
-            claim = Claim(title=title, next_step=step, symptoms=symptoms, side=self.side)
+            side = self.side if isinstance(self.side, str) else self.side(facts, exchange)
+            claim = Claim(title=title, next_step=step, symptoms=symptoms, side=side)
             claim.is_observation = self.is_observation or (exchange is not None and is_overcome(symptoms))
             claim.symptoms = [*symptoms, *facts.violations(*self.rules.split())]
             yield claim

@@ -13,7 +13,7 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft
-from mcpspy.core.counted import counted
+from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 
@@ -324,6 +324,32 @@ def one_at_a_time(facts: Facts) -> Iterator[Claim]:
             next_step = (
                 "let the server work on calls concurrently (async, threads); these calls are not slow "
                 "themselves"
+            )
+            line = evidence(slow.place, f"{slow.about}: {took:.1f} s")
+            yield _listed(title, next_step, line, SERVER, is_observation=True)
+            break
+
+
+LONG_FOR_A_LIST = 10.0
+"""Seconds: hosts wait 10 to 60 s for the lists when they start a server."""
+
+
+@cause(
+    "list-slow",
+    "a list was answered so late that hosts give up",
+    Level.GENERAL,
+    positive=ex.session(ex.request("tools/list"), "+ 30", ex.result(tools=[])),
+    negative=ex.session(ex.request("tools/list"), "+ 3", ex.result(tools=[])),
+)
+def list_slow(facts: Facts) -> Iterator[Claim]:
+    """Nothing has failed in this session, and another host would have shown no tools."""
+    for slow in facts.slow:
+        took = slow.answer_at - slow.asked_at
+        if took >= LONG_FOR_A_LIST and slow.about.partition(" ")[0].endswith("/list"):
+            title = f"{slow.about} was answered after {duration(took)}: many hosts give up before"
+            next_step = (
+                "let the server answer lists from memory; if it had nothing to do, it may have left the line in a buffer: "
+                "it must take every line that it has read before it waits for more"
             )
             line = evidence(slow.place, f"{slow.about}: {took:.1f} s")
             yield _listed(title, next_step, line, SERVER, is_observation=True)

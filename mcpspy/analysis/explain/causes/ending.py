@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, evidence, of_finding, quote
+from mcpspy.analysis.explain.evidence import clause, evidence, named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd
 from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.recording.origin import CLIENTS
 from mcpspy.core.session.exchange import State
 
 _BROKEN_PIPE = re.compile(
@@ -75,7 +76,14 @@ def _given_up_before(facts: Facts, error_at: float) -> FailedRequest | None:
     "the server ended in the middle of the session",
     Level.SPECIFIC,
     rules="LIFE401 LIFE403 LIFE404",
-    positive=ex.session(ex.request("ping"), ex.stderr("TypeError: x is not a function"), ex.exited(1)),
+    positive=(
+        ex.session(ex.request("ping"), ex.stderr("TypeError: x is not a function"), ex.exited(1)),
+        ex.session(
+            *("@ bare", ex.initialize(), ex.welcome(), ex.request("logging/setLevel", level="info")),
+            *(ex.stderr("Error: expect initialized notification"), ex.exited(1)),
+        ),
+        ex.session("@ bare", "+ 0.1", ex.initialize(), ex.welcome(), ex.INITIALIZED, ex.exited(0)),
+    ),
 )
 def crash(facts: Facts) -> Iterator[Claim]:
     """An error that nothing caught, a kill, or a limit of memory."""
@@ -84,10 +92,26 @@ def crash(facts: Facts) -> Iterator[Claim]:
             continue
         calls = f" while {counted(len(end.during), 'request')} had no response" if end.during else ""
         calls = f" during {end.during[0].about}" if len(end.during) == 1 else calls
+        last = facts.client.last_at
+        if not calls and last is not None and 0 <= end.at - last < SECONDS_TO_LEAVE:
+            calls = f" {duration(end.at - last)} after {facts.client.last_message} of the client"
         how = end.words if end.signal else f"with {end.words}"
         title = f"the server ended{calls}, {how}{clause(end.named.framed if end.named else '')}"
         if end.named is not None:
             next_step = end.named.next_step
+            if (
+                end.during
+                and not facts.client.methods["notifications/initialized"]
+                and "nitialized" in end.named.text
+            ):
+                title = (
+                    f"the server ended{calls}, {how}: the request came before notifications/initialized, and a client may "
+                    f"send it then: {quote(end.named.framed)}"
+                )
+                next_step = (
+                    "let the server take requests between its response to initialize and notifications/initialized: only "
+                    "the server itself has to wait for that (2025-11-25, Lifecycle); update its SDK"
+                )
             given_up = _given_up_before(facts, end.named.line.at)
             if given_up is not None:
                 title = f"the server ended when the client cancelled {given_up.about}, {how}{clause(end.named.framed)}"
@@ -162,6 +186,8 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             continue  # What was refused after the message is why it left.
         recent = [each for each in findings if each.side == SERVER and left.at - 2.0 <= each.at <= left.at]
         suspects = sorted((each for each in recent if each.code in REJECTED), key=lambda each: -each.at)
+        if facts.is_stdio and suspects and all(each.code in ("ENV101", "ENV102") for each in suspects):
+            continue  # Text in place of messages: `stdout-noise`.
         is_silent = not left.is_initialized and not facts.session.is_modern
         after = f"{duration(left.after)} after {left.message}"
         if suspects:
@@ -199,7 +225,7 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             )
             symptoms = [left, *open_then]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
-        elif is_silent and facts.client.methods["initialize"]:
+        elif is_silent and facts.answered[CLIENT, "initialize"]:
             how = " (its lines end with CR LF)" if facts.server.carriage_returns else ""
             title = (
                 f"the client did not continue after {left.message}: no notifications/initialized, no "
@@ -211,6 +237,46 @@ def client_left(facts: Facts) -> Iterator[Claim]:
                 "expects"
             )
             yield Claim(title=title, next_step=next_step, symptoms=[left], level=Level.GENERAL)
+
+
+@cause(
+    "client-sent-nothing",
+    "the client closed the server's stdin and had sent nothing",
+    Level.EXACT,
+    positive=(
+        ex.session("@ bare", ex.END),
+        ex.session("@ bare", ex.CLIENT_CLOSED, ex.stderr("Error: no token"), ex.exited(1)),
+    ),
+    negative=(
+        ex.session("@ bare", ex.exited(0)),
+        ex.session("@ bare", '* eof {"from":"server"}', ex.CLIENT_CLOSED, ex.exited(0)),
+        ex.session("@ bare", ">> hello", ex.END),
+    ),
+)
+def client_sent_nothing(facts: Facts) -> Iterator[Claim]:
+    """A host that starts a server sends initialize first. One that closes the pipe has a bug, or has started the server
+    only to look whether it starts.
+    """
+    client, server = facts.client, facts.server
+    is_silent = not client.messages and not client.odd_count and not server.messages and not facts.symptoms
+    is_first = client.closed_at is not None and client.closed_at <= min(
+        server.closed_at or client.closed_at, facts.last_at
+    )
+    if not facts.is_stdio or facts.header.origin in CLIENTS or not is_silent or not is_first:
+        return
+    after = duration(client.closed_at or 0.0)
+    title = f"the client closed the server's stdin {after} after the start, and had sent nothing, not even initialize"
+    code = None if facts.exit is None else facts.exit.fields.get("code")
+    if code == 0:
+        title += ": the server then ended, as it should"
+    elif error := named_error(facts.stderr, certain=True):
+        title += f"; the server then ended with exit code {code}: {quote(error.text, 100)}"
+    next_step = (
+        "look into the host's log and for an update of the host: it must keep stdin open and send initialize; with "
+        "mcpspy call, or in another host, the server can be tried without it"
+    )
+    lines = [evidence(client.closed_place, "the client closed stdin")]
+    yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=CLIENT)
 
 
 LINE_LIMIT = 65_536

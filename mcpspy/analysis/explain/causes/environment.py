@@ -17,6 +17,7 @@ from mcpspy.analysis.explain.claims import Claim, Explain, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, NamedError, named_error, quote, quote_error
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, ServerEnd, Symptom
+from mcpspy.core.protocol.spec import SERVER
 from mcpspy.core.session.exchange import State
 
 
@@ -35,10 +36,10 @@ def _named(facts: Facts) -> Iterator[_Named]:
         match symptom:
             case ServerEnd(named=NamedError() as named, error=""):
                 if around := _trouble_around(facts, named, at_start=not symptom.has_answered):
-                    kind, text = around
+                    kind, text, line = around
                     about = "the server ended" if symptom.has_answered else "the server did not start"
                     words = named.framed if text == named.text else text
-                    yield _Named(symptom, kind, about, words, named.evidence)
+                    yield _Named(symptom, kind, about, words, line)
             case FailedRequest(effects=[]) if symptom.words and symptom.refusal is None:
                 if trouble := trouble_of(symptom.words[:600], at_start=False):
                     yield _Named(symptom, trouble, f"{symptom.about} failed", symptom.words, None)
@@ -54,12 +55,15 @@ def _named(facts: Facts) -> Iterator[_Named]:
                     yield _Named(symptom, trouble, about, error.text, error.evidence)
 
 
-def _trouble_around(facts: Facts, named: NamedError, *, at_start: bool) -> tuple[Trouble, str] | None:
+def _trouble_around(
+    facts: Facts, named: NamedError, *, at_start: bool
+) -> tuple[Trouble, str, EvidenceLine] | None:
     """Return the trouble of the error of a server that ended, and the line that names it, which may be one before it."""
-    lines = [line.text.strip() for line in facts.stderr if line.at <= named.line.at + 0.5][-8:]
-    for text in (named.text, *reversed(lines)):
+    lines = [line for line in facts.stderr if line.at <= named.line.at + 0.5][-8:]
+    texts = [(line.text.strip(), line.evidence) for line in reversed(lines)]
+    for text, line in ((named.text, named.evidence), *texts):
         if trouble := trouble_of(text, at_start=at_start):
-            return trouble, text
+            return trouble, text, line
     return None
 
 
@@ -77,7 +81,8 @@ def _explains(trouble: Trouble) -> Explain:
             title += f"; also {', '.join(sorted(others)[:3])}" if others else ""
             lines = [each.line for each in same[:2] if each.line is not None]
             step = _next_step(facts, trouble, same[0].words)
-            claim = Claim(title=title, next_step=step, symptoms=symptoms, evidence=lines, side=trouble.side)
+            side = SERVER if _is_other_version(facts, trouble, same[0].words) else trouble.side
+            claim = Claim(title=title, next_step=step, symptoms=symptoms, evidence=lines, side=side)
             claim.level = Level.EXACT if is_end else Level.SPECIFIC
             yield claim
 
@@ -93,8 +98,23 @@ _OTHER_VERSION = re.compile(
 )
 """A part of a package is missing, and not the package."""
 
+_VARIABLE = re.compile(r"\$\{\w+\}|%[A-Za-z_]\w+%|\$[A-Z][A-Z_]{2,}\b")
+_QUOTED = re.compile(r"""(["']).+\1""")
 _ROOT_PATH = re.compile(r"['\"\s]/[\w.-]+/?['\"\s]?$|Read-only file system")
 _RELATIVE_PATH = re.compile(r"['\"\s](?:\./|\.\./)?[\w-]+(?:/[\w.-]+)*\.\w{1,5}\b")
+
+
+def _own_package(facts: Facts, words: str) -> str:
+    """Return the missing package if it is that of the program itself; else nothing."""
+    missing = _MISSING.search(words)
+    names = {name for word in facts.header.command or () for name in re.split(r"[./\\]", word)}
+    return missing[1] if missing and missing[1] in names else ""
+
+
+def _is_other_version(facts: Facts, trouble: Trouble, words: str) -> bool:
+    """Return whether the server was installed with a version of a package that it does not work with."""
+    is_missing = trouble.code == "module-missing" and not _own_package(facts, words)
+    return is_missing and _OTHER_VERSION.search(words) is not None
 
 
 def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
@@ -103,19 +123,34 @@ def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
     """
     cwd, next_step = facts.header.cwd, advised(trouble.next_step, words)
     if trouble.code == "module-missing":
-        missing = _MISSING.search(words)
-        names = {name for word in facts.header.command or () for name in re.split(r"[./\\]", word)}
-        if missing and missing[1] in names:
+        if (own := _own_package(facts, words)) and own in (facts.header.command or ()):  # python -m NAME
             return (
-                f"{quote(missing[1], 40)!r} is the program's own package, and is not found from "
+                f"install the package that has {quote(own, 40)!r} into this interpreter ({quote((facts.header.command or [''])[0], 80)}), or "
+                f"start the server with uvx, or with the interpreter that has it"
+            )
+        if own:
+            return (
+                f"{quote(own, 40)!r} is the program's own package, and is not found from "
                 f"{quote(cwd or 'the working directory', 80)}: give the absolute path of the file, set "
                 f"PYTHONPATH by env, or install the project"
             )
-        if _OTHER_VERSION.search(words):
+        if _is_other_version(facts, trouble, words):
             return (
-                "the package is installed in a version that has no such module: start the server with "
-                "the version that it was written for (uvx --with 'package<2'), or update the server"
+                "the package is installed in a version that has no such module: let the server's dependencies name the "
+                "version that it was written for, or update it; until then start it with that version (uvx --with "
+                "'package<2')"
             )
+    if trouble.code == "file-missing" and (unset := _VARIABLE.search(words)) is not None:
+        return (
+            f"the path has a variable in it that no one replaced, {quote(unset[0], 60)}: hosts pass only few variables on, "
+            f"and not all replace them; set it by env in the host's configuration, or write its value"
+        )
+    quoted = next((word for word in facts.header.command or () if _QUOTED.fullmatch(word)), None)
+    if quoted is not None and trouble.code in ("file-missing", "command-not-found", "module-missing"):
+        return (
+            f"remove the quotation marks inside the argument {quote(quoted, 100)}: a host starts no shell, so they are part "
+            f"of the name; an argument may contain spaces"
+        )
     is_of_root = trouble.code in (
         "permission-denied",
         "read-only-folder",

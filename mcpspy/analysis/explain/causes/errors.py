@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
-from mcpspy.analysis.explain.causes.requests import ERRORS, held_up
+from mcpspy.analysis.explain.causes.requests import ERRORS, has_fixed_form, held_up
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, named_error, quote
+from mcpspy.analysis.explain.evidence import BUG, clause, named_error, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
@@ -63,7 +63,7 @@ define(
         "error{quoted}: it lost its sessions, and the client cannot know that it must begin again",
         next_step="let the server answer 404 for a session that it does not know, and keep its sessions "
         "over restarts",
-        states=ERRORS,
+        states=(State.ERROR, State.LATE_ERROR),  # A tool error may be about the tool's own sessions.
         words=_SESSION,
         if_failed=lambda facts, failed: failed.refusal is None and bool(facts.http.session_ids),
         is_together=True,
@@ -286,7 +286,6 @@ def _is_chunked(failed: FailedRequest) -> bool:
     return exchange is not None and exchange.method == "POST" and "content-length" not in exchange.request
 
 
-_NO_ARGUMENTS = ("initialize", "server/discover", "ping", "logging/setLevel")
 _SHAPE = re.compile(
     r"(?i)unrecogni[sz]ed (?:field|prop\w*|key)|unknown (?:field|prop\w*|variant|key)|not marked as ignorable"
     r"|(?:de)?seriali[sz]|could not be mapped|correct format|did not match any variant|invalid type: "
@@ -314,7 +313,7 @@ def request_not_understood(facts: Facts) -> Iterator[Claim]:
     for failed in facts.failed():
         words, receiver = failed.words or failed.why, other(failed.side)
         flaws = [each for each in failed.findings if each.code == "ENV107"]
-        has_form = failed.method in _NO_ARGUMENTS or failed.method.endswith("/list")
+        has_form = has_fixed_form(failed.method)
         if failed.effects:
             continue
         if flaws:
@@ -338,14 +337,25 @@ def request_not_understood(facts: Facts) -> Iterator[Claim]:
             yield Claim(title=title, next_step=next_step, symptoms=[failed], side=receiver, level=level)
 
 
+_VALUES = re.compile(
+    r"(?i)\bnot (?:found|connected|open)\b|does not exist|\bno (?:such|active)\b|\bfirst\b|\b(?:reject|declin|cancel)"
+)
+"""The words of tools about values that the caller chose, about calls that have to come before, or about consent."""
+
 INTERNAL_ERROR = -32603
+RESOURCE_NOT_FOUND = -32002
+USER_REJECTED = -1
+"""Codes of JSON-RPC, and of MCP (2025-11-25, Resources: error handling; Sampling: error handling)."""
 
 
 @cause(
     "request-failed",
     "a request failed, for the reason that its error names",
     Level.QUOTE,
-    positive=ex.session(ex.call(), ex.error("boom")),
+    positive=(
+        ex.session(ex.call(), ex.error("boom")),
+        ex.session(ex.call(), ex.done(2, "'NoneType' object is not iterable", isError=True)),
+    ),
 )
 def request_failed(facts: Facts) -> Iterator[Claim]:
     """The error is the best explanation there is."""
@@ -366,5 +376,9 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
             title += f"; on stderr: {quote(on_stderr.text)}"
         lines = [] if on_stderr is None else [on_stderr.evidence]
         # JSON-RPC 2.0, 5.1: "Internal error" is the receiver's own, whatever its words are.
-        side = receiver if failed.code == INTERNAL_ERROR else ""
+        # A request without a flaw is the receiver's to answer, unless it asks for what may not exist, or for a consent.
+        is_valid = failed.state in ERRORS and not any(each.side == failed.side for each in failed.findings)
+        is_open = failed.code in (RESOURCE_NOT_FOUND, USER_REJECTED) or _VALUES.search(words) is not None
+        is_valid &= has_fixed_form(failed.method) or not is_open
+        side = receiver if failed.code == INTERNAL_ERROR or BUG.search(words) or is_valid else ""
         yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side=side)

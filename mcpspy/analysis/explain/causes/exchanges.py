@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.evidence import quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
-from mcpspy.core.protocol.http_headers import EVENTS
+from mcpspy.core.protocol.http_headers import EVENTS, JSON
+from mcpspy.core.protocol.spec import SERVER
 
 _PROXIES = re.compile(
     r"(?i)nginx|cloudflare|haproxy|envoy|traefik|caddy|awselb|akamai|varnish|apache|gws|vercel"
@@ -63,9 +64,20 @@ def who_refused(exchange: RefusedExchange) -> str:
     return f"the proxy {quote(server, 40)}" if _PROXIES.match(server) else "the server"
 
 
+def side_of(exchange: RefusedExchange) -> str:
+    """Return the side that refused: a proxy that names itself, or the server."""
+    return SERVER if who_refused(exchange) == "the server" else "proxy"
+
+
 def about(exchange: RefusedExchange) -> str:
     """Return the posted message in words, or the method of HTTP."""
     return exchange.asked or exchange.method
+
+
+def accepts_messages(exchange: RefusedExchange) -> bool:
+    """Return whether a request accepts what a server may answer (2025-11-25, Transports): events, and JSON to a POST."""
+    accepted = exchange.request.get("accept", "").lower()
+    return EVENTS in accepted and (exchange.method == "GET" or JSON in accepted)
 
 
 def is_stream(exchange: RefusedExchange) -> bool:

@@ -351,25 +351,83 @@ _LACKS_TOKEN = re.compile(
 """Words for a missing sign-in. They are searched only if the request had no Authorization."""
 
 
+_LOGGED = re.compile(r'"(?:level|severity|levelname|time|timestamp|ts|logger|pid|hostname)"\s*:')
+"""Members of a log record in JSON."""
+_FOREIGN = "ENV101 ENV102 ENV104 ENV206 ENV207"
+
+
+def _answer_of_another_protocol(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim for a server on stdio whose messages are objects, and not those of JSON-RPC."""
+    found = [
+        (finding.at, finding.place, finding.excerpt)
+        for violation in facts.violations("ENV104", side=SERVER)
+        for finding in violation.findings
+        if finding.id is None
+    ]
+    found += [
+        (each.at, each.place, text_of(each))
+        for each in facts.server.odd
+        if each.why.startswith("neither") and each.data.lstrip()[:1] == b"{"
+    ]
+    for failed in facts.failed(State.UNANSWERED, State.CANCELLED):
+        until = failed.asked_at + max(failed.took, 0.0)
+        answers = [
+            each for each in found if failed.asked_at <= each[0] <= until and not _LOGGED.search(each[2])
+        ]
+        if failed.side != CLIENT or failed.effects or not answers:
+            continue
+        _, place, text = answers[0]
+        title = (
+            f"the server answered {failed.about} with an object that is not a JSON-RPC message: it has neither jsonrpc "
+            f"nor the id of the request: {quote(text, 120)}"
+        )
+        next_step = (
+            'let the server read and write JSON-RPC 2.0, as MCP has it: {"jsonrpc":"2.0","id":<the id of the request>,'
+            '"result":{…}}; this server speaks another protocol on stdio'
+        )
+        symptoms = [failed, *facts.of(ClientLeft), *facts.violations(*_FOREIGN.split(), side=SERVER)]
+        lines = [evidence(place, f"stdout: {text}")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        break
+
+
 @cause(
     "error-without-envelope",
     "the server answers a request with an error that is not one of JSON-RPC",
     Level.EXACT,
-    rules="ENV101 ENV102",
-    positive=ex.session(
-        "@ http bare",
-        ex.initialize(),
-        ex.answered(200, {}, {"content-type": "text/event-stream"}),
-        '<< {"code":1001,"msg":"Header Authorization not received"}',
-        ex.note("http-end", http=1, stream="1", hung_up=None),
+    rules=_FOREIGN,
+    positive=(
+        ex.session(
+            "@ http bare",
+            ex.initialize(),
+            ex.answered(200, {}, {"content-type": "text/event-stream"}),
+            '<< {"code":1001,"msg":"Header Authorization not received"}',
+            ex.note("http-end", http=1, stream="1", hung_up=None),
+        ),
+        ex.session(
+            "@ bare", ex.initialize(), '<< {"error":{"message":"no type"},"request_id":"x"}', ex.cancelled(1)
+        ),
+        ex.session("@ bare", ex.initialize(), '<< {"status":"error","message":"bad request"}', "+ 9", ex.END),
+        ex.session(ex.call(), '<< {"type":"response","ok":true}', ex.cancelled()),
     ),
-    negative=ex.session("@ http", ex.call(), '<< {"type":"heartbeat"}', ex.done()),
+    negative=(
+        ex.session("@ http", ex.call(), '<< {"type":"heartbeat"}', ex.done()),
+        ex.session(ex.call(), '<< {"level":"info","message":"started"}', ex.cancelled()),
+    ),
 )
 def error_without_envelope(facts: Facts) -> Iterator[Claim]:
-    """A gateway of an API answers all requests in its own form, with HTTP 200. A client finds no response in it."""
+    """A gateway of an API answers all requests in its own form, with HTTP 200, or a server on stdio speaks another
+    protocol. A client finds no response in it.
+    """
+    if facts.is_stdio:
+        yield from _answer_of_another_protocol(facts)
+        return
     odd = [each for each in facts.server.odd if each.is_whole and not each.is_refusal]
-    for failed in () if facts.is_stdio or not odd else facts.failed(State.UNANSWERED, State.CANCELLED):
+    for failed in facts.failed(State.UNANSWERED, State.CANCELLED) if odd else ():
         until = failed.asked_at + max(failed.took, 0.0) + 0.1
+        if failed.refusal is not None and failed.refusal.is_plain:
+            # Its body may have come later than its head.
+            until = max(until, failed.refusal.ended_at or facts.last_at)
         found = next((each for each in odd if failed.asked_at <= each.at <= until), None)
         # A heartbeat is an object, too: the carrier has ended with nothing else in it.
         is_over = failed.refusal is not None and (failed.refusal.is_plain or failed.refusal.ended_at)

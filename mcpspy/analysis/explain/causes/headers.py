@@ -8,13 +8,20 @@ from typing import NamedTuple
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
-from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said, who_refused
+from mcpspy.analysis.explain.causes.exchanges import (
+    about,
+    accepts_messages,
+    exchanges,
+    is_overcome,
+    said,
+    who_refused,
+)
 from mcpspy.analysis.explain.causes.requests import ERRORS
 from mcpspy.analysis.explain.causes.sign_in import RULES, sign_in_claim
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, quote
+from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import RefusedExchange
+from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange, Symptom
 from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -48,7 +55,14 @@ _REFUSED_VALUE = (
 )
 
 _CLAIMED = (
-    _Claimed("accept", (400, 406), r"(?:accept\b|not acceptable)", r"version", 406),
+    _Claimed(
+        "accept",
+        (400, 406),
+        r"(?:accept\b|not acceptable)",
+        # Another type than those of MCP is wanted.
+        r"version|\b(?:application|text)/(?!json\b|event-stream\b)",
+        406,
+    ),
     _Claimed("content-type", (400, 415), r"content[- ]?type", "charset", 415),
     _Claimed(
         "authorization",
@@ -71,7 +85,7 @@ def _is_right(claimed: _Claimed, exchange: RefusedExchange) -> bool:
     """Return whether the recorded request has the header as the server wants it."""
     value = exchange.request.get(claimed.name, "").lower()
     if claimed.name == "accept":
-        return EVENTS in value and (exchange.method == "GET" or JSON in value)
+        return accepts_messages(exchange)
     if claimed.name == "content-type":
         # With parameters, the server may compare them: `http-status`.
         return value.strip() == JSON
@@ -116,7 +130,7 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
     for exchange, symptom in exchanges(facts, 400, 401, 403, 404, 406, 411, 415, 422, 428):
         challenge = challenge_words(exchange.response.get("www-authenticate", ""))
         words = said(exchange, symptom) or challenge
-        name = _lost(exchange, words) or _lost(exchange, challenge)
+        name = _lost(exchange, words) or (challenge and _lost(exchange, challenge))
         if not name or name in told or ".well-known" in exchange.path:
             continue
         told.add(name)
@@ -140,7 +154,8 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
             next_step += "; if its value is an empty Bearer, the host did not replace a variable"
         elif not words:
             next_step += "; or this URL is not that of an MCP endpoint"
-        side = SERVER if who == "the server" else "proxy"
+        # A server that misses a header has not removed it; one that misreads its value does so itself.
+        side = "proxy" if who != "the server" or re.search(_MISSING, words, re.IGNORECASE) else SERVER
         claim = Claim(title=title, next_step=next_step, symptoms=same, side=side)
         claim.is_observation = is_overcome(same)
         if exchange.status == 401 and not claim.is_observation:
@@ -160,6 +175,12 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
             ex.answered(400, {"mcp-name": None}),
             ex.error("Header mismatch: Mcp-Name is missing", -32020),
         ),
+        ex.session(
+            "@ 2026-07-28 http",
+            ex.call(),
+            ex.answered(400, {"mcp-protocol-version": "2025-11-25"}),
+            ex.error('Mcp-Protocol-Version header "2025-11-25" does not match _meta', -32020),
+        ),
         ex.first_answer(
             406, "Not Acceptable: Client must accept both application/json and text/event-stream"
         ),
@@ -172,6 +193,7 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
     negative=(
         ex.session("@ 2026-07-28 http", ex.call(), ex.answered(400), ex.error("Unknown tool: a", -32602)),
         ex.first_answer(406, {"accept": "application/json"}, "Not Acceptable"),
+        ex.first_answer(406, "Not Acceptable: Client must accept application/x-ndjson"),
         ex.list_answer(415, {"content-type": "text/plain"}, "Unsupported Media Type"),
         ex.list_answer(401, "Missing Authorization header"),
         ex.list_answer(401, ex.WITH_TOKEN, "Missing or invalid access token"),
@@ -203,8 +225,80 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
         if missing or not is_sent:
             title = f"{failed.about} came without a header that the server wants: {quote(failed.words)}"
             next_step, side = "let the client send it; or look what drops it before mcpspy", CLIENT
+            if is_sent and named is not None:
+                title = f"the header {quote(named[0], 40)} of {failed.about} does not fit its body: {quote(failed.words)}"
+                next_step = (
+                    "let the client make this header from the same message: the revision is that of "
+                    "params._meta, method and name are those of the body (2026-07-28, Transports)"
+                )
         symptoms, is_over = [failed, *missing], failed.succeeded_at is not None
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_over)
+
+
+_ONCE = ("mcp-session-id", "content-type", "access-control-allow-origin")
+"""Headers of responses with one value each. HTTP joins a header that comes twice by a comma (RFC 9110, 5.3)."""
+
+
+def _is_twice(value: str) -> bool:
+    parts = [part.strip() for part in value.split(",")]
+    return len(parts) > 1 and len(set(parts)) == 1 and bool(parts[0])
+
+
+@cause(
+    "header-twice",
+    "a response has a header twice that may come once",
+    Level.EXACT,
+    positive=(
+        ex.session(
+            "@ http bare",
+            *(ex.initialize(), ex.answered(200, {}, {"mcp-session-id": "s-1, s-1"}), ex.welcome()),
+            *(
+                ex.request("tools/list"),
+                ex.answered(404, {"mcp-session-id": "s-1, s-1"}, "Session not found"),
+            ),
+        ),
+        ex.session(
+            "@ http bare",
+            ex.http(
+                "OPTIONS",
+                204,
+                head={"origin": "http://localhost:6274"},
+                access_control_allow_origin="*, *",
+                access_control_allow_headers="*",
+            ),
+        ),
+        ex.first_answer(200, {}, {"content-type": "text/event-stream, text/event-stream"}),
+    ),
+    negative=ex.session("@ http", ex.listed("a")),
+)
+def header_twice(facts: Facts) -> Iterator[Claim]:
+    """A proxy adds a header that the server has set, or copies a list of headers twice. Clients read both as one value."""
+    found = [
+        *facts.http.preflights,
+        *facts.http.heads.values(),
+        *(exchange for exchange, _ in exchanges(facts)),
+    ]
+    for exchange in found:
+        name = next((each for each in _ONCE if _is_twice(exchange.response.get(each, ""))), None)
+        if name is None:
+            continue
+        value = exchange.response[name]
+        is_id = name == "mcp-session-id"
+        same = (each for other, each in exchanges(facts) if not is_id or other.request.get(name) == value)
+        symptoms: list[Symptom] = [*facts.of(ClientLeft), *same]
+        if not symptoms and (name != "access-control-allow-origin" or facts.client.messages):
+            continue
+        title = (
+            f"the response to {about(exchange)} has {_shown(name)} twice ({quote(value, 80)}), which the client reads as "
+            f"one value, and that value is not valid"
+        )
+        next_step = (
+            f"let the server, or the proxy in front of it, send {_shown(name)} once: look whether both add it, or the proxy "
+            f"copies the headers of the server and adds its own"
+        )
+        lines = [evidence(exchange.place, f"{exchange.line}, {_shown(name)}: {value}")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side="proxy")
+        break
 
 
 def _wants_too_early(facts: Facts, exchange: RefusedExchange) -> bool:

@@ -15,11 +15,12 @@ from mcpspy.analysis.explain.causes.exchanges import (
     said,
 )
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, quote
+from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.counted import counted, duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.session.exchange import State
 
 _ID = "mcp-session-id"
 
@@ -63,11 +64,21 @@ define(
 _EXPIRED_ALONE = re.compile(r"(?i)^(?!.*\b(?:or|invalid)\b).*\bexpired\b")
 """Words that say of a token that its time is over, and nothing else."""
 
-_SESSION = re.compile(r"(?i)session")
+_SESSION = re.compile(r"(?i)session|initiali[sz]")
 _STALE = re.compile(r"(?i)session|initiali[sz]ed")
 _AGAIN = re.compile(r"(?i)already initiali[sz]ed")
 _ALREADY = re.compile(r"(?i)already (?:connected|initiali[sz]ed|started)")
 """The SDKs: no session with this id, a second initialize, and a server object that has a transport."""
+
+
+def _unreadable_by(origin: str | None) -> str:
+    return (
+        f"the page at {quote(origin or '', 60)} cannot read it, since Access-Control-Expose-Headers does not name "
+        f"Mcp-Session-Id"
+    )
+
+
+_WITHOUT_ID = (ex.call(), ex.answered(200, {_ID: None}))
 
 
 @cause(
@@ -75,8 +86,23 @@ _ALREADY = re.compile(r"(?i)already (?:connected|initiali[sz]ed|started)")
     "the client does not send the session id that it was given",
     Level.EXACT,
     rules="HTTP202",
-    positive=ex.list_answer(400, {_ID: None}, "Missing session id"),
-    negative=ex.list_answer(400, "Missing session id"),
+    positive=(
+        ex.list_answer(400, {_ID: None}, "Missing session id"),
+        ex.list_answer(400, {_ID: None}, "Bad Request: Server not initialized"),
+        ex.session("@ http", *_WITHOUT_ID, ex.error("invalid during session initialization", 0)),
+        ex.session("@ http", *_WITHOUT_ID, ex.error("Invalid request parameters", -32602)),
+    ),
+    negative=(
+        ex.list_answer(400, "Missing session id"),
+        ex.session(
+            "@ http",
+            *_WITHOUT_ID,
+            ex.done(),
+            ex.call(3),
+            ex.answered(200, {_ID: None}),
+            ex.error("no", -32602, 3),
+        ),
+    ),
 )
 def session_header_missing(facts: Facts) -> Iterator[Claim]:
     """A proxy drops the header, a page cannot read it (Access-Control-Expose-Headers), or the
@@ -85,6 +111,7 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
     assigned_at = min(facts.http.session_ids.values(), default=None)
     begin = facts.http.heads.get("initialize")
     exposed = "" if begin is None else begin.response.get("access-control-expose-headers", "").lower()
+    expose = "let the server answer with Access-Control-Expose-Headers: Mcp-Session-Id (CORS)"
     for exchange, symptom in exchanges(facts, 400, 401, 403, 404):
         if assigned_at is None or exchange.at < assigned_at or _ID in exchange.request:
             continue
@@ -104,11 +131,7 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
             "between client and mcpspy drops it"
         )
         if is_hidden:
-            title += (
-                f": the page at {quote(origin or '', 60)} cannot read it, since "
-                f"Access-Control-Expose-Headers does not name Mcp-Session-Id"
-            )
-            next_step = "let the server answer with Access-Control-Expose-Headers: Mcp-Session-Id (CORS)"
+            title, next_step = f"{title}: {_unreadable_by(origin)}", expose
         same = [each for other, each in exchanges(facts, exchange.status or 0) if _ID not in other.request]
         lost = [each for each in exchanges(facts, 404) if _ID in each[0].request and each[0].at < exchange.at]
         if lost and not is_hidden and not any(at > lost[0][0].at for at in facts.http.session_ids.values()):
@@ -123,7 +146,33 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
             same += [each for _, each in lost]
         symptoms, side = [*same, *facts.violations("HTTP202")], SERVER if is_hidden else CLIENT
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
-        break
+        return
+    # Without the id, each request begins another session in some servers, in which nothing is initialized.
+    lacking = facts.violations("HTTP202")
+    has_worked = any(side == CLIENT and method != "initialize" for side, method in facts.answered)
+    errors = [each for each in facts.failed(State.ERROR) if each.side == CLIENT and not each.effects]
+    if (
+        assigned_at is None
+        or not lacking
+        or has_worked
+        or not errors
+        or any(each.is_handshake for each in errors)
+    ):
+        return
+    title = (
+        f"no request of the client has the Mcp-Session-Id that the server had assigned, and {errors[0].about} fails"
+        f"{clause(errors[0].words)}"
+    )
+    side = CLIENT
+    next_step = (
+        "let the client send Mcp-Session-Id with each request after initialize: the server takes each of them for one of a "
+        "new session, in which nothing is initialized"
+    )
+    origin = "" if begin is None else begin.request.get("origin")
+    if origin and _ID not in exposed:
+        title, next_step, side = f"{title}: {_unreadable_by(origin)}", expose, SERVER
+    symptoms = [*errors, *lacking, *facts.of(ClientLeft)]
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
 
 
 def _ping(*numbers: int) -> str:
@@ -176,7 +225,8 @@ def replicas(facts: Facts) -> Iterator[Claim]:
             "the server stateless"
         )
         symptoms = [each for other, each in exchanges(facts) if other.status == status]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="proxy", level=level)
+        side = "proxy" if level is Level.EXACT else SERVER  # One copy that forgets its sessions.
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
         break
 
 
@@ -205,36 +255,38 @@ define(
     "initialize was sent with the id of an old session",
     Level.EXACT,
     rules="LIFE105 LIFE114",
-    positive=ex.session("@ http", ex.initialize(), ex.answered(404, {_ID: "s-1"})),
+    positive=(
+        ex.session("@ http", ex.initialize(), ex.answered(404, {_ID: "s-1"})),
+        ex.session(ex.initialize(9), ex.error("Already initialized", -32600, 9)),
+    ),
     negative=ex.session("@ http", ex.initialize(), ex.answered(404)),
 )
 def initialize_with_session(facts: Facts) -> Iterator[Claim]:
     """Initialize begins a session, so it carries no session id; a server looks the id up and refuses it."""
-    for exchange, symptom in exchanges(facts, 400, 404):
-        if exchange.asked != "initialize":
-            continue
-        if _AGAIN.search(said(exchange, symptom)):
-            title = (
-                f"the client sent initialize again in a session that was initialized: "
-                f"{quote(said(exchange, symptom))}"
-            )
-            next_step = "the client must send initialize once, and then notifications/initialized"
-            symptoms = [symptom, *facts.violations("LIFE105", "LIFE114")]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
-            break
-        if _ID in exchange.request:
-            same = [each for each in exchanges(facts) if each[0].status == exchange.status]
-            title = (
-                f"the client sent initialize with the id of the session that had ended, and the server "
-                f"refused it with HTTP {exchange.status}"
-            )
-            next_step = (
-                "the client must send initialize without Mcp-Session-Id; the server could ignore the "
-                "header there"
-            )
-            symptoms = [each for other, each in same if _ID in other.request]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
-            break
+    begun = [each for each in exchanges(facts, 400, 404) if each[0].asked == "initialize"]
+    again: list[tuple[Symptom, str]] = [
+        (symptom, words) for exchange, symptom in begun if _AGAIN.search(words := said(exchange, symptom))
+    ]
+    if facts.is_stdio and facts.answered[CLIENT, "initialize"]:
+        failed = facts.failed(State.ERROR)
+        again = [(each, each.words) for each in failed if each.method == "initialize"]
+    if again:
+        title = f"the client sent initialize again in a session that was initialized: {quote(again[0][1])}"
+        next_step = "the client must send initialize once, and then notifications/initialized"
+        symptoms = [*(each for each, _ in again), *facts.violations("LIFE105", "LIFE114")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+        return
+    for exchange, _ in [each for each in begun if _ID in each[0].request][:1]:
+        same = [each for each in exchanges(facts) if each[0].status == exchange.status]
+        title = (
+            f"the client sent initialize with the id of the session that had ended, and the server "
+            f"refused it with HTTP {exchange.status}"
+        )
+        next_step = (
+            "the client must send initialize without Mcp-Session-Id; the server could ignore the header there"
+        )
+        symptoms = [each for other, each in same if _ID in other.request]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
 
 
 def _is_one_too_many(facts: Facts, exchange: RefusedExchange) -> bool:
@@ -341,7 +393,10 @@ def session_lost_as_token(facts: Facts) -> Iterator[Claim]:
     "the server does not know the session any more",
     Level.SPECIFIC,
     rules="HTTP205",
-    positive=ex.session("@ http", _ping(3, 4), _LOST),
+    positive=(
+        ex.session("@ http", _ping(3, 4), _LOST),
+        ex.session("@ http", _ping(3), ex.http("DELETE", 200, head={_ID: "s-1"}), _LOST),
+    ),
     negative=ex.list_answer(404, {_ID: None}),
 )
 def session_lost(facts: Facts) -> Iterator[Claim]:
@@ -374,11 +429,23 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
             "let the server answer 404 for a session that it does not know, so that the client sends "
             "initialize again; keep sessions over restarts"
         )
+    ended_at, place = facts.http.ended.get(session_id, (None, first.place))
+    if is_ended := ended_at is not None and ended_at <= first.at:
+        title = (
+            f"the client ended its session itself (DELETE), and sent {about(first)} with its id {first.at - ended_at:.1f} "
+            f"s later (HTTP {status}{clause(words)})"
+        )
+        next_step = (
+            "let the client end a session only after its last request, or send initialize again after DELETE"
+        )
     is_renewed = began_again and len(requests) == len(lost) and is_overcome(lost)
     next_step = "the client began a new session, as it should" if is_renewed else next_step
     symptoms = lost if is_renewed else [*lost, *facts.violations("HTTP205")]
-    side = "" if is_renewed else CLIENT if status == 404 else SERVER
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_renewed)
+    side = "" if is_renewed else CLIENT if status == 404 or is_ended else SERVER
+    claim = Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_renewed)
+    if is_ended:
+        claim.evidence, claim.level = [evidence(place, "DELETE of the session by the client")], Level.EXACT
+    yield claim
 
 
 @cause(
@@ -391,7 +458,12 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
 def one_session_only(facts: Facts) -> Iterator[Claim]:
     """One server object is shared by all sessions, and the SDK connects it to one transport only."""
     for failed in facts.failed():
-        if failed.method != "initialize" or failed.is_first or not facts.answered[CLIENT, "initialize"]:
+        if (
+            facts.is_stdio
+            or failed.method != "initialize"
+            or failed.is_first
+            or not facts.answered[CLIENT, "initialize"]
+        ):
             continue
         status = None if failed.refusal is None else failed.refusal.status
         others = [each for each, _ in exchanges(facts) if each.status == status]

@@ -10,11 +10,13 @@ from mcpspy.analysis.explain.causes.requests import ERRORS, SILENT, without_resp
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import FailedRequest
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, ServerEnd
 from mcpspy.analysis.lint.finding import Finding
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.message import Failure
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
+
+_ID = "mcp-session-id"
 
 _CANNOT_READ = re.compile(r"(?i)decode|codec|encoding|unicode|parse|json|charset|utf")
 """A parser of JSON, or a codec, in the words of SDKs and of Python."""
@@ -66,8 +68,11 @@ _UNREADABLE_REQUEST = (-32700, -32600)
     "error-without-id",
     "an error has no id, so the client cannot match it with its request",
     Level.EXACT,
-    rules="ENV207",
-    positive=ex.session("@ http", ex.call(), ex.answered(200), ex.error("boom", -32602, None)),
+    rules="ENV104 ENV106 ENV207",
+    positive=(
+        ex.session("@ http", ex.call(), ex.answered(200), ex.error("boom", -32602, None)),
+        ex.session("@ http", ex.call(), ex.answered(200), '<< {"success":false,"error":"route not found"}'),
+    ),
     negative=ex.session("@ http", ex.call(), ex.answered(200), ex.error("boom", -32602)),
 )
 def error_without_id(facts: Facts) -> Iterator[Claim]:
@@ -87,6 +92,13 @@ def error_without_id(facts: Facts) -> Iterator[Claim]:
         )
         next_step = f"the {side} must copy the id of the request into its error"
         symptoms = [failed, *facts.violations("ENV207", side=side)]
+        if any(_is_near(each, failed) for each in _findings(facts, "ENV104", side=side)):
+            title = (
+                f"the {side} answered {failed.about} with an error that is not a JSON-RPC message: "
+                f"{quote(failed.words)}"
+            )
+            next_step = f"let the {side} answer with an error of JSON-RPC that has the id of the request"
+            symptoms += [*facts.violations("ENV104", "ENV106", side=side), *facts.of(ClientLeft)]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
 
 
@@ -179,6 +191,10 @@ def duplicate_id(facts: Facts) -> Iterator[Claim]:
     positive=(
         ex.session(ex.request("ping"), ex.result(), ex.error("boom")),
         ex.session(ex.request("ping"), ex.error("UnicodeDecodeError: cp950", -32700, None)),
+        ex.session(
+            "@ bare", '>> {"id":1,"method":"initialize"}', ex.error("Invalid Request", -32600, None), ex.END
+        ),
+        ex.session(ex.call(), ex.error("no such tool", -32602, None), ex.END),
     ),
     negative=ex.session(ex.request("ping"), ex.error("Method not found", -32601)),
 )
@@ -191,12 +207,24 @@ def stray_response(facts: Facts) -> Iterator[Claim]:
         for finding in errors[:1]:
             words = finding.error or finding.excerpt
             is_unread = violation.code in ("ENV207", "ENV208") and _CANNOT_READ.search(words)
-            waiting = without_response(facts) if is_unread else ()
+            is_answer = violation.code in ("ENV207", "ENV208") and facts.is_stdio
+            waiting = without_response(facts) if is_unread or is_answer else ()
             failed = [each for each in waiting if any(_is_near(found, each) for found in errors)]
             side = violation.side
             title = f"the {side} sent an error that belongs to no request: {quote(finding.message)}"
             next_step = f"let the {side} answer each request once, with its id"
-            if failed:
+            flaws = [each for each in (failed[0].findings if failed else ()) if each.side != side]
+            if failed and not is_unread:
+                title = f"the {side} answered {failed[0].about} with an error without its id: {quote(words)}"
+                next_step = (
+                    f"correct what the error names; let the {side} copy the id of the request into its error, by "
+                    f"which the {other(side)} finds the answer"
+                )
+                if flaws:
+                    side = other(side)
+                    title += f"; the request is not valid: {quote(flaws[0].message)}"
+                    next_step = f"correct the form of the request: {flaws[0].code} (mcpspy lint explains it)"
+            elif failed:
                 title = f"the {side} could not read the request {failed[0].about}: {quote(words)}"
                 next_step = (
                     f"let the {side} read its input as UTF-8 (Python: PYTHONUTF8=1), and compare the "
@@ -211,20 +239,28 @@ def stray_response(facts: Facts) -> Iterator[Claim]:
     "the client never sent notifications/initialized",
     Level.EXACT,
     rules="LIFE102 LIFE103",
-    positive=ex.session(
-        "@ bare", ex.request("initialize", 1), ex.result(1), ex.request("tools/list"), ex.END
+    positive=(
+        ex.session("@ bare", ex.request("initialize", 1), ex.result(1), ex.request("tools/list"), ex.END),
+        ex.session("@ bare", ex.request("tools/list"), ex.error("Server not initialized", -32002)),
+        ex.session("@ http bare", ex.request("tools/list"), ex.answered(400, {_ID: None}, "Not initialized")),
     ),
-    negative=ex.session(ex.request("ping"), ex.END),
+    negative=(
+        ex.session(ex.request("ping"), ex.END),
+        ex.session("@ http bare", ex.request("tools/list"), ex.answered(400, "Not initialized")),
+    ),
 )
 def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
     """A server may wait for it before it answers other requests; some refuse them until then."""
     is_sent = facts.client.methods["notifications/initialized"] or facts.session.is_modern
+    # A server that ends at a request has not waited for the notification.
+    ended = [each for end in facts.of(ServerEnd) if end.has_answered for each in end.during]
     failed = [
         each
         for each in facts.failed()
         if each.side == CLIENT
         and not each.is_handshake
         and not each.effects
+        and each not in ended
         and (each.state in SILENT or re.search(r"(?i)initiali[sz]", each.words))
     ]
     if failed and facts.answered[CLIENT, "initialize"] and not is_sent:
@@ -235,4 +271,14 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
         )
         next_step = "the client must send notifications/initialized before other requests"
         symptoms = [*failed, *facts.violations("LIFE103", "LIFE102")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+        return
+    # A session whose start the recording lacks has an id.
+    is_begun = is_sent or facts.answered or facts.client.methods["initialize"]
+    refused = [each for each in failed if each.state not in SILENT]
+    refused = [each for each in refused if each.refusal is None or _ID not in each.refusal.request]
+    if refused and not is_begun:
+        title = f"the client sent {refused[0].about} and never initialize: {quote(refused[0].words)}"
+        next_step = "the client must send initialize first, and then notifications/initialized"
+        symptoms = [*refused, *facts.violations("LIFE102", "LIFE103")]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)

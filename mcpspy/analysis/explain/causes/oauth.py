@@ -19,6 +19,7 @@ from mcpspy.analysis.explain.causes.sign_in import (
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.http_facts import OauthStep
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -45,7 +46,7 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
     has_resource = any("resource" in names_of(step) for step in steps_of(facts, "token", "authorize"))
     # A refresh may leave resource out: it is that of the first request.
     has_resource |= bool(issued) and all("refresh_token" in names_of(step) for step in issued)
-    has_worked = facts.http.accepted_with_token and facts.server.messages > 1
+    has_worked = facts.http.token_accepted_at is not None and facts.server.messages > 1
     for exchange, _ in unauthorized(facts):
         refused_at = [exchange.at]
         refused_at += [step.at for step in steps_of(facts, "challenge") if step.fields.get("authorized")]
@@ -110,15 +111,33 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
         yield sign_in_claim(facts, title, next_step, step)
 
 
+_REGISTER_RESOURCE = (
+    "register the URL of the MCP server at the authorization server as a resource (an audience that it accepts): the "
+    "client sends the one that the server's metadata name, as it must (RFC 8707)"
+)
+
+
+def _is_resource_unknown(facts: Facts, step: OauthStep) -> bool:
+    """Return whether the authorization server refuses a resource, although metadata name one."""
+    is_named = any(each.fields.get("resource") for each in steps_of(facts, "resource metadata"))
+    words = words_of(step)
+    return is_named and "resource" in names_of(step) and "invalid_target" in words and "scope" not in words
+
+
 @cause(
     "authorization-refused",
     "the authorization server sent the client back without a code",
     Level.EXACT,
     rules=RULES,
-    positive=ex.unauthorized(
-        ex.METADATA,
-        ex.http("GET", 302, 63, {}, location="http://127.0.0.1:9/callback?error=invalid_scope"),
-        ex.oauth("authorize", 302, error="invalid_scope", names=["scope"]),
+    positive=(
+        ex.unauthorized(
+            ex.METADATA,
+            ex.http("GET", 302, 63, {}, location="http://127.0.0.1:9/callback?error=invalid_scope"),
+            ex.oauth("authorize", 302, error="invalid_scope", names=["scope"]),
+        ),
+        ex.unauthorized(ex.METADATA, ex.oauth("authorize", 302, error="invalid_target", names=["resource"])),
+        ex.unauthorized(ex.METADATA, ex.oauth("authorize", 302, error="server_error")),
+        ex.unauthorized(ex.METADATA, ex.oauth("authorize", 302, error="access_denied")),
     ),
     negative=ex.unauthorized(ex.METADATA),
 )
@@ -147,7 +166,13 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
             next_step += "; the request had a scope: compare it with scopes_supported of the metadata"
         side = CLIENT if is_named else ""
         if "scope" in words:
-            side = "configuration"  # Clients ask for what the resource's metadata list.
+            side = ""  # Clients ask for what the resource's metadata list, or for more: the values are not recorded.
+        elif _is_resource_unknown(facts, step):
+            side, next_step = SERVER, _REGISTER_RESOURCE
+        elif re.search(r"server_error|temporarily_unavailable", words):
+            side = SERVER
+        elif "access_denied" in words:
+            side = ""
         claim = sign_in_claim(facts, title, next_step, step, side=side)
         claim.level = Level.EXACT if is_named else Level.SPECIFIC
         yield claim
@@ -163,7 +188,9 @@ _TWICE = re.compile(
 _LACKS = re.compile(r"(?i)missing|required|parameter")
 
 
-_NOT_PERMITTED = re.compile(r"(?i)redirect.{0,200}(?:not (?:permitted|allowed)|allow-?list|whitelist)")
+_NOT_PERMITTED = re.compile(
+    r"(?i)redirect.{0,200}(?:not (?:permitted|allowed)|\ballowed\b|allow-?list|whitelist|\bpatterns?\b)"
+)
 """An authorization server that has a list of redirect URIs beside the registered ones."""
 
 
@@ -203,6 +230,34 @@ step; the first one counts.
 """
 
 
+def _by_error(facts: Facts, step: OauthStep, words: str) -> tuple[str, str]:
+    """Return the side that an error of a step of OAuth is about, and the next step."""
+    if _is_resource_unknown(facts, step):
+        return SERVER, _REGISTER_RESOURCE
+    if (step.status or 0) >= 500:
+        return SERVER, "look into the log of the authorization server at this time"
+    next_step = advised(_TOKEN_ERRORS, words)
+    is_registered, is_offered = (
+        any((each.status or 400) < 300 for each in steps_of(facts, "registration")),
+        any("registration_endpoint" in names_of(each) for each in steps_of(facts, "server metadata")),
+    )
+    if "scope" in words:  # At first, clients ask for what the resource's metadata list.
+        return CLIENT if "refresh_token" in names_of(step) else "", next_step
+    if "client" in words and not is_registered:
+        if is_offered:
+            return CLIENT, (
+                "the client registered earlier, and the authorization server no longer knows it: let the client register "
+                "again after invalid_client; until then remove what it has stored for this server"
+            )
+        return "configuration", next_step
+    if step.step == "token":
+        return SERVER, next_step
+    if "redirect" in words and (is_registered or is_offered):
+        return CLIENT, next_step
+    # Without words, the request may name a client or a redirect URI that was registered by hand, or is forgotten.
+    return "" if is_offered else "configuration", next_step
+
+
 TOGETHER = 30.0
 """Seconds after a refresh within which another one probably used the same refresh token."""
 
@@ -221,6 +276,11 @@ TOGETHER = 30.0
             ex.http("POST", 401, 64, ex.WITH_TOKEN),
             ex.oauth("token", 401, 64, error="invalid_client", names=["client_id", "client_secret", "code"]),
         ),
+        ex.unauthorized(
+            ex.METADATA,
+            ex.oauth("registration", 201, 64, names=["client_name", "redirect_uris"]),
+            ex.oauth("token", 401, 65, error="invalid_client", names=["client_id", "code", "code_verifier"]),
+        ),
     ),
     negative=ex.unauthorized(ex.METADATA, ex.oauth("registration", 403)),
 )
@@ -228,14 +288,10 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     """The code or refresh token has expired, the client or redirect URI is another than registered,
     or PKCE does not fit.
     """
-    step = refused_step(facts, "token", "device authorization", "pushed authorization", "authorize")
-    if step is None or not (unauthorized(facts) or step.step != "token"):
-        tokens = [each for each in steps_of(facts, "token") if "refresh_token" in names_of(each)]
-        step = next((each for each in reversed(tokens) if (each.status or 0) >= 400), None)
-    if step is None:
+    if (step := _refused_request(facts)) is None:
         return
     words, names, what = words_of(step), names_of(step), f"{step.step} request"
-    next_step = advised(_TOKEN_ERRORS, words)
+    side, next_step = _by_error(facts, step, words)
     is_basic = "client_id" not in names and step.fields.get("http") in facts.http.with_token
     if "client" in words and is_basic:
         next_step = (
@@ -244,13 +300,12 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
             "token_endpoint_auth_methods_supported"
         )
     is_of_client = not words or "client" in words
-    if step.step == "authorize" and is_of_client and not steps_of(facts, "registration"):
+    if step.step == "authorize" and is_of_client and side != CLIENT and not steps_of(facts, "registration"):
         next_step = (
             "it does not know the client_id, or its redirect_uri is not registered (RFC 6749, 4.1.2.1): compare both "
             "with the registration or the client's metadata document, in which the port of a loopback address does "
             "not count (RFC 8252, 7.3); a registration from earlier may be lost: remove the stored one"
         )
-    side = "configuration"
     is_registered = any((each.status or 400) < 300 for each in steps_of(facts, "registration"))
     if step.step == "authorize" and is_registered and _NOT_PERMITTED.search(words):
         next_step = (
@@ -302,7 +357,40 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     elif has_header and "client_id" in names and words.startswith("invalid_client"):
         title += "; the request has an Authorization header, and client_id in its form too"
         next_step += "; some servers also refuse a client that names itself in both places"
+    elif step.step == "token" and _is_unauthenticated(facts, step, words):
+        title += (
+            "; the client had registered without token_endpoint_auth_method, which means client_secret_basic (RFC 7591, "
+            "2), and its request has neither an Authorization header nor a client_secret"
+        )
+        next_step = (
+            "let the client register with token_endpoint_auth_method none if it has no secret; else let it send the "
+            "secret that it got, by the method that the registration answered"
+        )
+        side = CLIENT
     yield sign_in_claim(facts, title, next_step, step, side=side)
+
+
+def _refused_request(facts: Facts) -> OauthStep | None:
+    """Return the refused request of a sign-in, or the last refused refresh of a token."""
+    step = refused_step(facts, "token", "device authorization", "pushed authorization", "authorize")
+    if step is not None and (unauthorized(facts) or step.step != "token"):
+        return step
+    tokens = [each for each in steps_of(facts, "token") if "refresh_token" in names_of(each)]
+    return next((each for each in reversed(tokens) if (each.status or 0) >= 400), None)
+
+
+def _is_unauthenticated(facts: Facts, step: OauthStep, words: str) -> bool:
+    """Return whether a client that registered as one with a secret sent none."""
+    proofs = {"client_secret", "client_assertion"}
+    return (
+        "client" in words
+        and step.fields.get("http") not in facts.http.with_token
+        and not proofs.intersection(names_of(step))
+        and any(
+            (each.status or 400) < 300 and "token_endpoint_auth_method" not in names_of(each)
+            for each in steps_of(facts, "registration")
+        )
+    )
 
 
 define(
@@ -320,7 +408,7 @@ define(
         statuses=(400, 403, 500),
         words=r"\b(?:server_error|invalid_token|token|jwt|unauthorized)\b",
         if_refused=lambda facts, exchange: (
-            facts.http.accepted_with_token and "authorization" in exchange.request
+            facts.http.token_accepted_at is not None and "authorization" in exchange.request
         ),
         is_together=True,
         positive=ex.session(

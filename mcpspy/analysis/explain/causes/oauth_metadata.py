@@ -16,6 +16,7 @@ from mcpspy.analysis.explain.causes.sign_in import (
     unauthorized,
     words_of,
 )
+from mcpspy.analysis.explain.causes.tokens import REMAPPED
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -94,6 +95,25 @@ def oauth_answer_not_json(facts: Facts) -> Iterator[Claim]:
         yield claim
 
 
+_NAMED = re.compile(r'resource_metadata="?([^",\s]+)')
+
+
+def _read(facts: Facts) -> list[OauthStep]:
+    """Return the steps in which the client read metadata of the resource; if it got none, those in which it asked."""
+    steps = steps_of(facts, "resource metadata")
+    return [step for step in steps if step.status == 200 and step.path] or steps
+
+
+def _not_asked(facts: Facts) -> str | None:
+    """Return the first address of metadata that a 401 names, if the client asked at others."""
+    asked = {step.path.rstrip("/") for step in _read(facts)}
+    if not asked or "" in asked:
+        return None
+    challenges = (exchange.response.get("www-authenticate", "") for exchange, _ in unauthorized(facts))
+    named = (found[1] for found in map(_NAMED.search, challenges) if found)
+    return next((url for url in named if urlsplit(url).path.rstrip("/") not in asked), None)
+
+
 @cause(
     "sign-in-not-offered",
     "the server wants a token, and names no way to sign in",
@@ -108,13 +128,19 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
     """
     refused = [exchange for exchange, _ in unauthorized(facts) if exchange.status == 401]
     metadata = steps_of(facts, "resource metadata", "server metadata")
+    if _not_asked(facts) is not None or any(REMAPPED in exchange.response for exchange in refused):
+        return  # `oauth-metadata-not-followed`, `token-missing`
     if refused and metadata and all(step.status != 200 for step in metadata):
-        is_named = "resource_metadata" in refused[0].response.get("www-authenticate", "")
-        challenge = "" if is_named else "its 401 has no WWW-Authenticate with resource_metadata, and "
+        named = _NAMED.search(refused[0].response.get("www-authenticate", ""))
         title = (
-            f"the server wants a token and names no way to get one: {challenge}{len(metadata)} addresses "
-            f"of metadata were answered with HTTP {metadata[-1].status}"
+            f"the server wants a token and names no way to get one: its 401 has no WWW-Authenticate with "
+            f"resource_metadata, and {len(metadata)} addresses of metadata were answered with HTTP {metadata[-1].status}"
         )
+        if named is not None:
+            title = (
+                f"the server wants a token, and its 401 names metadata ({quote(named[1], 100)}) that lead nowhere: "
+                f"{len(metadata)} addresses of metadata were answered with HTTP {metadata[-1].status}"
+            )
         next_step = (
             "configure a token (header Authorization) in the host, if the server takes a fixed one; else "
             "let the server serve /.well-known/oauth-protected-resource and name it in WWW-Authenticate"
@@ -122,17 +148,14 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
         yield sign_in_claim(facts, title, next_step, *metadata[:2], side=SERVER)
 
 
-_NAMED = re.compile(r'resource_metadata="?([^",\s]+)')
-
-
-def _other_document(path: str) -> str:
-    """Return a session whose 401 names the document at the root, and whose client reads the one at a path."""
+def _other_document(path: str, status: int = 200) -> str:
+    """Return a session whose 401 names the document at the root, and whose client asks for the one at a path."""
     named = f'Bearer resource_metadata="{ex.ISSUER}/.well-known/oauth-protected-resource"'
-    head = {"http": 61, "method": "GET", "path": path, "status": 200, "request": {}, "response": {}}
+    head = {"http": 61, "method": "GET", "path": path, "status": status, "request": {}, "response": {}}
     return ex.session(
         ex.first_answer(401, {}, {"www-authenticate": named}),
         ex.note("http", **head),
-        ex.METADATA,
+        ex.METADATA if status == 200 else ex.oauth("resource metadata", status, 61),
         ex.note("http-end", http=61),
         ex.oauth("registration", 404),
     )
@@ -143,30 +166,33 @@ def _other_document(path: str) -> str:
     "the client reads other metadata than the server's 401 names",
     Level.EXACT,
     rules=RULES,
-    positive=_other_document("/.well-known/oauth-protected-resource/mcp"),
+    positive=(
+        _other_document("/.well-known/oauth-protected-resource/mcp"),
+        _other_document("/.well-known/oauth-protected-resource/mcp", 404),
+    ),
     negative=_other_document("/.well-known/oauth-protected-resource"),
 )
 def oauth_metadata_not_followed(facts: Facts) -> Iterator[Claim]:
     """A client must use the address in WWW-Authenticate if there is one (2025-11-25, Authorization); at the address
     that is made of the path may be an old document.
     """
-    read = [step for step in steps_of(facts, "resource metadata") if step.status == 200 and step.path]
-    asked = {step.path.rstrip("/") for step in read}
-    for exchange, _ in unauthorized(facts) if read else ():
-        named = _NAMED.search(exchange.response.get("www-authenticate", ""))
-        if named is None or urlsplit(named[1]).path.rstrip("/") in asked:
-            continue
+    if (named := _not_asked(facts)) is None:
+        return
+    read = _read(facts)
+    title = f"the server's 401 names its metadata ({quote(named, 100)}), and the client "
+    next_step = "let the client read the document that resource_metadata of WWW-Authenticate names"
+    if read[0].status == 200:
         servers = read[-1].fields.get("servers") or ["none"]
-        title = (
-            f"the server's 401 names its metadata ({quote(named[1], 100)}), and the client read another document "
-            f"({quote(min(asked), 100)}), which names the authorization server {quote(str(servers[0]), 80)}"
+        title += (
+            f"read another document ({quote(min(step.path for step in read), 100)}), which names the authorization "
+            f"server {quote(str(servers[0]), 80)}"
         )
-        next_step = (
-            "let the client read the document that resource_metadata of WWW-Authenticate names; until then let the "
-            "server answer the other address with the same document, or with 404"
+        next_step += (
+            "; until then let the server answer the other address with the same document, or with 404"
         )
-        yield sign_in_claim(facts, title, next_step, *read[:2], side=CLIENT)
-        break
+    else:
+        title += f"never asked there, but at {quote(read[0].path, 100)} (HTTP {read[0].status})"
+    yield sign_in_claim(facts, title, next_step, *read[:2], side=CLIENT)
 
 
 def _other_resource(step: OauthStep, endpoint: str) -> str:
@@ -176,12 +202,41 @@ def _other_resource(step: OauthStep, endpoint: str) -> str:
     return resource if step.status == 200 and not is_endpoint else ""
 
 
+def _foreign_resource(facts: Facts) -> str:
+    """Return the resource of metadata that no client may use: on another host, and nothing was asked where they lead."""
+    if any(step.status == 200 for step in steps_of(facts, "server metadata")):
+        return ""
+    for step in steps_of(facts, "resource metadata"):
+        resource = str(step.fields.get("resource") or "")
+        own = {urlsplit(str(url or "")).netloc for url in (facts.header.upstream, step.fields.get("address"))}
+        if step.status == 200 and urlsplit(resource).netloc not in {"", *own}:
+            return resource
+    return ""
+
+
+_LOOPBACK = re.compile(r"(?i)\blocalhost\b|\b127\.0\.0\.1\b|\[::1\]|loopback|\bhttps\b")
+"""The words of a refusal of a redirect URI of a program on a desktop."""
+
+
 @cause(
     "oauth-registration",
     "the client could not register at the authorization server",
     Level.EXACT,
     rules=RULES,
-    positive=ex.unauthorized(ex.METADATA, ex.oauth("registration", 403)),
+    positive=(
+        ex.unauthorized(ex.METADATA, ex.oauth("registration", 403)),
+        ex.unauthorized(
+            ex.METADATA,
+            ex.oauth("registration", 400, error="Redirect URI must use HTTPS: http://127.0.0.1:33418"),
+        ),
+        ex.unauthorized(ex.METADATA, ex.oauth("registration", 500)),
+        ex.unauthorized(
+            ex.oauth(
+                "resource metadata", 200, 61, resource="https://b.example/mcp", address=ex.ISSUER, path="/mcp"
+            ),
+            ex.oauth("registration", 404),
+        ),
+    ),
     negative=ex.unauthorized(ex.METADATA, ex.oauth("registration", 201)),
 )
 def oauth_registration(facts: Facts) -> Iterator[Claim]:
@@ -195,13 +250,32 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
             "register the client by hand and configure its client_id, or allow dynamic registration at "
             "the authorization server"
         )
-        if "redirect" in words_of(refused):
+        words = words_of(refused)
+        if "redirect" in words.lower():
             next_step = "allow the client's redirect URI at the authorization server"
+            if _LOOPBACK.search(words):
+                next_step = (
+                    "let the authorization server accept http on the loopback address in a redirect URI, with any port: "
+                    "programs on a desktop have no other (RFC 8252, 7.3); until then register a client by hand"
+                )
+        elif refused.status in (404, 405) and (resource := _foreign_resource(facts)):
+            title = (
+                f"the server's metadata names the resource {quote(resource, 80)}, which is on another host than the "
+                f"endpoint: the client asked nothing at the authorization server that it names, and its own guess for the "
+                f"registration got HTTP {refused.status}"
+            )
+            next_step = f"{_METADATA_STEPS['AUTH101']} (RFC 9728, 3.3); or let the host connect to {quote(resource, 80)}"
+            yield sign_in_claim(facts, title, next_step, refused, side=SERVER)
+            return
+        elif refused.status in (404, 405, 501) or (refused.status or 0) >= 500:
+            next_step = (
+                "let the authorization server answer at its registration_endpoint, or leave it out of its metadata; "
+                "until then register a client by hand and configure its client_id"
+            )
         title = (
-            f"the authorization server refused to register the client (HTTP "
-            f"{refused.status}){clause(words_of(refused))}"
+            f"the authorization server refused to register the client (HTTP {refused.status}){clause(words)}"
         )
-        yield sign_in_claim(facts, title, next_step, refused)
+        yield sign_in_claim(facts, title, next_step, refused, side=SERVER)
         return
     went_on = steps_of(facts, "registration", "authorize", "token", "device authorization")
     metadata = [step for step in found if step.step == "server metadata"]
@@ -216,7 +290,8 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
             "configure a client_id that was registered by hand, or put a server that offers registration "
             "in front of the authorization server"
         )
-        claim = sign_in_claim(facts, title, next_step)
+        # Some authorization servers give out ids by hand alone, others lack it: the recording does not tell.
+        claim = sign_in_claim(facts, title, next_step, side="")
         claim.evidence = [evidence(metadata[-1].place, "server metadata without registration_endpoint")]
         yield claim
 

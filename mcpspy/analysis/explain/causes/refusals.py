@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.connection import REFUSED_BY_MCPSPY
@@ -83,7 +83,7 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
             f"{quote(words)}"
         )
         next_step = f"add the name to the server's allowed {name.lower()}s{proxy}"
-        yield Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side="configuration")
+        yield Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side=SERVER)
         break
 
 
@@ -306,12 +306,26 @@ def redirected_to_sign_in(facts: Facts) -> Iterator[Claim]:
     yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
 
 
+def _is_behind(old: SplitResult, new: SplitResult) -> bool:
+    """Return whether a redirect for a slash leads to the address of a server behind a proxy.
+
+    nginx writes its own port into redirects, and servers the name by which the proxy calls them.
+    """
+    if not new.netloc or new.scheme != old.scheme:
+        return False
+    has_other_port = new.hostname == old.hostname and new.port != old.port
+    return has_other_port or ("." not in (new.hostname or "") and "." in (old.hostname or ""))
+
+
 @cause(
     "redirect-not-followed",
     "a redirect was not followed",
     Level.EXACT,
     rules="HTTP307",
-    positive=ex.list_answer(307, {}, {"location": "http://127.0.0.1:3001/mcp/"}),
+    positive=(
+        ex.list_answer(307, {}, {"location": "http://127.0.0.1:3001/mcp/"}),
+        ex.list_answer(301, {}, {"location": "http://127.0.0.1:8080/mcp/"}),
+    ),
 )
 def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
     """Frameworks redirect for a slash, proxies to https, gateways to a sign-in; not every client
@@ -330,7 +344,7 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
             f"{failed.about} was redirected ({status} → {quote(location or failed.why, 100)}), and the "
             f"client did not follow"
         )
-        next_step = f"use the URL {quote(location, 100)} in the client's configuration"
+        next_step, side = f"use the URL {quote(location, 100)} in the client's configuration", "configuration"
         if LOGIN.search(new.path) or _sign_in_page(facts, f"{status} → {location}"):
             title += ": it is a page for signing in"
             next_step = (
@@ -345,8 +359,16 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
             )
         elif new.path.rstrip("/") == path.rstrip("/") and new.path != old.path:
             next_step += " (with the slash as the server wants it)"
+            if _is_behind(old, new):
+                title += f": it wanted only a slash, and leads to another address than that of the request ({quote(new.netloc, 60)})"
+                next_step = (
+                    f"let the server, or the proxy that wrote this redirect, keep the address of the request (nginx: "
+                    f"absolute_redirect off; else X-Forwarded-Host and X-Forwarded-Port); until then use the path "
+                    f"{quote(new.path, 100)} with the address of now"
+                )
+                side = "proxy"
         symptoms = [failed, *facts.violations("HTTP307")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
 
 
 _BOT = re.compile(
@@ -357,6 +379,7 @@ _BOT = re.compile(
 """The pages of Cloudflare and Akamai for browsers."""
 
 
+_HTML = {"content-type": "text/html; charset=utf-8"}
 _BLOCKED = {"server": "cloudflare", "content-type": "text/html"}
 
 
@@ -397,6 +420,81 @@ define(
             ),
         ),
         negative=ex.session("@ http", *(ex.call(), ex.answered(200), ex.done())),
+    ),
+)
+
+_SIGN_IN_PAGE = re.compile(
+    r"(?i)\b(?:log(?:ging)?[ -]?(?:in|on)|sign(?:ing)?[ -]?in|sso|single sign|authenticat\w+|vercel)\b"
+)
+
+
+def _is_sign_in_page(exchange: RefusedExchange) -> bool:
+    """Return whether a page for people answered, and not a check of tokens, which names a scheme (RFC 9110, 15.5.2)."""
+    is_page = exchange.media_type == "text/html" and "www-authenticate" not in exchange.response
+    return is_page and _SIGN_IN_PAGE.search(exchange.words) is not None
+
+
+define(
+    __name__,
+    FailureRow(
+        "web-sign-in",
+        "a page for signing in with a browser stands in front of the server",
+        Level.EXACT,
+        why="Platforms protect deployments (Vercel, Cloudflare Access, Azure App Service, Google IAP), and proxies do "
+        "(oauth2-proxy, Authelia): to a program they answer 401 or 403 with a page, whatever token it has.",
+        title="{who} answered {about} with a page for people to sign in with a browser (HTTP {status}, text/html), so "
+        "the request did not reach the MCP server{quoted}",
+        next_step="exempt the path of the endpoint from this protection, or let the client send what lets programs pass "
+        "(Vercel: x-vercel-protection-bypass; Cloudflare Access: a service token); another token for the MCP server "
+        "does not help",
+        side="proxy",
+        statuses=(401, 403),
+        if_refused=lambda _, exchange: _is_sign_in_page(exchange),
+        is_together=True,
+        positive=(
+            ex.first_answer(401, ex.WITH_TOKEN, _HTML, "Authentication Required: Redirecting to the login"),
+            ex.first_answer(403, {}, _HTML, "Sign in to continue"),
+        ),
+        negative=ex.first_answer(401, ex.WITH_TOKEN, {"www-authenticate": "Bearer"}, "Log in first"),
+    ),
+)
+
+define(
+    __name__,
+    FailureRow(
+        "tunnel-page",
+        "the tunnel in front of the server answered in its place",
+        Level.EXACT,
+        why="Tunnels (ngrok, localtunnel, dev tunnels) show browsers a page first, and answer themselves if they do not "
+        "reach the server.",
+        title="the tunnel answered {about} in place of the server (HTTP {status}){quoted}",
+        next_step=(
+            (
+                r"about to visit|reminder|ERR_NGROK_6024",
+                (
+                    "its page is for browsers: let the client send the header that skips it (ngrok-skip-browser-warning, "
+                    "bypass-tunnel-reminder, X-Tunnel-Skip-AntiPhishing-Page) or a User-Agent that is not a browser's, or "
+                    "use another tunnel"
+                ),
+            ),
+            (
+                r"offline|not found|ERR_NGROK_32\d\d",
+                "start the tunnel, and correct its address in the host's configuration: free addresses change",
+            ),
+            (
+                "",
+                "look whether the server runs, and listens on the address that the tunnel forwards to",
+            ),
+        ),
+        side="proxy",
+        words=r"ERR_NGROK_\d|\bngrok\b|loca\.lt\b|localtunnel|devtunnels\.ms|tunnel[ -]website|tunnel password",
+        if_refused=lambda facts, exchange: exchange.media_type != JSON and not exchange.error,
+        is_together=True,
+        rules="HTTP303",
+        positive=ex.first_answer(
+            200, {}, {"content-type": "text/html"}, "You are about to visit a.ngrok-free.app (ERR_NGROK_6024)"
+        ),
+        negative=ex.first_answer(200, {}, {"content-type": "text/html"}, "Welcome to nginx"),
     ),
 )
 

@@ -14,6 +14,14 @@ SILENT = (State.UNANSWERED, State.CANCELLED)
 _LATE = (State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR)
 
 
+_NO_ARGUMENTS = ("initialize", "notifications/initialized", "server/discover", "ping", "logging/setLevel")
+
+
+def has_fixed_form(method: str) -> bool:
+    """Return whether the protocol has the whole form of a message, with nothing in it that a server defines."""
+    return method in _NO_ARGUMENTS or method.endswith("/list")
+
+
 def errors(facts: Facts, side: str = CLIENT) -> Iterator[FailedRequest]:
     """Yield the requests of a side that got an error."""
     for failed in facts.failed(*ERRORS):

@@ -9,7 +9,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.ending import REJECTED, SECONDS_TO_LEAVE
 from mcpspy.analysis.explain.causes.requests import ERRORS, errors, held_up
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import quote
+from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange, ServerEnd, Symptom
 from mcpspy.core.counted import duration
@@ -28,7 +28,15 @@ _OPTIONAL = (
     "the receiver does not know a method",
     Level.SPECIFIC,
     rules="DATA603 LIFE106 LIFE108 LIFE109",
-    positive=ex.session(ex.request("tools/list"), ex.error("Method not found", -32601)),
+    positive=(
+        ex.session(ex.request("tools/list"), ex.error("Method not found", -32601)),
+        ex.session("@ bare", ex.request("forecast"), ex.error("Invalid request parameters", -32602)),
+        ex.session(
+            *("+ 0.01", ex.request("tools/list"), ex.asked("ping")),
+            '> {"id":7,"error":{"code":-32601,"message":"Method not found: ping"}}',
+            *(ex.stderr("Error [ERR_UNHANDLED_ERROR]: Unhandled error."), ex.exited(1)),
+        ),
+    ),
     negative=ex.session(ex.request("tools/list"), ex.error("internal error")),
 )
 def method_not_found(facts: Facts) -> Iterator[Claim]:
@@ -38,13 +46,20 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
     for side in (CLIENT, SERVER):
         declared = facts.session.server_capabilities if side == CLIENT else facts.session.client_capabilities
         for failed in errors(facts, side):
-            if failed.code != -32601 or failed.method == "server/discover":
-                continue
             known, receiver = METHODS.get(failed.method), other(side)
+            is_no_method = known is None and "/" not in failed.method
+            is_other_code = known is None and _NO_PARAMS.fullmatch(failed.words.strip()) is not None
+            is_refused = (
+                failed.code == -32601 or is_other_code or (is_no_method and failed.code in (-32600, -32602))
+            )
+            if not is_refused or failed.method == "server/discover":
+                continue
             needed = (known.needs or "").partition(".")[0] if known is not None else ""
             is_declared = bool(needed) and needed in declared
             left: list[Symptom] = [
-                each for each in facts.of(ClientLeft) if each.at <= (failed.answer_at or 0.0)
+                each
+                for each in facts.of(ClientLeft)
+                if side == CLIENT and each.at <= (failed.answer_at or 0.0)
             ]
             is_ping = failed.method == "ping"
             if is_declared:
@@ -60,28 +75,51 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
                     f"an empty result"
                 )
                 next_step = f"let the {receiver} answer ping with {{}}"
-                ends = [each for each in facts.of(ServerEnd) if side == SERVER and not each.code]
-                left += [each for each in ends if (failed.answer_at or 0.0) <= each.at]
-                title += ": the server took the client for dead, and ended" if left else ""
+                answered_at = failed.answer_at or 0.0
+                ends = [each for each in facts.of(ServerEnd) if side == SERVER and answered_at <= each.at]
+                # With a code, it has ended by an error that nothing caught, which may have another reason later.
+                ends = [each for each in ends if not each.code or each.at - answered_at < SECONDS_TO_LEAVE]
+                left += [symptom for each in ends for symptom in (each, *each.during)]
+                how = (
+                    "left" if side == CLIENT else "ended at this error" if ends and ends[0].code else "ended"
+                )
+                title += f": the {side} took the {receiver} for dead, and {how}" if left else ""
+            elif is_no_method:
+                title = f"the {side} sent the request {failed.method}, and MCP has no method of this name"
+                title += f" (error {failed.code}{clause(failed.words)})"
+                next_step = "call a tool by the method tools/call, with its name in params.name"
+                if not facts.client.methods["initialize"] + facts.client.methods["server/discover"]:
+                    next_step += ", and send initialize and notifications/initialized before"
             else:
-                title = f"the {receiver} does not know {failed.method} (error -32601)"
+                title = f"the {receiver} does not know {failed.method} (error {failed.code}{clause(failed.words)})"
                 next_step = f"check the method's name and revision: {failed.method} is not in this {receiver}"
+                if failed.code != -32601:
+                    next_step += (
+                        f"; let the {receiver} answer unknown methods with -32601, and not as wrong params"
+                    )
             rules = ("DATA603", "LIFE106", "LIFE108", "LIFE109")
             findings = facts.violations(*rules, side=receiver if is_declared else side)
             symptoms = [failed, *left, *held_up(facts, failed), *findings]
             is_early = bool(needed) and not is_declared
-            who = side if is_early else receiver
+            # The code is the right answer to a method that MCP does not have.
+            is_right = known is None and failed.code == -32601
+            who = side if is_early or is_no_method or is_right else receiver
             claim = Claim(title=title, next_step=next_step, symptoms=symptoms, side=who)
             claim.is_observation = is_early and failed.method in _OPTIONAL and not left
-            is_exact = is_ping or (is_declared and failed.method != "tools/call")
+            is_exact = is_ping or is_no_method or (is_declared and failed.method != "tools/call")
             claim.level = Level.EXACT if is_exact else None
             yield claim
 
+
+_NO_PARAMS = re.compile(r"(?i)invalid (?:request )?param(?:eter)?s\.?")
+"""The whole error of the Python SDK for a method that it does not know."""
 
 _REVISION = re.compile(
     r"(?i)(?:protocol|unsupported|revision|mcp)[ -]?version|version .{0,30}not supported|unsupported protocol"
 )
 """The SDKs, which refuse the revision of a request."""
+
+_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 
 
 _DISCOVER = ex.request("server/discover", 9, _meta={"io.modelcontextprotocol/protocolVersion": MODERN})
@@ -213,6 +251,19 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
         if not has_worked and not has_left_before and "revision None" not in message:
             title = quote(message)
             next_step, side = "update the older side: the revisions are in initialize and its response", ""
+            answered, asked = _DATE.search(message), facts.listed.asked_revision
+            if answered is not None and asked is not None and answered[0] != asked:
+                # A server may not have the older revision, so either side may have to change.
+                side = SERVER if answered[0] < asked else ""
+                what = (
+                    "update the server's SDK"
+                    if side
+                    else "let the server answer with the older one, if it has it"
+                )
+                next_step = (
+                    f"{what}: the client asked for {quote(asked, 20)}, and does not support {answered[0]}; or use a client "
+                    f"that does"
+                )
             if facts.violations("LIFE104", side=SERVER):  # It does not exist.
                 next_step, side = "let the server answer with a revision of MCP that it supports", SERVER
             symptoms = [violation, *facts.of(ClientLeft)]

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.framing import text_of
 from mcpspy.analysis.explain.causes.troubles import trouble_of
+from mcpspy.analysis.explain.causes.waiting import had_read_nothing
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, evidence, quote
+from mcpspy.analysis.explain.evidence import BUG, clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ServerEnd, Symptom
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -18,9 +19,10 @@ from mcpspy.errors import NOT_EXECUTABLE, NOT_FOUND
 _NOT_FOUND = re.compile(
     r"(?i)command not found|not recognized as an internal|: not found$"
     r"|No such file or directory: '?(?:npx|uvx|uv|node|python|docker|bunx|deno)\b"
+    r"|^'?\"{1,2}(?:node|npm|npx|uv|uvx|python|py|docker|bun|deno)\"{1,2}'? (?:\\x|[^\x00-\x7f]|n'est pas|no se reconoce)"
     r"|spawn \S+ ENOENT|env: .{1,60}: No such file|executable file not found in"
 )
-"""A missing command in the words of POSIX shells, cmd.exe, Python, Node.js, env and Go."""
+"""A missing command in the words of POSIX shells, cmd.exe (also in other languages), Python, Node.js, env and Go."""
 
 
 _MISSING = re.compile(r"not found|(?i:no such file)")
@@ -95,6 +97,12 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
             next_step = (
                 f"correct the first line of {quote(command)}, or install the interpreter that it names"
             )
+        elif any(_MESSAGE.search(line.text) for line in lines):
+            title = f"a shell runs in place of the server, and takes the client's messages for commands: {quote(lines[-1].text)}"
+            next_step = (
+                "correct the arguments in the host's configuration: what follows -c of a shell must be one argument, and a "
+                "command such as npx without a package starts a shell"
+            )
         elif lines and not is_missing:
             title = f"a command was not found: {quote(lines[-1].text)}"
             next_step = (
@@ -110,6 +118,9 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
         said = [line.evidence for line in lines[-2:]]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side="configuration")
 
+
+_MESSAGE = re.compile(r"\bjsonrpc\b")
+"""A message of the client, in the words of a shell."""
 
 _FORBIDDEN = re.compile(r"ermission|not executable|[Ee]xec format|is a directory|: a directory")
 _DOWNLOADS = re.compile(
@@ -248,6 +259,30 @@ def _paths(facts: Facts) -> list[str]:
     return [word for word in words if not (is_program and word == program)]
 
 
+_STATE = re.compile(r"(?i)\block(?:ed)?\b|another (?:copy|instance|process)|\bEBUSY\b|ENOTEMPTY|\bkilled\b")
+_SETTING = re.compile(
+    r"(?i)\bconfig|\bsettings?\b|licen[cs]e|(?:log|sign) ?in\b|\baccount\b|\bargs?\b|\barguments?\b"
+    r"|(?:invalid|malformed|unsupported|bad|unknown|wrong)\b.{0,30}\b(?:url|uri|port|path|director(?:y|ies)|folder|host(?:name)?|value"
+    r"|option|mode|transport|region|dsn|name|spec\w*|version|image)\b|no such (?:container|image|service)|missing script"
+    r"|^\W*(?:npm|pnpm|docker|podman|uv|uvx|npx)\b"
+)
+"""Errors about what else runs on the machine, and about what the host's configuration has: values, names of packages."""
+
+
+def _side_of(end: ServerEnd) -> str:
+    """Return the side of a server that ended before it answered, by the error that it names."""
+    text = "" if end.named is None else end.named.text
+    if end.error:
+        return "configuration"
+    if not text:
+        return SERVER if end.code == 0 else ""
+    if BUG.search(text):
+        return SERVER
+    if _STATE.search(text):
+        return ""
+    return "configuration" if _SETTING.search(text) else SERVER
+
+
 @cause(
     "start-failed",
     "the server ended before it answered",
@@ -261,7 +296,7 @@ def _paths(facts: Facts) -> list[str]:
 def start_failed(facts: Facts) -> Iterator[Claim]:
     """The process ended before its first message; what it printed names the error."""
     for end, symptoms in _before_answer(facts):
-        lines = []
+        lines, side = [], _side_of(end)
         if end.named is not None:
             title = f"the server ended before it answered ({end.words}): {quote(end.named.framed)}"
             next_step, lines = end.named.next_step, [end.named.evidence]
@@ -284,8 +319,11 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
                 "command that ends; in the code, wait for the transport to close"
             )
             if _is_container_without_stdin(facts):
-                title += ", as docker run gives it none without -i"
+                title = (
+                    "the container ended by itself with exit code 0: docker run gives it no stdin without -i"
+                )
                 next_step = 'add "-i" after "run" in "args" of the host\'s configuration'
+                side = "configuration"
         else:
             title = f"the server ended before it answered, with {end.words} and without a word"
             next_step = "run its command in a terminal: an MCP server waits for input, and does not end"
@@ -294,14 +332,20 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
                     f"check first that the paths in its arguments exist, and that its user may read them: "
                     f"{', '.join(quote(path, 80) for path in paths[:4])}; then {next_step}"
                 )
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines)
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
 @cause(
     "start-slow",
     "the server was not ready when the client gave up",
     Level.SPECIFIC,
-    positive=ex.session("@ bare", ex.initialize(), ex.stderr("Downloading numpy (16.1MiB)"), ex.cancelled(1)),
+    positive=(
+        ex.session("@ bare", ex.initialize(), ex.stderr("Downloading numpy (16.1MiB)"), ex.cancelled(1)),
+        ex.session(
+            *("@ bare", ex.initialize(), "+ 3", ex.CLIENT_CLOSED, ex.note("unread", pipe="stdin", size=180)),
+            *("+ 3", ex.welcome(), ex.exited(0)),
+        ),
+    ),
     negative=ex.session("@ bare", ex.initialize(), ex.stderr("ready"), ex.cancelled(1)),
 )
 def start_slow(facts: Facts) -> Iterator[Claim]:
@@ -311,6 +355,22 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
     lines = [line for line in facts.first_stderr if _DOWNLOADS.search(line.text)]
     if any(end.code and not end.is_forced for end in facts.of(ServerEnd)):
         return  # It ended by itself, with an error.
+    next_step = (
+        "start it once in a terminal so that everything is installed, do slow work after the answer "
+        "to initialize, or raise the host's timeout of the start"
+    )
+    if had_read_nothing(facts):
+        client, unread = facts.client, facts.notes["unread"][-1][1]
+        waits = [(at or 0.0) - (client.first_at or 0.0) for at in (facts.server.first_at, client.closed_at)]
+        title = (
+            f"the server's first message came after {waits[0]:.1f} s, but the client had closed stdin after "
+            f"{waits[1]:.1f} s: the server had read nothing until then, and was still starting"
+        )
+        said = [
+            evidence(client.closed_place, "the client closed stdin"),
+            evidence(unread, "its messages are unread"),
+        ]
+        yield Claim(title=title, next_step=next_step, symptoms=[], evidence=said, side=SERVER)
     for failed in facts.failed():
         is_late = failed.answer_at is not None and failed.gave_up_at is not None
         is_begin = failed.is_handshake and failed.side == CLIENT and failed.refusal is None
@@ -325,10 +385,6 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
             )
         elif lines:
             title += f": {quote(lines[-1].text)}"
-        next_step = (
-            "start it once in a terminal so that everything is installed, do slow work after the answer "
-            "to initialize, or raise the host's timeout of the start"
-        )
         symptoms = [failed, *(end for end, _ in _before_answer(facts))]
         said = [line.evidence for line in lines[-2:]]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side=SERVER)

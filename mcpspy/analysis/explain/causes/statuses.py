@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
@@ -12,14 +13,17 @@ from mcpspy.analysis.explain.causes.exchanges import (
     LOGIN,
     NO_ROUTE,
     about,
+    accepts_messages,
     alike,
     exchanges,
     is_overcome,
     said,
+    side_of,
     who_refused,
 )
+from mcpspy.analysis.explain.causes.http_sse import endpoints
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, quote
+from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange
 from mcpspy.core.counted import duration
@@ -45,7 +49,7 @@ class _Status(NamedTuple):
     """The act of the refuser."""
     next_step: str
     side: str
-    """The origin of the mistake."""
+    """The origin of the mistake; empty if it is the side that refused."""
     detail: str = ""
     """The header of the request, or with a colon before it of the response, with details; `took`
     for the duration.
@@ -74,7 +78,7 @@ _STATUSES = {
         "allows no request as large as this one",
         "raise the limit of the server (Express: express.json({ limit }), 100 kB by default) or of the proxy (nginx: "
         "client_max_body_size), or send less",
-        "proxy",
+        "",
         "Content-Length",
     ),
     414: _Status("allows no URL as long as this one", "put the data into the body", CLIENT),
@@ -149,13 +153,22 @@ def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
     row = _STATUSES[415] if _TYPE.search(words) else _STATUSES.get(exchange.status or 0)
     if row is _STATUSES[415]:
         sent = exchange.request.get("content-type", "")
-        if (
-            sent.partition(";")[0].strip().lower() == JSON
-        ):  # RFC 9110, 8.3.1: parameters do not belong to the type.
+        # RFC 9110, 8.3.1: parameters do not belong to the type.
+        if sent.partition(";")[0].strip().lower() == JSON:
             next_step = (
                 "the type is right: let the server compare the media type without its parameters (charset)"
             )
             return row._replace(next_step=next_step, side=SERVER)
+    if row is _STATUSES[406] and accepts_messages(exchange):
+        next_step = (
+            "the request has the Accept header of MCP: something treats the endpoint as a page (content negotiation of "
+            "a site or framework, a middleware, a CDN), or another media type is wanted; exempt its path from that"
+        )
+        return row._replace(next_step=next_step, side=side_of(exchange))
+    if row is not None and exchange.status == 409 and exchange.method != "GET":
+        return None  # A conflict about a message has no fixed meaning.
+    if row is not None and not row.side:
+        row = row._replace(side=side_of(exchange))
     is_gateway = exchange.method == "GET" and exchange.status in (502, 503, 504)
     if row is not None and is_gateway and exchange.took >= STREAM_SILENCE and facts.answered:
         what = (
@@ -175,8 +188,11 @@ def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
     "an HTTP request was refused with a status that names the reason",
     Level.SPECIFIC,
     rules="HTTP304",
-    positive=ex.list_answer(429, {}, {"retry-after": "30"}),
-    negative=ex.list_answer(500),
+    positive=(
+        ex.list_answer(429, {}, {"retry-after": "30"}),
+        ex.first_answer(406, "Not Acceptable. Supported types: text/html, text/markdown"),
+    ),
+    negative=(ex.list_answer(500), ex.list_answer(409, "no such state")),
 )
 def http_status(facts: Facts) -> Iterator[Claim]:
     """The status has a fixed meaning, and the refusal may say more."""
@@ -231,6 +247,59 @@ def endpoint_gone(facts: Facts) -> Iterator[Claim]:
         break
 
 
+_AT_MESSAGE = ex.answered(404, {":path": "/message"}, {}, "Not Found")
+
+
+@cause(
+    "posted-elsewhere",
+    "the client posts to another path than that of the endpoint",
+    Level.EXACT,
+    rules="HTTP307",
+    positive=(
+        ex.session("@ http bare", ex.initialize(), _AT_MESSAGE),
+        ex.session("@ sse bare 2024-11-05", ex.initialize(), _AT_MESSAGE),
+        ex.session("@ http", ex.listed("a"), ex.call(3), _AT_MESSAGE),
+    ),
+    negative=(
+        ex.first_answer(404),
+        ex.session("@ http bare", ex.initialize(), ex.answered(404, {":path": "/mcp/"})),
+    ),
+)
+def posted_elsewhere(facts: Facts) -> Iterator[Claim]:
+    """The URL in the client's configuration has another path, or the client makes the address of its messages
+    itself, from the URL of the stream, in place of the one that the server names.
+    """
+    upstream = urlsplit(facts.header.upstream or "").path
+    named = [(str(note.fields.get("data", "")), place) for note, place in endpoints(facts)[:1]]
+    paths = {path.rstrip("/") for path in (upstream, *(urlsplit(url).path for url, _ in named))}
+    for exchange, symptom in exchanges(facts, 404, 405, 410):
+        is_other = exchange.method == "POST" and exchange.asked and exchange.path.rstrip("/") not in paths
+        is_redirected = isinstance(symptom, FailedRequest) and symptom.redirect
+        if not is_other or is_redirected or len(upstream) < 2:
+            continue
+        title = (
+            f"the client posts {exchange.asked} to {quote(exchange.path, 100)}, where {who_refused(exchange)} answers "
+            f"HTTP {exchange.status}: "
+        )
+        lines, side = [evidence(place, f"endpoint: {url}") for url, place in named], "configuration"
+        next_step = f"use the path {quote(upstream, 100)} in the URL of the client's configuration"
+        if named:
+            title += f"the SSE stream names {quote(named[0][0], 100)} for messages"
+            side = CLIENT
+            next_step = (
+                "let the client resolve this address against the URL of the stream (RFC 3986, 5.2): a path that "
+                "begins with a slash replaces the whole path; look for an update of its SDK"
+            )
+        else:
+            title += f"the endpoint is {quote(upstream, 100)}"
+            if isinstance(symptom, FailedRequest) and not symptom.is_first:
+                side, next_step = CLIENT, "let the client send each message to the URL of the endpoint"
+        same = [each for other, each in exchanges(facts, 404, 405, 410) if other.path == exchange.path]
+        symptoms = [*same, *facts.violations("HTTP307")]
+        yield _overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side))
+        break
+
+
 @cause(
     "wrong-endpoint",
     "the URL is not that of an MCP endpoint",
@@ -252,6 +321,11 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
             hint = (
                 f"it allows {quote(allow, 40)}: with GET alone it may be an endpoint of the old HTTP+SSE "
                 f"transport"
+            )
+        elif exchange.status == 405 and exchange.path.rstrip("/").endswith("/sse"):
+            hint = (
+                "/sse is the usual address of the old HTTP+SSE transport, which takes no POST: set the type of this "
+                "server to sse, or leave /sse out for Streamable HTTP"
             )
         title = (
             f"no MCP endpoint at {quote(facts.header.upstream or exchange.path)}: "
@@ -280,7 +354,9 @@ def page_in_place(facts: Facts) -> Iterator[Claim]:
         if kind in (JSON, EVENTS):
             continue
         side = "configuration"
-        next_step = "check the URL: this is not the MCP endpoint, but another part of the web server"
+        next_step = (
+            "check the URL, and what is in front of the server: a web page answered, and not the MCP endpoint"
+        )
         if LOGIN.search(exchange.words):
             next_step = (
                 "this is a page for signing in: give the client a token, or let the gateway answer "
@@ -344,6 +420,19 @@ def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
     return ".well-known" not in exchange.path and not is_silent_get
 
 
+_OF_REFUSAL = ("HTTP205", "HTTP304", "HTTP307")
+"""Findings on requests that are made of their refusals."""
+
+
+def _side_of_refusal(facts: Facts, exchange: RefusedExchange | None) -> str:
+    """Return who refused a message without a flaw; else nothing is known."""
+    is_flawed = any(
+        violation.side == CLIENT and violation.code not in _OF_REFUSAL
+        for violation in facts.findings.values()
+    )
+    return side_of(exchange) if exchange is not None and exchange.asked and not is_flawed else ""
+
+
 define(
     __name__,
     FailureRow(
@@ -362,8 +451,10 @@ define(
             ),
             ("", "correct what the refusal names; signing in would not help"),
         ),
-        side="",
-        statuses=tuple(status for status in range(400, 500) if status not in (401, 403, *_STATUSES)),
+        side=_side_of_refusal,
+        statuses=tuple(
+            status for status in range(400, 500) if status == 409 or status not in (401, 403, *_STATUSES)
+        ),
         if_refused=_is_of_mcp,
         positive=ex.list_answer(400, "Bad Request: no such list"),
         negative=ex.list_answer(500),

@@ -1,28 +1,22 @@
-"""Streams over HTTP: of GET, of the old HTTP+SSE transport, and responses that come on another one."""
+"""Streams of Streamable HTTP: of GET, and the responses that come on another one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.exchanges import alike, exchanges, is_stream, said, who_refused
-from mcpspy.analysis.explain.causes.requests import SILENT, without_response
+from mcpspy.analysis.explain.causes.exchanges import exchanges, is_stream, who_refused
+from mcpspy.analysis.explain.causes.http_sse import endpoints
+from mcpspy.analysis.explain.causes.requests import without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.core.counted import duration
-from mcpspy.core.protocol.http_headers import EVENTS, LOOPBACK
+from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.protocol.refusal import ACCEPTED
 from mcpspy.core.protocol.spec import CLIENT, SERVER
-from mcpspy.core.session.exchange import State
 from mcpspy.core.session.http_exchanges import NOT_OFFERED
-
-
-def has_endpoint(facts: Facts) -> bool:
-    """Return whether a stream named an endpoint: the old HTTP+SSE transport."""
-    return any(each.fields.get("event") == "endpoint" for each, _ in facts.notes.get("sse", []))
 
 
 @cause(
@@ -49,7 +43,7 @@ def has_endpoint(facts: Facts) -> bool:
 )
 def get_blocks_server(facts: Facts) -> Iterator[Claim]:
     """A server that works on one HTTP request at a time is busy as long as the GET stream is open."""
-    if has_endpoint(facts):
+    if endpoints(facts):
         return  # In the old HTTP+SSE transport, the stream is always open.
     waiting = without_response(facts, CLIENT)
     failed = [each for each in waiting if each.refusal is None or each.refusal.status is None]
@@ -69,64 +63,10 @@ def get_blocks_server(facts: Facts) -> Iterator[Claim]:
             break
 
 
-@cause(
-    "sse-stream-ended",
-    "the stream on which a response was to come had ended",
-    Level.EXACT,
-    positive=ex.session(
-        "@ sse 2024-11-05",
-        ex.note("http-end", http=1000, stream="1", hung_up="server"),
-        ex.request("tools/list"),
-        ex.answered(404),
-    ),
-    negative=ex.session("@ sse 2024-11-05", ex.listed("a")),
-)
-def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
-    """In HTTP+SSE, all responses come on the one GET stream; a platform or proxy that limits its
-    time ends the session.
-    """
-    if not has_endpoint(facts):
-        return
-    # Time of the request, of the end, and seconds between them.
-    ended = [
-        (get.asked_at, get.ended_at, get.took or 0.0)
-        for get in facts.http.gets
-        if get.ended_at is not None and not get.is_refused and get.hung_up != CLIENT
-    ]
-    for failed in facts.failed(*SILENT, State.REFUSED, State.ERROR):
-        status = 0 if failed.refusal is None else failed.refusal.status or 0
-        until = failed.asked_at + failed.took + 0.1
-        streams = [each for each in ended if each[0] <= failed.asked_at and each[1] <= until]
-        if not streams or failed.side != CLIENT or 300 <= status < 400:
-            continue
-        _, ended_at, lasted = streams[0]
-        title, side = f"the SSE stream ended {duration(lasted)} after it was opened", SERVER
-        next_step = (
-            "raise the limit for long responses, let the server send comments while it works, or use "
-            "Streamable HTTP"
-        )
-        if sum(abs(took - lasted) < 0.2 for _, _, took in ended) > 1:
-            title, side = f"{title}, as the others did: a limit of the platform or a proxy", "proxy"
-        if status >= 400:
-            if ended_at > failed.asked_at:
-                continue
-            title += f"; the client posts on to the old session: {failed.about} got HTTP {status}"
-            next_step = "the client must open a new stream and send initialize again when its stream ends"
-            side = CLIENT
-        else:
-            title += f", before the response to {failed.about} came"
-        symptoms = [each for each in facts.failed() if each.at >= failed.at and each.side == CLIENT]
-        yield Claim(title=title, next_step=next_step, symptoms=[*symptoms], side=side)
-        break
-
-
-_STREAM = {"content-type": "text/event-stream"}
-
-
 def _get(number: int, at: float) -> str:
     """Return a GET stream that begins."""
     head = {"http": number, "method": "GET", "path": "/mcp", "status": 200, "asked_at": at}
-    return ex.note("http", **head, request={}, response=_STREAM)
+    return ex.note("http", **head, request={}, response=ex.EVENT_STREAM)
 
 
 @cause(
@@ -179,11 +119,11 @@ def fails_beside_stream(facts: Facts) -> Iterator[Claim]:
         ex.session(
             "@ http bare",
             ex.initialize(),
-            ex.answered(200, {}, _STREAM),
+            ex.answered(200, {}, ex.EVENT_STREAM),
             ex.note("http-end", http=1, stream="1", hung_up="client"),
         ),
     ),
-    negative=ex.session("@ http", ex.call(), ex.answered(200, {}, _STREAM)),
+    negative=ex.session("@ http", ex.call(), ex.answered(200, {}, ex.EVENT_STREAM)),
 )
 def post_without_response(facts: Facts) -> Iterator[Claim]:
     """202 is the answer to notifications and responses. A request is answered in the response to its own
@@ -209,7 +149,7 @@ def post_without_response(facts: Facts) -> Iterator[Claim]:
             level = Level.EXACT
             yield Claim(title=title, next_step=next_step, symptoms=[failed], side=SERVER, level=level)
             continue
-        if carrier is None or failed.progress or has_endpoint(facts):
+        if carrier is None or failed.progress or endpoints(facts):
             continue
         if carrier.status in ACCEPTED:
             title = f"the server answered {failed.about} with HTTP {carrier.status} in place of a response"
@@ -226,90 +166,6 @@ def post_without_response(facts: Facts) -> Iterator[Claim]:
             )
             level = Level.GENERAL
             yield Claim(title=title, next_step=next_step, symptoms=[failed], side=SERVER, level=level)
-
-
-@cause(
-    "sse-transport",
-    "the client uses the old HTTP+SSE transport, and the server Streamable HTTP",
-    Level.EXACT,
-    rules="ENV204 ENV208",
-    positive=ex.session("@ http bare", ex.http("GET", 404)),
-    negative=ex.session("@ http", ex.http("GET", 405)),
-)
-def sse_transport(facts: Facts) -> Iterator[Claim]:
-    """A client of the transport of 2024-11-05 begins with GET; a server of Streamable HTTP wants a
-    POST first.
-    """
-    first_at = facts.client.first_at
-    for refusal in (*facts.of(RefusedExchange), *facts.http.not_offered):
-        is_first = (
-            is_stream(refusal)
-            and ".well-known" not in refusal.path
-            and "mcp-session-id" not in refusal.request
-        )
-        is_first &= first_at is None or refusal.at < first_at
-        # A client may try both, the old one first: then nothing is wrong.
-        has_gone_on = first_at is not None and refusal.agent in facts.http.agents
-        if is_first and refusal.status in (400, 404, 405, 406):
-            title = (
-                f"the client opened a stream with GET before any POST (the old HTTP+SSE transport), and "
-                f"the server answered HTTP {refusal.status}{clause(refusal.words)}"
-            )
-            next_step = (
-                "set the client's transport to Streamable HTTP (type: http), or give it the server's URL "
-                "for SSE"
-            )
-            title += "; later it began with POST" if has_gone_on else ""
-            symptoms = [refusal, *facts.violations("ENV204", "ENV208", side=SERVER)]
-            claim = Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
-            claim.is_observation = has_gone_on
-            yield claim
-            break
-
-
-@cause(
-    "sse-endpoint-lost",
-    "the endpoint that the SSE stream names does not exist",
-    Level.EXACT,
-    positive=ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(404)),
-    negative=ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(202)),
-)
-def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
-    """The `endpoint` event has a path that lacks the prefix under which a proxy or a mount serves
-    the server.
-    """
-    events = [each for each in facts.notes.get("sse", []) if each[0].fields.get("event") == "endpoint"]
-    upstream = urlsplit(facts.header.upstream or "")
-    is_new = not any(method == "POST" and (status or 300) < 300 for method, status in facts.http.statuses)
-    for note, place in events[:1]:
-        named = str(note.fields.get("data", ""))
-        endpoint, lines = urlsplit(named), [evidence(place, f"endpoint: {named}")]
-        if endpoint.hostname not in (None, upstream.hostname, *LOOPBACK) and not facts.client.messages:
-            title = (
-                f"the SSE stream names an endpoint at another host, {quote(named, 100)}, and no message "
-                f"was ever posted here: the client cannot reach that host, or posts past this URL"
-            )
-            next_step = (
-                "let the server name its endpoint by path, or with the host that clients use (base URL, "
-                "X-Forwarded-Host)"
-            )
-            yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side="configuration")
-        for exchange, symptom in exchanges(facts, 404, 405, 400, 307, 308):
-            if exchange.status == 400 and said(exchange, symptom):
-                continue  # It found the endpoint, and names another reason.
-            is_endpoint = endpoint.path.rstrip("/") == exchange.path.rstrip("/")
-            if exchange.method == "POST" and is_new and is_endpoint:
-                title = (
-                    f"the SSE stream {quote(upstream.path)} names the endpoint {quote(named, 100)}, and "
-                    f"{who_refused(exchange)} answers HTTP {exchange.status} there"
-                )
-                next_step = (
-                    "tell the server its public path (root_path, mount path, base URL), so that the "
-                    "endpoint has the prefix; or let the proxy serve this path too"
-                )
-                symptoms, side = alike(facts, exchange), "configuration"
-                yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
-                break
 
 
 MANY_GETS = 5
@@ -350,6 +206,30 @@ def get_in_vain(facts: Facts) -> Iterator[Claim]:
     )
     lines = [evidence(each.place, each.line) for each in facts.http.not_offered[:2]]
     yield Claim(title=title, next_step=next_step, symptoms=limited, evidence=lines, side=CLIENT)
+
+
+@cause(
+    "get-accept",
+    "the client asks for a stream without text/event-stream in Accept",
+    Level.EXACT,
+    positive=ex.session("@ http bare", ex.http("GET", 406, head={"accept": "*/*"})),
+    negative=ex.session("@ http bare", ex.http("GET", 406)),
+)
+def get_accept(facts: Facts) -> Iterator[Claim]:
+    """A GET has to list it (2025-11-25, Transports). Some clients take the refusal for the beginning of a sign-in."""
+    gets = [each for each in facts.of(RefusedExchange) if each.method == "GET"]
+    refused = [each for each in gets if each.status == 406 and not is_stream(each)]
+    if not refused or facts.client.messages:
+        return
+    accept = quote(refused[0].request.get("accept", "nothing"), 60)
+    title = (
+        f"the client sent GET with Accept: {accept}, and {who_refused(refused[0])} refused it with HTTP 406"
+    )
+    title += clause(refused[0].words)
+    asked = [each for each in gets if ".well-known" in each.path]
+    title += "; then it looked for a sign-in, which no one had asked it for" if asked else ""
+    next_step = "let the client send Accept: text/event-stream with GET, and Accept: application/json, text/event-stream with POST"
+    yield Claim(title=title, next_step=next_step, symptoms=[*refused, *asked], side=CLIENT)
 
 
 @cause(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said
+from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said, side_of
 from mcpspy.analysis.explain.causes.sign_in import RULES, names_of, sign_in_claim, steps_of, unauthorized
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.http_facts import OauthStep
 from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -32,8 +35,10 @@ Security).
 _NOT_ABOUT_TOKENS = "a token would not help: look which check of the server or proxy refuses the request"
 
 
-def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, str]:
-    """Return why a token was refused, and the next step."""
+def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, str, str]:
+    """Return why a token was refused, the next step, and the side that has to take it."""
+    is_issued = any(step.status == 200 for step in steps_of(facts, "token"))
+    own = CLIENT if is_issued else "configuration"
     challenge, has_token = exchange.response.get("www-authenticate", ""), "authorization" in exchange.request
     text = f"{words} {challenge}"
     if exchange.status == 403 and _SCOPE.search(text):
@@ -41,13 +46,16 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
         wanted = f"the scope {quote(scope[1], 60)}" if scope else "this scope"
         lack = "the token lacks" if has_token else "the server wants"
         next_step = f"sign in again with {wanted}; the client should do so by itself (step-up)"
-        return f"{lack} a scope for {about(exchange)}", next_step
+        is_asked = (
+            "insufficient_scope" in challenge
+        )  # The client has to ask for more (2025-11-25, Authorization).
+        return f"{lack} a scope for {about(exchange)}", next_step, CLIENT if is_asked else own
     if _AUDIENCE.search(text):
         next_step = (
             "request the token with resource = the URL of this server; mcpspy exec keeps the server's "
             "own URL, mcpspy http has another one (--keep-resource)"
         )
-        return "the token is for another audience", next_step
+        return "the token is for another audience", next_step, own
     is_expired = "expired" in text.lower() and not _UNSURE.search(text)
     if _EXPIRED.search(text) and (is_expired or facts.server.messages > 1):
         next_step = (
@@ -56,17 +64,17 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
         )
         if any("refresh_token" in names_of(step) for step in steps_of(facts, "token")):
             next_step = "sign in again; look why the new token is refused too"
-        return "the token has expired", next_step
+        return "the token has expired", next_step, own
     if _EXPIRED.search(text):
         next_step = (
             "check the value of the Authorization header in the host's configuration: a variable that "
             "the host does not replace (${TOKEN}), a missing 'Bearer', or an old token"
         )
-        return "the server refused the token with which the client began", next_step
+        return "the server refused the token with which the client began", next_step, "configuration"
     if not has_token:
-        return f"{about(exchange)} is forbidden", _NOT_ABOUT_TOKENS
+        return f"{about(exchange)} is forbidden", _NOT_ABOUT_TOKENS, side_of(exchange)
     next_step = "send a valid token: sign in again, or correct Authorization in the host's configuration"
-    return "the server refused the token", next_step
+    return "the server refused the token", next_step, "configuration"
 
 
 @cause(
@@ -84,14 +92,104 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
         if not has_token and exchange.status == 401:
             continue
         words = challenge_words(exchange.response.get("www-authenticate", "")) or said(exchange, symptom)
-        why, next_step = _refusal(facts, exchange, words)
-        claim = sign_in_claim(facts, f"{why} (HTTP {exchange.status}){clause(words)}", next_step)
+        why, next_step, side = _refusal(facts, exchange, words)
+        claim = sign_in_claim(facts, f"{why} (HTTP {exchange.status}){clause(words)}", next_step, side=side)
         claim.symptoms = claim.symptoms if exchange.status == 401 else [symptom]
-        claim.level = Level.GENERAL if next_step == _NOT_ABOUT_TOKENS else Level.SPECIFIC
+        claim.level = Level.SPECIFIC
+        if next_step == _NOT_ABOUT_TOKENS:
+            claim.level = Level.GENERAL
         yield claim
 
 
-_REMAPPED = "x-amzn-remapped-www-authenticate"
+REMAPPED = "x-amzn-remapped-www-authenticate"
+
+
+def _other_issuer(facts: Facts, metadata: OauthStep) -> str:
+    """Return the authorization server that the resource's metadata name, if its metadata write the issuer otherwise."""
+    issuer = metadata.fields.get("issuer")
+    named = [
+        each.fields["servers"] for each in steps_of(facts, "resource metadata") if each.fields.get("servers")
+    ]
+    return str(named[-1][0]) if named and issuer is not None and issuer not in named[-1] else ""
+
+
+class _Stop(NamedTuple):
+    """The end of a sign-in in words, the next step, and the side that has to take it."""
+
+    title: str
+    next_step: str
+    side: str
+
+
+def _stop(facts: Facts, last: OauthStep) -> _Stop:
+    """Return why a sign-in ended after a step."""
+    title, status = f"; the sign-in ended after the step {last.step!r} (HTTP {last.status})", last.status or 0
+    if status >= 400:
+        is_named = any(each.fields.get("servers") for each in steps_of(facts, "resource metadata"))
+        # Not all addresses of metadata need exist, unless the server names who has them.
+        is_needed = "metadata" not in last.step or (is_named and last.step == "server metadata")
+        side = SERVER if status >= 500 or is_needed else "configuration"
+        return _Stop(title, f"let the server answer the step {last.step!r}; clients stop here", side)
+    if last.step == "server metadata" and (other := _other_issuer(facts, last)):
+        title += (
+            f": its issuer {quote(str(last.fields.get('issuer')), 80)} is not to the letter the authorization server that "
+            f"the resource's metadata name, {quote(other, 80)}, and a client must not use it then (RFC 8414, 3.3)"
+        )
+        next_step = "let both documents name the authorization server in the same way, with or without the slash at the end"
+        return _Stop(title, next_step, SERVER)
+    if last.step == "server metadata" and "registration_endpoint" in last.fields.get("names", ()):
+        title += ", which names everything that a client needs: it did not register, and opened no page for signing in"
+        next_step = (
+            "look in the client's log for what it misses in this metadata (some compare the issuer with the address of "
+            "the server, or demand a member): update the client, or give it a token (Authorization)"
+        )
+        return _Stop(title, next_step, CLIENT)
+    next_step = "complete the sign-in in the browser; the client's log states why it stopped at this step"
+    return _Stop(title, next_step, "configuration")
+
+
+def _elsewhere(facts: Facts) -> str | None:
+    """Return where the metadata of the authorization server would be, if the client asked only at other addresses.
+
+    A client must try all of them, those of OpenID Connect too (2025-11-25, Authorization).
+    """
+    asked = steps_of(facts, "server metadata")
+    named = [
+        step
+        for step in steps_of(facts, "resource metadata")
+        if step.status == 200 and step.fields.get("servers")
+    ]
+    if not named or not asked or any(step.status == 200 for step in asked):
+        return None
+    issuer = urlsplit(str(named[-1].fields["servers"][0]))
+    if issuer.netloc != urlsplit(str(named[-1].fields.get("address") or "")).netloc:
+        return None  # What is asked of another host is not recorded.
+    path, paths = issuer.path.rstrip("/"), {step.path.rstrip("/") for step in asked}
+    wanted = [f"/.well-known/oauth-authorization-server{path}"]
+    if path:  # Keycloak has the metadata of each realm only there.
+        wanted.append(f"{path}/.well-known/openid-configuration")
+    return next((each for each in wanted if each not in paths), None)
+
+
+_RESOURCE = {"resource": f"{ex.ISSUER}/mcp", "servers": [ex.ISSUER], "address": ex.ISSUER, "path": "/mcp"}
+_NAMES_ITS_SERVER = ex.oauth("resource metadata", 200, 61, **_RESOURCE)
+_ASKED_AT_THE_PATH = ex.session(
+    ex.first_answer(401, {}, {"www-authenticate": "Bearer"}),
+    _NAMES_ITS_SERVER,
+    *(
+        ex.note(
+            "http",
+            http=62,
+            method="GET",
+            path="/.well-known/oauth-authorization-server/mcp",
+            status=404,
+            request={},
+            response={},
+        ),
+        ex.oauth("server metadata", 404, 62),
+        ex.note("http-end", http=62),
+    ),
+)
 
 
 @cause(
@@ -101,7 +199,12 @@ _REMAPPED = "x-amzn-remapped-www-authenticate"
     rules=RULES,
     positive=(
         ex.session("@ http", ex.call(), ex.answered(401)),
-        ex.session("@ http", ex.call(), ex.answered(401, {}, {_REMAPPED: "Bearer"})),
+        ex.session("@ http", ex.call(), ex.answered(401, {}, {REMAPPED: "Bearer"})),
+        _ASKED_AT_THE_PATH,
+        ex.unauthorized(
+            _NAMES_ITS_SERVER,
+            ex.oauth("server metadata", 200, 62, issuer=f"{ex.ISSUER}/", address=ex.ISSUER, pkce=["S256"]),
+        ),
     ),
     negative=ex.session("@ http", ex.call(), ex.answered(401, ex.WITH_TOKEN)),
 )
@@ -114,11 +217,12 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     words = challenge_words(challenge or "") or first.words
     title = f"{about(first)} was sent without a token, and the server answered HTTP {first.status}"
     title += f" ({quote(words, 80)})" if words else ""
-    if facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]:
+    has_worked = facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]
+    if has_worked:
         title += ", although requests before had succeeded"
     next_step = "set the Authorization header in the host's configuration, or sign in there"
-    if _REMAPPED in first.response:
-        title += f", and the gateway in front of it renamed WWW-Authenticate to {_REMAPPED}: no client finds the sign-in"
+    if REMAPPED in first.response:
+        title += f", and the gateway in front of it renamed WWW-Authenticate to {REMAPPED}: no client finds the sign-in"
         next_step = (
             "let the gateway answer with the header's own name (Amazon API Gateway renames it in answers of an "
             "integration: set it in a gateway response, or use another kind of integration)"
@@ -140,15 +244,86 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
         )
         yield sign_in_claim(facts, title, next_step, *metadata, side=SERVER)
         return
+    if (wanted := _elsewhere(facts)) is not None:
+        asked = steps_of(facts, "server metadata")
+        paths = ", ".join(dict.fromkeys(step.path for step in asked))
+        title += (
+            f"; the client asked for the metadata of the authorization server at {quote(paths, 120)} (HTTP "
+            f"{asked[-1].status}), and never at {quote(wanted, 80)}, where they belong"
+        )
+        next_step = (
+            "let the client ask at the address that is made of the issuer in authorization_servers (RFC 8414, 3.1), not of "
+            "the path of the endpoint; until then let the server answer there too"
+        )
+        yield sign_in_claim(facts, title, next_step, *asked[-2:], side=CLIENT)
+        return
     if steps:
-        last = steps[-1]
-        title += f"; the sign-in ended after the step {last.step!r} (HTTP {last.status})"
-        next_step = "complete the sign-in in the browser; the client's log states why it stopped at this step"
-        if (last.status or 0) >= 400:
-            next_step = f"let the server answer the step {last.step!r}; clients stop here"
-    elif challenge is None and first.status == 401:
+        stop = _stop(facts, steps[-1])
+        yield sign_in_claim(facts, title + stop.title, stop.next_step, *steps[-2:], side=stop.side)
+        return
+    if "resource_metadata" in (challenge or "") and not has_worked:
+        title += ", naming the metadata of its sign-in, which the client never asked for"
+        next_step = (
+            "use a client that signs in by OAuth, or begin the sign-in in it; if the server takes a fixed token, set the "
+            "Authorization header in the host's configuration"
+        )
+        yield sign_in_claim(facts, title, next_step, side=CLIENT)
+        return
+    if challenge is None and first.status == 401:
         next_step += "; the server names no way to sign in: 401 lacks WWW-Authenticate"
-    yield sign_in_claim(facts, title, next_step, *steps[-2:])
+    yield sign_in_claim(facts, title, next_step)
+
+
+SECONDS_OF_A_PROBE = 2.0
+"""Some clients ask without a token first, and send it at once after the 401."""
+
+
+@cause(
+    "token-left-out",
+    "the client leaves out the token that it has",
+    Level.EXACT,
+    rules=RULES,
+    positive=ex.session(
+        "@ http",
+        *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
+        *(ex.call(3), ex.answered(401, "Missing bearer token")),
+    ),
+    negative=(
+        ex.unauthorized(ex.request("ping", 4), ex.answered(200, ex.WITH_TOKEN), ex.result(4)),
+        ex.session(
+            "@ http",
+            *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
+            *(ex.call(3), ex.answered(401, "Missing bearer token"), ex.METADATA),
+        ),
+    ),
+)
+def token_left_out(facts: Facts) -> Iterator[Claim]:
+    """Hosts have several paths to a server (to list its tools, to run one, to test the connection), and not each of them
+    has the header that was configured.
+    """
+    since = facts.http.token_accepted_at
+    signing_in = [step.at for step in facts.http.oauth if step.step not in ("challenge", "retry")]
+    left_out = [
+        (exchange, symptom)
+        for exchange, symptom in exchanges(facts, 401)
+        if since is not None
+        and exchange.at > since
+        and exchange.method == "POST"
+        and "authorization" not in exchange.request
+    ]
+    if not left_out or any(at > left_out[0][0].at for at in signing_in):
+        return  # A sign-in begins with a request without a token.
+    first, symptom = left_out[0]
+    succeeded_at = getattr(symptom, "succeeded_at", None)
+    is_probe = succeeded_at is not None and succeeded_at - first.at < SECONDS_OF_A_PROBE
+    words = said(first, symptom)
+    title = f"{about(first)} was sent without the token with which requests before had succeeded: HTTP 401{clause(words)}"
+    next_step = (
+        "let the client send the same Authorization header with each request to this server; until then look which of its "
+        "functions leaves it out"
+    )
+    symptoms = [*(each for _, each in left_out), *facts.violations(*RULES.split())]
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT, is_observation=is_probe)
 
 
 @cause(

@@ -72,7 +72,7 @@ define(
         "requires",
         states=ERRORS,
         words=r"invalid \S{0,20} ?result|output validation|invalid structured content"
-        r"|result (?:is )?not valid",
+        r"|result (?:is )?not valid|output schema but no structured content",
         positive=ex.session(
             ex.call(), ex.error("Invalid tools/call result: content 0 data: Invalid Base64 string", -32602)
         ),
@@ -90,24 +90,48 @@ _ARGUMENTS = re.compile(
 )
 """The SDKs, and pydantic, zod, ajv, jsonschema and serde under them."""
 
+_NO_TEXT = re.compile(
+    r"(?i)received string|expected (?:number|int|boolean|bool|array|object)|(?:int|float|bool|list|dict)_(?:parsing|type)"
+    r"|(?:must be|valid|should be) (?:an? )?(?:number|integer|boolean|list|dictionary|object|array)"
+)
+"""The words of the same libraries for a text that is to be another type."""
+
 
 @cause(
     "invalid-arguments",
     "arguments do not fit the tool's schema",
     Level.SPECIFIC,
     rules="DATA101 DATA301",
-    positive=ex.session(
-        ex.call(), ex.done(2, "Input validation error: days is a required property", isError=True)
+    positive=(
+        ex.session(
+            ex.call(), ex.done(2, "Input validation error: days is a required property", isError=True)
+        ),
+        ex.session(
+            ex.request("prompts/get", name="a", arguments={"b": "5"}),
+            ex.error(
+                "Invalid arguments for prompt a: Invalid input: expected number, received string", -32602
+            ),
+        ),
+        ex.session(
+            ex.request("prompts/get", name="a", arguments={"b": ""}),
+            ex.error("Invalid arguments for prompt a: Invalid string: must match pattern at b", -32602),
+        ),
     ),
-    negative=ex.session(ex.call(), ex.done(2, "no data", isError=True)),
+    negative=(
+        ex.session(ex.call(), ex.done(2, "no data", isError=True)),
+        ex.session(ex.request("prompts/get", name="a"), ex.error("Unknown prompt: a", -32602)),
+    ),
 )
 def invalid_arguments(facts: Facts) -> Iterator[Claim]:
     """The model did not know what the arguments mean, or the server checks more than its schema states."""
     for failed in errors(facts):
         broken = [each for each in failed.findings if each.code in ("DATA301", "DATA101")]
         is_said = failed.code == -32602 or _ARGUMENTS.search(failed.words[:400])
-        if not broken and (failed.method != "tools/call" or not is_said):
+        is_prompt = failed.method == "prompts/get" and _ARGUMENTS.search(failed.words[:400]) is not None
+        if not broken and not is_prompt and (failed.method != "tools/call" or not is_said):
             continue
+        if not is_said and failed.code in (-32601, -32700, -32002, -32001):
+            continue  # The error is about something else.
         side, next_step = "", "compare the arguments with the schema, which should state what is required"
         if broken:
             side = CLIENT
@@ -115,7 +139,19 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
                 "correct the arguments that the client sends: they violate the tool's schema, as "
                 "tools/list has it"
             )
-        elif facts.listed.tools:
+        elif is_prompt and _NO_TEXT.search(failed.words):
+            side = SERVER
+            next_step = (
+                "let the server take texts: the arguments of a prompt are always strings (2025-11-25, Prompts), and it "
+                "must convert them"
+            )
+        elif is_prompt:  # Its arguments have no schema, and none of them is a model's.
+            side = CLIENT
+            next_step = (
+                "let the client ask for the arguments that prompts/list calls required, and leave out the others in place "
+                "of sending empty texts"
+            )
+        elif failed.subject in facts.listed.tools:
             side = SERVER
             next_step = (
                 "the arguments fit the schema that the server listed, and it refused them: let the "
@@ -123,6 +159,10 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
             )
         words = failed.words or (broken[0].message if broken else "")
         title = f"{failed.about}: the arguments do not fit: {quote(words)}"
+        if side == SERVER:
+            title = (
+                f"{failed.about}: the server refused arguments that fit the schema it listed: {quote(words)}"
+            )
         symptoms = [failed, *facts.violations(*{each.code for each in broken})]
         lines = [evidence(each.place, f"{each.code} {each.message}") for each in broken[:2]]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)

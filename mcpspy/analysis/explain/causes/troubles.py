@@ -61,7 +61,7 @@ TROUBLES = (
         "daemon itself runs",
         named_by="The error is of docker's client, its daemon or the OCI runtime (runc).",
         signs=r"OCI runtime|Error response from daemon|failed to create (?:task|shim)"
-        r"|Unable to find image|pull access denied",
+        r"|Unable to find image|pull access denied|invalid reference format",
         side="configuration",
         only_at_start=True,
         errors=(
@@ -85,6 +85,12 @@ TROUBLES = (
         |NODE_MODULE_VERSION|ERR_UNKNOWN_BUILTIN_MODULE|does\ not\ satisfy\ python
         |interpreter\ resolved\ to\ python|cannot\ import\ name\ '\w+'\ from\ '(?:typing|asyncio|enum
         |collections|tomllib|datetime)
+        |Unexpected\ token\ '(?:\.|\?|\?\?=|\|\|=|&&=)'(?!,)
+        |module\ 'node:\w+'\ does\ not\ provide\ an\ export
+        |(?:structuredClone|AbortController|FormData)\ is\ not\ defined
+        |(?:Object\.hasOwn|Promise\.withResolvers|Array\.fromAsync|crypto\.randomUUID)\ is\ not\ a\ function
+        |unsupported\ operand\ type\(s\)\ for\ \|:\ '\w+'|'\w*type'\ object\ is\ not\ subscriptable
+        |module\ 'asyncio'\ has\ no\ attribute\ '(?:timeout|TaskGroup|Runner)'
         |No\ module\ named\ '(?:tomllib|distutils|imp|asyncore)'|(?:requires|needs|at\ least)\ (?:node|python
         |java|ruby|bun|deno)\b.{0,20}\d
         |(?:File|Blob|fetch|crypto|WebSocket|ReadableStream|CustomEvent|Headers)\ is\ not\ defined
@@ -94,6 +100,8 @@ TROUBLES = (
         only_at_start=True,
         errors=(
             "weather requires Python >=3.14",
+            "SyntaxError: Unexpected token '.'",
+            "TypeError: unsupported operand type(s) for |: 'type' and 'NoneType'",
             "The module was compiled against a different Node.js version using NODE_MODULE_VERSION 115.",
         ),
     ),
@@ -111,13 +119,36 @@ TROUBLES = (
     Trouble(
         "module-missing",
         "a package that the server needs is not installed",
-        next_step="install it into the environment of this command, or start the server with npx -y, uvx "
-        "or the environment's own interpreter",
+        next_step=(
+            (
+                r"invalid|not a valid|failed to parse|dependency format",
+                (
+                    "correct the name or version of the package in the command of the host's configuration: it is not in "
+                    "the form of one"
+                ),
+            ),
+            (
+                r"registry|\b404\b|No matching (?:distribution|version)|no solution found",
+                (
+                    "correct the name or version of the package in the command of the host's configuration: the "
+                    "registry that the command asks does not have it"
+                ),
+            ),
+            (
+                "",
+                (
+                    "install it into the environment of this command, or start the server with npx -y, uvx or the "
+                    "environment's own interpreter"
+                ),
+            ),
+        ),
         named_by="Python, Node.js, the JVM, Ruby and the loader of shared libraries name what they do not "
         "find; pip, uv and npm name what no registry has.",
         signs=r"No module named|cannot find (?:module '[^/\\.']|package)|ERR_MODULE_NOT_FOUND(?!.*/)"
         r"|could not determine executable to run"
-        r"|npm (?:error|ERR!) (?:code E)?404|No matching distribution"
+        r"|npm (?:error|ERR!) (?:code E)?404|No matching (?:distribution|version)"
+        r"|EINVALID(?:PACKAGE|TAG)NAME|invalid (?:package|tag) (?:name|spec)|invalid requirement|failed to parse: `"
+        r"|not a valid package (?:or extra )?name|unrecogni[sz]ed dependency format"
         r"|was not found in the package registry|ImportError: "
         r"|NoClassDefFoundError|ClassNotFoundException|error while loading shared libraries"
         r"|cannot load such file -- [^/]"
@@ -127,6 +158,12 @@ TROUBLES = (
         errors=(
             "ModuleNotFoundError: No module named 'weather'",
             "npm error 404 Not Found - GET - Not found",
+            'npm error Invalid package name "@weather" of package "@weather@latest"',
+            'npm error Invalid tag name "^1.x y" of package "weather@^1.x y": Tags may not have any characters',
+            "error: Failed to parse: `weather==`",
+            'error: Not a valid package or extra name: "@weather". Names must start and end with a letter or digit',
+            "ERROR: Invalid requirement: 'weather=>1'",
+            "error: unrecognised dependency format: weather@@1",
             "Because mcp-wether was not found in the package registry and you require it",
         ),
     ),
@@ -288,6 +325,19 @@ TROUBLES = (
         ),
     ),
     Trouble(
+        "container-socket-denied",
+        "the command may not use the daemon of the containers",
+        next_step="give the user of the host access to the socket (group docker), or mount it into the container in which "
+        "the host runs; rootless engines have their own socket (DOCKER_HOST)",
+        named_by="The client of docker or podman names the socket of its daemon.",
+        signs=r"permission denied .{0,80}(?:docker (?:daemon|API)|docker\.sock|podman\.sock)"
+        r"|(?:docker|podman)\.sock.{0,80}permission denied",
+        side="configuration",
+        errors=(
+            "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock",
+        ),
+    ),
+    Trouble(
         "service-unreachable",
         "another program that the server needs cannot be reached",
         next_step="start it, and check its host and port in the server's settings; in a container, "
@@ -348,7 +398,8 @@ TROUBLES = (
         signs=r"can't open file|\bENOENT\b|no such file or directory|FileNotFoundError"
         r"|cannot find module '?[/\\.]|The system cannot find the"
         r"|unable to access jarfile|cannot load such file -- /|could not find a part of the path"
-        r"|(?:file|directory|path|folder) (?:does not exist|not found)|can't cd to",
+        r"|(?:file|directory|path|folder) (?:does not exist|not found)|can't cd to"
+        r"|could not (?:find|open|read) (?:the )?(?:\w+ )?file",
         side="configuration",
         errors=(
             "FileNotFoundError: [Errno 2] No such file or directory: '/data/a.json'",

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.requests import without_response
+from mcpspy.analysis.explain.causes.requests import held_up, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import NamedError, clause, evidence, named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
+from mcpspy.analysis.explain.outcomes import GAVE_UP
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
@@ -38,6 +39,12 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
             continue
         held = [failed for failed in without_response(facts, CLIENT) if failed.about in asking.waiting]
         held = [each for each in held if each.asked_at <= asking.asked_at <= each.asked_at + each.took]
+        given_up_at = asking.asked_at + asking.took
+        held += [
+            each
+            for each in held_up(facts, asking)
+            if GAVE_UP.search(each.words) and 0 <= each.asked_at + each.took - given_up_at < PATIENCE
+        ]
         until = f" for {asking.waited}" if asking.took > 0 else ""
         calls = f", and held up {', '.join(dict.fromkeys(asking.waiting))}" if asking.waiting else ""
         title = f"the server's {asking.about} got no response from the client{until}{calls}"
@@ -109,6 +116,14 @@ def server_stuck(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=[*failed], side=receiver)
 
 
+def had_read_nothing(facts: Facts) -> bool:
+    """Return whether the server's first message came long after the client had left, and stdin was unread until then."""
+    left_at, first_at = facts.client.closed_at, facts.server.first_at
+    if left_at is None or first_at is None:
+        return False
+    return bool(facts.notes.get("unread")) and first_at - left_at >= 0.5
+
+
 @cause(
     "output-only-at-end",
     "the server's output comes only when its input ends",
@@ -128,7 +143,7 @@ def output_only_at_end(facts: Facts) -> Iterator[Claim]:
     ]
     if not facts.is_stdio or left_at is None or begun_at is None or not times or min(times) < left_at:
         return
-    if left_at - begun_at >= 0.5:
+    if left_at - begun_at >= 0.5 and not had_read_nothing(facts):  # Else it was still starting.
         waited = [each for each in facts.failed() if each.side == CLIENT and each.asked_at < left_at]
         findings = facts.violations("LIFE114", "LIFE202", "LIFE405", "LIFE406")
         title = (
@@ -284,6 +299,10 @@ def response_ignored(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
+SHORT_WAIT, LONG_WAIT = 10.0, 20.0
+"""Seconds below which a limit is short for a call, as its response shows, and above which silence is a hang."""
+
+
 def _waited(failed: FailedRequest, title: str, next_step: str, error: NamedError | None) -> Claim:
     """Return a claim of a request without a response; an error on stderr meanwhile is what to correct."""
     if error is None:
@@ -296,7 +315,11 @@ def _waited(failed: FailedRequest, title: str, next_step: str, error: NamedError
     "timeout",
     "a request was given up before its response",
     Level.GENERAL,
-    positive=ex.session(ex.call(), ex.cancelled()),
+    positive=(
+        ex.session(ex.call(), ex.cancelled()),
+        ex.session(ex.call(), "+ 60", ex.cancelled()),
+        ex.session(ex.call(), ex.cancelled(), ex.done()),
+    ),
 )
 def timeout(facts: Facts) -> Iterator[Claim]:
     """The work took longer than the requester waits, or hangs. Progress keeps some requesters
@@ -330,7 +353,12 @@ def timeout(facts: Facts) -> Iterator[Claim]:
             )
         else:
             next_step = f"it reported progress {failed.progress} times: raise {limit} of {failed.waited}"
-        yield _waited(failed, title, next_step, error)
+        claim = _waited(failed, title, next_step, error)
+        if failed.answer_at is None and failed.took >= LONG_WAIT:
+            claim.side = other(failed.side)
+        elif failed.answer_at is not None and failed.took < SHORT_WAIT:
+            claim.side = failed.side
+        yield claim
 
 
 _BATCH = '>> [{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]'
@@ -380,5 +408,6 @@ def no_response(facts: Facts) -> Iterator[Claim]:
         if error := named_error(failed.stderr, certain=True):
             title += f"; on stderr: {quote(error.text)}"
         claim = _waited(failed, title, next_step, error)
-        claim.side = receiver if failed.batch is not None or is_cut_off else ""
+        is_silent = failed.took >= PATIENCE or failed.batch is not None or is_cut_off
+        claim.side = receiver if is_silent else ""
         yield claim

@@ -16,8 +16,8 @@ from mcpspy.analysis.explain.claims import CauseKind
 from mcpspy.analysis.lint import RULES
 from tests.analysis.explain.sessions import explained
 
-WITHOUT_EXAMPLES = {"answer-not-matched"}
-"""A cause of messages on several streams, which the notation does not have: a rebuilt report shows it (h23)."""
+WITHOUT_EXAMPLES = {"answer-not-matched", "stream-not-begun"}
+"""Causes of messages on several streams, which the notation does not have: rebuilt reports show them (h23, l08)."""
 
 
 def examples(kind: str) -> Iterator[object]:

@@ -1,0 +1,225 @@
+"""The transport HTTP+SSE of 2024-11-05: one stream has the address for messages and all responses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.exchanges import alike, exchanges, is_stream, said, side_of, who_refused
+from mcpspy.analysis.explain.causes.requests import SILENT
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import clause, evidence, quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import RefusedExchange
+from mcpspy.analysis.lint.finding import EntryPosition
+from mcpspy.core.counted import duration
+from mcpspy.core.protocol.http_headers import EVENTS, LOOPBACK
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.recording.decode import Note
+from mcpspy.core.session.exchange import State
+
+
+def endpoints(facts: Facts) -> list[tuple[Note, EntryPosition]]:
+    """Return the events `endpoint` of streams; a session without one has another transport."""
+    return [each for each in facts.notes.get("sse", []) if each[0].fields.get("event") == "endpoint"]
+
+
+@cause(
+    "sse-stream-ended",
+    "the stream on which a response was to come had ended",
+    Level.EXACT,
+    positive=ex.session(
+        "@ sse 2024-11-05",
+        ex.note("http-end", http=1000, stream="1", hung_up="server"),
+        ex.request("tools/list"),
+        ex.answered(404),
+    ),
+    negative=ex.session("@ sse 2024-11-05", ex.listed("a")),
+)
+def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
+    """In HTTP+SSE, all responses come on the one GET stream; a platform or proxy that limits its
+    time ends the session.
+    """
+    if not endpoints(facts):
+        return
+    # Time of the request, of the end, and seconds between them.
+    ended = [
+        (get.asked_at, get.ended_at, get.took or 0.0)
+        for get in facts.http.gets
+        if get.ended_at is not None and not get.is_refused and get.hung_up != CLIENT
+    ]
+    for failed in facts.failed(*SILENT, State.REFUSED, State.ERROR):
+        status = 0 if failed.refusal is None else failed.refusal.status or 0
+        until = failed.asked_at + failed.took + 0.1
+        streams = [each for each in ended if each[0] <= failed.asked_at and each[1] <= until]
+        is_answered = failed.answer_at is not None and status < 400
+        if not streams or failed.side != CLIENT or is_answered or 300 <= status < 400:
+            continue
+        _, ended_at, lasted = streams[0]
+        title, side = f"the SSE stream ended {duration(lasted)} after it was opened", SERVER
+        next_step = (
+            "raise the limit for long responses, let the server send comments while it works, or use "
+            "Streamable HTTP"
+        )
+        if sum(abs(took - lasted) < 0.2 for _, _, took in ended) > 1:
+            title, side = f"{title}, as the others did: a limit of the platform or a proxy", "proxy"
+        if status >= 400:
+            if ended_at > failed.asked_at:
+                continue
+            title += f"; the client posts on to the old session: {failed.about} got HTTP {status}"
+            next_step = "the client must open a new stream and send initialize again when its stream ends"
+            side = CLIENT
+        else:
+            title += f", before the response to {failed.about} came"
+        symptoms = [each for each in facts.failed() if each.at >= failed.at and each.side == CLIENT]
+        yield Claim(title=title, next_step=next_step, symptoms=[*symptoms], side=side)
+        break
+
+
+@cause(
+    "sse-endpoint-missing",
+    "the SSE stream does not begin with the event endpoint",
+    Level.SPECIFIC,
+    positive=ex.session("@ http bare", ex.http("GET", 200, content_type=EVENTS)),
+    negative=(
+        ex.session("@ sse bare 2024-11-05"),
+        ex.session("@ http", ex.http("GET", 200, content_type=EVENTS)),
+    ),
+)
+def sse_endpoint_missing(facts: Facts) -> Iterator[Claim]:
+    """In HTTP+SSE, a client can post nothing before the stream has named the address for it, in its first event."""
+    if facts.is_stdio or facts.client.messages or facts.symptoms or endpoints(facts):
+        return
+    for get in [each for each in facts.http.gets if not each.is_refused][:1]:
+        lasted = duration(get.took if get.took is not None else facts.last_at - get.asked_at)
+        title = f"the client opened an SSE stream with GET, and no event endpoint came in {lasted}: it could post nothing"
+        came = ", ".join(facts.server.methods)
+        title += f"; what came was {quote(came, 80)}" if came else ""
+        next_step = (
+            "let the server send the event endpoint, with the address for messages, as the first event of the stream "
+            "(2024-11-05, HTTP with SSE); for Streamable HTTP, set the client's transport to it: it begins with POST"
+        )
+        yield Claim(title=title, next_step=next_step, symptoms=[], side=SERVER)
+
+
+@cause(
+    "stream-not-begun",
+    "the client sends requests in a new SSE stream without initialize",
+    Level.EXACT,
+)
+def stream_not_begun(facts: Facts) -> Iterator[Claim]:
+    """In HTTP+SSE, each stream is a session. A client that opens another one after a server was restarted has to begin
+    with initialize again.
+    """
+    named = {note.fields.get("stream") for note, _ in endpoints(facts)}
+    failed = [
+        each
+        for each in facts.failed(*SILENT, State.REFUSED, State.ERROR)
+        if each.side == CLIENT
+        and each.stream in named
+        and each.stream not in facts.http.begun
+        and not each.effects
+    ]
+    if not failed or not facts.http.begun:
+        return
+    first = failed[0]
+    title = (
+        f"the client opened a new SSE stream, and sent {first.about} in it without initialize, with which each new "
+        f"session begins{clause(first.words)}"
+    )
+    next_step = (
+        "the client must send initialize and notifications/initialized again when it opens a new stream; until then "
+        "connect it again by hand after each restart of the server"
+    )
+    ends = [
+        evidence(
+            first.place, f"the stream before ended after {duration(get.took)} ({get.hung_up or 'server'})"
+        )
+        for get in facts.http.gets
+        if get.took is not None and not get.is_refused and get.asked_at + get.took <= first.at
+    ]
+    yield Claim(title=title, next_step=next_step, symptoms=[*failed], evidence=ends[:1], side=CLIENT)
+
+
+@cause(
+    "sse-transport",
+    "the client uses the old HTTP+SSE transport, and the server Streamable HTTP",
+    Level.EXACT,
+    rules="ENV204 ENV208",
+    positive=ex.session("@ http bare", ex.http("GET", 404)),
+    negative=ex.session("@ http", ex.http("GET", 405)),
+)
+def sse_transport(facts: Facts) -> Iterator[Claim]:
+    """A client of the transport of 2024-11-05 begins with GET; a server of Streamable HTTP wants a
+    POST first.
+    """
+    first_at = facts.client.first_at
+    for refusal in (*facts.of(RefusedExchange), *facts.http.not_offered):
+        is_first = (
+            is_stream(refusal)
+            and ".well-known" not in refusal.path
+            and "mcp-session-id" not in refusal.request
+        )
+        is_first &= first_at is None or refusal.at < first_at
+        # A client may try both, the old one first: then nothing is wrong.
+        has_gone_on = first_at is not None and refusal.agent in facts.http.agents
+        if is_first and refusal.status in (400, 404, 405, 406):
+            title = (
+                f"the client opened a stream with GET before any POST (the old HTTP+SSE transport), and "
+                f"the server answered HTTP {refusal.status}{clause(refusal.words)}"
+            )
+            next_step = (
+                "set the client's transport to Streamable HTTP (type: http), or give it the server's URL "
+                "for SSE"
+            )
+            title += "; later it began with POST" if has_gone_on else ""
+            symptoms = [refusal, *facts.violations("ENV204", "ENV208", side=SERVER)]
+            claim = Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
+            claim.is_observation = has_gone_on
+            yield claim
+            break
+
+
+@cause(
+    "sse-endpoint-lost",
+    "the endpoint that the SSE stream names does not exist",
+    Level.EXACT,
+    positive=ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(404)),
+    negative=ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(202)),
+)
+def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
+    """The `endpoint` event has a path that lacks the prefix under which a proxy or a mount serves
+    the server.
+    """
+    upstream = urlsplit(facts.header.upstream or "")
+    is_new = not any(method == "POST" and (status or 300) < 300 for method, status in facts.http.statuses)
+    for note, place in endpoints(facts)[:1]:
+        named = str(note.fields.get("data", ""))
+        endpoint, lines = urlsplit(named), [evidence(place, f"endpoint: {named}")]
+        if endpoint.hostname not in (None, upstream.hostname, *LOOPBACK) and not facts.client.messages:
+            title = (
+                f"the SSE stream names an endpoint at another host, {quote(named, 100)}, and no message "
+                f"was ever posted here: the client cannot reach that host, or posts past this URL"
+            )
+            next_step = (
+                "let the server name its endpoint by path, or with the host that clients use (base URL, "
+                "X-Forwarded-Host)"
+            )
+            yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=SERVER)
+        for exchange, symptom in exchanges(facts, 404, 405, 400, 307, 308):
+            if exchange.status == 400 and said(exchange, symptom):
+                continue  # It found the endpoint, and names another reason.
+            is_endpoint = endpoint.path.rstrip("/") == exchange.path.rstrip("/")
+            if exchange.method == "POST" and is_new and is_endpoint:
+                title = (
+                    f"the SSE stream {quote(upstream.path)} names the endpoint {quote(named, 100)}, and "
+                    f"{who_refused(exchange)} answers HTTP {exchange.status} there"
+                )
+                next_step = (
+                    "tell the server its public path (root_path, mount path, base URL), so that the "
+                    "endpoint has the prefix; or let the proxy serve this path too"
+                )
+                symptoms, side = alike(facts, exchange), side_of(exchange)
+                yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+                break
