@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import orjson
 from msgspec import DecodeError, Raw
@@ -80,6 +80,22 @@ def canonical_fast(value: Any) -> bytes | None:
 def canonical_slow(value: Any) -> bytes:
     """Return the canonical text of any value."""
     return _encode(_normalized(value)).encode("utf-8", "surrogatepass")
+
+
+def read_json(text: str) -> Any:
+    """Return the value of JSON that a user wrote. Raise ValueError with the place and the reason; `NaN` is not JSON."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except ValueError as error:  # For a long integer, Python adds how a program may read it.
+        raise ValueError(str(error).partition(":")[0]) from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not allowed")
 
 
 def same(one: Any, other: Any) -> bool:

@@ -20,6 +20,7 @@ from mcpspy.core.jsontools import (
     members_of,
     pointer,
     pointer_text,
+    read_json,
     replaced,
     same,
     string,
@@ -246,3 +247,19 @@ def test_a_json_string_is_its_text(found: bytes, text: str | None) -> None:
 def test_a_bracket_closes_only_its_own_kind(text: bytes, place: int) -> None:
     with pytest.raises(ValueError, match=f"invalid at byte {place}"):
         json_parts(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"a":\n}', "line 2, column 1: Expecting value"),
+        ("[NaN]", "NaN is not allowed"),
+        ("[" * 100_000, "nested too deeply"),
+        ("9" * 5000, "Exceeds the limit (4300 digits) for integer string conversion"),
+    ],
+    ids=lambda value: value[:10],
+)
+def test_json_that_cannot_be_read_has_one_line_with_the_reason(text: str, why: str) -> None:
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - The whole text is compared.
+        read_json(text)
+    assert str(raised.value) == why

@@ -16,6 +16,7 @@ from mcpspy.core.protocol.spec import SERVER
 from mcpspy.core.recording.decode import Frame, Note
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.rule_notes import not_forwarded
+from mcpspy.core.session.translation_notes import TRANSLATE
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 
@@ -57,8 +58,8 @@ class CauseInference:
     """
 
     def __init__(self, store: InteractionStore) -> None:
-        self.exchanges: dict[int, int] = {}
-        """Open HTTP exchange → row of its request."""
+        self.exchanges: dict[int, tuple[int, str]] = {}
+        """Open HTTP exchange → row and method of the client's message that it carried."""
         self._store = store
         self._open: dict[str | None, dict[int, None]] = {}
         """Stream → rows of open requests, the oldest first."""
@@ -70,7 +71,7 @@ class CauseInference:
         """Add a request of the client; `http` is the exchange that carried it."""
         row, stream = request.row, request.stream
         if http is not None:
-            self.exchanges[http] = row
+            self.exchanges[http] = row, request.method
         if not request.is_subscription:
             if (waiting := self._open.get(stream)) is None:
                 self._open[stream] = {row: None}
@@ -102,7 +103,8 @@ class CauseInference:
     def row_of(self, frame: Frame | PlainHead, method: str) -> int:
         """Return the row of the interaction that a server message belongs to."""
         stream = frame.stream
-        if frame.http is not None and (row := self.exchanges.get(frame.http)) is not None:
+        if frame.http is not None and (posted := self.exchanges.get(frame.http)) is not None:
+            row = posted[0]
             if not self._store.flags(row) & SUBSCRIPTION or method == ACKNOWLEDGED:
                 return row
             stream = self._last_stream  # The cause of a subscribed event is in another stream.
@@ -115,7 +117,7 @@ class CauseInference:
         return next(reversed(waiting)) if waiting else OPENING
 
 
-_CHANGES = ("replace", "repair", "release")
+_CHANGES = ("replace", "repair", "release", TRANSLATE)
 """Actions whose `sent` the client received."""
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from mcpspy.core.jsontools import one_line, replaced
 from mcpspy.core.mock.answers import InputRound
-from mcpspy.core.mock.interaction import CANCEL, Interaction, RecordedStep
+from mcpspy.core.mock.interaction import CANCEL, Interaction, RecordedStep, ResponseWithoutId
 from mcpspy.core.mock.matching import RequestKey
 from mcpspy.core.mock.selector import Selection
 from mcpspy.core.protocol.message import Malformed, Notification, Request
@@ -180,6 +180,8 @@ class DeliveryFilter:
         if step.kind is Malformed:
             return step.data
         data = one_line(step.data)
+        if step.kind is ResponseWithoutId:
+            return data
         if step.is_answer:
             data = replaced(data, ("id",), playback.answer_id or playback.id or b"null")
             if step.listens is not None and playback.id is not None:

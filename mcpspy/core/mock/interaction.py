@@ -33,7 +33,12 @@ CANCEL, EOF = -1, -2
 
 ValidMessage: TypeAlias = Request | Notification | Result | Failure
 
-PlayedMessage: TypeAlias = ValidMessage | Malformed
+
+class ResponseWithoutId:
+    """Kind of a step: a response without an id, which some servers send to a notification."""
+
+
+PlayedMessage: TypeAlias = ValidMessage | Malformed | ResponseWithoutId
 """Also noise: a line on stdout that is not a message."""
 
 ReadBytes: TypeAlias = Callable[[int, int], bytes]

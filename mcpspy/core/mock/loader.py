@@ -15,7 +15,7 @@ from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
 from mcpspy.core.mock.causes import CauseInference, InterceptionNotes, RecordedRequest
-from mcpspy.core.mock.interaction import CANCEL, EOF, PlayedMessage, ValidMessage
+from mcpspy.core.mock.interaction import CANCEL, EOF, PlayedMessage, ResponseWithoutId, ValidMessage
 from mcpspy.core.mock.matching import RequestKey, plain_key, request_key
 from mcpspy.core.mock.store import (
     MODERN,
@@ -37,7 +37,8 @@ from mcpspy.core.protocol.message import (
 )
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.plain_line import PAYLOAD, PlainHead
-from mcpspy.core.protocol.spec import CLIENT, META, SERVER
+from mcpspy.core.protocol.responses import error
+from mcpspy.core.protocol.spec import CLIENT, META
 from mcpspy.core.protocol.spec import MODERN as MODERN_REVISION
 from mcpspy.core.recording.decode import Damaged, Entry, Frame, Header, Note, read_entry
 from mcpspy.core.redact.placeholder import MARK
@@ -56,7 +57,7 @@ from mcpspy.core.session.request_table import RequestTable
 from mcpspy.core.session.rule_notes import RULE
 
 CONNECTION_CLOSED = -32000
-"""Error code of SDK servers for open requests after the client has closed its end."""
+"""Error code of SDK servers for open requests after the client has closed its end, and for HTTP errors."""
 
 HIDDEN = -2
 """Row of a request that did not pass between host and server, and so belongs to no interaction."""
@@ -77,6 +78,7 @@ class _HttpNote(Struct, gc=False):
     method: str = ""
     status: int | None = None
     hung_up: str | None = None
+    body: str | None = None
 
 
 _decode_note = Decoder(_HttpNote).decode
@@ -99,12 +101,16 @@ class InteractionLoader(Correlation[RecordedRequest]):
         """Number of requests, of both sides."""
         self.damaged = 0
         """Lines that are not valid entries."""
+        self.redacted = 0
+        """Responses of the server that contain placeholders, which the client receives."""
         self.causes = CauseInference(store)
         self._closed_at: float | None = None
         self._since: dict[int, tuple[tuple[int, ...], float]] = {}
         """Row → gates of the interaction so far, and the time at which the last one opened; absent without gates."""
         self._owed: dict[int, int] = {}
         """Row → number of tasks and responses of the client that the interaction waits for."""
+        self._rejected = 0
+        """Lines of the client that are not messages: the mock itself responds to them, without an id."""
         self._interceptions = InterceptionNotes(store)
         self._line, self._offset = b"", 0
         """Line of the current entry, empty if it is in no file, and its offset there."""
@@ -148,7 +154,9 @@ class InteractionLoader(Correlation[RecordedRequest]):
             elif isinstance(what, Damaged):
                 self.damaged += 1
             elif isinstance(what, Malformed):
-                if self._has_noise and what.side == SERVER and what.frame.http is None:
+                if what.frame.http is None and what.side == CLIENT:
+                    self._rejected += what.why != "blank line"
+                elif self._has_noise and what.frame.http is None:
                     self._add_noise(what)
             elif not isinstance(change, RepeatedEvent):
                 self._add_message(change, what)
@@ -193,7 +201,7 @@ class InteractionLoader(Correlation[RecordedRequest]):
             else:
                 self._index(request.row, request_key(message, self.store.ignored), message.data)
             self.causes.open_request(request, frame.http)
-        elif not frame.is_ours:
+        elif frame.to is None and not self.is_injected(frame):
             self._server_request(request, frame, self._where(message.data), message.id)
         self.exchanges += 1
         return request
@@ -251,7 +259,7 @@ class InteractionLoader(Correlation[RecordedRequest]):
                 request.stream = frame.stream
                 self.causes.open_request(request, frame.http)
         elif isinstance(message, Notification):
-            if frame.by is not None:
+            if self.is_injected(frame):
                 return
             if message.side == CLIENT:
                 self._client_notification(change, request, message)
@@ -260,13 +268,19 @@ class InteractionLoader(Correlation[RecordedRequest]):
                 self._server_notification(change, request, message)
         elif message.side == CLIENT:
             if isinstance(change, RequestAnswered) and request is not None:
+                is_to_translated = self._pairing.is_translated and frame.to is not None
                 self._client_response(
-                    request, message.at, None if frame.is_ours else self._where(message.data)
+                    request,
+                    message.at,
+                    None if frame.is_ours and not is_to_translated else self._where(message.data),
                 )
         else:
             self.has_server |= frame.to is None
+            self.store.http.add_message(frame.http, message.data, message.id)
             if request is not None:
                 self._server_response(change, request, message)
+            elif message.id is None and frame.to is None and frame.by is None:
+                self._response_without_id(message)
 
     def _client_notification(
         self,
@@ -283,6 +297,8 @@ class InteractionLoader(Correlation[RecordedRequest]):
             row = self.store.begin(self._where(message.data), message.at, 0, NOTICE)
             self.store.index.add_notification(message.method, row)
             self.causes.follow(message.frame.stream, row)
+            if message.frame.http is not None:
+                self.causes.exchanges[message.frame.http] = row, message.method
 
     def _client_response(self, request: RecordedRequest, at: float, where: Location | None) -> None:
         """Add a response to a request of the server; `where` is None if mcpspy answered, or the server never got it."""
@@ -315,9 +331,19 @@ class InteractionLoader(Correlation[RecordedRequest]):
         ends = request.is_subscription or (isinstance(message, Failure) and message.code == CONNECTION_CLOSED)
         if self._closed_at is not None and ends:
             self._gate(request.row, EOF, self._closed_at)
+        self.redacted += MARK in message.data
         self._answer(request, kind, message.at, where, message.id)
         if isinstance(message, Result) and bytes(message.body.request_state):
             self.store.add_state(message.body.request_state, request.row)
+
+    def _response_without_id(self, message: Result | Failure) -> None:
+        """Add a response that names no request at its place, except to a message that the mock rejects as well."""
+        frame = message.frame
+        if frame.http is None and self._rejected and isinstance(message, Failure):
+            self._rejected -= 1
+        elif frame.http is None or frame.http in self.causes.exchanges:
+            row = self.causes.row_of(frame, "")
+            self._add(row, ResponseWithoutId, message.at, self._where(message.data))
 
     def _answer(
         self,
@@ -369,13 +395,16 @@ class InteractionLoader(Correlation[RecordedRequest]):
             if request.state is State.REFUSED and not self.store.is_answered(request.row):
                 self._refused(request, change.why or "refused", note.at)
             self._over(request)
-        if note.kind == "http-end" and isinstance(number := fields.get("http"), int):
+        number = fields.get("http")
+        if note.kind == "http" and isinstance(number, int):
+            self.store.http.begin(number, fields, self.causes.exchanges.get(number, (0, ""))[1])
+        elif note.kind == "http-end" and isinstance(number, int):
+            self.store.http.end(number, fields.get("body"))
             self.causes.exchanges.pop(number, None)
 
     def _refused(self, request: RecordedRequest, why: str, at: float) -> None:
         """Add an HTTP error status without a message as a response."""
-        data = b'{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"message":"%b"}}' % why.encode()
-        self._add(request.row, Failure, at, self.store.keep(data))
+        self._add(request.row, Failure, at, self.store.keep(error(b"0", CONNECTION_CLOSED, why)))
 
     def _over(self, request: RecordedRequest) -> None:
         if request.place is None:
@@ -454,9 +483,11 @@ class InteractionLoader(Correlation[RecordedRequest]):
             if head.side == CLIENT:
                 self._client_response(request, head.t, where)
             elif row != HIDDEN:
+                self.redacted += MARK in data
                 self._answer(request, Result, head.t, where)
             return
         self.has_server = True
+        self.redacted += MARK in data
         place, after = 0, head.t - request.at
         after = max(after, 0.0)
         if not self.store.answer(row, where, after, Result):
@@ -467,12 +498,22 @@ class InteractionLoader(Correlation[RecordedRequest]):
 
 
 def _http_note(line: bytes) -> Note | None:
-    """Read a note on an HTTP exchange without its headers; None if the line is something else."""
+    """Read a note on an HTTP exchange, without its headers unless it is a refusal; None for anything else."""
     if b'"note":"http' not in line or PAYLOAD in line:
         return None
     try:
         note = _decode_note(line)
     except (DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    fields = {"http": note.http, "method": note.method, "status": note.status, "hung_up": note.hung_up}
+    if note.status is not None and note.status >= 400:
+        entry = read_entry(line)
+        return entry if isinstance(entry, Note) else None
+    fields = {
+        "http": note.http,
+        "method": note.method,
+        "status": note.status,
+        "hung_up": note.hung_up,
+        "has_session": b'"mcp-session-id":' in line and note.method != "",
+        "body": note.body,
+    }
     return Note(note.t, note.note, fields)

@@ -15,9 +15,10 @@ from typing import Any
 from msgspec import Struct
 
 from mcpspy.core.jsontools import Pointer, differences, pointer, value_at
+from mcpspy.core.mock.answer_rules import AnswerRules, InvalidArguments
 from mcpspy.core.mock.answers import InputRound, Similarity, closest
+from mcpspy.core.mock.http_replies import HttpReply
 from mcpspy.core.mock.interaction import Interaction, rounds_until
-from mcpspy.core.mock.listing import AnswerRules, InvalidArguments
 from mcpspy.core.mock.matching import RequestKey, compared_request
 from mcpspy.core.mock.store import OPENING, InteractionStore, RecordedHandshake, subject_number
 from mcpspy.core.protocol.message import Failure, Request, Result
@@ -141,6 +142,11 @@ class Recordings:
         """Messages that the server sent before it had received any."""
         found = (store for store in reversed(self._stores) if OPENING in store.steps)
         return [store.interaction(OPENING) for store in islice(found, 1)]
+
+    @property
+    def is_generated(self) -> bool:
+        """Return True if nothing was recorded: all responses were generated from a listing."""
+        return all(store.is_generated for store in self._stores)
 
     @property
     def methods(self) -> list[str]:
@@ -285,6 +291,14 @@ class Recordings:
             if (found := store.index.handshakes.get(method)) is not None:
                 return [(each, store.order(each.row)) for each in found]
         return []
+
+    def http_reply(self, http_method: str, method: str, *, has_session: bool) -> HttpReply | None:
+        """Return the recorded response to an HTTP request of this shape; None if the mock handles it by itself."""
+        for store in reversed(self._stores):
+            is_known, reply = store.http.find(http_method, method, has_session=has_session)
+            if is_known:
+                return reply
+        return None
 
     def nearest(self, request: Request, key: RequestKey) -> list[NearestRequest]:
         """Return the most similar recorded requests, and the exact positions at which they differ."""

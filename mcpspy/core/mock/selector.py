@@ -17,17 +17,19 @@ from typing import Any
 from msgspec import UNSET, Struct
 
 from mcpspy.core.jsontools import canonical, one_line, replaced
-from mcpspy.core.mock import responses
+from mcpspy.core.mock import unrecorded
+from mcpspy.core.mock.answer_rules import InvalidArguments
 from mcpspy.core.mock.answers import InputRound, Similarity, similarity_of
 from mcpspy.core.mock.interaction import Interaction
-from mcpspy.core.mock.listing import SUBJECTS, InvalidArguments
+from mcpspy.core.mock.listing import SUBJECTS
 from mcpspy.core.mock.matching import RequestKey, plain_key, request_key
 from mcpspy.core.mock.recordings import Recordings, ResponseQueue, near
-from mcpspy.core.mock.responses import EXHAUSTED, INVALID, UNANSWERED, UNRECORDED, Miss
+from mcpspy.core.mock.unrecorded import EXHAUSTED, INVALID, UNANSWERED, UNRECORDED, Miss
+from mcpspy.core.protocol import responses
 from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS
 from mcpspy.core.protocol.plain_line import plain_id, plain_message
-from mcpspy.core.protocol.spec import REVISIONS
+from mcpspy.core.protocol.spec import METHOD_NOT_FOUND, REVISIONS, UNSUPPORTED_VERSION
 
 SET_LEVEL = "logging/setLevel"
 
@@ -160,6 +162,7 @@ class Selector:
                 key.about,
                 EXHAUSTED if queue else UNRECORDED,
                 [] if queue else recordings.nearest(request, key),
+                is_listed=recordings.is_generated,
             )
         self.misses.append(miss.text)
         if not self._plays_nearest:
@@ -189,7 +192,7 @@ class Selector:
             return None
         answer = interaction.answer
         answered = answer.id if isinstance(answer, Result | Failure) else None
-        return responses.answer_id(request.id, cause.id, answered)
+        return unrecorded.answer_id(request.id, cause.id, answered)
 
     def select_answered(
         self, playing: Interaction, selection: Selection | None, live: dict[int, InputRound]
@@ -335,13 +338,13 @@ class Selector:
             handshake, order = same[0] if same else (accepted or recorded)[-1]
             return Selection(interaction=recordings.interaction(order), revision=handshake.revision)
         if is_probe and recordings.is_modern:
-            return Selection(result=responses.discovered(recordings))
+            return Selection(result=unrecorded.discovered(recordings))
         if is_probe:
-            return Selection(code=responses.METHOD_NOT_FOUND, why="Method not found")
+            return Selection(code=METHOD_NOT_FOUND, why="Method not found")
         if recordings.is_modern:
             return _unsupported(recordings.versions, version)
         revision = version if version in REVISIONS[:-1] else REVISIONS[-2]
-        result = {"protocolVersion": revision, **responses.initialized(recordings)}
+        result = {"protocolVersion": revision, **unrecorded.initialized(recordings)}
         return Selection(result=result, revision=revision)
 
     def _is_handshake_settled(self, request: Request) -> bool:
@@ -385,7 +388,7 @@ def about(interaction: Interaction) -> str:
 
 def _unsupported(supported: list[str], requested: object) -> Selection:
     return Selection(
-        code=responses.UNSUPPORTED_VERSION,
+        code=UNSUPPORTED_VERSION,
         why="Unsupported protocol version",
         data={"supported": supported, "requested": requested},
     )

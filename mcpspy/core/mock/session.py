@@ -15,16 +15,15 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from mcpspy.core.mock import responses
 from mcpspy.core.mock.answers import client_answer
 from mcpspy.core.mock.delivery import DeliveryFilter, Playback
-from mcpspy.core.mock.interaction import EOF, RecordedStep
+from mcpspy.core.mock.interaction import EOF, RecordedStep, ResponseWithoutId
 from mcpspy.core.mock.matching import RequestKey, request_key
-from mcpspy.core.mock.passthrough import Passthrough
 from mcpspy.core.mock.recordings import Recordings
-from mcpspy.core.mock.responses import Miss
 from mcpspy.core.mock.selector import CANCELLED, SET_LEVEL, Selection, Selector
 from mcpspy.core.mock.steering import GivenAnswer, MockOptions, RequestNote, Steering, noted
+from mcpspy.core.mock.unrecorded import Miss
+from mcpspy.core.protocol import responses
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
@@ -35,7 +34,8 @@ from mcpspy.core.protocol.message import (
     read_frame,
     text,
 )
-from mcpspy.core.protocol.spec import CLIENT
+from mcpspy.core.protocol.passthrough import Passthrough
+from mcpspy.core.protocol.spec import CLIENT, INVALID_REQUEST
 from mcpspy.core.recording.decode import Frame
 
 BATCHES = ("2024-11-05", "2025-03-26")
@@ -203,7 +203,9 @@ class MockSession:
                 if item.is_answer:
                     self._forget(playback)
                 if data is not None:
-                    yield Outgoing(at, data, request, item.is_answer)
+                    # Over HTTP, what responds to a notification is the body of the response to its POST.
+                    is_body = item.kind is ResponseWithoutId and request is None
+                    yield Outgoing(at, data, request, item.is_answer or is_body)
 
     def _match(self, data: bytes, messages: Sequence[AnyMessage]) -> _Received:
         """Match messages, the second stage."""
@@ -235,7 +237,7 @@ class MockSession:
         """Select and play interactions, the last two stages."""
         if received.data.lstrip()[:1] == b"[" and self.revision not in BATCHES:
             why = f"batches are not part of {self.revision or 'this protocol'}"
-            self._respond(responses.error(b"null", responses.INVALID_REQUEST, why), None, now)
+            self._respond(responses.error(b"null", INVALID_REQUEST, why), None, now)
             return
         for message, key in received.messages:
             if isinstance(message, Request) and key is not None:
@@ -262,7 +264,7 @@ class MockSession:
                 return
             known = b"null" if flaws[-1].startswith("id is") else id
             why = f"invalid request: {flaws[0]}"
-            self._respond(responses.error(known, responses.INVALID_REQUEST, why), None, now)
+            self._respond(responses.error(known, INVALID_REQUEST, why), None, now)
             return
         if self._options.forwards_all and self.passthrough is not None:
             self.passthrough.forward(message)

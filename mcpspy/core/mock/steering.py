@@ -13,10 +13,11 @@ from typing import Any
 from msgspec import Struct, structs
 
 from mcpspy.core.mock.interaction import Interaction
-from mcpspy.core.mock.responses import INTERNAL_ERROR, METHOD_NOT_FOUND, Miss, value_text
 from mcpspy.core.mock.selector import MatchMode, Selection
+from mcpspy.core.mock.unrecorded import Miss, value_text
 from mcpspy.core.protocol.message import Request
 from mcpspy.core.protocol.peers import HANDSHAKE_METHODS, client_of
+from mcpspy.core.protocol.spec import INTERNAL_ERROR, METHOD_NOT_FOUND
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import UsageError
 

@@ -13,13 +13,27 @@ from struct import Struct as Packed
 from msgspec import Raw, Struct
 
 from mcpspy.core.jsontools import Pointer, canonical
-from mcpspy.core.mock.interaction import Interaction, PlayedMessage, ReadBytes, RecordedStep
+from mcpspy.core.mock.http_replies import HttpReplies
+from mcpspy.core.mock.interaction import (
+    Interaction,
+    PlayedMessage,
+    ReadBytes,
+    RecordedStep,
+    ResponseWithoutId,
+)
 from mcpspy.core.protocol.message import Failure, Malformed, Notification, Request, Result, loads
 from mcpspy.core.protocol.peers import Peer
 
 SUBSCRIPTION, CANCELLED, MODERN, FAILED, NOTICE = 1, 2, 4, 8, 16
 
-KINDS: tuple[type[PlayedMessage], ...] = (Request, Notification, Result, Failure, Malformed)
+KINDS: tuple[type[PlayedMessage], ...] = (
+    Request,
+    Notification,
+    Result,
+    Failure,
+    Malformed,
+    ResponseWithoutId,
+)
 ANSWERS = (2, 3)
 
 STEP = Packed("<BQIdIii")
@@ -133,6 +147,7 @@ class InteractionStore:
         self.server: Peer | None = None
         self.name = ""
         self.upstream: str | None = None
+        self.http = HttpReplies()
         self.settles: Callable[[int], bool] | None = None
         """Function that returns True if a row is complete; None after the recording has been read."""
         self.steps: dict[int, bytearray] = {}

@@ -193,13 +193,15 @@ class Failure(Message, frozen=True, kw_only=True, gc=False):
     def text(self) -> str:
         """The message; or the error, if it is not an object. Either is JSON text if it is not a string.
 
-        A string is an error of OAuth (RFC 6749, 5.2), whose description is beside it.
+        A string is an error of OAuth (RFC 6749, 5.2) or of a gateway, whose description is beside it.
         """
         raw = meta_raw(self.raw_error, "message") if bytes(self.raw_error)[:1] == b"{" else self.raw_error
         value = loads(raw)
         if isinstance(value, str) and raw is self.raw_error:
-            description = loads(meta_raw(Raw(self.data), "error_description"))
-            return f"{value}: {description}" if isinstance(description, str) else value
+            for name in ("error_description", "message"):
+                if isinstance(description := loads(meta_raw(Raw(self.data), name)), str):
+                    return f"{value}: {description}"
+            return value
         return value if isinstance(value, str) else "" if value is None else text(raw) or ""
 
     @property

@@ -117,17 +117,27 @@ METHODS |= {
     and extension.state == FINAL  # Servers have their own methods with the names of drafts.
 }
 
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = (
+    -32700,
+    -32600,
+    -32601,
+    -32602,
+    -32603,
+)
+RESOURCE_NOT_FOUND, HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32002, -32020, -32021, -32022
+URL_NEEDED = -32042
+
 ERRORS = {
-    -32700: "parse error",
-    -32600: "invalid request",
-    -32601: "method not found",
-    -32602: "invalid params",
-    -32603: "internal error",
-    -32002: "resource not found",
-    -32020: "header mismatch",
-    -32021: "missing required client capability",
-    -32022: "unsupported protocol version",
-    -32042: "url elicitation required",
+    PARSE_ERROR: "parse error",
+    INVALID_REQUEST: "invalid request",
+    METHOD_NOT_FOUND: "method not found",
+    INVALID_PARAMS: "invalid params",
+    INTERNAL_ERROR: "internal error",
+    RESOURCE_NOT_FOUND: "resource not found",
+    HEADER_MISMATCH: "header mismatch",
+    MISSING_CAPABILITY: "missing required client capability",
+    UNSUPPORTED_VERSION: "unsupported protocol version",
+    URL_NEEDED: "url elicitation required",
     -32800: "request cancelled",
     -32801: "content modified",
 }

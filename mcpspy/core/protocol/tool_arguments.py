@@ -9,19 +9,27 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Iterator
+from itertools import islice
+from math import isfinite
 from typing import Any, NamedTuple
 
-from mcpspy.core.jsontools import value_at
+from mcpspy.core.jsontools import read_json, value_at
 from mcpspy.errors import UsageError
 
 DEEP = 16
-"""Levels of references and alternatives that are followed."""
+"""References of references that are followed."""
+
+MANY = 200
+"""Maximum alternatives of a value: two that each refer twice to the whole schema would be 2^16 of them."""
 
 SHOWN = 12
 """Names or values that an error lists."""
 
-_TYPES = ("null", "boolean", "integer", "number", "array", "object", "string")
+ALL_TYPES = ["null", "boolean", "integer", "number", "array", "object", "string"]
 """The order in which the types of a schema are tried: every text is a string."""
+
+TASK_MILLISECONDS = 3_600_000
+"""Requested lifetime of a task (2025-11-25)."""
 
 
 class MissingArgument(NamedTuple):
@@ -54,22 +62,65 @@ def arguments_of(schema: Any, words: Iterable[str]) -> dict[str, Any]:
 
 def missing_arguments(schema: Any, arguments: dict[str, Any]) -> list[MissingArgument]:
     """Return the required arguments that are absent."""
-    required = schema.get("required") if isinstance(schema, dict) else None
-    properties = _properties(schema, schema)
+    properties = properties_of(schema, schema)
     return [
-        MissingArgument(name, type_text(part, schema), _about(part))
-        for name in (required if isinstance(required, list) else [])
-        if isinstance(name, str) and name not in arguments
-        for part in [_resolved(properties.get(name), schema)]
+        MissingArgument(name, type_text(part, schema), about_of(part, schema))
+        for name in required_of(schema, schema)
+        if name not in arguments
+        for part in [properties.get(name)]
     ]
+
+
+def tool_params(tool: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the params of a call of a listed tool, with the task that it may require (2025-11-25)."""
+    execution = tool.get("execution")
+    is_task = isinstance(execution, dict) and execution.get("taskSupport") == "required"
+    return {
+        "name": tool["name"],
+        "arguments": arguments,
+        **({"task": {"ttl": TASK_MILLISECONDS}} if is_task else {}),
+    }
+
+
+def prompt_schema(prompt: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema of the arguments of a listed prompt, which are texts."""
+    listed = prompt.get("arguments")
+    arguments = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    named = {each["name"]: each for each in arguments if isinstance(each.get("name"), str)}
+    return {
+        "properties": {
+            name: {"type": "string", "description": str(each.get("description") or "")}
+            for name, each in named.items()
+        },
+        "required": [name for name, each in named.items() if each.get("required") is True],
+    }
 
 
 def type_text(part: Any, root: Any) -> str:
     """Return the types or values that a schema allows, as short text."""
-    if isinstance(part, dict) and isinstance(values := part.get("enum"), list):
-        return " | ".join(json.dumps(value, ensure_ascii=False) for value in values[:SHOWN])
-    types = list(dict.fromkeys(name for each in _alternatives(part, root) for name in _types(each)))
-    return " or ".join(types) if types and len(types) < len(_TYPES) else "any value"
+    values: list[Any] = []
+    types: dict[str, str] = {}
+    for each in alternatives(part, root):
+        if isinstance(listed := each.get("enum"), list):
+            values += listed
+        elif "const" in each:
+            values.append(each["const"])
+        else:
+            types |= {name: _type_words(name, each, root) for name in types_of(each)}
+    if len(types) == len(ALL_TYPES) or not (values or types):
+        return "any value"
+    shown = [json.dumps(value, ensure_ascii=False) for value in values[:SHOWN]]
+    return " | ".join([*shown, *types.values()]) if shown else " or ".join(types.values())
+
+
+def _type_words(name: str, part: dict[str, Any], root: Any) -> str:
+    """Return a type in words; of an array, with the type of its items, and the names of their members."""
+    items = resolved(part.get("items"), root) if name == "array" else None
+    inner = items.get("type") if isinstance(items, dict) else None
+    if not isinstance(inner, str) or inner not in ALL_TYPES:
+        return name
+    members = list(islice(properties_of(items, root), SHOWN)) if inner == "object" else []
+    return f"array of {inner}s" + (f" with {', '.join(members)}" if members else "")
 
 
 def _set(found: dict[str, Any], path: str, text: str, schema: Any) -> None:
@@ -94,16 +145,24 @@ def _set(found: dict[str, Any], path: str, text: str, schema: Any) -> None:
 
 def value_of(text: str, part: Any, root: Any, name: str) -> Any:
     """Return the value of a text by the first type of the schema that it fits. Raise UsageError if it fits none."""
-    choices = list(_alternatives(part, root))
-    allowed = {kind for each in choices for kind in _types(each)}
-    for kind in _TYPES:
+    try:
+        return typed(text, part, root)
+    except ValueError as error:
+        allowed = {kind for each in alternatives(part, root) for kind in types_of(each)}
+        raise UsageError(f"{name}={text}: {error}", _hint(allowed)) from None
+
+
+def typed(text: str, part: Any, root: Any) -> Any:
+    """Return the value of a text as `value_of` does. Raise ValueError with the reason, such as `not an integer`."""
+    choices = list(alternatives(part, root))
+    allowed = {kind for each in choices for kind in types_of(each)}
+    for kind in ALL_TYPES:
         if kind in allowed:
             for each in choices:
-                made = _as(kind, text, each, root, name) if kind in _types(each) else _UNFIT
+                made = _as(kind, text, each, root) if kind in types_of(each) else _UNFIT
                 if made is not _UNFIT and _is_allowed(made, each):
                     return made
-    expected = type_text(part, root)
-    raise UsageError(f"{name}={text}: not {_article(expected)}", _hint(allowed, part))
+    raise ValueError(f"not {_article(type_text(part, root))}")
 
 
 class _Unfit:
@@ -113,31 +172,26 @@ class _Unfit:
 _UNFIT = _Unfit()
 
 
-def _as(kind: str, text: str, part: Any, root: Any, name: str) -> Any:
+def _as(kind: str, text: str, part: Any, root: Any) -> Any:
     """Return a text as a value of a type; `_UNFIT` if it is none."""
     if kind == "string":
         # The last type that is tried: of a schema without a type, JSON has its own.
         return text
     if kind == "array" and not text.lstrip().startswith("["):
-        items = part.get("items") if isinstance(part, dict) else None
-        return [value_of(text, items, root, name)] if "type" in part else _UNFIT
+        return [typed(text, part.get("items"), root)] if "type" in part else _UNFIT
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = read_json(text)
     except ValueError:
         return _UNFIT
     fits = {
         "null": value is None,
         "boolean": isinstance(value, bool),
         "integer": isinstance(value, int) and not isinstance(value, bool),
-        "number": isinstance(value, int | float) and not isinstance(value, bool),
+        "number": isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value),
         "array": isinstance(value, list),
         "object": isinstance(value, dict),
     }
     return value if fits[kind] else _UNFIT
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
 
 
 def _is_allowed(value: Any, part: Any) -> bool:
@@ -151,8 +205,8 @@ def _known(schema: Any, name: str, root: Any, path: str) -> Any:
     part = _part(schema, name, root)
     if part is not None:
         return part
-    own = _resolved(schema, root)
-    properties = _properties(schema, root)
+    own = resolved(schema, root)
+    properties = properties_of(schema, root)
     more = own.get("additionalProperties", not properties) if isinstance(own, dict) else True
     patterns = isinstance(own, dict) and "patternProperties" in own
     if isinstance(more, dict):
@@ -166,60 +220,78 @@ def _known(schema: Any, name: str, root: Any, path: str) -> Any:
 
 def _part(schema: Any, name: str, root: Any) -> Any:
     """Return the schema of a member; None if the schema does not name it."""
-    return _properties(schema, root).get(name)
+    return properties_of(schema, root).get(name)
 
 
-def _properties(schema: Any, root: Any) -> dict[str, Any]:
+def properties_of(schema: Any, root: Any) -> dict[str, Any]:
+    """Return the members that a schema or one of its alternatives names, with their schemas."""
     found: dict[str, Any] = {}
-    for each in _alternatives(schema, root):
-        if isinstance(each, dict) and isinstance(properties := each.get("properties"), dict):
+    for each in alternatives(schema, root):
+        if isinstance(properties := each.get("properties"), dict):
             found |= properties
     return found
 
 
-def _alternatives(part: Any, root: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Yield a schema with its references resolved, or each of its alternatives."""
-    part = _resolved(part, root)
-    if not isinstance(part, dict):
-        yield {}
-        return
-    inner = [
-        each
-        for key in ("anyOf", "oneOf", "allOf")
-        if isinstance(parts := part.get(key), list)
-        for each in parts
-    ]
-    if "type" in part or "properties" in part or not inner or depth > DEEP:
-        yield part
-    if depth <= DEEP:
-        for each in inner:
-            yield from _alternatives(each, root, depth + 1)
+def required_of(schema: Any, root: Any) -> list[str]:
+    """Return the names that a schema requires, whichever of its alternatives is taken."""
+    own = resolved(schema, root)
+    parts = own.get("allOf") if isinstance(own, dict) else None
+    every = [own, *(resolved(part, root) for part in (parts[:MANY] if isinstance(parts, list) else ()))]
+    lists = (each.get("required") if isinstance(each, dict) else None for each in every)
+    names = (name for each in lists if isinstance(each, list) for name in each)
+    return list(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
-def _resolved(part: Any, root: Any) -> Any:
+def alternatives(part: Any, root: Any) -> Iterator[dict[str, Any]]:
+    """Yield a schema with its references resolved, or each of its alternatives, at most MANY."""
+    todo, seen = [part], set[int]()
+    while todo and len(seen) < MANY:
+        each = resolved(todo.pop(), root)
+        if not isinstance(each, dict):
+            yield {}
+            continue
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        inner = [
+            one
+            for key in ("anyOf", "oneOf", "allOf")
+            if isinstance(parts := each.get(key), list)
+            for one in parts
+        ]
+        if "type" in each or "properties" in each or not inner:
+            yield each
+        todo += reversed(inner)
+
+
+def resolved(part: Any, root: Any) -> Any:
     """Return a schema, or the one that it refers to in the same document."""
     for _ in range(DEEP):
         reference = part.get("$ref") if isinstance(part, dict) else None
-        if not isinstance(reference, str) or not reference.startswith("#/"):
+        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
             break
-        tokens = [each.replace("~1", "/").replace("~0", "~") for each in reference[2:].split("/")]
+        tokens = [each.replace("~1", "/").replace("~0", "~") for each in reference.split("/")[1:]]
         part = value_at(root, tuple(tokens))
     return part
 
 
-def _types(part: Any) -> list[str]:
-    """Return the types that a schema allows; those of its values, if it names these; else all."""
-    named = part.get("type") if isinstance(part, dict) else None
+def types_of(part: dict[str, Any]) -> list[str]:
+    """Return the types that a schema allows; all if it names none."""
+    named = part.get("type")
     if isinstance(named, str):
         return [named]
     if isinstance(named, list):
         return [name for name in named if isinstance(name, str)]
-    return list(_TYPES)
+    return ALL_TYPES
 
 
-def _about(part: Any) -> str:
-    about = part.get("description") if isinstance(part, dict) else None
-    return about if isinstance(about, str) else ""
+def about_of(part: Any, root: Any) -> str:
+    """Return the description of a schema, its own before that of the schema that it refers to."""
+    for each in (part, resolved(part, root)):
+        about = each.get("description") if isinstance(each, dict) else None
+        if isinstance(about, str):
+            return about
+    return ""
 
 
 def _article(expected: str) -> str:
@@ -228,7 +300,7 @@ def _article(expected: str) -> str:
     return f"{'an' if expected[:1] in 'aio' else 'a'} {expected}"
 
 
-def _hint(allowed: set[str], part: Any) -> str:
+def _hint(allowed: set[str]) -> str:
     if "boolean" in allowed:
         return "use true or false"
     if "array" in allowed:
@@ -240,7 +312,7 @@ def _hint(allowed: set[str], part: Any) -> str:
 
 def _object(word: str) -> dict[str, Any]:
     try:
-        value = json.loads(word, parse_constant=_no_constant)
+        value = read_json(word)
     except ValueError as error:
         raise UsageError(f"not JSON: {error}", "put it in single quotes, or use NAME=VALUE") from None
     assert isinstance(value, dict)  # It begins with a brace.

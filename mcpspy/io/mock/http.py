@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from mcpspy.core.mock.clients import ClientRegistry
+from mcpspy.core.mock.http_replies import HttpReply
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.selector import Selector
 from mcpspy.core.mock.session import MockSession
@@ -20,11 +21,11 @@ from mcpspy.core.mock.steering import MockOptions, Steering
 from mcpspy.core.protocol.message import Request, meta_raw
 from mcpspy.core.protocol.spec import META
 from mcpspy.io.http.server import accepting
-from mcpspy.io.mock.http_client import MockClient
-from mcpspy.io.mock.mcp_server import ENDPOINT, LOOPBACK_HOST, SSE, McpServer, ParsedPost
-from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.network.listener import listening, origin, stop_on_signals
 from mcpspy.io.recording.recorder import say
+from mcpspy.io.serving.client import ServedClient
+from mcpspy.io.serving.live_server import LiveServer
+from mcpspy.io.serving.mcp_server import ENDPOINT, LOOPBACK_HOST, SSE, McpServer, ParsedPost
 
 Front: TypeAlias = AbstractAsyncContextManager[str]
 """A proxy in front of the mock; yields its URL for clients."""
@@ -37,7 +38,7 @@ class Mock(McpServer):
         options: MockOptions,
         complain: Callable[[str], None],
         allowed: Sequence[str] = (),
-        real: RealServer | None = None,
+        real: LiveServer | None = None,
         *,
         steering: Steering | None = None,
     ) -> None:
@@ -52,7 +53,7 @@ class Mock(McpServer):
         self._real = real
         self._steering = steering
         self._numbers = 0
-        self._registry: ClientRegistry[MockClient] = ClientRegistry()
+        self._registry: ClientRegistry[ServedClient] = ClientRegistry()
         self._is_read = asyncio.Event()
 
     async def read(self, read_on: Callable[[], bool]) -> None:
@@ -90,11 +91,16 @@ class Mock(McpServer):
     def is_stateless(self) -> bool:
         return self._recordings.is_modern and not self._recordings.handshakes("initialize")
 
+    def _recorded(self, http_method: str, method: str, *, has_session: bool) -> HttpReply | None:
+        if self._options.forwards_all:
+            return None
+        return self._recordings.http_reply(http_method, method, has_session=has_session)
+
     async def _wait_for_modern(self) -> None:
         if not self._is_modern and not self._recordings.is_whole:
             await self._is_read.wait()  # The recording may contain modern messages only at its end.
 
-    def _sender(self, post: ParsedPost, message: Request) -> MockClient:
+    def _sender(self, post: ParsedPost, message: Request) -> ServedClient:
         name = bytes(meta_raw(message.body.meta, META + "clientInfo")).decode("utf-8", "replace")
         name += post.request.headers.get("User-Agent", "")
         is_new = message.method == "server/discover"
@@ -105,17 +111,17 @@ class Mock(McpServer):
                 self._end(forgotten)
         return client
 
-    def _new(self, *, one_stream: bool = False) -> MockClient:
+    def _new(self, *, one_stream: bool = False) -> ServedClient:
         now, self._numbers = asyncio.get_running_loop().time(), self._numbers + 1
         session = MockSession(self._recordings, self._options, now, self._steering)
         if self._steering is None:
             self.selectors.append(session.selector)
-        client = MockClient(session, self._complain, self._real, one_stream=one_stream)
+        client = ServedClient(session, self._complain, self._real, one_stream=one_stream)
         client.number, client.note = self._numbers, self.note
         self._clients.add(client)
         return client
 
-    def _end(self, client: MockClient) -> None:
+    def _end(self, client: ServedClient) -> None:
         super()._end(client)
         if self.note is not None:
             self.note({"did": "left", "client": client.number})

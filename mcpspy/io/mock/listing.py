@@ -11,16 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mcpspy.analysis.trust import interface_of
-from mcpspy.core.mock.listing import (
-    AnswerRules,
-    Fixture,
-    ServerListing,
-    listing_of_fixtures,
-    read_fixtures,
-    read_listing,
-    rules_of_fixtures,
-    rules_of_listing,
-)
+from mcpspy.core.mock.answer_rules import AnswerRules, rules_of_fixtures, rules_of_listing
+from mcpspy.core.mock.listing import Fixture, ServerListing, listing_of_fixtures, read_fixtures, read_listing
 from mcpspy.errors import CannotStart, UsageError
 from mcpspy.io.mock.loader import RecordingsLoader
 from mcpspy.io.recording.reader import Recording

@@ -22,9 +22,9 @@ from mcpspy.io.http.proxy import HttpOptions, HttpProxy, proxying
 from mcpspy.io.http.server import accepting
 from mcpspy.io.mock.http import Mock
 from mcpspy.io.mock.loader import RecordingsLoader
-from mcpspy.io.mock.mcp_server import ENDPOINT, LOOPBACK_HOST, MESSAGES, SSE
-from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.network.listener import listening, origin
+from mcpspy.io.serving.live_server import LiveServer
+from mcpspy.io.serving.mcp_server import ENDPOINT, LOOPBACK_HOST, MESSAGES, SSE
 
 HOLD_TIMEOUT = 24 * 3600.0
 """Seconds after which a held request is released: a mock has no server that would wait, only its clients."""
@@ -50,7 +50,7 @@ async def serving_live(
     *,
     port: int = 0,
     folder: str | None = None,
-    real: RealServer | None = None,
+    real: LiveServer | None = None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[LiveMock]:
     """Serve recordings on a port of loopback while the context is open; record the clients to a folder.

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import BinaryIO
 from weakref import finalize
 
-from mcpspy.core.counted import damaged_lines
+from mcpspy.core.counted import counted, damaged_lines
 from mcpspy.core.jsontools import Pointer
-from mcpspy.core.mock.listing import AnswerRules
+from mcpspy.core.mock.answer_rules import AnswerRules
 from mcpspy.core.mock.loader import InteractionLoader
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.store import NOTED, InteractionStore
@@ -90,9 +90,21 @@ class RecordingsLoader:
             self._is_over = True
             for file in self._files:
                 self.warnings += file.warnings
+            self._count_redacted()
             self._same_server()
             self.warnings += self._recordings.conflicts
         return False
+
+    def _count_redacted(self) -> None:
+        """Add one warning for all recordings: a client that starts several processes has one of each."""
+        files = [file for file in self._files if file.loader.redacted]
+        if files:
+            number = sum(file.loader.redacted for file in files)
+            where = files[0].path if len(files) == 1 else counted(len(files), "recording")
+            self.warnings.append(
+                f"{where}: {counted(number, 'response')} with redacted values: clients receive "
+                "[redacted:…] in their place (to keep them, record with --no-redact)"
+            )
 
     def take_warnings(self) -> list[str]:
         taken, self.warnings = self.warnings, []

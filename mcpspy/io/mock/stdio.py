@@ -21,7 +21,7 @@ from mcpspy.io.stdio.lines import END, STDOUT, read_together
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mcpspy.io.mock.upstream import RealServer, RealServerThread
+    from mcpspy.io.serving.live_server import LiveServer, LiveServerThread
 
 LONGEST = 3600.0
 """Maximum seconds of one wait, because a recording may contain a time that no clock can wait for."""
@@ -57,7 +57,7 @@ def serve(
     loader: RecordingsLoader,
     options: MockOptions,
     complain: Callable[[str], None],
-    real: RealServer | None = None,
+    real: LiveServer | None = None,
 ) -> Selector:
     """Serve on stdin and stdout until the client closes its end. Return the selector, which knows the requests.
 
@@ -66,12 +66,12 @@ def serve(
     queue: InputQueue = SimpleQueue()
     read_together(queue.put)
     session: MockSession | None = None
-    upstream: RealServerThread | None = None
+    upstream: LiveServerThread | None = None
     if real is not None:
         # Imported late: without a real server, asyncio is not needed.
-        from mcpspy.io.mock.upstream import RealServerThread
+        from mcpspy.io.serving.live_server import LiveServerThread
 
-        upstream = RealServerThread(real, lambda data: queue.put(RealServerData(data)))
+        upstream = LiveServerThread(real, lambda data: queue.put(RealServerData(data)))
     try:
         session = MockSession(loader.begin(), options, monotonic())
         try:
@@ -117,7 +117,7 @@ def _run(
     loader: RecordingsLoader,
     queue: InputQueue,
     complain: Callable[[str], None],
-    upstream: RealServerThread | None,
+    upstream: LiveServerThread | None,
 ) -> None:
     """Pass messages between client and session until the client has closed its end and has every response.
 

@@ -105,6 +105,34 @@ def test_the_mock_waits_for_the_response_to_a_server_request() -> None:
     assert live.say(id=request["id"], **answer) == [], "an answer counts once"
 
 
+@pytest.mark.parametrize("id", [{}, {"id": None}])
+@pytest.mark.parametrize("outcome", [{"result": None}, {"error": {"code": -32601, "message": "no"}}])
+def test_a_response_without_an_id_to_a_notification_is_repeated_at_its_place(id: Json, outcome: Json) -> None:  # noqa: A002
+    talk = Talk().handshake().server(**id, **outcome).call(1)
+    live = talk.live()
+    live.initialize()
+    assert live.say(method="notifications/initialized") == [{"jsonrpc": "2.0", **id, **outcome}]
+    assert live.answered(7) == "yes"
+    assert live.say(method="notifications/initialized") == []
+
+
+def test_a_response_without_an_id_during_a_request_does_not_answer_it() -> None:
+    talk = Talk().handshake().client(id=1, method="tools/call", params={"name": "echo"})
+    live = talk.server(result=None).server(id=1, result={"said": "yes"}).live()
+    live.initialize()
+    stray, answer = live.call("a")
+    assert stray == {"jsonrpc": "2.0", "result": None}
+    assert (answer["id"], answer["result"]) == ("a", {"said": "yes"})
+
+
+def test_the_recorded_response_to_garbage_is_not_sent_in_addition_to_that_of_the_mock() -> None:
+    parse_error = {"code": -32700, "message": "garbage"}
+    live = Talk().handshake().frame("client", b"{").server(id=None, error=parse_error).live()
+    live.initialize()
+    assert live.say(method="notifications/initialized") == []
+    assert [said["error"]["code"] for said in live.send(b"{")] == [-32700]
+
+
 def test_messages_recorded_after_a_notification_are_sent_once() -> None:
     live = Talk().handshake().server(method="notifications/tools/list_changed").live()
     live.initialize()

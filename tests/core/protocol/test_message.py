@@ -416,6 +416,15 @@ def test_a_failure_has_its_code_and_text_if_it_has_them(error: str, code: int | 
     assert message.error == json.loads(error)
 
 
+@pytest.mark.parametrize("name", ["error_description", "message"])
+def test_an_error_that_is_a_string_has_its_description_beside_it(name: str) -> None:
+    assert (
+        failure(f'{{"error":"unauthorized","{name}":"Missing header"}}').text
+        == "unauthorized: Missing header"
+    )
+    assert failure(f'{{"error":"unauthorized","{name}":5}}').text == "unauthorized"
+
+
 @pytest.mark.parametrize(
     ("value", "is_error", "kind"),
     [

@@ -19,12 +19,13 @@ from mcpspy.core.mock.store import InteractionStore
 from mcpspy.core.protocol.message import AnyMessage
 from mcpspy.io.client import ServerCommand
 from mcpspy.io.http.server import accepting
-from mcpspy.io.mock import http, mcp_server
+from mcpspy.io.mock import http
 from mcpspy.io.mock.http import Mock
-from mcpspy.io.mock.http_client import ClientStream, MockClient
 from mcpspy.io.mock.loader import RecordingsLoader
-from mcpspy.io.mock.upstream import RealServer, RealServerConnection
 from mcpspy.io.network.listener import listening, origin
+from mcpspy.io.serving import mcp_server
+from mcpspy.io.serving.client import ClientStream, ServedClient
+from mcpspy.io.serving.live_server import LiveServer, LiveServerConnection
 from tests.core.mock.talking import VERSION, Json, Talk, asking, entries, modern, progress, slow
 from tests.io.mock.speaking import Spoken, echo, event, received, recent, spoken
 
@@ -113,11 +114,11 @@ async def test_there_is_one_get_stream_for_messages_without_a_request() -> None:
 async def test_delete_does_not_wait_for_the_end_of_the_real_server(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = asyncio.Event()
 
-    async def close(_real_server: RealServerConnection) -> None:
+    async def close(_real_server: LiveServerConnection) -> None:
         await ended.wait()
 
-    monkeypatch.setattr(RealServerConnection, "close", close)
-    real = RealServer(ServerCommand(["server"]), "server", None)
+    monkeypatch.setattr(LiveServerConnection, "close", close)
+    real = LiveServer(ServerCommand(["server"]), "server", None)
     mock = Mock(echo().recordings(), MockOptions(), lambda _: None, real=real)
     with listening("127.0.0.1", 0, "-") as listener:
         async with accepting(mock.handle, listener), aiohttp.ClientSession() as client:
@@ -168,13 +169,13 @@ async def test_at_the_end_whatever_is_open_ends_at_once(monkeypatch: pytest.Monk
         loader.add(entry)  # Everything is read, but the end is not reported yet.
     mock = Mock(Recordings([loader.store]), MockOptions(), complaints.append)
     monkeypatch.setattr(mock, "_is_read", is_read := Awaited())
-    begun: asyncio.Queue[MockClient] = asyncio.Queue()
+    begun: asyncio.Queue[ServedClient] = asyncio.Queue()
 
-    def visited(*given: Any, **options: Any) -> MockClient:
-        begun.put_nowait(client := MockClient(*given, **options))
+    def visited(*given: Any, **options: Any) -> ServedClient:
+        begun.put_nowait(client := ServedClient(*given, **options))
         return client
 
-    monkeypatch.setattr(http, "MockClient", visited)
+    monkeypatch.setattr(http, "ServedClient", visited)
     with listening("127.0.0.1", 0, "-") as listener:
         serving = asyncio.ensure_future(http.serve(mock, listener, "127.0.0.1", lambda: True))
         async with aiohttp.ClientSession() as client:
@@ -257,7 +258,7 @@ async def test_messages_of_2026_without_its_meta_are_accepted_only_as_notificati
 
 
 async def test_a_client_of_2026_beyond_the_limit_ends_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "ClientRegistry", lambda: ClientRegistry[MockClient](1))
+    monkeypatch.setattr(http, "ClientRegistry", lambda: ClientRegistry[ServedClient](1))
     async with spoken(recent()) as mock:
         said: list[tuple[int, str]] = []
         for name in ("a", "b", "a"):
@@ -283,7 +284,7 @@ async def test_headers_that_contradict_the_body_are_refused() -> None:
 async def test_a_client_of_2026_cancels_by_disconnecting(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, hung_up = asyncio.Event(), asyncio.Event()
 
-    class Watched(MockClient):
+    class Watched(ServedClient):
         def post(
             self, body: bytes, ids: list[bytes], messages: Sequence[AnyMessage] | None = None
         ) -> ClientStream:
@@ -297,7 +298,7 @@ async def test_a_client_of_2026_cancels_by_disconnecting(monkeypatch: pytest.Mon
             assert not self.session.owes
             hung_up.set()
 
-    monkeypatch.setattr(http, "MockClient", Watched)
+    monkeypatch.setattr(http, "ServedClient", Watched)
     talk = Talk().client(id=1, method="tools/call", params={"name": "slow", "_meta": modern()})
     talk.server(id=1, result={"said": "done", "resultType": "complete"})
     async with spoken(talk, speed=0.001) as mock:

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from mcpspy.io.mock import http_client, mcp_server
+from mcpspy.io.serving import client as served
+from mcpspy.io.serving import mcp_server
 from tests.core.mock.talking import Talk, modern
 from tests.io.mock.speaking import echo, received, spoken
 
@@ -54,7 +55,7 @@ async def test_a_body_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch)
 async def test_an_answer_that_takes_long_becomes_a_stream_that_is_kept_alive(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http_client, "KEEPALIVE_SECONDS", 0.02)
+    monkeypatch.setattr(served, "KEEPALIVE_SECONDS", 0.02)
     talk = Talk().client(id=1, method="tools/call", params={"name": "slow", "_meta": modern()})
     talk.server(id=1, result={"said": "done", "resultType": "complete"})
     async with spoken(talk, speed=5.0) as mock:
@@ -70,3 +71,17 @@ async def test_an_answer_that_takes_long_becomes_a_stream_that_is_kept_alive(
         assert said.startswith(": keepalive\n\n")
         assert json.loads(said.splitlines()[-2].removeprefix("data: "))["result"]["said"] == "done"
         assert "id: " not in said
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"), [({"result": None}, 200), ({"error": {"code": -1, "message": "no"}}, 400)]
+)
+async def test_a_response_without_an_id_is_the_body_of_the_response_to_the_notification(
+    outcome: dict[str, object], status: int
+) -> None:
+    talk = echo().client("s", 9, method="notifications/roots/list_changed").server("s", 9, **outcome)
+    async with spoken(talk) as mock:
+        await mock.begin()
+        said = await mock.say(method="notifications/roots/list_changed")
+        assert said == (status, {"jsonrpc": "2.0", **outcome})
+        assert await mock.call(1) == "first"

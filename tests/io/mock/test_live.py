@@ -20,7 +20,7 @@ from mcpspy.io.client import ServerCommand
 from mcpspy.io.control.client import AsyncControlClient, CommandRefused, find_session
 from mcpspy.io.mock.live import serving_live
 from mcpspy.io.mock.loader import RecordingsLoader
-from mcpspy.io.mock.upstream import RealServer
+from mcpspy.io.serving.live_server import LiveServer
 from tests.io.mock.speaking import Spoken
 from tests.io.mock.test_stdio import HEADER, call, handshake
 
@@ -53,7 +53,7 @@ def _runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @asynccontextmanager
-async def served(recording: Path, real: RealServer | None = None, port: int = 0) -> AsyncIterator[Served]:
+async def served(recording: Path, real: LiveServer | None = None, port: int = 0) -> AsyncIterator[Served]:
     options = MockOptions(may_forward=real is not None)
     folder = str(recording.parent / "sessions")
     loader = RecordingsLoader([recording], (), merge=False)
@@ -127,7 +127,7 @@ async def test_a_client_of_http_sse_is_recorded_too(recording: Path) -> None:
 
 
 async def test_a_miss_is_passed_on_and_recorded_as_a_session(recording: Path) -> None:
-    real = RealServer(
+    real = LiveServer(
         ServerCommand([sys.executable, "-m", "mcpspy.ui.demo.weather"]),
         "weather",
         str(recording.parent / "sessions"),

@@ -57,6 +57,35 @@ def test_damaged_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     assert warning.endswith(": 2 damaged lines skipped")
 
 
+SAID = "[redacted:3f9c01ab]"
+REDACTED = HEADER % b"x" + handshake("one") + call(1, said=SAID) + call(2, said=SAID)
+REDACTED_ERRORS = REDACTED.replace(b'"result": {"said"', b'"error": {"code": -32000, "message"')
+"""The same as errors, which the decoder of plain lines does not read."""
+
+
+@pytest.mark.parametrize("content", [REDACTED, REDACTED_ERRORS], ids=["plain", "general"])
+def test_responses_with_placeholders_are_counted_and_reported(tmp_path: Path, content: bytes) -> None:
+    redacted = loading(tmp_path, content + call(3))
+    redacted.recordings()
+    (warning,) = redacted.warnings
+    assert "0.jsonl: 2 responses with redacted values: clients receive [redacted:…]" in warning
+
+
+def test_placeholders_in_several_recordings_are_one_warning(tmp_path: Path) -> None:
+    redacted = loading(tmp_path, REDACTED, ONE, REDACTED + call(3, said=SAID))
+    redacted.recordings()
+    (warning,) = [each for each in redacted.warnings if "redacted" in each]
+    assert warning.startswith("2 recordings: 5 responses with redacted values: clients receive")
+
+
+def test_a_placeholder_in_a_request_alone_is_not_reported(tmp_path: Path) -> None:
+    request = call(1).replace(b'"tool 1"', b'"tool [redacted:3f9c01ab]"')
+    assert b"[redacted:" in request
+    loader = loading(tmp_path, HEADER % b"x" + handshake("one") + request)
+    loader.recordings()
+    assert loader.warnings == []
+
+
 def test_an_incomplete_last_line_is_skipped_and_reported(tmp_path: Path) -> None:
     torn = loading(tmp_path, ONE + b'{"t":9.0,"from":"cli')
     assert len(torn.recordings().interactions) == 1

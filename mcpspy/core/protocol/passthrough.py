@@ -32,7 +32,7 @@ CHANGES = ("/list_changed", "resources/updated")
 """Ends of the methods of notifications that belong to no request."""
 
 
-class RealServerMessage(NamedTuple):
+class LiveServerMessage(NamedTuple):
     data: bytes
     request: bytes | None
     """Id of the request whose stream carries the message, as JSON text."""
@@ -91,7 +91,7 @@ class Passthrough:
         self._outgoing.append(replaced(one_line(message.data), ("id",), asked[0]))
         return True
 
-    def received(self, data: bytes) -> list[RealServerMessage]:
+    def received(self, data: bytes) -> list[LiveServerMessage]:
         """Return the messages for the client in a line or body of the server."""
         messages = []
         for message in read_frame(Frame(0.0, SERVER, data)):
@@ -102,26 +102,26 @@ class Passthrough:
                     if request.method == "initialize" and isinstance(message, Result):
                         version = decoded(meta_raw(message.raw_result, "protocolVersion"))
                         self.revision = version if isinstance(version, str) else None
-                    messages.append(RealServerMessage(line, message.id.encode(), True))
+                    messages.append(LiveServerMessage(line, message.id.encode(), True))
             elif isinstance(message, Request):
                 self._numbers += 1
                 client_id, carrier = f'"relayed-{self._numbers}"', self._carrier(message)
                 self._server_ids[client_id] = message.id.encode(), carrier
                 messages.append(
-                    RealServerMessage(replaced(line, ("id",), client_id.encode()), carrier, False)
+                    LiveServerMessage(replaced(line, ("id",), client_id.encode()), carrier, False)
                 )
             elif isinstance(message, Notification):
                 messages.append(self._notification(message, line))
         return messages
 
-    def _notification(self, message: Notification, line: bytes) -> RealServerMessage:
+    def _notification(self, message: Notification, line: bytes) -> LiveServerMessage:
         if message.method == CANCELLED:
             cancelled = bytes(message.body.request_id)
             for client_id, (server_id, carrier) in self._server_ids.items():
                 if server_id == cancelled:
                     line = replaced(line, ("params", "requestId"), client_id.encode())
-                    return RealServerMessage(line, carrier, False)
-        return RealServerMessage(line, self._carrier(message), False)
+                    return LiveServerMessage(line, carrier, False)
+        return LiveServerMessage(line, self._carrier(message), False)
 
     def _carrier(self, message: Request | Notification) -> bytes | None:
         """Return the id of the request whose stream carries a message; None if it belongs to no request."""

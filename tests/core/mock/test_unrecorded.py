@@ -1,21 +1,10 @@
-"""Generated responses."""
+"""Handshakes and misses that were not recorded."""
 
 from __future__ import annotations
 
-import json
-
-from mcpspy.core.mock import responses
+from mcpspy.core.mock import unrecorded
 from mcpspy.core.mock.recordings import DIFFERENCES
 from tests.core.mock.talking import Talk, modern
-
-
-def test_results_and_errors_carry_the_id_as_it_was_written() -> None:
-    assert responses.result(b'"a"', {}) == b'{"jsonrpc":"2.0","id":"a","result":{}}'
-    assert (
-        responses.error(b"null", -32700, "no")
-        == b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}'
-    )
-    assert json.loads(responses.error(b"1", 1, "\ud800", {"a": 1}))["error"]["data"] == {"a": 1}
 
 
 def test_a_missing_handshake_is_inferred_from_the_methods_in_the_recording() -> None:
@@ -33,12 +22,12 @@ def test_a_client_with_the_other_handshake_gets_the_recorded_name_of_the_server(
     info = {"io.modelcontextprotocol/serverInfo": {"name": "weather", "version": "3"}}
     talk.server(id=1, result={"supportedVersions": ["2026-07-28"], "capabilities": {}, "_meta": info})
     assert talk.recordings().server is not None
-    assert responses.initialized(talk.recordings())["serverInfo"] == {"name": "weather", "version": "3"}
+    assert unrecorded.initialized(talk.recordings())["serverInfo"] == {"name": "weather", "version": "3"}
 
 
 def test_a_discover_response_is_inferred_for_a_server_that_was_never_probed() -> None:
     recordings = Talk().client(id=1, method="tools/list", params={"_meta": modern()}).recordings()
-    said = responses.discovered(recordings)
+    said = unrecorded.discovered(recordings)
     assert said["supportedVersions"] == ["2026-07-28"]
     assert said["capabilities"] == {"tools": {}}
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpspy.core.mock.passthrough import Passthrough, RealServerMessage
 from mcpspy.core.protocol.message import Failure, Request, Result, read_frame
+from mcpspy.core.protocol.passthrough import LiveServerMessage, Passthrough
 from mcpspy.core.recording.decode import Frame
 
 
@@ -40,7 +40,7 @@ def test_a_response_is_returned_unchanged_and_only_once() -> None:
     passthrough = Passthrough()
     forwarded(passthrough, "a")
     answer = b'{"jsonrpc":"2.0","id":"a","result":{"n":1.50}}'
-    assert passthrough.received(answer) == [RealServerMessage(answer, b'"a"', True)]
+    assert passthrough.received(answer) == [LiveServerMessage(answer, b'"a"', True)]
     assert not passthrough.is_waiting
     assert passthrough.received(answer) == []
 
@@ -83,9 +83,9 @@ def test_a_cancellation_is_forwarded_only_if_its_request_was() -> None:
 def test_a_notification_is_sent_on_the_stream_of_the_open_request() -> None:
     passthrough = Passthrough()
     note = written(method="notifications/message", params={"level": "info", "data": 1})
-    assert passthrough.received(note) == [RealServerMessage(note, None, False)]
+    assert passthrough.received(note) == [LiveServerMessage(note, None, False)]
     forwarded(passthrough)
-    assert passthrough.received(note) == [RealServerMessage(note, b"1", False)]
+    assert passthrough.received(note) == [LiveServerMessage(note, b"1", False)]
 
 
 def carriers(passthrough: Passthrough, *members: dict[str, Any]) -> list[bytes | None]:

@@ -1,4 +1,4 @@
-"""Generated responses: errors, empty results, handshakes, and reports of unrecorded requests (misses)."""
+"""Answers that were not recorded: handshakes made from what is known, and reports of misses."""
 
 from __future__ import annotations
 
@@ -9,20 +9,10 @@ from msgspec import Struct
 
 from mcpspy.core.jsontools import ABSENT, pointer, value_at
 from mcpspy.core.mock.recordings import NearestRequest, Recordings
-from mcpspy.core.protocol.message import Malformed, loads
+from mcpspy.core.protocol.message import loads
 from mcpspy.core.protocol.spec import META
 from mcpspy.core.redact.placeholder import untagged
 from mcpspy.core.redact.redactor import Redactor
-
-PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
-INTERNAL_ERROR, UNSUPPORTED_VERSION = -32603, -32022
-
-UNREADABLE = ("not JSON", "starts with a byte order mark", "nested too deep", "blank line")
-
-
-def result(id: bytes, value: Any) -> bytes:  # noqa: A002
-    """Return a result; `id` is JSON text."""
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, _written(value))
 
 
 def answer_id(sent: str, asked: str, answered: str | None) -> str:
@@ -34,22 +24,6 @@ def answer_id(sent: str, asked: str, answered: str | None) -> str:
     number = float(sent)
     is_integer = answered is not None and answered != asked and answered.lstrip("-").isdigit()
     return str(int(number)) if is_integer and number.is_integer() else sent
-
-
-def error(id: bytes, code: int, message: str, data: Any = None) -> bytes:  # noqa: A002
-    """Return an error; `id` is JSON text, `null` if it is unknown."""
-    value = {"code": code, "message": message, **({"data": data} if data is not None else {})}
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, _written(value))
-
-
-def given(id: bytes, member: str, value: Any) -> bytes:  # noqa: A002
-    """Return a response with this `result` or `error`; `id` is JSON text."""
-    return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id, member.encode(), _written(value))
-
-
-def rejection(message: Malformed) -> bytes:
-    code = PARSE_ERROR if message.why.startswith(UNREADABLE) else INVALID_REQUEST
-    return error(b"null", code, message.why[:200])
 
 
 def initialized(recordings: Recordings) -> dict[str, Any]:
@@ -86,6 +60,8 @@ class Miss(Struct, frozen=True):
     """Method of the server request whose answer was not recorded; empty from 2026-07-28 on."""
     detail: str = ""
     """The reason why arguments are invalid."""
+    is_listed: bool = False
+    """True if the mock is made from a listing, and nothing was recorded."""
 
     @property
     def text(self) -> str:
@@ -94,7 +70,7 @@ class Miss(Struct, frozen=True):
         if self.why == INVALID:
             return f"invalid arguments: {self.about}: {self.detail}"
         if self.why == UNRECORDED:
-            return f"not recorded: {self.about}"
+            return f"{'not in the listing' if self.is_listed else 'not recorded'}: {self.about}"
         answer = f"this answer to {self.question}" if self.question else "these answers of the user"
         return f"not recorded: {self.about} with {answer}" if self.about else f"not recorded: {answer}"
 
@@ -106,7 +82,8 @@ class Miss(Struct, frozen=True):
         at, recorded, sent = first
         line = f"{self.text}; nearest: {self.nearest[0].key.about} differs at {at}"
         if at != "/method":
-            line += f": recorded {value_text(at, recorded)}, sent {value_text(at, sent)}"
+            known = "listed" if self.is_listed else "recorded"
+            line += f": {known} {value_text(at, recorded)}, sent {value_text(at, sent)}"
         more = self.nearest[0].more
         return line + (f" (and at {more} more)" if more else "")
 
@@ -151,7 +128,3 @@ def _capabilities(recordings: Recordings) -> dict[str, Any]:
         if method == "resources/subscribe":
             capabilities.setdefault("resources", {})["subscribe"] = True
     return capabilities
-
-
-def _written(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
