@@ -30,6 +30,13 @@ for line in sys.stdin:
                 "serverInfo": info,
             },
         )
+    elif method == "server/discover":
+        send(id=number, result={"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}})
+    elif method == "subscriptions/listen":
+        agreed = {**params, "_meta": {"io.modelcontextprotocol/subscriptionId": number}}
+        send(method="notifications/subscriptions/acknowledged", params=agreed)
+    elif method == "prompts/list":
+        send(id=number, result={"prompts": []})
     elif method == "tools/list":
         send(
             id=number,

@@ -11,16 +11,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
 
+from mcpspy.core.era.commands import AUTO, SendToServer
 from mcpspy.core.jsontools import one_line, replaced
-from mcpspy.core.mock import responses
-from mcpspy.core.protocol.message import AnyMessage, Failure, Request, Result, read_frame
-from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.protocol import responses
+from mcpspy.core.protocol.message import AnyMessage, Failure, Notification, Request, Result, read_frame, text
+from mcpspy.core.protocol.spec import CLIENT, INTERNAL_ERROR, SERVER
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.redact.display import redacted_text
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.bridge.interception import BridgeInterception
+from mcpspy.io.bridge.translation import Translation
 from mcpspy.io.client import (
     ConnectionEnded,
     ExchangeLost,
@@ -30,15 +31,12 @@ from mcpspy.io.client import (
     ServerConnection,
 )
 from mcpspy.io.client.base import INITIALIZE_ID, INITIALIZED, with_mcpspy_id
-from mcpspy.io.client.http import HttpConnection, open_http
+from mcpspy.io.client.http import HttpConnection, open_http, uses_sse
 from mcpspy.io.client.http_exchange import ClientExchange
-from mcpspy.io.client.oauth import OAuthClient, OAuthOptions, is_installed
+from mcpspy.io.client.oauth import OAuthClient, OAuthOptions
 from mcpspy.io.extras import install_command
-from mcpspy.io.host_process import parent
 from mcpspy.io.intercept.interception import InterceptionOptions
-from mcpspy.io.network.listener import stop_on_signals
 from mcpspy.io.recording.recorder import Recorder, RecordingTarget, say
-from mcpspy.io.stdio.lines import END, Backlog, StdoutWriter, read_lines
 
 SUBSCRIPTION = "subscriptions/listen"
 """A request that stays open by design (2026-07-28), so the bridge does not wait for its response at the end."""
@@ -60,6 +58,8 @@ class BridgeOptions(RecordingTarget):
         self.interception = InterceptionOptions(self.redaction.unsafe_regex)
         self.oauth: OAuthOptions | None = OAuthOptions()
         """None if the server's demand to sign in is only reported."""
+        self.translate = AUTO
+        """The policy for translation between the eras of the host and of the server: one of `core.era.commands.POLICIES`."""
 
 
 class BridgedRequest:
@@ -110,61 +110,102 @@ class Bridge:
             exchange_for=self._exchange_for,
             is_connected=self._is_connected,
         )
+        self._translation = Translation(
+            self, recorder, options.translate, has_handshake=uses_sse(options.address)
+        )
 
     async def forward(self, data: bytes) -> None:
         """Forward a line of the host. Returns when the next one may be read."""
         messages = read_frame(Frame(0.0, CLIENT, data))
         requests = _requests(messages)
         await self._ready.wait()  # Later messages belong to the session that the server will name.
-        if _initializes(requests):
+        translation = self._translation
+        if translation.is_active and len(messages) > 1:
+            # 2026-07-28 has no batches, 2025-03-26 allows either form.
+            for message in messages:
+                await self.forward(message.data)
+            return
+        if _initializes(requests) and not translation.is_active:
             self._initialize = data
         try:
             async with self._lock:
                 connection = await self._connected(initializes=not _initializes(requests))
-                exchange = connection.exchange_for(messages[0])
-                if exchange is None:
+                exchange = translation.exchange_for(connection, messages[0])
+                fields = translation.fields(messages[0], exchange)
+                self._forget_cancelled(messages)
+                if fields is None:
                     await connection.send(data)
                     return
         except McpspyError as error:
             self._fail(requests, error)
             return
-        self.interception.take(CLIENT, data, exchange.fields, exchange=exchange)
+        self.interception.take(CLIENT, data, fields, exchange=exchange)
         if self._sending is not None:
             await asyncio.wait(
                 [self._sending]
             )  # Tasks get the lock in order, so earlier ones have ended, too.
         await self.interception.wait_for_room(CLIENT)
 
+    def _forget_cancelled(self, messages: Iterable[AnyMessage]) -> None:
+        """Expect no response to requests that the host gives up.
+
+        Servers should not send one (basic/utilities/cancellation), and servers on the TypeScript SDK do not: `drain`
+        would wait for it, until the host kills the bridge.
+        """
+        for message in messages:
+            if isinstance(message, Notification) and message.method == "notifications/cancelled":
+                self._pending.pop(text(message.body.request_id) or "", None)
+                self._update_state()
+
     def _send_later(self, data: bytes, exchange: ClientExchange | None) -> None:
+        """Send a message of the host, or of a viewer, to the server."""
+        commands = self._translation.client(data, exchange)
+        is_sent = any(isinstance(each, SendToServer) and each.carrier is not None for each in commands)
+        if not is_sent:  # It waits, or is answered now.
+            self._expect(_requests(read_frame(Frame(0.0, CLIENT, data))), data)
+        self._translation.run(commands)
+
+    def _expect(self, requests: Iterable[Request], data: bytes) -> None:
+        for request in requests:
+            self._pending[request.id] = BridgedRequest(request, data)
+        self._update_state()
+
+    def post(self, data: bytes, exchange: ClientExchange | None) -> None:
         self._sending = self._start(self._send(data, exchange))
 
     async def _send(self, data: bytes, exchange: ClientExchange | None) -> None:
         requests = _requests(read_frame(Frame(0.0, CLIENT, data)))
         async with self._lock:
+            is_own = exchange is None
             if _initializes(requests):
                 self._initialize = data
             try:
-                connection = await self._connected(initializes=self._initialize is not data)
+                connection = await self._connected(initializes=not _initializes(requests))
             except McpspyError as error:
-                self._fail(requests, error)
+                self._recorder.note("error", text=str(error))
+                for request in requests:
+                    self._translation.failed(request.id, str(error), None)
                 return
-            for request in requests:
-                self._pending[request.id] = BridgedRequest(request, data)
-            self._update_state()
-            if self._initialize is data:
+            self._expect((each for each in requests if not is_own or each.id in self._pending), data)
+            if self._initialize is data and not is_own:
                 self._ready.clear()
+            if exchange is None:
+                exchange = self._translation.own_exchange(connection, data)
             await connection.send(data, exchange)
+
+    def give(self, data: bytes) -> None:
+        self._write(one_line(data))
 
     def _fail(self, requests: list[Request], error: McpspyError) -> None:
         """Answer requests that cannot be sent."""
         self._recorder.note("error", text=str(error))
         for request in requests:
-            self._send_error(request.id, str(error))
+            self.fail(request.id, str(error))
 
     def _exchange_for(self, data: bytes) -> ClientExchange | None:
-        """Return the exchange of an injected message; None if it only closes another exchange."""
+        """Return the exchange of an injected message; None if it has none: it only closes another one."""
         assert self._connection is not None
-        return self._connection.exchange_for(read_frame(Frame(0.0, CLIENT, data))[0])
+        return self._translation.exchange_for(self._connection, read_frame(Frame(0.0, CLIENT, data))[0])
 
     def _is_connected(self) -> bool:
         return self._connection is not None and self._connection.ended is None
@@ -184,6 +225,7 @@ class Bridge:
 
     async def close(self) -> None:
         self._pending.clear()
+        self._translation.close()
         if self._connection is not None:
             await self._connection.close()
         for task in self._tasks:
@@ -200,10 +242,14 @@ class Bridge:
     async def _connected(self, *, initializes: bool) -> HttpConnection:
         """Return the connection; open a new one if there is none or it has ended."""
         if self._connection is None or self._connection.ended is not None:
+            if self._connection is not None:  # Its sockets are open: HTTP+SSE ends with the stream alone.
+                await self._connection.close()
             self._connection = await open_http(
                 self._address, self._recorder, self._numbers, self._oauth, receive=self._receive_message
             )
             self._start(self._receive(self._connection))
+            if self._translation.is_active:  # The host's handshake was with mcpspy.
+                self._initialize = self._translation.initialize or None
             if self._initialize is not None and initializes:
                 await self._begin_session(self._connection)
         return self._connection
@@ -225,6 +271,7 @@ class Bridge:
         if connection.ended is not None:
             raise CannotStart(f"{self._address.shown}: {connection.ended.why or 'the connection ended'}")
         self._renewed_at = asyncio.get_running_loop().time()
+        self._translation.restored()
 
     async def _renew(self, id: str, lost: ExchangeRefused) -> None:  # noqa: A002
         """Send a request again in a new session, because the server has lost the old one."""
@@ -235,7 +282,7 @@ class Bridge:
                     await self._begin_session(connection)
                     say(f"{self._address.shown} ended the session; started a new one")
             except McpspyError as error:
-                self._send_error(id, str(error))
+                self.fail(id, str(error))
                 return
             if (request := self._pending.get(id)) is not None:
                 await connection.send(request.data)
@@ -247,8 +294,9 @@ class Bridge:
             elif isinstance(event, ConnectionEnded):
                 why = event.why or "the connection ended"
                 self._end_handshake(why)
+                self._translation.lost(f"{self._address.shown}: {why}")
                 for id in list(self._pending):  # noqa: A001
-                    self._send_error(id, f"{self._address.shown}: {why}")
+                    self.fail(id, f"{self._address.shown}: {why}")
 
     async def _receive_message(self, event: ReceivedMessage) -> None:
         """Forward a message. Returns when the next one may be read."""
@@ -271,9 +319,12 @@ class Bridge:
                 if event.status == NOT_FOUND and self._can_renew(self._pending.get(message.id)):
                     self.interception.record(SERVER, event.data, fields)
                     return  # An ExchangeRefused event follows.
-                self._pending.pop(message.id, None)
-        self._update_state()
-        self.interception.take(SERVER, data, fields, original=event.data)
+        self._translation.server(event, data, fields)
+
+    def settle(self, message: AnyMessage) -> None:
+        if isinstance(message, Result | Failure) and message.id is not None:
+            self._pending.pop(message.id, None)
+            self._update_state()
 
     def _handle_failure(self, event: ExchangeRefused | ExchangeLost) -> None:
         why = event.why
@@ -284,13 +335,19 @@ class Bridge:
             self._end_handshake(why)
             return
         request = self._pending.get(event.request or "")
-        if event.request is None or request is None:
+        if event.request is None or (request is None and not self._translation.has(event.request)):
             say(f"{self._address.shown}: {why}")
-        elif isinstance(event, ExchangeRefused) and event.is_session_lost and self._can_renew(request):
+        elif (
+            isinstance(event, ExchangeRefused)
+            and event.is_session_lost
+            and request is not None
+            and self._can_renew(request)
+        ):
             request.was_repeated = True
             self._start(self._renew(event.request, event))
         else:
-            self._send_error(event.request, f"{self._address.shown}: {why}")
+            status = event.status if isinstance(event, ExchangeRefused) else None
+            self._translation.failed(event.request, f"{self._address.shown}: {why}", status)
 
     def _can_renew(self, request: BridgedRequest | None) -> bool:
         """Return whether a request that got a 404 can be sent again in another session."""
@@ -305,14 +362,15 @@ class Bridge:
             else:
                 self._handshake.set_exception(CannotStart(f"{self._address.shown}: {why}"))
 
-    def _send_error(self, id: str, why: str) -> None:  # noqa: A002
+    def fail(self, id: str, why: str) -> bytes:  # noqa: A002
+        """Answer a request of the host with an error. Return it; empty for a request of a viewer."""
         self._pending.pop(id, None)
         self._update_state()
         if self.interception.failed(id, why):
-            return
-        self._write(
-            responses.error(id.encode(), responses.INTERNAL_ERROR, f"mcpspy bridge: {redacted_text(why)}")
-        )
+            return b""
+        data = responses.error(id.encode(), INTERNAL_ERROR, f"mcpspy bridge: {redacted_text(why)}")
+        self._write(data)
+        return data
 
     def _update_state(self) -> None:
         if all(request.is_subscription for request in self._pending.values()):
@@ -335,71 +393,6 @@ def _requests(messages: Iterable[AnyMessage]) -> list[Request]:
 
 def _initializes(requests: Iterable[Request]) -> bool:
     return any(request.method == "initialize" for request in requests)
-
-
-def run(options: BridgeOptions) -> int:
-    """Serve until stdin closes, stdout closes, or a signal arrives. Return the exit code."""
-    return asyncio.run(_serve(options))
-
-
-async def _serve(options: BridgeOptions) -> int:
-    loop = asyncio.get_running_loop()
-    stopped: asyncio.Future[int] = loop.create_future()
-
-    def stop(code: int) -> None:
-        if not stopped.done():
-            stopped.set_result(code)
-
-    stop_on_signals(lambda number: stop(128 + number))
-    lines: asyncio.Queue[bytes | None] = asyncio.Queue()
-    output = StdoutWriter(
-        broke=lambda: loop.call_soon_threadsafe(stop, 0), wrote=lambda: loop.call_soon_threadsafe(update_flow)
-    )
-    fields = {"transport": "http", "upstream": options.address.url, "name": options.name}
-    recorder = Recorder(options, {**fields, "parent": parent()})
-
-    def write(data: bytes) -> None:
-        output.put(data)
-        update_flow()
-
-    def update_flow() -> None:
-        bridge.pause(is_full=output.waiting > MAX_QUEUED)
-
-    oauth = None
-    if options.oauth is not None and not options.address.has_authorization and is_installed():
-        oauth = OAuthClient(options.address, options.oauth)
-    bridge = Bridge(options, recorder, write, oauth)
-    backlog = Backlog(MAX_QUEUED)
-
-    def read(line: bytes | None) -> None:
-        with suppress(RuntimeError):  # The loop is closed: the bridge has ended.
-            loop.call_soon_threadsafe(lines.put_nowait, line)
-        backlog.add(len(line or b""))
-
-    try:
-        async with bridge.interception.serving_viewers():
-            read_lines(read)
-            forwarding = asyncio.ensure_future(_forward_lines(bridge, lines, backlog))
-            try:
-                await asyncio.wait((forwarding, stopped), return_when=asyncio.FIRST_COMPLETED)
-                code = stopped.result() if stopped.done() else 0
-                if forwarding.done():
-                    await forwarding
-            finally:
-                forwarding.cancel()
-    finally:
-        await bridge.close()
-        output.close()
-        recorder.finish(0, None)
-    return code
-
-
-async def _forward_lines(bridge: Bridge, lines: asyncio.Queue[bytes | None], backlog: Backlog) -> None:
-    while (line := await lines.get()) is not END:
-        if line.strip():
-            await bridge.forward(line)
-        backlog.remove(len(line))
-    await bridge.drain()
 
 
 def _sign_in_advice() -> str:

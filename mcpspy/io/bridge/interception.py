@@ -100,8 +100,9 @@ class BridgeInterception(AsyncioInterception):
         *,
         exchange: ClientExchange | None = None,
         original: bytes | None = None,
+        notes: Iterable[bytes] = (),
     ) -> None:
-        """Record a message with these fields, and decide on it. `original` is recorded in its place."""
+        """Record a message with these fields, and decide on it. `original` is recorded in its place, with `notes`."""
         at, decision = self.now(), None
         stream = fields.get("stream")
         if self._interceptor is not None and self.is_on and is_message(data):
@@ -115,7 +116,7 @@ class BridgeInterception(AsyncioInterception):
             except Exception as error:
                 decision = None
                 self._give_up(error)
-        entry = self._entry(at, side, data if original is None else original, fields)
+        entry = [*self._entry(at, side, data if original is None else original, fields), *notes]
         received = _Received(side, data, exchange)
         if decision is None:
             self._recorder.write(entry)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from mcpspy.core.era.commands import AUTO, POLICIES
 from mcpspy.errors import CannotStart
 from mcpspy.ui.cli.arguments import filled, read_endpoint, read_headers_of, shown_url, variable_of
 from mcpspy.ui.cli.options import (
@@ -64,6 +65,10 @@ OPTIONS = (
     Switch("--no-oauth", "do not sign in; report that the server requires it",
         excludes=("--oauth-client-id", "--oauth-secret-env", "--oauth-scope")),
     Switch("--sse", "use HTTP+SSE of 2024-11-05"),
+    Option("--translate", None,
+        "translate between a host and a server of which one has 2026-07-28 and the other only older revisions: if the"
+        " server refuses the host (auto, default), also a host that could fall back (always), or never",
+        choices=POLICIES, default=AUTO),
     *SESSION,
     MAX_BODY.but(about="answer a request with an error if its response is larger (default: 64M)"),
     *_DECISIONS,
@@ -81,7 +86,8 @@ def main(args: argparse.Namespace) -> int:
     sent = read_headers_of(args.header, args.header_env, args.bearer_env)
     # Not at the top: the help of this command does not wait for aiohttp.
     from mcpspy.core.recording import encode
-    from mcpspy.io.bridge.bridge import BridgeOptions, run
+    from mcpspy.io.bridge.bridge import BridgeOptions
+    from mcpspy.io.bridge.run import run
     from mcpspy.io.client import ServerAddress
 
     is_sse = True if args.sse else None
@@ -90,6 +96,7 @@ def main(args: argparse.Namespace) -> int:
     address = ServerAddress(url, sent, args.cacert, args.insecure, is_sse, max_body, typed)
     options = BridgeOptions(address, upstream.host)
     options.oauth = _oauth_options(args)
+    options.translate = args.translate
     recorded(options, args, (*SESSION, *_DECISIONS))
     options.interception.url, options.interception.name = url, options.name
     options.interception.folder = options.folder

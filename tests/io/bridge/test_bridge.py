@@ -55,6 +55,7 @@ class Server(ServerConnection):
     def __init__(self, answers: dict[str, list[Any]]) -> None:
         super().__init__(URL, None)
         self.is_in_session = True
+        self.is_closed = False
         self.sent: list[Any] = []
         self.answers = answers
         self.receive: Receive | None = None
@@ -79,6 +80,7 @@ class Server(ServerConnection):
             self._enqueue(event)
 
     async def close(self) -> None:
+        self.is_closed = True
         self._enqueue(ConnectionEnded(0.0, why="closed"))
 
 
@@ -284,11 +286,24 @@ async def test_a_server_that_refuses_a_new_session_is_reported(event: Any, why: 
     assert (await world.say(CALL))["error"]["message"].endswith(why)
 
 
+async def test_a_request_that_the_host_cancelled_is_not_waited_for_at_the_end(
+    world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
+    world.servers = [Server({"initialize": [answer]})]
+    await world.say(HELLO)
+    await world.bridge.forward(CALL)
+    await world.bridge.forward(line(method="notifications/cancelled", params={"requestId": 1}))
+    await asyncio.wait_for(world.bridge.drain(), module.DRAIN / 2)
+    assert world.found[0].sent[-1]["params"] == {"requestId": 1}
+    assert "no response" not in capfd.readouterr().err
+
+
 async def test_after_a_connection_ends_the_next_repeats_the_handshake(world: World) -> None:
     world.servers = [Server({"initialize": [answer], "tools/call": [ConnectionEnded(0.0, why="gone")]})]
     await world.say(HELLO)
     assert "gone" in (await world.say(CALL))["error"]["message"]
     assert (await world.say(CALL))["result"] == {"said": "tools/call"}
+    assert [server.is_closed for server in world.found] == [True, False], "the sockets of the first one"
     assert [message["method"] for message in world.found[1].sent] == [
         "initialize",
         "notifications/initialized",

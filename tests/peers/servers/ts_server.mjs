@@ -1,8 +1,9 @@
 // A server on the TypeScript SDK 2, with the tools of sdk_server.py.
 //
-//     node tests/peers/servers/ts_server.mjs [--port N [--json]]
+//     node tests/peers/servers/ts_server.mjs [--port N [--json] [--modern] [--changes]]
 //
-// With --port it serves streamable HTTP: 2026-07-28, and older revisions without sessions.
+// With --port it serves streamable HTTP: 2026-07-28, and older revisions without sessions, or not at all (--modern).
+// --changes adds a tool that updates a resource.
 
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
@@ -67,6 +68,11 @@ function made() {
     const reply = isModern(context) ? context.mcpReq.inputResponses?.reply : await context.mcpReq.requestSampling(params);
     return reply ? text(reply.content.text) : inputRequired({ inputRequests: { reply: inputRequired.createMessage(params) } });
   });
+  if (options.changes)
+    tool("change", "Notify subscribers of a resource.", {}, () => {
+      handler.notify.resourceUpdated("note://index");
+      return text("changed");
+    });
   const note = (uri) => ({ contents: [{ uri: uri.href, mimeType: "text/plain", text: "A note." }] });
   server.registerResource("index", "note://index", { mimeType: "text/plain" }, note);
   const template = new ResourceTemplate("note://notes/{name}", { list: undefined });
@@ -85,10 +91,12 @@ async function report({ mcpReq }, progress, total) {
   if (progressToken !== undefined) await mcpReq.notify({ method: "notifications/progress", params: { progressToken, progress, total } });
 }
 
-const { values: options } = parseArgs({ options: { port: { type: "string" }, json: { type: "boolean" } } });
+const flag = { type: "boolean" };
+const { values: options } = parseArgs({ options: { port: { type: "string" }, json: flag, modern: flag, changes: flag } });
+let handler;
 if (options.port === undefined) serveStdio(made);
 else {
-  const handler = createMcpHandler(made, { responseMode: options.json ? "json" : "auto" });
+  handler = createMcpHandler(made, { responseMode: options.json ? "json" : "auto", legacy: options.modern ? "reject" : "stateless" });
   createServer(async (incoming, outgoing) => {
     const gone = new AbortController();
     outgoing.on("close", () => gone.abort());

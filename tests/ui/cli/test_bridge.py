@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpspy.io.bridge import bridge
+from mcpspy.io.bridge import run as bridge
 from mcpspy.io.bridge.bridge import BridgeOptions
 from mcpspy.io.client.oauth import OAuthOptions
 from mcpspy.io.extras import install_command
