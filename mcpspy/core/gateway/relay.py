@@ -1,6 +1,6 @@
 """Session of one HTTP client whose messages go to a server on stdio.
 
-`core.mock.passthrough` decides which stream carries a message of the server. Time is an argument. No input of a peer
+`core.protocol.passthrough` decides which stream carries a message of the server. Time is an argument. No input of a peer
 raises an exception.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mcpspy.core.mock.passthrough import CANCELLED, Passthrough
 from mcpspy.core.mock.session import Outgoing
 from mcpspy.core.mock.steering import RequestNote
 from mcpspy.core.protocol.message import (
@@ -21,6 +20,7 @@ from mcpspy.core.protocol.message import (
     read_frame,
     text,
 )
+from mcpspy.core.protocol.passthrough import CANCELLED, Passthrough
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
 

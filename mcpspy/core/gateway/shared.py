@@ -10,12 +10,22 @@ else to all clients.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from mcpspy.core.jsontools import one_line, replaced
-from mcpspy.core.mock import responses
-from mcpspy.core.mock.passthrough import CANCELLED, CHANGES, PROGRESS
-from mcpspy.core.protocol.message import Failure, Notification, Request, Result, meta_raw, read_frame, text
+from mcpspy.core.protocol import responses
+from mcpspy.core.protocol.message import (
+    Failure,
+    Notification,
+    Request,
+    Result,
+    decoded,
+    meta_raw,
+    read_frame,
+    text,
+)
+from mcpspy.core.protocol.passthrough import CANCELLED, CHANGES, PROGRESS
 from mcpspy.core.protocol.spec import CLIENT, META, SERVER
 from mcpspy.core.recording.decode import Frame
 
@@ -38,7 +48,11 @@ class _Sent(NamedTuple):
 class SharedServer:
     """The clients of one server, by number."""
 
-    def __init__(self) -> None:
+    def __init__(self, show_handshake: Callable[[], bytes | None] = lambda: None) -> None:
+        """`show_handshake` returns the response to `initialize` of the server that runs now, None if it is the first."""
+        self._show_handshake = show_handshake
+        self._kinds: dict[int, frozenset[str]] = {}
+        """Client → the capabilities in the response to its `initialize`."""
         self._numbers = 0
         self._clients: dict[int, None] = {}
         """The clients; the one that sent the last message is last."""
@@ -64,7 +78,9 @@ class SharedServer:
             line = one_line(message.data)
             if isinstance(message, Request):
                 if message.method == "initialize" and self._initialized is not None:
-                    to_client.append(replaced(self._initialized, ("id",), message.id.encode()))
+                    response = self._show_handshake() or self._initialized
+                    self._learn_kinds(client, response)
+                    to_client.append(replaced(response, ("id",), message.id.encode()))
                 elif message.method == "initialize" and self._is_initializing:
                     self._waiting.append((client, message.id.encode()))
                 else:
@@ -99,6 +115,7 @@ class SharedServer:
     def leave(self, client: int) -> list[bytes]:
         """Forget a client. Return the messages for the server: its requests are cancelled, its questions answered."""
         self._clients.pop(client, None)
+        self._kinds.pop(client, None)
         self._waiting = [each for each in self._waiting if each[0] != client]
         to_server = []
         for number, sent in list(self._open.items()):
@@ -149,6 +166,8 @@ class SharedServer:
                 self._initialized = line
             waiting, self._waiting = self._waiting, []
             found += [(client, replaced(line, ("id",), id)) for client, id in waiting]  # noqa: A001
+            for client, _ in found:
+                self._learn_kinds(client, line)
         return [each for each in found if each[0] in self._clients]
 
     def _notification(self, message: Notification, line: bytes) -> list[tuple[int, bytes]]:
@@ -167,7 +186,18 @@ class SharedServer:
         asking = {sent.client for sent in self._open.values()}
         if len(asking) == 1 and not message.method.endswith(CHANGES):
             return [(asking.pop(), line)]
-        return [(client, line) for client in self._clients]
+        kind = message.method.split("/")[1] if message.method.endswith("/list_changed") else ""
+        return [
+            (client, line) for client in self._clients if not kind or kind in self._kinds.get(client, (kind,))
+        ]
+
+    def _learn_kinds(self, client: int, response: bytes) -> None:
+        """Learn of which lists this client may be notified, as servers before and after a restart may differ."""
+        (message,) = read_frame(Frame(0.0, SERVER, response))
+        if isinstance(message, Result):
+            capabilities = decoded(meta_raw(message.raw_result, "capabilities"))
+            if isinstance(capabilities, dict):
+                self._kinds[client] = frozenset(capabilities)
 
     def _last_asking(self) -> int | None:
         return next((sent.client for sent in reversed(self._open.values())), None)

@@ -52,6 +52,12 @@ class ClientState:
         """Begin a session with a handshake."""
         self.initialize, self.is_initialized, self.is_modern, self.first = initialize, False, False, None
 
+    def has_shown(self, handshake: ServerHandshake) -> None:
+        """Take a handshake that another client has seen, who shares the session."""
+        if self.first is not None:
+            capabilities = {**handshake.capabilities, **self.first.capabilities}
+            self.first = self.first._replace(capabilities=capabilities)
+
     def modernized(self, request: Request) -> None:
         """Begin a session of 2026-07-28."""
         self.is_modern = True

@@ -22,7 +22,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from mcpspy.core.jsontools import one_line, replaced
-from mcpspy.core.mock import responses
+from mcpspy.core.protocol import responses
 from mcpspy.core.protocol.message import (
     AnyMessage,
     Failure,
@@ -33,7 +33,7 @@ from mcpspy.core.protocol.message import (
     read_frame,
     text,
 )
-from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
+from mcpspy.core.protocol.spec import CLIENT, INTERNAL_ERROR, MODERN, SERVER
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.restart.client_state import ClientState, notification
 from mcpspy.core.restart.commands import Command, Received, RestartNote, Start, Stop, ToHost, ToServer
@@ -100,6 +100,8 @@ class RestartMachine:
         """True if the client did not wait for the response to `initialize`, as a script that only writes."""
         self._declared_id = ""
         """Id of the `initialize` in whose response mcpspy declares `listChanged`."""
+        self._handshake = b""
+        """The response of the last server to the client's `initialize`, if that is not the one that the client got."""
         self._known: ServerInterface | None = None
         """The last interface that was read completely."""
         self._reader: ListReader | None = None
@@ -174,7 +176,7 @@ class RestartMachine:
                     moved.append(INITIALIZED)
             else:
                 error = self._restarted if is_restart else self._unreachable
-                commands.append(ToHost(responses.error(request.id.encode(), responses.INTERNAL_ERROR, error)))
+                commands.append(ToHost(responses.error(request.id.encode(), INTERNAL_ERROR, error)))
         self._waiting = moved + self._waiting
         self._client.forget_repeated()
         self._down_after = ""
@@ -228,17 +230,20 @@ class RestartMachine:
         if not isinstance(message, Result) or message.id != self._declared_id:
             return data
         self._declared_id = ""
-        result = message.result
-        capabilities = result.get("capabilities") if isinstance(result, dict) else None
-        if not isinstance(capabilities, dict):
-            return data
-        declared = {
-            kind: {**value, "listChanged": True} if kind in KINDS and isinstance(value, dict) else value
-            for kind, value in capabilities.items()
-        }
-        if declared == capabilities:
-            return data
-        return replaced(data, ("result", "capabilities"), to_json(declared))
+        return _declaring(data, message)
+
+    def show_handshake(self) -> bytes | None:
+        """Return the last server's response to `initialize`, for another client that shares the session with the first.
+
+        None if it is the response that the first client got. From then on, clients are notified of changes of the
+        lists that this one declares, too.
+        """
+        if not self._handshake:
+            return None
+        (message,) = _read(SERVER, self._handshake)
+        assert isinstance(message, Result)
+        self._client.has_shown(ServerHandshake.of(message.result))
+        return _declaring(self._handshake, message)
 
     # The client's messages.
 
@@ -261,7 +266,7 @@ class RestartMachine:
     def _refuse(self, messages: Iterable[AnyMessage]) -> list[Command]:
         """Answer the requests among messages that no server can get."""
         return [
-            ToHost(responses.error(message.id.encode(), responses.INTERNAL_ERROR, self._unreachable))
+            ToHost(responses.error(message.id.encode(), INTERNAL_ERROR, self._unreachable))
             for message in messages
             if isinstance(message, Request)
         ]
@@ -375,6 +380,10 @@ class RestartMachine:
                 return self._stop()
             if result is not None:
                 self._begin(ServerHandshake.of(result, self._client.revision))
+            if own.method == INITIALIZE and isinstance(message, Result):
+                self._handshake = b'{"jsonrpc":"2.0","id":0,"result":%b}' % one_line(
+                    bytes(message.raw_result)
+                )
             return self._serve()
         if own.method == DISCOVER:  # For a client of 2026-07-28 that does not request it.
             if result is not None:
@@ -462,6 +471,21 @@ class RestartMachine:
 
     def _own_requests(self, requests: Iterable[bytes]) -> list[Command]:
         return [ToServer(data, is_own=True) for data in requests]
+
+
+def _declaring(data: bytes, message: Result) -> bytes:
+    """Return a response to `initialize` that declares `listChanged` for each list that it has."""
+    result = message.result
+    capabilities = result.get("capabilities") if isinstance(result, dict) else None
+    if not isinstance(capabilities, dict):
+        return data
+    declared = {
+        kind: {**value, "listChanged": True} if kind in KINDS and isinstance(value, dict) else value
+        for kind, value in capabilities.items()
+    }
+    if declared == capabilities:
+        return data
+    return replaced(data, ("result", "capabilities"), to_json(declared))
 
 
 def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 The clients talk to `mcpspy http`, which records, checks Host and Origin, and intercepts; behind it, `Gateway` passes
 their messages to processes. A client of a revision with sessions has its own process, or shares one with the others.
 Requests of 2026-07-28 share a process that only they use, because nothing in them names a session (2026-07-28, basic:
-"stateless"), and a server on stdio may decide by its first message which era it speaks.
+"stateless"), and a server on stdio may decide by its first message which era it speaks. Watched processes are restarted
+in their sessions, each with what its clients had set.
 """
 
 from __future__ import annotations
@@ -15,22 +16,34 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from mcpspy.core.gateway.relay import RelaySession
+from mcpspy.core.intercept.actions import CommandError
 from mcpspy.core.protocol.http_headers import read_upstream
 from mcpspy.core.protocol.message import AnyMessage, Request
 from mcpspy.core.recording.encode import TextEncoder
+from mcpspy.core.session import restart_notes
+from mcpspy.core.session.restart_notes import RESTART
 from mcpspy.errors import CannotStart
-from mcpspy.io.client import ServerCommand
-from mcpspy.io.gateway.processes import OwnProcess, ProcessObserver, SharedConnection, SharedProcess
+from mcpspy.io.gateway.processes import (
+    OwnProcess,
+    ProcessEvents,
+    ProcessObserver,
+    RestartedProcess,
+    ServerCommands,
+    SharedConnection,
+    SharedProcess,
+)
 from mcpspy.io.http.context import ExchangeContext
 from mcpspy.io.http.proxy import HttpOptions, HttpProxy, banner, proxying
 from mcpspy.io.http.server import accepting
-from mcpspy.io.mock.http_client import MAX_STORED, ClientStream, Connects, MockClient
-from mcpspy.io.mock.mcp_server import ENDPOINT, LOOPBACK_HOST, MESSAGES, SSE, McpServer, ParsedPost
-from mcpspy.io.mock.upstream import RealServer
+from mcpspy.io.intercept.interception import RESTART as RESTART_ORDER
 from mcpspy.io.network.listener import listening, origin, run_server, stop_on_signals
 from mcpspy.io.recording.recorder import say
+from mcpspy.io.serving.client import MAX_STORED, ClientStream, Connects, ServedClient
+from mcpspy.io.serving.mcp_server import ENDPOINT, LOOPBACK_HOST, MESSAGES, SSE, McpServer, ParsedPost
+from mcpspy.io.watch.files import FileWatcher
 
 if sys.platform == "win32":
     from mcpspy.io.stdio.windows import explain
@@ -43,7 +56,7 @@ MAX_PROCESSES = 64
 DISCOVER = "server/discover"
 
 
-class GatewayClient(MockClient):
+class GatewayClient(ServedClient):
     """A client of the gateway."""
 
     session: RelaySession
@@ -62,14 +75,21 @@ class Gateway(McpServer):
     """The clients of a server on stdio, and its processes."""
 
     def __init__(
-        self, command: Sequence[str], *, is_shared: bool = False, allowed: Sequence[str] = ()
+        self,
+        command: Sequence[str],
+        observer: ProcessObserver,
+        *,
+        is_shared: bool = False,
+        is_watched: bool = False,
+        allowed: Sequence[str] = (),
     ) -> None:
         super().__init__(ENDPOINT, allowed)
         self.most_sessions = 0 if is_shared else MAX_PROCESSES
-        self.observer = ProcessObserver()
+        self.restarted: Callable[[str, dict[str, Any]], None] = lambda _session, _fields: None
+        """Takes the notes of restarts, each with the name of the session that has the process; "" for a shared one."""
         self.complain: Callable[[str], None] = lambda _: None
         """Takes lines for the user, and for the recording."""
-        self._real = RealServer(ServerCommand(list(command)), "", None, failure="mcpspy http", restarts=False)
+        self._commands = ServerCommands(list(command), observer, is_watched=is_watched)
         self._is_shared = is_shared
         self._shared: SharedProcess | None = None
         self._stateless: SharedProcess | None = None
@@ -78,19 +98,21 @@ class Gateway(McpServer):
     def _is_modern(self) -> bool:
         return True
 
-    def _new(self, *, one_stream: bool = False) -> MockClient:
+    def _new(self, *, one_stream: bool = False) -> ServedClient:
         if self._is_shared:
             self._shared = self._running(self._shared)
             return self._client_of(self._shared, one_stream=one_stream)
-        process = OwnProcess(self._real, self.observer, lambda: self._lose(client))
-        client = self._client_of(process, one_stream=one_stream)
+        events = ProcessEvents(
+            lambda: self._lose(client), lambda fields: self.restarted(self._session_of(client), fields)
+        )
+        client = self._client_of(OwnProcess(self._commands, events), one_stream=one_stream)
         return client
 
-    def _sender(self, post: ParsedPost, message: Request) -> MockClient:
+    def _sender(self, post: ParsedPost, message: Request) -> ServedClient:
         self._stateless = self._running(self._stateless)
         return self._client_of(self._stateless)
 
-    def _answered(self, client: MockClient) -> None:
+    def _answered(self, client: ServedClient) -> None:
         """End the client of one request; and the process, if the server does not know requests without a session."""
         self._end(client)
         process = self._stateless
@@ -104,7 +126,7 @@ class Gateway(McpServer):
                 self._end_soon(process.close())
         await super().close()
 
-    def _client_of(self, server: Connects, *, one_stream: bool = False) -> MockClient:
+    def _client_of(self, server: Connects, *, one_stream: bool = False) -> ServedClient:
         client = GatewayClient(RelaySession(), self.complain, server, one_stream=one_stream)
         client.dropped = self._dropped
         self._clients.add(client)
@@ -113,8 +135,18 @@ class Gateway(McpServer):
     def _running(self, process: SharedProcess | None) -> SharedProcess:
         if process is not None and not process.has_ended:
             return process
-        new = SharedProcess(self._real, self.observer, lambda: self._lose_all(new))
+        events = ProcessEvents(lambda: self._lose_all(new), lambda fields: self.restarted("", fields))
+        new = SharedProcess(self._commands, events)
         return new
+
+    def restart(self, why: dict[str, Any]) -> int:
+        """Restart all processes; `why` has the fields of their notes. Return their number."""
+        shared = [each.process for each in (self._shared, self._stateless) if each and not each.has_ended]
+        found = [client.real_server for client in self._clients] + shared
+        return sum(each.restart(why) for each in found if isinstance(each, RestartedProcess))
+
+    def _session_of(self, client: ServedClient) -> str:
+        return next((name for name, each in self._sessions.items() if each is client), "")
 
     def _lose_all(self, process: SharedProcess) -> None:
         for client in list(self._clients):
@@ -122,7 +154,7 @@ class Gateway(McpServer):
             if isinstance(real, SharedConnection) and real.process is process:
                 self._lose(client)
 
-    def _lose(self, client: MockClient) -> None:
+    def _lose(self, client: ServedClient) -> None:
         """End the session of a client whose process has ended: its next request gets a 404."""
         for name, each in list(self._sessions.items()):
             if each is client:
@@ -130,7 +162,7 @@ class Gateway(McpServer):
         if client in self._clients:
             self._end(client)
 
-    def _end(self, client: MockClient) -> None:
+    def _end(self, client: ServedClient) -> None:
         super()._end(client)
         if isinstance(client.real_server, SharedConnection):
             client.real_server.leave()
@@ -142,23 +174,44 @@ class Gateway(McpServer):
 
 
 class _Recorded(ProcessObserver):
-    """Writes lines of stderr and ends of processes to the recording, and to the user."""
+    """Writes lines of stderr, and restarts and ends of processes, to the recording, and for the user and viewers."""
 
-    def __init__(self, context: ExchangeContext) -> None:
-        self._context = context
+    def __init__(self) -> None:
         self._encoder = TextEncoder("stderr")
+        self._proxy: HttpProxy[ExchangeContext]
+
+    def begin(self, proxy: HttpProxy[ExchangeContext]) -> None:
+        """Take the proxy, before the first client is accepted."""
+        self._proxy = proxy
+
+    @property
+    def path(self) -> str | None:
+        """The recording."""
+        return self._proxy.context.recorder.path
 
     def heard(self, line: bytes) -> None:
-        self._context.record_soon(b"".join(self._encoder.feed(self._context.recorder.now(), line + b"\n")))
+        context = self._proxy.context
+        context.record_soon(b"".join(self._encoder.feed(context.recorder.now(), line + b"\n")))
         say(line.decode("utf-8", "replace"))
 
     def ended(self, why: str) -> None:
         self.complain(why)
 
+    def restarted(self, session: str, fields: dict[str, Any]) -> None:
+        """Take the fields of a note of kind `restart`, and the name of the session that has the process."""
+        if fields["did"] in ("started", "failed"):
+            say(restart_notes.words(fields))
+        stream = self._proxy.context.streams.known(session, f"{MESSAGES}?session_id={session}")
+        fields = {**fields, "process": "own" if session else "shared"}
+        if stream is not None:
+            fields["stream"] = stream
+        self._proxy.context.note_soon(RESTART, fields)
+        self._proxy.interception.notify(None, {"event": RESTART, **fields})
+
     def complain(self, line: str) -> None:
         """Take a line for the user."""
-        self._context.note_soon("error", {"text": line})
-        self._context.report_once(line)
+        self._proxy.context.note_soon("error", {"text": line})
+        self._proxy.context.report_once(line)
 
 
 class GatewayOptions(HttpOptions):
@@ -170,13 +223,27 @@ class GatewayOptions(HttpOptions):
         super().__init__(upstream, host, port)
         self.command = self.server_command = command
         self.is_shared = False
+        self.watch: list[str] = []
+        """Files and folders; the processes are restarted when one changes."""
 
 
 @asynccontextmanager
 async def serving_command(options: GatewayOptions) -> AsyncIterator[str]:
-    """Offer a server while the context is open. Yield the URL for clients. Raise CannotStart."""
-    allowed = [*options.allowed_hosts, options.host]
-    gateway = Gateway(options.command, is_shared=options.is_shared, allowed=allowed)
+    """Offer a server while the context is open. Yield the URL for clients.
+
+    Raise CannotStart, and UsageError for a path that cannot be watched.
+    """
+    watcher = FileWatcher(options.watch) if options.watch else None
+    recorded = _Recorded()
+    gateway = Gateway(
+        options.command,
+        recorded,
+        is_shared=options.is_shared,
+        is_watched=watcher is not None,
+        allowed=[*options.allowed_hosts, options.host],
+    )
+    gateway.complain = recorded.complain
+    gateway.restarted = recorded.restarted
     with listening(LOOPBACK_HOST, 0, "close other programs") as listener:
         upstream = read_upstream(origin(LOOPBACK_HOST, listener) + ENDPOINT)
         assert upstream is not None
@@ -185,14 +252,44 @@ async def serving_command(options: GatewayOptions) -> AsyncIterator[str]:
         def begun(proxy: HttpProxy[ExchangeContext]) -> None:
             for path in (ENDPOINT, SSE, MESSAGES):
                 proxy.context.streams.add_endpoint(path)  # Not another server, with its own recording.
-            recorded = _Recorded(proxy.context)
-            gateway.observer, gateway.complain = recorded, recorded.complain
+            recorded.begin(proxy)
+            if watcher is not None:
+                proxy.interception.orders[RESTART_ORDER] = lambda viewer, order: _ordered(
+                    gateway, viewer, order
+                )
 
-        async with accepting(gateway.handle, listener), proxying(options, begun) as url:
+        async with (
+            accepting(gateway.handle, listener),
+            proxying(options, begun) as url,
+            watching(watcher, gateway, recorded),
+        ):
             try:
                 yield url
             finally:
                 await gateway.close()
+
+
+@asynccontextmanager
+async def watching(watcher: FileWatcher | None, gateway: Gateway, recorded: _Recorded) -> AsyncIterator[None]:
+    """Restart the processes when files change while the context is open."""
+    if watcher is None:
+        yield
+        return
+    watch = asyncio.ensure_future(watcher.restart(gateway.restart, recorded.path, recorded.complain))
+    try:
+        yield
+    finally:
+        watch.cancel()
+        await asyncio.gather(watch, return_exceptions=True)
+
+
+def _ordered(gateway: Gateway, viewer: str, order: dict[str, Any]) -> dict[str, Any]:
+    """Execute the order `restart` of a viewer. Raise CommandError."""
+    if unknown := order.keys() - {"n", "order"}:
+        raise CommandError(f"restart: unknown key {min(unknown)!r}")
+    if not (number := gateway.restart({"viewer": viewer})):
+        raise CommandError("cannot restart: no server runs, as no client has connected")
+    return {"servers": number}
 
 
 def run(options: GatewayOptions) -> int:

@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from mcpspy.errors import UsageError
 from mcpspy.io.extras import require
@@ -30,7 +31,7 @@ class FileWatcher:
         self._folders = [path for path in found if os.path.isdir(path)]
         self._files = frozenset(found).difference(self._folders)
 
-    async def watch(self, changed: Callable[[list[str]], None], recording: str | None = None) -> None:
+    async def watch(self, changed: Callable[[list[str]], object], recording: str | None = None) -> None:
         """Call `changed` with the changed files, relative to the working folder, until cancelled.
 
         Changes of `recording`, of its further parts, and of the recordings and caches beside it do not count: they may
@@ -50,6 +51,21 @@ class FileWatcher:
                 # An editor that replaces a file leaves a watch of the file itself with the old one.
                 parents = sorted({os.path.dirname(path) for path in self._files})
                 tasks.create_task(_watch(parents, report, recursive=False, only=self._files))
+
+    async def restart(
+        self,
+        restart: Callable[[dict[str, Any]], object],
+        recording: str | None,
+        report: Callable[[str], None],
+    ) -> None:
+        """Call `restart` with the fields of the note when files change, until cancelled.
+
+        A failure, such as too many files, ends no session: `report` gets one line.
+        """
+        try:
+            await self.watch(lambda files: restart({"files": files}), recording)
+        except* Exception as group:
+            report(f"files are no longer watched: {group.exceptions[0]}; use mcpspy restart")
 
 
 async def _watch(

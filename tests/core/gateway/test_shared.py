@@ -41,6 +41,18 @@ def test_equal_ids_of_two_clients_differ_for_the_server_and_return_unchanged() -
     assert got(server, id=first["id"], result={}) == []
 
 
+def test_a_client_is_notified_only_of_changes_of_lists_that_its_handshake_had() -> None:
+    shown: list[bytes] = []
+    server = SharedServer(lambda: shown[0] if shown else None)
+    (first,) = sent(server, A, id=0, method="initialize", params={})
+    got(server, id=first["id"], result={"capabilities": {"tools": {}}})
+    shown.append(written(id=0, result={"capabilities": {"tools": {}, "prompts": {}}}))
+    _, (data,) = server.from_client(B, written(id="b", method="initialize", params={}))
+    assert json.loads(data) == {**json.loads(shown[0]), "id": "b"}
+    changed = [got(server, method=f"notifications/{kind}/list_changed") for kind in ("tools", "prompts")]
+    assert [[client for client, _ in found] for found in changed] == [[A, B], [B]]
+
+
 def test_progress_reaches_the_client_of_the_call_with_its_own_token() -> None:
     server = SharedServer()
     call(server, A, 1, progressToken=7)

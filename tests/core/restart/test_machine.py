@@ -322,6 +322,21 @@ def test_a_kind_that_the_first_server_did_not_have_is_withheld() -> None:
     assert session.reports[-1]["withheld"] == ["prompts"]
 
 
+def test_a_client_that_joins_later_sees_the_handshake_of_the_new_server_and_is_notified_of_its_lists() -> (
+    None
+):
+    session = begun(tools={})
+    assert session.machine.show_handshake() is None
+    session.capabilities = {"tools": {}, "prompts": {}}
+    session.restart()
+    shown = json.loads(session.machine.show_handshake() or b"")
+    declared = {"tools": {"listChanged": True}, "prompts": {"listChanged": True}}
+    assert shown["result"]["capabilities"] == declared
+    session.lists["prompts"] = [{"name": "p"}]
+    session.restart()
+    assert session.announced == ["notifications/prompts/list_changed"]
+
+
 def test_a_list_that_the_server_changes_itself_is_read_again() -> None:
     session = begun()
     session.lists["tools"] = [tool("other")]

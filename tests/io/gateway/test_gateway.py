@@ -17,7 +17,7 @@ import pytest
 from mcpspy.core.recording.decode import Note, read_entry
 from mcpspy.io.gateway import gateway as module
 from mcpspy.io.gateway.gateway import GatewayOptions, serving_command
-from mcpspy.io.mock import http_client
+from mcpspy.io.serving import client as served
 from tests.core.mock.talking import modern
 from tests.io.mock.speaking import Spoken, event, received
 
@@ -31,10 +31,13 @@ class Offered(Spoken):
 
     path: Path
 
-    def texts(self, kind: str) -> list[str]:
-        """Return the texts of the notes of a kind in the recording."""
+    def notes(self, kind: str) -> list[Note]:
+        """Return the notes of a kind in the recording."""
         entries = map(read_entry, self.path.read_bytes().splitlines()[1:])
-        return [str(each.fields["text"]) for each in entries if isinstance(each, Note) and each.kind == kind]
+        return [each for each in entries if isinstance(each, Note) and each.kind == kind]
+
+    def texts(self, kind: str) -> list[str]:
+        return [str(each.fields["text"]) for each in self.notes(kind)]
 
     def another(self) -> Offered:
         other = Offered(self.mock, self.client, self.url)
@@ -44,10 +47,11 @@ class Offered(Spoken):
 
 @asynccontextmanager
 async def offered(
-    tmp_path: Path, *, is_shared: bool = False, command: list[str] | None = None
+    tmp_path: Path, *, is_shared: bool = False, command: list[str] | None = None, watch: tuple[str, ...] = ()
 ) -> AsyncIterator[Offered]:
     options = GatewayOptions(command or [sys.executable, "-S", SERVER], "127.0.0.1", 0)
     options.record, options.name, options.is_shared = str(tmp_path / "r.jsonl"), "server", is_shared
+    options.watch = [*watch]
     async with serving_command(options) as url, aiohttp.ClientSession() as client:
         found = Offered(None, client, url.removesuffix("/mcp"))  # type: ignore[arg-type]
         found.path = tmp_path / "r.jsonl"
@@ -102,7 +106,7 @@ async def test_progress_and_questions_are_on_the_stream_of_their_call(tmp_path: 
 async def test_messages_without_a_get_stream_are_kept_up_to_a_limit_and_a_loss_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_client, "MAX_STORED", 2)
+    monkeypatch.setattr(served, "MAX_STORED", 2)
     async with offered(tmp_path) as server:
         await server.begin("2025-06-18")
         assert await server.call(1, "change", times=2) == "changed"
