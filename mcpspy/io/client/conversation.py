@@ -17,7 +17,7 @@ from mcpspy import __version__
 from mcpspy.core.jsontools import is_number
 from mcpspy.core.protocol.listing import MAX_PAGES, next_cursor
 from mcpspy.core.protocol.message import Failure, Notification, Request, Result, loads, read_frame
-from mcpspy.core.protocol.spec import META, MODERN, REVISIONS, SERVER
+from mcpspy.core.protocol.spec import INTERNAL_ERROR, META, METHOD_NOT_FOUND, MODERN, REVISIONS, SERVER
 from mcpspy.core.recording.decode import Frame
 from mcpspy.errors import CannotStart, McpspyError
 from mcpspy.io.client import (
@@ -62,7 +62,6 @@ CAPABILITIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Method of a question → the capability of a client that answers it."""
 
-METHOD_NOT_FOUND, INTERNAL = -32601, -32603
 
 ENDED = ("completed", "failed", "cancelled", "input_required")
 """States of a task in which `tasks/result` does not wait, or in which the server asks while it is waited for."""
@@ -126,6 +125,8 @@ class Conversation:
         self._is_examined = is_examined
         self._ids = itertools.count(1)
         self._exchanges = itertools.count(1)
+        self.last_id = 0
+        """Id of the last request."""
         self._probe: str | None = None
         """Id of a `server/discover` that has no response yet."""
         self._connection: ServerConnection
@@ -191,6 +192,10 @@ class Conversation:
                 return polled
             task = _task(polled)
         return await self.request("tasks/result", {"taskId": task.get("taskId")})
+
+    async def cancel_last(self, reason: str) -> None:
+        """Tell the server that the last request is cancelled: no one waits for its response any more."""
+        await self._notify("notifications/cancelled", {"requestId": self.last_id, "reason": reason})
 
     async def pages(self, method: str) -> list[dict[str, Any]]:
         """Return the results of a list, one for each page; empty for an error. Raises CannotStart."""
@@ -279,6 +284,7 @@ class Conversation:
         self, method: str, params: Mapping[str, Any], seconds: float | None = None
     ) -> Result | Failure:
         number, seconds = next(self._ids), seconds or self.seconds
+        self.last_id = number
         fields = dict(params)
         meta = self._meta(number, method) | dict(fields.get("_meta") or {})
         if meta:
@@ -355,7 +361,7 @@ class Conversation:
                     "result": await self._answered(request.method, params if isinstance(params, dict) else {})
                 }
         except McpspyError as error:
-            body = {"error": {"code": INTERNAL, "message": str(error)}}
+            body = {"error": {"code": INTERNAL_ERROR, "message": str(error)}}
         await self._connection.send(_json({"jsonrpc": "2.0", "id": loads(request.id.encode()), **body}))
 
     async def _answered(self, method: Any, params: dict[str, Any]) -> dict[str, Any]:

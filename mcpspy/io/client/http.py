@@ -85,16 +85,20 @@ async def open_http(
     if not is_reachable:
         await check_reachable(address)
     connection = HttpConnection(address, client(address), recorder, numbers, oauth, receive=receive)
-    is_sse = address.is_sse
-    if is_sse is None:
-        is_sse = URL(address.url).path.rstrip("/").lower().endswith("sse")
-    if is_sse:
+    if uses_sse(address):
         try:
             await connection.begin_sse()
         except BaseException:
             await connection.close()
             raise
     return connection
+
+
+def uses_sse(address: ServerAddress) -> bool:
+    """Return whether a server is reached by HTTP+SSE (2024-11-05)."""
+    if address.is_sse is not None:
+        return address.is_sse
+    return URL(address.url).path.rstrip("/").lower().endswith("sse")
 
 
 class HttpConnection(ServerConnection):
@@ -130,6 +134,11 @@ class HttpConnection(ServerConnection):
     def is_in_session(self) -> bool:
         """Return whether requests belong to a session that the server may forget."""
         return self._state.session is not None and not self._state.is_modern
+
+    @property
+    def stream(self) -> str | None:
+        """Return the stream of the session with a handshake; None before one begins."""
+        return self._state.stream
 
     def exchange_for(self, first: AnyMessage) -> ClientExchange | None:
         """Return the exchange in which to send a body; None if its first message closes another exchange instead."""
@@ -214,9 +223,14 @@ class HttpConnection(ServerConnection):
     def _closing(self, first: AnyMessage) -> tuple[bool, asyncio.Task[None] | None]:
         """Return whether a message is a cancellation by closing the exchange of a request, and that exchange.
 
-        From 2026-07-28 on, closing the exchange cancels it, and servers do not accept the notification.
+        From 2026-07-28 on, closing the exchange cancels it, and servers do not accept the notification. Of HTTP+SSE,
+        which the Python SDK 2 also serves with 2026-07-28, the exchange of a request has ended with 202.
         """
-        if not isinstance(first, Notification) or first.method != "notifications/cancelled":
+        if (
+            not isinstance(first, Notification)
+            or first.method != "notifications/cancelled"
+            or self._state.is_sse
+        ):
             return False, None
         post, is_modern = self._posts.get(text(first.body.request_id) or "", (None, self._state.is_modern))
         return is_modern, post

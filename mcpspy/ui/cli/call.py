@@ -14,7 +14,7 @@ from mcpspy.analysis import rows
 from mcpspy.core.protocol.listing import LISTINGS
 from mcpspy.core.protocol.message import Failure, Result
 from mcpspy.core.protocol.spec import METHODS, REVISIONS
-from mcpspy.core.protocol.tool_arguments import arguments_of, missing_arguments, value_of
+from mcpspy.core.protocol.tool_arguments import arguments_of, missing_arguments, tool_params, value_of
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
 from mcpspy.ui.cli import calling
@@ -68,9 +68,6 @@ error; 3 the server cannot be started or reached, or does not respond
 """
 
 TIMEOUT = 30.0
-
-TASK_MILLISECONDS = 3_600_000
-"""Requested lifetime of a task (2025-11-25)."""
 
 OPTIONS = (
     Argument("call", "TOOL", "name of a tool, another method, or @NAME of a saved call", nargs="?"),
@@ -159,11 +156,7 @@ async def read_call(
     except UsageError as error:
         raise UsageError(sanitize(f"call: {call}: {error.args[0]}"), sanitize(error.hint)) from None
     await asyncio.to_thread(_ask_for_missing, call, schema, arguments)
-    params: dict[str, Any] = {"name": call, "arguments": arguments}
-    execution = tools[call].get("execution")
-    if isinstance(execution, dict) and execution.get("taskSupport") == "required":
-        params["task"] = {"ttl": TASK_MILLISECONDS}
-    return "tools/call", params
+    return "tools/call", tool_params(tools[call], arguments)
 
 
 def _ask_for_missing(tool: str, schema: Any, arguments: dict[str, Any]) -> None:
@@ -172,7 +165,9 @@ def _ask_for_missing(tool: str, schema: Any, arguments: dict[str, Any]) -> None:
         names = "; ".join(
             f"{each.name} ({each.type}){': ' + each.about if each.about else ''}" for each in missing
         )
-        raise UsageError(sanitize(f"call: {tool}: missing {names}"), f"use {missing[0].name}=VALUE")
+        signature = f"{tool}({', '.join(_signature(schema))})"
+        hint = f"use {missing[0].name}=VALUE; the tool is {signature}"
+        raise UsageError(sanitize(f"call: {tool}: missing {names}"), sanitize(hint))
     for each in missing:
         if each.about:
             sys.stderr.write(sanitize(f"  {each.about}") + "\n")

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from mcpspy.analysis import rows
 from mcpspy.core.protocol.message import Notification
 from mcpspy.core.protocol.tool_arguments import arguments_of, type_text, value_of
-from mcpspy.core.recording.origin import CALL
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import McpspyError, UsageError
+from mcpspy.errors import UsageError
 from mcpspy.io.recording.recorder import RecordingTarget
 from mcpspy.ui.cli.arguments import read_endpoint, read_headers_of
 from mcpspy.ui.cli.options import RECORDING, REDACTION
@@ -24,8 +23,9 @@ from mcpspy.ui.text.terminal import Output
 
 if TYPE_CHECKING:
     from mcpspy.io.client import ServerTarget
-    from mcpspy.io.client.conversation import Answer, Conversation
+    from mcpspy.io.client.conversation import Answer
     from mcpspy.io.client.oauth import OAuthClient
+    from mcpspy.ui.model.recorded_conversation import RecordedConversation
 
 
 def server(args: argparse.Namespace) -> tuple[str, ServerTarget]:
@@ -48,44 +48,19 @@ def server(args: argparse.Namespace) -> tuple[str, ServerTarget]:
     )
 
 
-class opened:  # noqa: N801 - used like a function, as `contextlib.closing`.
-    """A conversation that is recorded with the origin `call`; an async context manager."""
+def opened(args: argparse.Namespace, name: str, target: ServerTarget) -> RecordedConversation:
+    """Return a conversation that is recorded with the origin `call`; an async context manager."""
+    from mcpspy.ui.model.recorded_conversation import RecordedConversation
 
-    def __init__(self, args: argparse.Namespace, name: str, target: ServerTarget) -> None:
-        from mcpspy.io.client import ServerCommand
-        from mcpspy.io.client.conversation import Conversation
-        from mcpspy.io.replay import RecordingObserver, header_fields
-
-        where = recorded(RecordingTarget(), args, (*RECORDING, *REDACTION))
-        where.origin = CALL
-        self._is_command = isinstance(target, ServerCommand)
-        self.observer = RecordingObserver(where, header_fields(target, name), collects=False)
-        self._conversation = Conversation(
-            target,
-            self.observer,
-            args.timeout,
-            answers=_answers(args),
-            notified=None if args.quiet or not sys.stderr.isatty() else _print_notification,
-            oauth=_oauth(args, target),
-        )
-
-    async def __aenter__(self) -> Conversation:
-        try:
-            return await self._conversation.__aenter__()
-        except McpspyError as error:
-            self.observer.note("error", text=str(error))
-            self.observer.finish(None, None)
-            raise
-
-    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
-        try:
-            await self._conversation.__aexit__(kind, error, trace)
-        finally:
-            ended = self._conversation.ended
-            if self._is_command:
-                self.observer.finish(ended and ended.code, ended and ended.signal)
-            else:
-                self.observer.finish(0, None)
+    return RecordedConversation(
+        recorded(RecordingTarget(), args, (*RECORDING, *REDACTION)),
+        name,
+        target,
+        args.timeout,
+        answers=_answers(args),
+        notified=None if args.quiet or not sys.stderr.isatty() else _print_notification,
+        oauth=_oauth(args, target),
+    )
 
 
 def _oauth(args: argparse.Namespace, target: ServerTarget) -> OAuthClient | None:
@@ -173,8 +148,7 @@ def _print_notification(message: Notification) -> None:
     if not isinstance(params, dict):
         return
     if message.method == "notifications/progress":
-        of = f"/{params['total']}" if "total" in params else ""
-        text = f"{params.get('progress')}{of} {params.get('message', '')}"
+        text = rows.progress(message)
     elif message.method == "notifications/message":
         text = f"{params.get('level')}: {params.get('data')}"
     else:

@@ -156,7 +156,7 @@ def _entries(prefix: str, **_: object) -> Iterable[str]:
 
 def _saved_calls(prefix: str, **_: object) -> Iterable[str]:
     """Return the saved calls of the current project."""
-    from mcpspy.ui.cli.saved_calls import CALLS
+    from mcpspy.ui.model.saved_call import CALLS
 
     with suppress(OSError):
         return [f"@{name.removesuffix('.yaml')}" for name in os.listdir(CALLS) if name.endswith(".yaml")]

@@ -33,7 +33,7 @@ from mcpspy.ui.text.terminal import Output, print_json
 
 if TYPE_CHECKING:
     from mcpspy.io.client import ServerTarget
-    from mcpspy.io.doctor import Examination
+    from mcpspy.io.doctor import Examination, Step
     from mcpspy.io.hosts.configuration import ConfigTarget
 
 TAKES_OPTIONS_ANYWHERE = True
@@ -46,9 +46,10 @@ examples:
   mcpspy doctor --url https://example.com/mcp
   mcpspy doctor claude-desktop --ask
 
-Does what the host would do, and prints each step: ✓ if it holds, ✗ if it breaks, - if it was not
-tried. A server of a host gets only the variables that hosts pass on, and those of its entry. Then
-the cause, as mcpspy explain names it. The sessions are recorded with the origin `doctor`.
+Does what the host would do, and prints each step: ✓ if it holds, ! if it holds although the server
+violates the protocol, ✗ if it breaks, - if it was not tried. Then the cause, as mcpspy explain names
+it. A server of a host gets only the variables that hosts pass on, and those of its entry. The
+sessions are recorded with the origin `doctor`.
 
 It starts only commands that are in a configuration or on the command line.
 
@@ -272,15 +273,21 @@ def _print(output: Output, patient: Patient, examination: Examination, *, is_sho
             sanitize(f"{state} {title}  {last if is_short else ''}".rstrip()),
             rows.OK if broken is None else rows.BAD,
         )
-    if not is_short or broken is not None:
+    if not is_short or broken is not None or any(step.is_warned for step in examination.steps):
         for step in examination.steps:
-            mark, tone = {True: ("✓", None), False: ("✗", rows.BAD), None: ("-", rows.QUIET)}[step.holds]
+            mark, tone = _mark(step)
             output.line(sanitize(f"  {mark} {step.name:<13}  {redacted_text(step.text)}"), tone)
     if (cause := _cause(examination)) is not None:
         output.line(
             sanitize(f"  {'cause' if broken else 'seen'}: {cause.title}"), rows.BAD if broken else rows.OPEN
         )
         output.line(sanitize(f"  next: {cause.next_step}"), rows.QUIET)
+
+
+def _mark(step: Step) -> tuple[str, str | None]:
+    if step.is_warned:
+        return "!", rows.ISSUE
+    return {True: ("✓", None), False: ("✗", rows.BAD), None: ("-", rows.QUIET)}[step.holds]
 
 
 def _document(patient: Patient, examination: Examination) -> dict[str, Any]:

@@ -42,6 +42,7 @@ examples:
   mcpspy http --upstream https://example.com/mcp --listen :0 --name example
   mcpspy http --upstream http://localhost:3001/mcp --rule 'tool:echo => 20% error -32000 boom'
   mcpspy http -- npx -y @modelcontextprotocol/server-memory
+  mcpspy http --watch src -- python -m weather
   mcpspy http --forward                        for hosts whose server URLs cannot be changed
 
 Configure the client with the printed URL instead of the server's URL. The proxy
@@ -49,6 +50,7 @@ forwards every path of the server, so the client's authorization flow works too.
 
 With COMMAND, mcpspy starts a server on stdio, and offers it over HTTP: at /mcp, and at /sse
 for clients of 2024-11-05. Every session has its own process, or all share one (--shared).
+With --watch, the server is restarted when its code changes, and the clients keep their sessions.
 
 With --forward, mcpspy is a proxy for programs that use HTTPS_PROXY and trust the CA of
 `mcpspy ca`; `mcpspy exec -- COMMAND` starts a program with both configured. It detects
@@ -59,7 +61,7 @@ only requests whose Host names this machine, so web pages cannot reach a server 
 it. SIGTERM or Ctrl-C ends it.
 
 exit codes: 0; 2 usage error or invalid rule; 3 port in use, certificate, rules file or
-script not readable, no such COMMAND, or mitmproxy not installed (--forward)
+script not readable, no such COMMAND, or an extra not installed (--forward, --watch)
 """
 
 
@@ -81,6 +83,8 @@ OPTIONS = (
         excludes=("--upstream", "--forward")),
     Switch("--shared", "-- COMMAND: one process for all sessions (default: one for each)", "is_shared",
         requires=COMMAND),
+    Repeated("--watch", "PATH", "-- COMMAND: restart the server in its sessions when this file, or one in this folder, "
+        "changes", "watch", requires=COMMAND),
     Option("--listen", "HOST:PORT",
         f"address to listen on, or unix:PATH (default: 127.0.0.1:{PORT}, with --forward 127.0.0.1:{FORWARD_PORT})"),
     Option("--unix-socket", "PATH", "--upstream: connect to the server through this Unix socket",

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from mcpspy.core.mock.delivery import PROGRESS_GAP
-from mcpspy.core.mock.responses import INTERNAL_ERROR, METHOD_NOT_FOUND
 from mcpspy.core.mock.selector import MatchMode, Selector, about, never_sent
 from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.protocol.http_headers import LOOPBACK
+from mcpspy.core.protocol.spec import INTERNAL_ERROR, METHOD_NOT_FOUND
 from mcpspy.core.recording.origin import MOCK
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import FINDINGS, UsageError
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-    from mcpspy.core.mock.listing import AnswerRules
+    from mcpspy.core.mock.answer_rules import AnswerRules
     from mcpspy.io.intercept.interception import InterceptionOptions
     from mcpspy.io.mock.http import Front
-    from mcpspy.io.mock.upstream import RealServer
+    from mcpspy.io.serving.live_server import LiveServer
 
 EPILOG = """\
 examples:
@@ -179,7 +179,7 @@ def _rules(args: argparse.Namespace, paths: list[Path]) -> AnswerRules | None:
     )
 
 
-def _real(args: argparse.Namespace) -> RealServer | None:
+def _real(args: argparse.Namespace) -> LiveServer | None:
     """Return the real server, None without --on-miss forward. Raises UsageError."""
     if args.on_miss != "forward":
         return None
@@ -189,16 +189,16 @@ def _real(args: argparse.Namespace) -> RealServer | None:
         )
     # Not at the top: without a real server the mock does not wait for asyncio.
     from mcpspy.io.client import ServerAddress, ServerCommand
-    from mcpspy.io.mock.upstream import RealServer
+    from mcpspy.io.serving.live_server import LiveServer
     from mcpspy.io.session_name import session_name
 
     if args.command:
-        return RealServer(
+        return LiveServer(
             ServerCommand(args.command), session_name(args.command), args.record, origin=args.origin
         )
     upstream = read_endpoint("--upstream", args.upstream)
     headers = read_headers_of(args.header, args.header_env)
-    return RealServer(ServerAddress(args.upstream, headers), upstream.host, args.record, origin=args.origin)
+    return LiveServer(ServerAddress(args.upstream, headers), upstream.host, args.record, origin=args.origin)
 
 
 def _scripted(args: argparse.Namespace) -> InterceptionOptions | None:
@@ -240,7 +240,7 @@ def _in_front(
 
 
 def _serve(
-    served: RecordingsLoader, options: MockOptions, real: RealServer | None
+    served: RecordingsLoader, options: MockOptions, real: LiveServer | None
 ) -> tuple[list[Selector], int]:
     end_by_signals()
     try:
@@ -253,7 +253,7 @@ def _serve_http(
     served: RecordingsLoader,
     options: MockOptions,
     args: argparse.Namespace,
-    real: RealServer | None,
+    real: LiveServer | None,
     scripted: InterceptionOptions | None,
 ) -> list[Selector]:
     option, text = ("--listen", args.listen) if args.http is None else ("--http", args.http)
@@ -262,8 +262,8 @@ def _serve_http(
     import asyncio
 
     from mcpspy.io.mock import http
-    from mcpspy.io.mock.mcp_server import LOOPBACK_HOST
     from mcpspy.io.network.listener import listening
+    from mcpspy.io.serving.mcp_server import LOOPBACK_HOST
 
     def read_on() -> bool:
         is_more = served.read_on()

@@ -11,9 +11,9 @@ import json
 import os
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, Struct, UnsetType, ValidationError, convert, field, structs, to_builtins
+from msgspec import UNSET, structs, to_builtins
 
 from mcpspy.analysis.diff import (
     ChangeKind,
@@ -25,7 +25,6 @@ from mcpspy.analysis.diff import (
     ignored,
 )
 from mcpspy.analysis.diff.compare import compare_exchanges
-from mcpspy.core.hostconfig.yaml import resolved
 from mcpspy.core.protocol.message import Failure, Result
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Frame
@@ -33,58 +32,13 @@ from mcpspy.core.redact.display import redacted_command
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Session
-from mcpspy.errors import FINDINGS, CannotStart, McpspyError, UsageError
+from mcpspy.errors import FINDINGS, CannotStart, UsageError
 from mcpspy.ui.cli import calling
+from mcpspy.ui.model.saved_call import CALLS, ENDINGS, Expectation, SavedCall, read_saved
 from mcpspy.ui.text.terminal import Output, print_report
 
 if TYPE_CHECKING:
     from mcpspy.io.client import ServerTarget
-
-CALLS = "tests/calls"
-"""The folder of saved calls."""
-
-ENDINGS = (".yaml", ".yml", ".json")
-
-
-class Expectation(Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """The expected response."""
-
-    result: Any = UNSET
-    """The result as a whole."""
-    error: Any = UNSET
-    """The error as a whole."""
-    contains: list[str] = []
-    """Texts that must be in the texts of the result, or in the message of the error."""
-    isError: bool | UnsetType = UNSET  # noqa: N815 - MCP's own name.
-    """True if the result must be a tool error."""
-
-
-class SavedCall(Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """The contents of a file."""
-
-    command: list[str] = []
-    url: str = ""
-    entry: str = ""
-    """HOST/SERVER of a host's configuration."""
-    tool: str = ""
-    method: str = ""
-    """A method other than `tools/call`."""
-    arguments: dict[str, Any] = {}
-    """Arguments of the tool, or params of the method."""
-    task: dict[str, Any] | UnsetType = UNSET
-    """The task that the tool requires (2025-11-25)."""
-    expect: Expectation = field(default_factory=Expectation)
-    ignore: list[str] = []
-    """Patterns of values that may differ, as for `mcpspy diff --ignore-path`."""
-    compare: Literal["all", "dates", "volatile"] = "all"
-    """`dates` and `volatile`: what the options of `mcpspy diff` ignore."""
-
-    @property
-    def request(self) -> tuple[str, dict[str, Any]]:
-        if self.tool:
-            task = {} if self.task is UNSET else {"task": self.task}
-            return "tools/call", {"name": self.tool, "arguments": self.arguments, **task}
-        return self.method, self.arguments
 
 
 def save(
@@ -119,7 +73,7 @@ def call_saved(args: argparse.Namespace) -> int:
     if args.arguments:
         raise UsageError("call: a saved call has its arguments in its file", "leave out NAME=VALUE")
     files = _files(args.all) if args.all is not None else [_file(args.call[1:])]
-    read = [(path, _read(path)) for path in files]
+    read = [(path, read_saved(path)) for path in files]
     cases: list[ComparedCase] = []
     for path, saved in read:
         try:
@@ -145,8 +99,7 @@ async def _called(
 ) -> tuple[ComparedCase, Result | Failure]:
     given = argparse.Namespace(**vars(args))
     if not (args.command or args.url or args.entry):
-        given.command = [os.path.expandvars(word) for word in saved.command]
-        given.url, given.entry = os.path.expandvars(saved.url) or None, saved.entry or None
+        given.command, given.url, given.entry = saved.server
     name, target = calling.server(given)
     async with calling.opened(given, name, target) as conversation:
         await conversation.begin(args.revision)
@@ -253,27 +206,6 @@ def _files(folder: str) -> list[Path]:
     if not found:
         raise UsageError(sanitize(f"--all {folder}: no saved calls"), "save one with --save NAME")
     return found
-
-
-def _read(path: Path) -> SavedCall:
-    """Return the contents of a file. Raise UsageError with its name and what is wrong."""
-    try:
-        saved = convert(resolved(path.read_text(encoding="utf-8")), SavedCall)
-        for pattern in saved.ignore:
-            ignored(pattern)
-    except FileNotFoundError:
-        known = sorted(each.stem for each in path.parent.glob("*.yaml"))
-        hint = f"saved here: {', '.join(known)}" if known else "save one with --save NAME"
-        raise UsageError(sanitize(f"{path}: no such file"), sanitize(hint)) from None
-    except OSError as error:
-        raise CannotStart(sanitize(f"{path}: {error.strerror}")) from None
-    except (ValidationError, ValueError) as error:
-        raise UsageError(sanitize(f"{path}: {error}"), "docs/call.md has the members") from None
-    except McpspyError as error:
-        raise UsageError(sanitize(f"{path}: {error}")) from None
-    if not saved.tool and not saved.method:
-        raise UsageError(sanitize(f"{path}: no tool and no method"), "name one")
-    return saved
 
 
 def _write(path: Path, saved: SavedCall, *, force: bool) -> None:

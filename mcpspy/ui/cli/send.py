@@ -228,8 +228,9 @@ examples:
   mcpspy restart last
   mcpspy restart weather --timeout 5min
 
-The server of the session must have been started with `mcpspy run --watch`. The host stays
-connected, and keeps its session. Prints what changed in the interface of the server.
+The server must have been started with `mcpspy run --watch` or `mcpspy http --watch`. Hosts stay
+connected, and keep their sessions. Prints what changed in the interface of the server, for each of
+its processes.
 
 exit codes: 0 success; 1 the new server does not run; 2 usage error; 3 session not
 reachable, or no new server in time
@@ -241,21 +242,24 @@ def _restart(args: argparse.Namespace) -> int:
         if not session.hello.get("restarts"):
             raise UsageError(
                 f"restart: {sanitize(str(session.hello['name']))} cannot be restarted",
-                "start its server with mcpspy run --watch PATH -- COMMAND",
+                "start its server with mcpspy run --watch PATH -- COMMAND, or mcpspy http --watch",
             )
         try:
-            session.order("restart")
+            servers = session.order("restart").get("servers", 1)
         except CommandRefused as error:
             raise UsageError(f"restart: {sanitize(str(error))}") from None
-        has_begun = False
+        begun, code = set[str | None](), 0
         for event in session.events(args.timeout):
             if event["event"] == "restart":
-                did = event.get("did")
-                has_begun |= did == "started"
-                if did == "failed" or (did == "listed" and has_begun):
+                did, stream = event.get("did"), event.get("stream")
+                if did == "started":
+                    begun.add(stream)
+                elif did == "failed" or (did == "listed" and stream in begun):
                     for line in restart_notes.lines(event):
                         Output().line(sanitize(line), rows.BAD if did == "failed" else "")
-                    return FINDINGS if did == "failed" else 0
+                    code, servers = FINDINGS if did == "failed" else code, servers - 1
+                    if not servers:
+                        return code
             elif event["event"] == "end":
                 raise CannotStart("restart: the session has ended")
     raise CannotStart(f"restart: no new server within {args.timeout:g} s", "use --timeout 300 to wait longer")

@@ -22,7 +22,9 @@ from mcpspy.core.redact.placeholder import PLACEHOLDER
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.exchange import State
 from mcpspy.core.session.outcome import is_error_response
+from mcpspy.core.session.rule_notes import RULE
 from mcpspy.core.session.session import Change, Session
+from mcpspy.core.session.translation_notes import TRANSLATE
 from mcpspy.io.recording.reader import Recording, RecordingState
 from mcpspy.ui.cli.show_layout import Widths, heads, message_line, needs, note_line, widths
 from mcpspy.ui.model.body import pretty
@@ -72,6 +74,8 @@ def is_http_detail(change: Change, row: rows.Row, *, follows: bool = False) -> b
         return False
     if what.kind == "http":
         return what.fields.get("status") is not None and not what.fields.get("error")
+    if what.kind == RULE:  # Of a translated message, whose row says so.
+        return what.fields.get("action") == TRANSLATE
     return what.kind == "sse" or (what.kind == "http-end" and not what.fields.get("hung_up"))
 
 
@@ -228,12 +232,13 @@ class TextFormatter:
             warn_incomplete(recording.path, recording.torn)
             return
         clients = ", ".join(map(str, self._columns.clients or filter(None, [session.client])))
+        ours = sum(exchange.request.frame.by is not None for exchange in session.exchanges)
         output.line()
         self._wrapped(
             f"{self._shown} of {len(session.changes)} lines" if self._is_filtered else "",
             f"{clients} → {session.server or '?'}" if clients else "",
             f"protocol {session.revision_text}" if session.revision_text else "",
-            counted(len(session.exchanges), "request"),
+            counted(len(session.exchanges), "request") + (f" ({ours} by mcpspy)" if ours else ""),
             f"{session.counts.errors} failed",
             f"{len(unanswered)} unanswered" if unanswered else "",
             counted(self._issues, "protocol issue") if self._issues else "",

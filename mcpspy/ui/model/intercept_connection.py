@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from binascii import Error, a2b_base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mcpspy.analysis.rows import progress_of
 from mcpspy.errors import CannotStart, McpspyError
 
 
@@ -99,10 +100,17 @@ class InterceptConnection:
         """The filter of the messages that this viewer holds; None if it holds none."""
         self.answers: dict[str, dict[str, Any]] = {}
         """Id of an injected request (JSON text) → event with its `message`, or with the reason as `error`."""
+        self.progress: dict[str, str] = {}
+        """Id of an injected request (JSON text) → its last progress, in words."""
 
     @property
     def is_open(self) -> bool:
         return self._client is not None
+
+    async def reached(self) -> bool:
+        """Return whether the session is reached, once that was tried."""
+        await self._has_tried.wait()
+        return self.is_open
 
     @property
     def held_here(self) -> list[HeldMessage]:
@@ -160,8 +168,22 @@ class InterceptConnection:
         """Inject a request, given as JSON text; return its id as JSON text."""
         return str((await self._command("request", to=to, text=text, stream=stream))["id"])
 
+    async def call(self, method: str, params: Mapping[str, Any], stream: str | None) -> str:
+        """Inject a request to the server, with the `_meta` of the client and a progress token; return its id as JSON text."""
+        fields = {**params, "_meta": {"progressToken": 0}}  # The session replaces it.
+        answer = await self._command("request", to="server", method=method, params=fields, stream=stream)
+        return str(answer["id"])
+
+    def error(self, id_text: str) -> str | None:
+        """Return the reason why an injected request gets no response; None if there is none."""
+        answer = self.answers.get(id_text)
+        return None if answer is None or "error" not in answer else str(answer["error"])
+
     async def notify(self, to: str, text: str, stream: str | None) -> None:
         await self._command("notify", to=to, text=text, stream=stream)
+
+    async def notify_server(self, method: str, params: Mapping[str, Any], stream: str | None) -> None:
+        await self._command("notify", to="server", method=method, params=params, stream=stream)
 
     async def restart(self) -> None:
         """Restart the server. The outcome is a note of the recording."""
@@ -205,6 +227,10 @@ class InterceptConnection:
                 self._released_event(event)
             elif event["event"] == "answer":
                 self.answers[str(event["id"])] = event
+            elif event["event"] == "progress":
+                params = event["message"].get("params") or {}
+                words = progress_of(params.get("progress"), params.get("total"), params.get("message"))
+                self.progress[str(event["id"])] = words
 
     def _hold(self, fields: dict[str, Any]) -> None:
         held = read_held(fields, time.monotonic())

@@ -1,12 +1,14 @@
 """The tools, resources, templates and prompts that a server listed, and changes between listings.
 
 Pages are read separately, so that a thread can read them. JSON schemas become
-rows of fields, with dotted names for nested objects; they are not validated. Pure.
+rows of fields, with dotted names for nested objects; they are not validated.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -21,11 +23,14 @@ from mcpspy.core.protocol.message import Result, loads, read_frame
 from mcpspy.core.recording.decode import Frame, read_entry
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session.columns import KIND, RESULT
-from mcpspy.ui.model.session_model import IncrementalBuild
+from mcpspy.ui.model.session_model import IncrementalBuild, SessionModel
 
 DEEP = 3
 MOST = 300
 TYPE_WIDTH = 120
+
+SLICE = 0.004
+"""Seconds in which rows are looked at, between two turns of the event loop."""
 
 
 class SchemaField(NamedTuple):
@@ -285,6 +290,23 @@ class Capabilities:
             change = _difference(before, listing) if before is not None and listing.is_whole else None
             known = self._compared[listing.method] = (listing, change)
         return known[1]
+
+
+async def last_listings(model: SessionModel) -> dict[str, CapabilityListing]:
+    """Read the last listing of each kind in a session, with all of its pages."""
+    pages = ListPages(model)
+    while pages.is_behind:
+        until = time.perf_counter() + SLICE
+        pages.advance(lambda until=until: time.perf_counter() < until)  # type: ignore[misc]
+        await asyncio.sleep(0)
+    listings = Capabilities()
+    for page in recent_pages(pages.pages, 1):
+        if pages.is_replaced:
+            break
+        where = model.index.where(page.row)
+        line = model.read(where.part, where.offset, where.length)
+        listings.take(page, await asyncio.to_thread(read, line, where.item, page.method))
+    return listings.last
 
 
 def _difference(before: CapabilityListing, now: CapabilityListing) -> ListingChange | None:

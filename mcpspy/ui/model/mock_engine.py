@@ -23,7 +23,7 @@ from mcpspy.io.client import ServerAddress, ServerCommand
 from mcpspy.io.engine import EngineViewer, serve
 from mcpspy.io.mock.live import serving_live
 from mcpspy.io.mock.loader import RecordingsLoader
-from mcpspy.io.mock.upstream import RealServer
+from mcpspy.io.serving.live_server import LiveServer
 from mcpspy.io.session_name import session_name
 
 
@@ -46,7 +46,7 @@ class MockSetup(Struct, frozen=True, kw_only=True):
     """Command line or URL of the real server, to which misses may be forwarded; empty for none."""
 
 
-def real_server(settings: MockSetup) -> RealServer | None:
+def real_server(settings: MockSetup) -> LiveServer | None:
     """Return the real server; None without one. Raise UsageError."""
     text = settings.server.strip()
     if not text:
@@ -54,12 +54,12 @@ def real_server(settings: MockSetup) -> RealServer | None:
     if text.startswith(("http://", "https://")):
         if (upstream := read_upstream(text)) is None:
             raise UsageError(f"real server: {text}: not a URL", "use http://HOST/PATH, or a command line")
-        return RealServer(ServerAddress(text), upstream.host, settings.folder)
+        return LiveServer(ServerAddress(text), upstream.host, settings.folder)
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise UsageError(f"real server: {str(error).lower()}", "use the syntax of a shell") from None
-    return RealServer(ServerCommand(words), session_name(words), settings.folder)
+    return LiveServer(ServerCommand(words), session_name(words), settings.folder)
 
 
 def _enter_folder(folder: str) -> None:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mcpspy.core.mock import responses
 from mcpspy.core.mock.interaction import Interaction
 from mcpspy.core.mock.matching import request_key
 from mcpspy.core.mock.recordings import Recordings
+from mcpspy.core.protocol import responses
 from mcpspy.core.protocol.message import Failure, Request, Result
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.decode import Note

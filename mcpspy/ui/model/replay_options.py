@@ -28,8 +28,7 @@ from mcpspy.core.recording.decode import Frame, Header, read_entry
 from mcpspy.core.redact.placeholder import MARK, PLACEHOLDER
 from mcpspy.core.rules.model import seconds
 from mcpspy.errors import McpspyError, UsageError
-from mcpspy.io.hosts.configuration import target
-from mcpspy.io.hosts.table import HOSTS
+from mcpspy.io.hosts.configuration import listed_servers
 from mcpspy.io.load import load_options
 from mcpspy.io.recording.scan import RecordingScan
 from mcpspy.ui.model.remembered import has_secret, keep_form, read_form
@@ -166,13 +165,9 @@ def proposals(header: Header) -> Iterator[ProposedServer]:
     """Yield the recorded server, and those of the configurations of hosts. Reads these files."""
     recorded = shlex.join(header.command) if header.command else header.upstream or ""
     yield ProposedServer(RECORDED, recorded, _folder(header.cwd) if header.command else "")
-    for host in HOSTS:
-        if not any(os.path.lexists(path) for path in host.paths()):
-            continue
-        with suppress(McpspyError):  # `mcpspy hosts` shows what is wrong with the file.
-            for entry in target(host).servers():
-                if (found := _proposed(host.name, entry, target(host).location.layout)) is not None:
-                    yield found
+    for host, configuration, entry in listed_servers():
+        if (found := _proposed(host.name, entry, configuration.location.layout)) is not None:
+            yield found
 
 
 def redacted_keys(path: Path) -> list[str]:

@@ -62,7 +62,7 @@ def prepare_replay(
         secrets=config.get("secrets", {}),
     )
     name = session.header.name if session.header is not None else ""
-    return session, warnings, ReplayOptions(_target(config), steps, player, where, name, watcher=watcher)
+    return session, warnings, ReplayOptions(target_of(config), steps, player, where, name, watcher=watcher)
 
 
 def diff_options(config: Mapping[str, Any]) -> DiffOptions:
@@ -74,7 +74,8 @@ def diff_options(config: Mapping[str, Any]) -> DiffOptions:
     )
 
 
-def _target(config: Mapping[str, Any]) -> ServerTarget:
+def target_of(config: Mapping[str, Any]) -> ServerTarget:
+    """Return the server of a configuration."""
     if "url" in config:
         return ServerAddress(config["url"], tuple(map(tuple, config.get("headers", ()))))
     return ServerCommand(config["command"], config.get("cwd") or None, config.get("environment", {}))

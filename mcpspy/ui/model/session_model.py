@@ -227,7 +227,8 @@ class SessionModel:
         flaws = _flaws(index.flaws.get(row), what)
         http = self._http(row, what, load)
         if request_row is None:
-            return Change(row, what, None, "; ".join(flaws) or None, index.effects.get(row), http)
+            is_kept = row in index.injected and isinstance(what, Result | Failure)
+            return Change(row, what, None, "; ".join(flaws) or None, index.effects.get(row), http, is_kept)
         request = what if request_row == row else load(request_row)
         if not isinstance(request, Request):
             return Change(row, what, None, GONE)
@@ -236,6 +237,7 @@ class SessionModel:
         exchange.held = index.held_seconds.get(request_row) or 0.0
         exchange.flaws = _flaws(index.flaws.get(request_row), request)
         exchange.why, exchange.redirect = index.why.get(request_row, ""), index.redirects.get(request_row, "")
+        exchange.is_injected = request_row in index.injected
         exchange.is_task = request_row in index.tasks
         exchange.ended_at = index.ended.get(request_row)
         final_row = index.finals.get(request_row)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     # Not a dependency of mcpspy: only tests that use the SDK read `stdio_parameters`.
     from mcp import StdioServerParameters  # type: ignore[import-not-found,unused-ignore]
 
-    from mcpspy.core.mock.listing import AnswerRules
+    from mcpspy.core.mock.answer_rules import AnswerRules
     from mcpspy.ui.pytest_plugin.servers import ServedEndpoint
 
 MCPSPY = (sys.executable, "-P", "-m", "mcpspy")

@@ -17,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 from msgspec import Struct
 
 from mcpspy.core.jsontools import Pointer
-from mcpspy.core.mock.listing import AnswerRules
+from mcpspy.core.mock.answer_rules import AnswerRules
 from mcpspy.core.mock.recordings import Recordings
 from mcpspy.core.mock.steering import MockOptions
 from mcpspy.core.protocol.http_headers import read_upstream
@@ -29,10 +29,10 @@ from mcpspy.io.client import ServerAddress, ServerCommand
 from mcpspy.io.http.proxy import HttpOptions, proxying
 from mcpspy.io.mock.http import Mock, serving
 from mcpspy.io.mock.loader import RecordingsLoader
-from mcpspy.io.mock.mcp_server import SSE
-from mcpspy.io.mock.upstream import RealServer
 from mcpspy.io.recording.recorder import say
 from mcpspy.io.recording.redaction import RedactionOptions
+from mcpspy.io.serving.live_server import LiveServer
+from mcpspy.io.serving.mcp_server import SSE
 from mcpspy.io.session_name import session_name
 from mcpspy.ui.pytest_plugin.network import LOCALHOST, Address
 
@@ -46,7 +46,7 @@ class MockSettings(Struct, frozen=True):
     recordings: Sequence[Path]
     ignored: Sequence[Pointer]
     answering: MockOptions
-    real: RealServer | None
+    real: LiveServer | None
     rules: AnswerRules | None = None
     """Those of a listing and of fixtures, which decide before the recordings."""
 
@@ -133,7 +133,7 @@ class ServedEndpoint:
 def _gateway(command: ServerCommand, played: Path, redaction: RedactionOptions) -> Mock:
     """Return a mock without recordings: the command answers, which is started and recorded once for each client."""
     name, failure = session_name(command.arguments), "mcpspy: the request to the server failed"
-    behind = RealServer(
+    behind = LiveServer(
         command, name, f"{played}/", redaction, failure=failure, restarts=False, origin=PYTEST
     )
     return Mock(Recordings([]), MockOptions(forwards_all=True), _complain, real=behind)
@@ -143,11 +143,11 @@ def _complain(line: str) -> None:
     say(sanitize(line))
 
 
-def real(command: Sequence[str], url: str | None, folder: str) -> RealServer:
+def real(command: Sequence[str], url: str | None, folder: str) -> LiveServer:
     """Return the real server for unrecorded requests; its session is recorded into `folder`."""
     if url is None:
-        return RealServer(ServerCommand(list(command)), session_name(list(command)), folder, origin=PYTEST)
+        return LiveServer(ServerCommand(list(command)), session_name(list(command)), folder, origin=PYTEST)
     upstream = read_upstream(url)
-    return RealServer(
+    return LiveServer(
         ServerAddress(url), upstream.host if upstream is not None else url, folder, origin=PYTEST
     )

@@ -275,7 +275,7 @@ class LintScan:
                     if found := look(change, EntryPosition(number, part)):
                         yield from found
             show(scan.read, scan.size)
-        pending = len(session.pending) if self._is_cut else 0
+        pending = sum(each.is_counted for each in session.pending) if self._is_cut else 0
         self.gaps += completeness.gaps(torn=self.torn, pending=pending)
         if not self._is_live:
             session.end()

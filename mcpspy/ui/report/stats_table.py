@@ -79,9 +79,11 @@ def ending(counted: CountedSession) -> str:
 
 
 def states(group: MessageGroup) -> str:
-    """Return the number of requests by state: `12: 9 ok, 2 error, 1 no answer`."""
-    parts = ", ".join(f"{group.states[state]:,} {state}" for state in State if group.states[state])
-    return f"{group.count:,}: {parts}" if parts else f"{group.count:,}"
+    """Return the number of requests by state: `13: 9 ok, 2 error, 1 no answer, 1 apart`."""
+    parts = [f"{group.states[state]:,} {state}" for state in State if group.states[state]]
+    if group.apart:
+        parts.append(f"{group.apart:,} apart")
+    return f"{group.count:,}: {', '.join(parts)}" if parts else f"{group.count:,}"
 
 
 def method(group: MessageGroup) -> str:

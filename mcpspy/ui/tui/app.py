@@ -30,6 +30,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import Worker
 
+from mcpspy.core.recording.decode import Header
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError
 from mcpspy.io.recording.catalog import Catalog
@@ -325,6 +326,17 @@ class McpspyApp(App[None]):
             return str(error)
         return ""
 
+    async def call_server(self, header: Header | None) -> None:
+        """Ask for a server, that of a recording first, and call its tools."""
+        from mcpspy.ui.tui.call.servers import CallServerDialog
+        from mcpspy.ui.tui.call.targets import CallTargetsScreen
+
+        # The folder of another machine's sessions is a copy, which is deleted.
+        folder = sessions_folder() if self.is_remote else str(self._catalog.folder)
+        call = await self.push_screen_wait(CallServerDialog(header, folder))
+        if call is not None:
+            self.push_screen(CallTargetsScreen(call))
+
     async def action_quit(self) -> None:
         """Quit, after a confirmation if held messages would be released."""
         from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt
@@ -391,6 +403,9 @@ class McpspyApp(App[None]):
 
 def keyed() -> tuple[type[DOMNode], ...]:
     """Return the classes with remappable keys. Imports every screen, so call it only if there is a `[keys]` table."""
+    from mcpspy.ui.tui.call.form import CallFormScreen
+    from mcpspy.ui.tui.call.servers import CallServerDialog
+    from mcpspy.ui.tui.call.targets import CallTargetsScreen, TargetInput
     from mcpspy.ui.tui.detail.pane import DetailPane
     from mcpspy.ui.tui.detail.search import SearchBox
     from mcpspy.ui.tui.diff.screen import DiffScreen
@@ -400,7 +415,7 @@ def keyed() -> tuple[type[DOMNode], ...]:
     from mcpspy.ui.tui.panels.capabilities_screen import CapabilitiesList, CapabilitiesScreen
     from mcpspy.ui.tui.panels.stats import StatsList, StatsScreen
     from mcpspy.ui.tui.panels.timeline import TimelineList, TimelineScreen
-    from mcpspy.ui.tui.replay.dialog import Choice, ReplayDialog
+    from mcpspy.ui.tui.replay.dialog import ReplayDialog
     from mcpspy.ui.tui.replay.load import LoadScreen
     from mcpspy.ui.tui.replay.output import OutputScreen
     from mcpspy.ui.tui.replay.screen import ReplayScreen
@@ -408,6 +423,7 @@ def keyed() -> tuple[type[DOMNode], ...]:
     from mcpspy.ui.tui.session.screen import SessionScreen
     from mcpspy.ui.tui.sessions.screen import SessionsScreen
     from mcpspy.ui.tui.sessions.session_list import SessionList
+    from mcpspy.ui.tui.widgets.choice import Choice
     from mcpspy.ui.tui.widgets.prompts import ConfirmPrompt, ErrorPrompt, TextPrompt, ToggleMenu
     from mcpspy.ui.tui.widgets.virtual_list import VirtualList
 
@@ -428,6 +444,10 @@ def keyed() -> tuple[type[DOMNode], ...]:
         StatsList,
         CapabilitiesScreen,
         CapabilitiesList,
+        CallServerDialog,
+        CallTargetsScreen,
+        TargetInput,
+        CallFormScreen,
         ConnectScreen,
         DiffScreen,
         EditorScreen,

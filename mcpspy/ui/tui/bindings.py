@@ -88,7 +88,10 @@ SESSION_KEYS: list[BindingType] = [
     _session_key("i", "held('hold')", "intercept messages that match the filter (toggle)", "hold", "hold"),
     _session_key("r", "resend(False)", "resend request into the live session", "resend"),
     _session_key("R", "resend(True)", "edit and resend request", "resend-edited"),
-    _session_key("ctrl+r", "restart", "restart the server of a session of run --watch", "restart"),
+    _session_key(
+        "left_parenthesis", "call", "call a tool, with a form of its arguments", "call", "call tool"
+    ),
+    _session_key("ctrl+r", "restart", "restart the server of a session of run or http --watch", "restart"),
     _session_key(
         "greater_than_sign",
         "replay('')",
@@ -145,6 +148,9 @@ SESSIONS_KEYS: list[BindingType] = [
     _sessions_key("C", "copy_path", "copy file path", "copy-path", "copy path"),
     _sessions_key("Y", "copy_command", "copy mcpspy show command", "copy-command"),
     _sessions_key("ctrl+r", "reload", "reload all sessions", "again"),
+    _sessions_key(
+        "left_parenthesis", "call", "call a tool of this session's server, or of another", "call", "call tool"
+    ),
     _sessions_key("less_than_sign", "serve", "serve session: a mock for clients", "serve", "serve"),
     _sessions_key("D", "demo", "record a demo session", "demo"),
     help_key("sessions"),
@@ -361,7 +367,13 @@ FOOTERS: dict[str, dict[str, str]] = {
         "detail.beside": "side by side",
     },
     "watched": {"session.restart": "restart"},
-    "live": {**_MAIN, "session.filter": "filter", "session.hold": "intercept", "session.follow": "follow"},
+    "live": {
+        **_MAIN,
+        "session.filter": "filter",
+        "session.hold": "intercept",
+        "session.call": "call tool",
+        "session.follow": "follow",
+    },
     "session": {
         "session.swap": "open",
         "session.filter": "filter",
@@ -376,6 +388,7 @@ FOOTERS: dict[str, dict[str, str]] = {
         "session.diff": "diff",
         "session.export": "export",
         "session.serve": "serve",
+        "session.call": "call tool",
         "session.next-finding": "lint",
         "session.wire": "messages",
         "session.copy": "copy",
@@ -394,6 +407,7 @@ FOOTERS: dict[str, dict[str, str]] = {
         "sessions.diff": "diff",
         "sessions.mark": "mark",
         "sessions.serve": "serve",
+        "sessions.call": "call tool",
         "sessions.delete": "delete",
         "sessions.problems": "problems",
         "sessions.numbers": "statistics",
@@ -533,6 +547,8 @@ SYNONYMS = {
     "sessions.demo": "example sample",
     "sessions.serve": "mock server replay playback offline",
     "session.serve": "mock server playback offline",
+    "session.call": "form invoke run arguments prompt resource",
+    "sessions.call": "form invoke run arguments prompt resource host saved",
     "mock.pause": "hold intercept breakpoint",
     "mock.refuse": "fault inject fail",
     "mock.delay": "slow latency wait",

@@ -49,6 +49,7 @@ NAMES = {
     "exclamation_mark": "!",
     "semicolon": ";",
     "less_than_sign": "<",
+    "left_parenthesis": "(",
     "greater_than_sign": ">",
 }
 

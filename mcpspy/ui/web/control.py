@@ -49,6 +49,11 @@ class SessionControl:
                 control.task.cancel()
                 await asyncio.gather(control.task, return_exceptions=True)
 
+    def connection(self, key: str) -> InterceptConnection | None:
+        """Return the connection to a session that a page shows, if it is reached."""
+        control = self._open.get(key)
+        return control.connection if control is not None and control.connection.is_open else None
+
     def state(self, key: str) -> dict[str, Any]:
         """Return what the page shows of a session's control."""
         control = self._open.get(key)

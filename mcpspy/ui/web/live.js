@@ -89,6 +89,8 @@ async function guard(work) {
 /** Take an event of the server: the list, or the facts of the session. */
 function news(key, facts) {
   if (key !== place.key) return;
+  call.allowed = facts.calls === true;
+  byId("calls").hidden = !call.allowed;
   if (key === null) return showList();
   const isFirst = !session.facts.name;
   showFacts(facts);
@@ -177,6 +179,7 @@ function askToken() {
 
 function setUpLive() {
   new Completion(byId("query"));
+  byId("calls").addEventListener("click", () => call.ask());
   for (const [home, title, key] of [
     ["sessions", "Sessions", "1"],
     ["runs", "Runs", "2"],

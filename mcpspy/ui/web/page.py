@@ -11,7 +11,16 @@ import re
 
 from mcpspy.analysis.export.html.page import PAGE, PARTS, bundle, document, part, policy_for
 
-SCRIPTS = ("sessions.js", "reports.js", "control.js", "play.js", "server.js", "completion.js", "live.js")
+SCRIPTS = (
+    "sessions.js",
+    "reports.js",
+    "control.js",
+    "play.js",
+    "call.js",
+    "server.js",
+    "completion.js",
+    "live.js",
+)
 """Scripts of this page alone: the source of its rows, and what only a server has."""
 
 

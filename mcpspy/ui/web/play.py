@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import structs
 
 from mcpspy.analysis.rows import duration
-from mcpspy.core.redact.display import redacted_command, redacted_url
+from mcpspy.core.redact.display import redacted_url, shown_command
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session import mock_notes
 from mcpspy.errors import McpspyError, UsageError
@@ -315,6 +315,6 @@ def _shown(server: str) -> str:
     if server.startswith(("http:", "https:")):
         return sanitize(redacted_url(server))
     try:
-        return sanitize(shlex.join(redacted_command(shlex.split(server))))
+        return shown_command(shlex.split(server))
     except ValueError:
         return ""

@@ -221,6 +221,7 @@ const source = {
   start: signInWithAddress,
   keys: [
     ["i", "hold the messages that match the filter, or stop (--allow-control)", () => control.toggle()],
+    ["(", "call a tool, with a form of its arguments (--allow-control)", () => call.ask()],
     ["r", "send the open request again, with changes (--allow-control)", () => control.resend()],
     [
       "d",

@@ -16,6 +16,9 @@
     /api/s/ID/play               the servers that a replay or mock of the session may use, as the next two
     /api/s/ID/play/LIST          a window of its steps, requests or interactions: first, count
     POST /api/s/ID/play          an order of `play.Plays`, only with `--allow-control`, and over loopback
+    /api/call?session=           what a page may call: the live session, and servers
+    /api/call/NUMBER             the state of a call
+    POST /api/call               an order of `call.WebCalls`, only with `--allow-control`; a server only over loopback
     /api/s/ID/REPORT             a report of `reports.REPORTS`: stats, context, findings …
 
 ID in `/api/s/ID` is a session, or `run:` and the id of a run: its sessions as one, in order of time.
@@ -44,7 +47,7 @@ from mcpspy.core.query.parser import parse
 from mcpspy.core.query.sessions import FIELDS as SESSION_FIELDS
 from mcpspy.core.recording.origin import HOST
 from mcpspy.core.sanitize import sanitize
-from mcpspy.errors import McpspyError
+from mcpspy.errors import McpspyError, UsageError
 from mcpspy.io.recording.catalog import Catalog
 from mcpspy.io.recording.listed_session import ListedSession, matching, short_words, values_of_fields
 from mcpspy.io.recording.reader import Summary
@@ -55,6 +58,7 @@ from mcpspy.ui.text.terminal import bug_line
 from mcpspy.ui.views.extension import Extension
 from mcpspy.ui.web import page, reports, runs
 from mcpspy.ui.web.access import HEADERS, LOGIN, Access
+from mcpspy.ui.web.call import WebCalls
 from mcpspy.ui.web.control import SessionControl
 from mcpspy.ui.web.play import Plays
 from mcpspy.ui.web.preview import OFF, html_of
@@ -98,6 +102,7 @@ class WebServer:
         self._extension = extension or Extension(shows_images=False)
         self._control = SessionControl() if allows_control else None
         self._plays = Plays(sessions_folder(folder)) if allows_control else None
+        self._calls = WebCalls(sessions_folder(folder)) if allows_control else None
         self._catalog = Catalog(folder)
         self._counts = CountCache(self._catalog)
         self._sessions: Sequence[Summary] = ()
@@ -135,6 +140,9 @@ class WebServer:
         get("/api/s/{id}/play", self._proposals)
         get("/api/s/{id}/play/{list}", self._play_rows)
         application.router.add_post("/api/s/{id}/play", self._play)
+        get("/api/call", self._callable)
+        get("/api/call/{call}", self._call_state)
+        application.router.add_post("/api/call", self._call)
         get("/api/complete", self._complete)
         get("/api/s/{id}/complete", self._complete_messages)
         get("/api/s/{id}/{report}", self._report)
@@ -146,8 +154,8 @@ class WebServer:
         self._is_ending = True
 
     async def _close(self, _: web.Application) -> None:
-        if self._plays is not None:
-            await self._plays.close()
+        if self._plays is not None and self._calls is not None:
+            await asyncio.gather(self._plays.close(), self._calls.close())
         await asyncio.gather(*(session.close() for session in self._open.values()))
         await asyncio.to_thread(self._catalog.save)
 
@@ -234,6 +242,7 @@ class WebServer:
                     sent, sent_at = version, time.monotonic()
                     facts = {} if session is None else session.facts() | {"control": self._state(key)}
                     facts |= {} if session is None or plays is None else {"play": plays.state(str(key))}
+                    facts |= {} if self._calls is None else {"calls": True}
                     try:
                         await response.write(f"retry: 1000\ndata: {dumps(facts)}\n\n".encode())
                     except ConnectionError:
@@ -272,6 +281,43 @@ class WebServer:
         if not isinstance(order, dict):
             raise web.HTTPBadRequest(text="an order is an object")
         return _json(await plays.execute(key, await self._summary(key), order))
+
+    async def _callable(self, request: web.Request) -> web.Response:
+        calls, key = self._calling(), request.query.get("session", "")
+        if not key or key.startswith(RUN):
+            return _json(await calls.propose("", None, live=False))
+        summary, live = await self._summary(key), self._controlled().connection(key) is not None
+        return _json(await calls.propose(summary.path.stem, summary.header, live=live))
+
+    async def _call_state(self, request: web.Request) -> web.Response:
+        return _json(self._calling().state(request.match_info["call"]))
+
+    async def _call(self, request: web.Request) -> web.Response:
+        """Open the calls of a live session or of a server, or execute another order."""
+        calls, order = self._calling(), await request.json()
+        if not isinstance(order, dict):
+            raise web.HTTPBadRequest(text="an order is an object")
+        if order.get("order") != "open":
+            return _json(await calls.execute(order))
+        key = str(order.get("session") or "")
+        key = "" if key.startswith(RUN) else key
+        if order.get("live") is True:
+            connection = self._controlled().connection(key)
+            if connection is None:
+                raise UsageError("the session is not live, or cannot be reached", "choose a server")
+            return _json(await calls.open_live(key, connection, (await self._session(key)).model))
+        if not _is_local(request):
+            raise web.HTTPForbidden(text="only a browser on this machine may start a server")
+        stem = (await self._summary(key)).path.stem if key else ""
+        opened = await calls.open_server(stem, order.get("server"))
+        async with self._scanning:  # A scan that runs may miss the new session, which the page asks for next.
+            self._scanned = 0.0
+        return _json(opened)
+
+    def _calling(self) -> WebCalls:
+        if self._calls is None:
+            raise web.HTTPForbidden(text="the page can only read: start mcpspy web with --allow-control")
+        return self._calls
 
     def _playing(self, request: web.Request) -> Plays:
         """Return the replays and mocks. Raise HTTPForbidden if this page may not start programs."""

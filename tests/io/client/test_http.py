@@ -532,6 +532,18 @@ async def test_http_with_sse_has_one_stream_for_all_answers(site: Site, kept: Ke
     assert [each.state for each in kept.session().exchanges] == [State.OK, State.REFUSED]
 
 
+async def test_a_request_of_2026_07_28_over_http_with_sse_is_cancelled_by_a_notification(site: Site) -> None:
+    async with site(OldServer()) as origin, await connect(ServerAddress(f"{origin}/sse")) as connection:
+        await say(connection, id=1, method="ping", params={"_meta": META})
+        await next_of(connection, ReceivedMessage)
+        await say(connection, method="notifications/cancelled", params={"requestId": 1})
+        ended = await next_of(connection)
+
+    assert (type(ended), ended.why) == (ConnectionEnded, "the server ended the stream"), (
+        "it got a notification"
+    )
+
+
 @pytest.mark.parametrize(
     ("endpoint", "why"),
     [("http://127.0.0.1:1/steal", "at another origin"), (None, "is not an HTTP.SSE server: HTTP 405")],

@@ -98,7 +98,11 @@ def test_arguments_have_the_types_of_the_schema_and_the_session_is_recorded(
     ("words", "code", "problem"),
     [
         (["forecas"], 2, "call: forecas: the server has no such tool (did you mean forecast?)"),
-        (["forecast"], 2, "call: forecast: missing city (string): Where. (use city=VALUE)"),
+        (
+            ["forecast"],
+            2,
+            "missing city (string): Where. (use city=VALUE; the tool is forecast(city: string, days?: integer))",
+        ),
         (["forecast", "city=a", "days=x"], 2, "call: forecast: days=x: not an integer"),
         (["forecast", "city=a", "dys=1"], 2, "call: forecast: dys: no such argument (did you mean days?"),
         (["--update"], 2, "call: --update is for saved calls"),

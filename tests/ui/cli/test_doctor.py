@@ -38,6 +38,8 @@ NO_TEMPLATES = SERVER.replace('"tools": {}', '"resources": {}').replace(
     '"tools/list": {"tools"', '"resources/list": {"resources": []}, "tools/list": {"tools"'
 )
 TALKS = "print('ready', flush=True)\n" + SERVER
+TALKS_ON = "print('starting ', end='', flush=True)\n" + SERVER
+NO_PROMPTS = SERVER.replace('"capabilities": {', '"capabilities": {"prompts": {}, ')
 SILENT = "import sys; sys.stdin.read()"
 
 
@@ -61,7 +63,9 @@ def steps(capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], dict[str,
         (NO_LIST, "lists", "method-not-found"),
         (ENDS, "output", "start-failed"),
         (SILENT, "output", ""),
-        (TALKS, "messages", "stdout-noise"),
+        (TALKS, None, "stdout-noise"),
+        (TALKS_ON, "messages", ""),
+        (NO_PROMPTS, None, "method-not-found"),
         (NO_REVISION, "handshake", "version-mismatch"),
         (NO_SCHEMA, "lists", "tool-dropped"),
         (NOT_A_LIST, "lists", "result-rejected"),
@@ -74,6 +78,8 @@ def steps(capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], dict[str,
         "ends",
         "silent",
         "prints",
+        "prints before a message",
+        "no prompts",
         "no revision",
         "no schema",
         "not a list",
@@ -99,6 +105,28 @@ def test_the_step_that_breaks_is_named_with_the_cause(
         assert (document["cause"] or {}).get("code") == cause
     (session,) = sessions(str(Path("sessions")))
     assert session.header.origin == "doctor"
+
+
+@pytest.mark.parametrize(
+    ("code", "step", "text"),
+    [
+        (TALKS, "messages", "stdout has a line that is not a message: ready ("),
+        (NO_PROMPTS, "lists", "1 tools, but the server declares and does not know prompts/list: Claude"),
+    ],
+    ids=["prints", "no prompts"],
+)
+def test_a_violation_that_hosts_tolerate_is_a_warning(
+    code: str, step: str, text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcpspy.io.client.conversation.PROBE", 0.05)
+    command = ["--", sys.executable, "-c", code]
+    assert main(["doctor", "--format", "json", *command]) == 0
+    document, _ = steps(capsys)
+    (warned,) = [each for each in document["steps"] if each["is_warned"]]
+    assert (warned["name"], warned["text"].startswith(text)) == (step, True)
+    assert main(["doctor", *command]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines if line.strip().startswith("!")] == [step]
 
 
 def test_a_command_that_is_not_found_is_not_started(capsys: pytest.CaptureFixture[str]) -> None:

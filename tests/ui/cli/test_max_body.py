@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcpspy.errors import UsageError
-from mcpspy.io.bridge import bridge
+from mcpspy.io.bridge import run as bridge
 from mcpspy.io.forward import child
 from mcpspy.io.forward import proxy as forward
 from mcpspy.io.http import proxy

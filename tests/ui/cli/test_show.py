@@ -306,7 +306,7 @@ def test_actions_of_mcpspy_are_not_counted_as_protocol_issues(
 
     assert main(["show", str(path)]) == 0
     assert index.issues == 1
-    assert "2 requests · 0 failed · 1 protocol issue · " in capsys.readouterr().out
+    assert "2 requests (1 by mcpspy) · 0 failed · 1 protocol issue · " in capsys.readouterr().out
 
 
 def test_a_filter_matches_the_final_state_of_a_request(

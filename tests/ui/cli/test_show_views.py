@@ -76,7 +76,9 @@ def test_without_v_and_without_a_script_no_view_is_shown(
 ) -> None:
     assert main(["show", session]) == 0
 
-    assert "bb" not in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "a  bb" not in shown
+    assert "-old" not in shown
 
 
 def test_a_script_without_columns_and_views_is_a_usage_error(

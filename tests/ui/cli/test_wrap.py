@@ -207,7 +207,7 @@ def test_the_bridge_finds_a_url_in_the_environment_of_its_entry(
         begun.append(options)
         return 0
 
-    monkeypatch.setattr("mcpspy.io.bridge.bridge.run", run)
+    monkeypatch.setattr("mcpspy.io.bridge.run.run", run)
 
     assert main(made["args"][made["args"].index("bridge") :]) == 0
     assert begun[0].address.url == "http://localhost:1/x?key=s3cret"

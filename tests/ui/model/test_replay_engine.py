@@ -27,6 +27,7 @@ HANDSHAKE = ["SAME", "SAME"]
 def _temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setenv("MCPSPY_DIR", str(tmp_path / "sessions"))
 
 
 @pytest.fixture
@@ -99,6 +100,7 @@ async def test_a_server_that_ends_is_explained(path: Path) -> None:
         assert list(model.stderr) == ["out of memory"]
         watched.send("save")
         await watched.until(lambda: model.saved)
+        assert len(list((path.parent / "sessions").glob("*-replayed-*.jsonl"))) == 1
 
 
 async def test_a_command_that_does_not_exist_is_explained(path: Path) -> None:

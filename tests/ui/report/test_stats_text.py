@@ -84,6 +84,16 @@ def test_every_protocol_issue_is_reported() -> None:
     assert "1 malformed, 1 unsolicited responses, 1 damaged lines, 4 lost entries" in "\n".join(printed(talk))
 
 
+def test_the_handshake_of_a_restart_is_apart_from_those_of_the_client() -> None:
+    params = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "host", "version": "1"}}
+    talk = Talk().hello().ask("again", 1.0, "initialize", params, by="mcpspy").answer("again", 2.0)
+    talk.say(3.0, "client", {"jsonrpc": "2.0", "method": "notifications/initialized"}, by="mcpspy")
+    lines = printed(talk)
+
+    assert "requests    → 2: 1 ok, 1 apart" in lines
+    assert not [line for line in lines if "handshakes" in line or "x2" in line]
+
+
 def test_a_call_that_hangs_is_named() -> None:
     lines = printed(
         Talk().hello().ask(7, 1.0, "tools/call", {"name": "hang"}).call(8, 60.0, 61.0), is_live=True

@@ -51,6 +51,7 @@ SHOTS: list[tuple[str, str, tuple[int, int], str, list[str]]] = [
     ("run", "run", (120, 30), DARK.name, ["L"]),
     ("numbers", "everything-sdk-auto.jsonl", (120, 20), LIGHT.name, ["number_sign"]),
     ("server", "everything-sdk-auto.jsonl", (120, 26), DARK.name, ["I", *"jjjjjjjjjjjjj", "space"]),
+    ("call", "call", (130, 30), DARK.name, []),
     ("diff", "", (120, 26), DARK.name, [*"jdjd", *"nnnnnn"]),
 ]
 """Name, recording (empty: the session list), size, theme, keys; an empty key is a pause."""
@@ -140,6 +141,8 @@ async def _shot(recording: str, size: tuple[int, int], theme: str, keys: list[st
             return await _held(folder, size, theme, keys)
         if recording == "mock":
             return await _mock(folder, size, theme, keys)
+        if recording == "call":
+            return await _call(Path(folder), size, theme)
         if recording == "replay":
             return await _replay(folder, size, theme, is_load=bool(keys))
         for name in LISTED:
@@ -285,6 +288,54 @@ async def _mock(folder: str, size: tuple[int, int], theme: str, keys: list[str])
         await _settle(pilot)
         program.stop()
         return app.export_screenshot(title="mcpspy tui")
+
+
+def save_call(folder: Path) -> None:
+    """Make a folder the current one, with a saved call of a program `hotel`, and without the hosts of the user."""
+    program = folder / "bin" / "hotel"
+    calls = folder / "tests" / "calls"
+    for each in (program.parent, calls):
+        each.mkdir(parents=True)
+    server = ROOT / "tests" / "servers" / "forms.py"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{server}"\n', encoding="utf-8")
+    program.chmod(0o700)
+    arguments = {"city": "Oslo", "nights": 3, "room": "double", "guests": ["Ada", "Grace"]}
+    call = {"command": ["hotel"], "tool": "book", "arguments": arguments}
+    (calls / "oslo.yaml").write_text(json.dumps(call), encoding="utf-8")
+    os.environ["PATH"] = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        os.environ[name] = str(folder / "home")
+    os.chdir(folder)
+
+
+async def _call(folder: Path, size: tuple[int, int], theme: str) -> str:
+    """Return a screenshot of the form of a call, and of its response."""
+    from mcpspy.ui.tui.call.form import CallFormScreen
+
+    sessions = folder / "sessions"
+    sessions.mkdir()
+    before, environment = Path.cwd(), dict(os.environ)
+    save_call(folder)
+    try:
+        app = McpspyApp(str(sessions))
+        async with app.run_test(size=size) as pilot:
+            app.theme = theme
+            await _settle(pilot)
+            await pilot.press("left_parenthesis")
+            await _settle(pilot)
+            await pilot.press("enter")
+            while not isinstance(app.screen, CallFormScreen):
+                await pilot.pause(0.1)
+            await _settle(pilot)
+            await pilot.press("ctrl+s")
+            while app.screen.has_class("-empty"):
+                await pilot.pause(0.1)
+            await _settle(pilot)
+            return app.export_screenshot(title="mcpspy tui")
+    finally:
+        os.chdir(before)
+        os.environ.clear()
+        os.environ.update(environment)
 
 
 async def _replay(folder: str, size: tuple[int, int], theme: str, *, is_load: bool) -> str:

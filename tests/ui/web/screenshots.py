@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.analysis.export.html.chromium import chromium  # noqa: E402 - It is in this folder.
 from tests.ui.model.replaying import command, echoes, record  # noqa: E402
+from tests.ui.tui.screenshots import save_call  # noqa: E402
 from tests.ui.web.recordings import write_run  # noqa: E402
 from tests.ui.web.serving import served  # noqa: E402
 
@@ -50,6 +51,9 @@ async def main() -> None:
         (Path(profile) / "replayed").mkdir()
         replayed = await _replay(Path(profile) / "replayed", Path(profile) / "profile-2")
         (folder / "web-replay.png").write_bytes(replayed)
+        (folder / "web-call.png").write_bytes(
+            await _call(Path(profile) / "called", Path(profile) / "profile-3")
+        )
 
 
 async def _replay(sessions: Path, profile: Path) -> bytes:
@@ -65,6 +69,23 @@ async def _replay(sessions: Path, profile: Path) -> bytes:
         await browser.until("/Replay ended/.test(document.body.innerText)")
         await browser.until("document.querySelectorAll('#play td.bad').length")
         await browser.evaluate("document.getElementById('target').textContent = 'node server.js'")
+        shot = await browser.send("Page.captureScreenshot", format="png")
+        return b64decode(shot["data"])
+
+
+async def _call(folder: Path, profile: Path) -> bytes:
+    """Return the screenshot of the form of a call."""
+    sessions = folder / "sessions"
+    sessions.mkdir(parents=True)
+    save_call(folder)  # It changes the current folder: this is the last picture.
+    async with served(sessions, allows_control=True) as server, chromium(profile) as browser:
+        await browser.look(1280, 720, "light")
+        await browser.open(f"{server.origin}/#{server.token}")
+        await browser.until("!document.getElementById('calls').hidden")
+        await browser.press("(")
+        await browser.until("/hotel/.test(document.querySelector('#call[open]')?.innerText)")
+        await browser.evaluate("document.querySelector('#call .foot button').click()")
+        await browser.until("document.querySelector('#call input')")
         shot = await browser.send("Page.captureScreenshot", format="png")
         return b64decode(shot["data"])
 

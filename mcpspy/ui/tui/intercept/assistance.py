@@ -9,36 +9,26 @@ it is typed.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from textwrap import wrap
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from msgspec import DecodeError
 from msgspec.json import format as lay_out
 from rich.cells import cell_len
 
 from mcpspy.analysis.lint.schemas import SchemaCache
-from mcpspy.core.jsontools import ABSENT, Pointer, value_at
+from mcpspy.core.jsontools import ABSENT, Pointer, read_json, value_at
 from mcpspy.core.protocol.message import Malformed, Notification, Request, loads, read_frame
 from mcpspy.core.protocol.spec import METHODS
+from mcpspy.core.protocol.tool_arguments import prompt_schema
 from mcpspy.core.recording.decode import Frame
 from mcpspy.core.sanitize import hidden_characters, sanitize
-from mcpspy.ui.model.interface import (
-    Capabilities,
-    CapabilityListing,
-    ListPages,
-    SchemaField,
-    fields,
-    read,
-    recent_pages,
-)
+from mcpspy.ui.model.interface import CapabilityListing, SchemaField, fields, last_listings
 from mcpspy.ui.model.session_model import SessionModel
-from mcpspy.ui.tui.session.background import SLICE
 from mcpspy.ui.tui.widgets.columns import Piece
 
 
@@ -74,17 +64,9 @@ def _escaped(character: str) -> str:
 def problems(text: str, side: str, original: bytes = b"") -> list[ValidationProblem]:
     """Return the problems of a message from this side; `original` is the message it replaces."""
     try:
-        json.loads(text, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        return [
-            ValidationProblem(
-                f"invalid JSON: line {error.lineno}, column {error.colno}: {error.msg}", is_json=False
-            )
-        ]
+        read_json(text)
     except ValueError as error:
         return [ValidationProblem(f"invalid JSON: {error}", is_json=False)]
-    except RecursionError:
-        return [ValidationProblem("invalid JSON: nested too deeply", is_json=False)]
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -131,10 +113,6 @@ def _shape(data: bytes, side: str) -> list[tuple[str, str | None]]:
         (kinds.get(type(message), "response"), getattr(message, "id", None))
         for message in read_frame(Frame(0.0, side, data))
     ]
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not allowed")
 
 
 ARGUMENTS = ("params", "arguments")
@@ -318,33 +296,12 @@ class Assistance:
         if method == "tools/call":
             schema = item.get("inputSchema")
             return schema if isinstance(schema, dict) else None
-        listed = item.get("arguments")
-        arguments = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-        named = {each["name"]: each for each in arguments if isinstance(each.get("name"), str)}
-        return {
-            "properties": {
-                key: {"type": "string", "description": str(each.get("description") or "")}
-                for key, each in named.items()
-            },
-            "required": [key for key, each in named.items() if each.get("required") is True],
-        }
+        return prompt_schema(item)
 
 
 async def read_listings(model: SessionModel) -> Assistance:
     """Read the last listing of each kind in a session."""
-    pages = ListPages(model)
-    while pages.is_behind:
-        until = time.perf_counter() + SLICE
-        pages.advance(lambda until=until: time.perf_counter() < until)  # type: ignore[misc]
-        await asyncio.sleep(0)
-    listings = Capabilities()
-    for page in recent_pages(pages.pages, 1):
-        if pages.is_replaced:
-            break
-        where = model.index.where(page.row)
-        line = model.read(where.part, where.offset, where.length)
-        listings.take(page, await asyncio.to_thread(read, line, where.item, page.method))
-    return Assistance(listings.last)
+    return Assistance(await last_listings(model))
 
 
 def schema_lines(

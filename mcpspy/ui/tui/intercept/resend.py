@@ -6,9 +6,7 @@ token in it.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -16,6 +14,7 @@ from mcpspy.core.protocol.message import AnyMessage, Notification, Request, read
 from mcpspy.core.protocol.spec import other
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.sanitize import sanitize
+from mcpspy.ui.model.live_call import wait_for_response
 from mcpspy.ui.model.session_model import SessionModel
 from mcpspy.ui.tui.intercept.assistance import editable, read_listings, request_problems
 from mcpspy.ui.tui.intercept.editor import Drafts
@@ -23,8 +22,6 @@ from mcpspy.ui.tui.intercept.held_messages import HeldRows
 from mcpspy.ui.tui.session.base import SessionBase
 from mcpspy.ui.tui.session.labels import BETWEEN, replacement
 from mcpspy.ui.tui.widgets.columns import Piece
-
-LOOK = 0.05
 
 
 class ResendRequest(NamedTuple):
@@ -71,32 +68,6 @@ def _forwarded(model: SessionModel, row: int, entry: Request | Notification) -> 
     if not isinstance(note, Note) or not (sent := replacement(note)[1]):
         return entry
     return read_frame(structs.replace(entry.frame, data=sent))[0]
-
-
-async def wait_for_response(
-    model: SessionModel, id_text: str, begin: int, failed: Callable[[], str | None]
-) -> int | str:
-    """Return the row of an injected request once it has a response, or the reason why it will not get one.
-
-    `begin` is the number of rows when it was sent; `failed` returns the session's error, if any.
-    """
-    generation, row = model.generation, None
-    while model.generation == generation:
-        index = model.index
-        if row is None:
-            for place in range(begin, len(index)):
-                if model.is_request(place) and index.id(place) == id_text:
-                    row = place
-                    break
-            begin = len(index) if row is None else begin
-        if row is not None and index.pair(row) is not None:
-            return row
-        if (why := failed()) is not None:
-            return why
-        if model.is_over:
-            break
-        await asyncio.sleep(LOOK)
-    return "the session has ended"
 
 
 class Resend:
@@ -179,9 +150,7 @@ class Resend:
         if not id_text:
             return f"resent to the {wanted.to}: {sanitize(wanted.method)}"
         screen.flash_message(f"resent to the {wanted.to}; waiting for the response …")
-        new = await wait_for_response(
-            model, id_text, begin, lambda: _error_of(connection.answers.get(id_text))
-        )
+        new = await wait_for_response(model, id_text, begin, lambda: connection.error(id_text))
         connection.answers.pop(id_text, None)
         if isinstance(new, str):
             return f"no response: {sanitize(new)}"
@@ -191,7 +160,3 @@ class Resend:
             screen.compare(wanted.row, new)
             return "resent; response received"
         return "the resent request has its response; press d on it to compare"
-
-
-def _error_of(answer: dict[str, Any] | None) -> str | None:
-    return None if answer is None or "error" not in answer else str(answer["error"])

@@ -6,8 +6,7 @@ The proposed servers and the redacted values are read in a thread. The texts are
 from __future__ import annotations
 
 import asyncio
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -15,13 +14,11 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
-from textual.events import Click, Key
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from mcpspy.core.recording.decode import Header
-from mcpspy.core.redact.display import redacted_command, redacted_url
+from mcpspy.core.redact.display import redacted_url, shown_command
 from mcpspy.core.sanitize import sanitize
 from mcpspy.errors import McpspyError, UsageError
 from mcpspy.ui.model.replay_options import (
@@ -40,6 +37,7 @@ from mcpspy.ui.model.replay_options import (
 )
 from mcpspy.ui.model.replay_settings import kept_patterns
 from mcpspy.ui.tui.widgets.base import DismissibleModal
+from mcpspy.ui.tui.widgets.choice import Choice
 
 
 class ReplaySelection(NamedTuple):
@@ -52,76 +50,6 @@ class ReplaySelection(NamedTuple):
     """Rows of its requests; None for the whole session."""
     query: str = ""
     """The filter that selects the same requests on a command line; empty if there is none."""
-
-
-class Choice(Static, can_focus=True):
-    """One of several words, changed by left and right."""
-
-    DEFAULT_CSS = """
-    Choice { width: 1fr; height: 1; }
-    Choice:focus { background: $primary-muted; }
-    """
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,l,space", "turn(1)", "next", tooltip="next value", id="choice.next"),
-        Binding("left,h", "turn(-1)", "previous", tooltip="previous value", id="choice.previous"),
-    ]
-
-    HELP_NAME = "choice"
-
-    class Changed(Message):
-        """Posted when the user chose another value."""
-
-        def __init__(self, choice: Choice) -> None:
-            super().__init__()
-            self.choice = choice
-
-    def __init__(
-        self,
-        words: Mapping[str, str],
-        value: str,
-        *,
-        id: str,  # noqa: A002
-        keys: Mapping[str, str] | None = None,
-    ) -> None:
-        """`words` has the values with their words, `keys` the values that a key chooses."""
-        super().__init__(id=id, markup=False)
-        self._by_key = keys or {}
-        self.words = dict(words)
-        self.value = value
-
-    def on_mount(self) -> None:
-        self._show()
-
-    def offer(self, words: Mapping[str, str]) -> None:
-        """Offer other values."""
-        self.words = dict(words)
-        self._show()
-
-    def choose(self, value: str) -> None:
-        self.value = value
-        self._show()
-
-    def action_turn(self, step: int) -> None:
-        values = list(self.words)
-        self.value = values[(values.index(self.value) + step) % len(values)]
-        self._show()
-        self.post_message(self.Changed(self))
-
-    def on_key(self, event: Key) -> None:
-        if (value := self._by_key.get(event.key)) is not None:
-            event.stop()
-            self.choose(value)
-            self.post_message(self.Changed(self))
-
-    def on_click(self, event: Click) -> None:
-        event.stop()
-        self.focus()
-        self.action_turn(1)
-
-    def _show(self) -> None:
-        place = f"  {list(self.words).index(self.value) + 1}/{len(self.words)}" if len(self.words) > 1 else ""
-        self.update(Text(f"< {self.words[self.value]} >{place}" if place else self.words[self.value]))
 
 
 _TEXTS = {
@@ -329,4 +257,4 @@ def shown_target(config: dict[str, Any]) -> str:
     """Return the server for the title, redacted."""
     if "url" in config:
         return sanitize(redacted_url(config["url"]))
-    return sanitize(shlex.join(redacted_command(config["command"])))
+    return shown_command(config["command"])

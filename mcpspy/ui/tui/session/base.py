@@ -7,6 +7,7 @@ from pathlib import Path
 
 from textual.screen import Screen
 
+from mcpspy.core.recording.decode import Header
 from mcpspy.ui.model.row_filter import FilteredView
 from mcpspy.ui.model.session_loader import SessionLoader
 from mcpspy.ui.tui.session.filter_bar import FilterBar
@@ -15,6 +16,9 @@ from mcpspy.ui.tui.session.panes import Panes
 
 RunOpener = Callable[[Path], Awaitable[str]]
 """Opens the run of a recording, or serves it; returns the reason if it cannot. The application has `open_run`, `serve`."""
+
+ServerCaller = Callable[[Header | None], Awaitable[None]]
+"""Calls a tool in a new session of a server. The application has `call_server`."""
 
 
 class SessionBase(Screen[None]):

@@ -31,7 +31,7 @@ from mcpspy.ui.tui.intercept.editor import Drafts
 from mcpspy.ui.tui.intercept.held_messages import HeldActions, HeldRows
 from mcpspy.ui.tui.intercept.resend import Resend
 from mcpspy.ui.tui.session.background import BackgroundTasks, LintPass
-from mcpspy.ui.tui.session.base import RunOpener, SessionBase
+from mcpspy.ui.tui.session.base import RunOpener, ServerCaller, SessionBase
 from mcpspy.ui.tui.session.filter_bar import FilterBar
 from mcpspy.ui.tui.session.labels import StatusBar, clipboard_text, position, sentence, title
 from mcpspy.ui.tui.session.message_list import ListUpdates
@@ -413,7 +413,7 @@ class SessionScreen(SessionBase):
 
         connection = self.held_rows.connection
         if connection is None or not connection.may_restart:
-            self.flash_message("the server cannot be restarted (start it with mcpspy run --watch)")
+            self.flash_message("the server cannot be restarted (start it with mcpspy run or http --watch)")
         else:
             self.do(restarted(connection))
 
@@ -422,6 +422,26 @@ class SessionScreen(SessionBase):
 
     def action_resend(self, edited: bool) -> None:
         (self.resending.edit if edited else self.resending.resend)()
+
+    def action_call(self) -> None:
+        """Call a tool: in this live session, or in a new session of its server."""
+
+        async def call() -> str:
+            connection, model = self.held_rows.connection, self.loader.model
+            if connection is None or not self.loader.is_live or not await connection.reached():
+                await call_server(model.header)
+                return ""
+            from mcpspy.ui.model.live_call import LiveCall
+            from mcpspy.ui.tui.call.targets import CallTargetsScreen
+
+            self.app.push_screen(CallTargetsScreen(await LiveCall(connection, model).start()))
+            return ""
+
+        call_server: ServerCaller = self.app.call_server  # type: ignore[attr-defined]
+        if self.loader.model.is_merged:
+            self.flash_message("several sessions are open: open one alone (O) to call a tool")
+        else:
+            self.do(call())
 
     def action_serve(self) -> None:
         """Serve this session; in a run, the session of the selected row."""

@@ -34,7 +34,7 @@ from mcpspy.io.recording.reader import RecordingState, Summary, delete, files_of
 from mcpspy.io.recording.session_counts import CountCache
 from mcpspy.ui.demo.client import record
 from mcpspy.ui.tui.bindings import SESSIONS_KEYS
-from mcpspy.ui.tui.session.base import RunOpener
+from mcpspy.ui.tui.session.base import RunOpener, ServerCaller
 from mcpspy.ui.tui.session.filter_bar import FilterInput, FilterLine
 from mcpspy.ui.tui.sessions.session_list import (
     SessionList,
@@ -253,6 +253,16 @@ class SessionsScreen(Screen[None]):
         serve: RunOpener = self.app.serve  # type: ignore[attr-defined]
         chosen = self._list.chosen
         self.run_worker(served(), group="serve", exclusive=True)
+
+    def action_call(self) -> None:
+        """Call a tool: in a live session, or in a new session of a server that the user chooses."""
+        call_server: ServerCaller = self.app.call_server  # type: ignore[attr-defined]
+        chosen = self._list.chosen
+        if chosen is not None and chosen.state is RecordingState.LIVE:
+            self._open(chosen, then="call")
+        else:
+            header = None if chosen is None else chosen.header
+            self.run_worker(call_server(header), group="call", exclusive=True)
 
     def action_delete(self) -> None:
         if getattr(self.app, "is_remote", False):

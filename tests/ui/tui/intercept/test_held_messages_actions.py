@@ -136,4 +136,4 @@ async def test_the_key_names_the_option_that_other_sessions_lack(opened: Any, re
         await screen.shows("● LIVE")
         assert "restart" not in screen.lines[-1]
         await screen.press("ctrl+r")
-        await screen.shows("cannot be restarted (start it with mcpspy run --watch)")
+        await screen.shows("cannot be restarted (start it with mcpspy run or http --watch)")

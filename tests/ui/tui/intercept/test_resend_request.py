@@ -8,8 +8,9 @@ from base64 import b64encode
 from typing import Any
 
 from mcpspy.core.recording.decode import Header, read_entry
+from mcpspy.ui.model.live_call import wait_for_response
 from mcpspy.ui.model.session_model import SessionModel
-from mcpspy.ui.tui.intercept.resend import ResendRequest, resend_request, wait_for_response
+from mcpspy.ui.tui.intercept.resend import ResendRequest, resend_request
 from tests.ui.tui.intercept.conftest import call, result
 
 INJECTED = '"mcpspy-test-1"'

@@ -9,9 +9,10 @@ import pytest
 from textual.widgets import Input
 
 from mcpspy.ui.model.replay_run import Phase, StepState
-from mcpspy.ui.tui.replay.dialog import Choice, ReplayDialog
+from mcpspy.ui.tui.replay.dialog import ReplayDialog
 from mcpspy.ui.tui.replay.load import LoadScreen
 from mcpspy.ui.tui.replay.screen import ReplayScreen
+from mcpspy.ui.tui.widgets.choice import Choice
 from tests.ui.model.replaying import SERVER, echoes, record
 from tests.ui.tui.conftest import Opened, Screen
 

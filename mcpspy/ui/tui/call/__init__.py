@@ -1,0 +1,1 @@
+"""Calls from a form: the choice of a server and a tool, and the form."""
