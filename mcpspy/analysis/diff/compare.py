@@ -33,6 +33,9 @@ from mcpspy.analysis.diff.results import (
     compare_steps,
     handshake,
     is_across_handshake,
+    missing_capability,
+    one_listing,
+    resource_uris,
 )
 from mcpspy.analysis.diff.steps import RequestStep, SessionSteps, StandaloneMessage, step_of
 from mcpspy.core.jsontools import pointer
@@ -81,7 +84,7 @@ def compare(old: Session, new: Session, options: DiffOptions | None = None) -> S
     """Compare two sessions without changing them. A pending request counts as unanswered."""
     options = DiffOptions() if options is None else options
     before, now = SessionSteps(old), SessionSteps(new)
-    context = ComparisonContext(options, is_across_handshake(before, now))
+    context = ComparisonContext(options, is_across_handshake(before, now), resource_uris(now))
     cases = [*_compare_steps(before, now, context)]
     if options.only:
         return SessionDiff(tuple(_in_order(cases)))
@@ -207,7 +210,9 @@ def _compare_steps(
     listed = {both.new.method for both in pairs.both} if context.options.only else ()
     for kind, step, other in pairs.one_sided(before, now):
         if step.method not in listed:
-            yield _one_sided(kind, step, _missing(step, other), context)
+            case = _one_sided(kind, step, _missing(step, other), context)
+            lacking = missing_capability(step.method, other) if step.side == CLIENT else None
+            yield case if lacking is None else _of_capability(case, kind, step, lacking, context)
 
 
 def _not_reported(
@@ -308,6 +313,20 @@ def _one_sided(
         latency=None if is_old else what.latency,
         changes=(change,),
     )
+
+
+def _of_capability(
+    case: ComparedCase, kind: ChangeKind, step: RequestStep, capability: str, context: ComparisonContext
+) -> ComparedCase:
+    """Return the case of a listing that only one session has because the other server lacks the capability.
+
+    A client lists what a server has: the request follows from the capability, and its items were gained or lost.
+    """
+    is_old = kind is ChangeKind.REMOVED
+    why = f"the {'new' if is_old else 'old'} server does not have the capability {capability}"
+    request = (structs.replace(change, severity=NOTE, why=why) for change in case.changes)
+    items = one_listing(step if is_old else None, None if is_old else step, context)
+    return structs.replace(case, changes=(*request, *items))
 
 
 def _missing(what: StandaloneMessage, other: SessionSteps) -> ChangeSeverity:

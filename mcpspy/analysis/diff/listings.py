@@ -5,6 +5,7 @@ Their order is ignored, since the protocol gives it no meaning (2026-07-28, serv
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -75,10 +76,11 @@ def _item(listing: ListMethod, old: Any, new: Any, *, tolerance: Tolerance) -> I
     others = [_other(each, judged) for each in (old, new)]
     if listing.noun == "tool":
         others = [_completed(each) for each in others]
-    for found in deltas(*others, tolerance=tolerance):
-        severity, why = _severity(listing, found), ""
+    for change in deltas(*others, tolerance=tolerance):
+        found, why = _written(change, old, new) if listing.noun == "tool" else (change, "")
+        severity = _severity(listing, found)
         if found.tokens in (("execution",), ("execution", "taskSupport")) and tasks[0] != tasks[1]:
-            why = _TASKS.get(tasks[1], "")
+            why = _TASKS.get(tasks[1], why)
             severity = BREAKING if tasks[1] == "required" else DIFFERENT
         yield SchemaChange(found.tokens, severity, why, found.old, found.new)
     if listing.noun == "tool":
@@ -151,6 +153,19 @@ def _completed(tool: dict[str, Any]) -> dict[str, Any]:
         if isinstance(given := tool.get(member, {}), dict):
             found[member] = {**defaults, **given}
     return found
+
+
+def _written(change: ValueChange, old: dict[str, Any], new: dict[str, Any]) -> tuple[ValueChange, str]:
+    """Return a change without the default that `_completed` added, and a text that names this default."""
+    if len(change.tokens) != 2 or change.tokens[0] not in _DEFAULTS:
+        return change, ""
+    member, name = change.tokens
+    is_absent = [name not in (tool.get(member) or {}) for tool in (old, new)]
+    default = _DEFAULTS[member].get(name)
+    if default is None or not any(is_absent):
+        return change, ""
+    was, now = (UNSET if absent else side for absent, side in zip(is_absent, change[1:3], strict=True))
+    return ValueChange(change.tokens, was, now), f"absent means {json.dumps(default)}"
 
 
 def _other(item: dict[str, Any], members: set[str]) -> dict[str, Any]:

@@ -27,10 +27,10 @@ from mcpspy.analysis.diff.model import (
 from mcpspy.analysis.diff.steps import RequestStep, SessionSteps, StandaloneMessage
 from mcpspy.analysis.diff.volatile import NOTED, OF_MODERN, settled_error, settled_params, settled_result
 from mcpspy.core.jsontools import Pointer, pointer_text
-from mcpspy.core.protocol.listing import EVERY_LISTING, LISTINGS
+from mcpspy.core.protocol.listing import EVERY_LISTING, LISTINGS, ListMethod
 from mcpspy.core.protocol.message import Failure, Notification, Result, loads
 from mcpspy.core.protocol.peers import Peer
-from mcpspy.core.protocol.spec import MODERN, SERVER_CAPABILITIES
+from mcpspy.core.protocol.spec import META, METHODS, MODERN, SERVER_CAPABILITIES
 from mcpspy.core.session.exchange import TRANSITIONS, Event, Exchange, State
 from mcpspy.core.session.outcome import FAILED, OK, OUTCOMES, TOOL_ERRORS, describe
 
@@ -65,6 +65,8 @@ class ComparisonContext(NamedTuple):
     options: DiffOptions
     is_across: bool = False
     """True if one session is of a revision with a handshake and the other of one without."""
+    resources: frozenset[str] = frozenset()
+    """URIs that the new server listed."""
 
     def patterns(self, message: Comparable) -> tuple[Pointer, ...]:
         ignored = self.options.ignored
@@ -95,6 +97,8 @@ def compare_steps(
             yield from _responses(old, new, context)
     elif State.UNKNOWN not in (before, now) and not (before in _CANCELLED and now in _CANCELLED):
         yield from _outcome(old, new, before, now, is_exact=is_exact)
+        if is_exact and before in _FAILED and now in _SUCCEEDED:
+            yield from one_listing(None, new, context)
     if is_exact:
         yield from _progress(old, new, context)
 
@@ -177,9 +181,7 @@ def _responses(old: RequestStep, new: RequestStep, context: ComparisonContext) -
     listing = LISTINGS.get(new.method)
     if listing is not None and _is_named(one, listing.member) and _is_named(two, listing.member):
         items, others = one["result"].pop(listing.member), two["result"].pop(listing.member)
-        for judged in compare_listed(listing, items, others, tolerance=context.options.tolerance):
-            found = ValueChange(("result", listing.member, *judged.tokens), judged.old, judged.new)
-            yield _value_change(ChangeKind.INTERFACE, judged.severity, found, judged.why)
+        yield from _listed(listing, items, others, context)
     kind = ChangeKind.ERROR if old.state in FAILED else ChangeKind.RESULT
     for found in context.differences(one, two, patterns):
         if _is_of_era(found.tokens, found.old, found.new, context):
@@ -187,6 +189,30 @@ def _responses(old: RequestStep, new: RequestStep, context: ComparisonContext) -
         is_noted = found.is_layout or (found.tokens[1:2] and found.tokens[1] in NOTED)
         why = "same JSON, formatted differently" if found.is_layout else ""
         yield _value_change(kind, NOTE if is_noted else DIFFERENT, found, why)
+
+
+def one_listing(
+    old: RequestStep | None, new: RequestStep | None, context: ComparisonContext
+) -> Iterator[DiffChange]:
+    """Yield what a listing lost or gained if the other session has none, since its server offered nothing to list."""
+    (step,) = (each for each in (old, new) if each is not None)
+    whole, listing = cut(_whole(step), context.patterns(step)), LISTINGS.get(step.method)
+    if listing is not None and _is_named(whole, listing.member):
+        items = whole["result"][listing.member]
+        yield from _listed(listing, {} if old is None else items, {} if new is None else items, context)
+
+
+def _listed(
+    listing: ListMethod, old: dict[str, Any], new: dict[str, Any], context: ComparisonContext
+) -> Iterator[DiffChange]:
+    for judged in compare_listed(listing, old, new, tolerance=context.options.tolerance):
+        found = ValueChange(("result", listing.member, *judged.tokens), judged.old, judged.new)
+        # Clients read the URI as before: without variables, a template is the URI of one resource (RFC 6570).
+        is_resource = (
+            listing.key == "uriTemplate" and judged.new is UNSET and judged.tokens[0] in context.resources
+        )
+        severity, why = (NOTE, f"{judged.why}, which is a resource now") if is_resource else judged[1:3]
+        yield _value_change(ChangeKind.INTERFACE, severity, found, why)
 
 
 def _whole(step: RequestStep) -> dict[str, Any]:
@@ -262,14 +288,36 @@ def is_across_handshake(old: SessionSteps, new: SessionSteps) -> bool:
     return ((old.session.revision or "") >= MODERN) != ((new.session.revision or "") >= MODERN)
 
 
+def resource_uris(steps: SessionSteps) -> frozenset[str]:
+    """Return the URIs of the resources that the server listed."""
+    results = (step.result for step in steps.steps if step.method == "resources/list" and step.results)
+    lists = (result.get("resources") for result in results if isinstance(result, dict))
+    return frozenset(uri for listed in lists for uri in by_name(listed, "uri") or ())
+
+
+def missing_capability(method: str, steps: SessionSteps) -> str | None:
+    """Return the capability without which a client cannot list; None if the server has it, or stated none at all."""
+    known, answered = METHODS.get(method), _last_answered(steps)
+    needed = known.needs if known is not None and method in LISTINGS else None
+    if needed is None or answered is None:
+        return None
+    capabilities = _result(answered).get("capabilities")
+    return needed if isinstance(capabilities, dict) and needed not in capabilities else None
+
+
 def _last_answered(steps: SessionSteps) -> Exchange | None:
     answered = [found for found, _ in steps.introductions if isinstance(found.answer, Result)]
     return answered[-1] if answered else None
 
 
 def _result(exchange: Exchange) -> dict[str, Any]:
+    """Return the result, with `serverInfo` where a handshake has it: since 2026-07-28 it is in `_meta`."""
     result = exchange.answer.result if isinstance(exchange.answer, Result) else None
-    return result if isinstance(result, dict) else {}
+    if not isinstance(result, dict):
+        return {}
+    meta = result.get("_meta")
+    server = meta.get(META + "serverInfo") if isinstance(meta, dict) else None
+    return result if server is None else {"serverInfo": server, **result}
 
 
 def _position(steps: SessionSteps, exchange: Exchange | None) -> ChangePosition | None:
@@ -343,8 +391,8 @@ def _results(old: dict[str, Any], new: dict[str, Any], *, is_across: bool) -> It
             yield from _capability(
                 pointer, found.old, found.new, rest, is_revision_specific=is_revision_specific
             )
-        elif first == "serverInfo" and (is_across or found.tokens[1:] in (("name",), ("version",))):
-            continue  # Reported already; since 2026-07-28 it is in `_meta`.
+        elif first == "serverInfo" and found.tokens[1:] in (("name",), ("version",)):
+            continue  # Reported already.
         elif first == "supportedVersions" and not is_across:
             yield _change(BREAKING if found.new is UNSET else NOTE, pointer, found.old, found.new)
         elif first not in ("protocolVersion", "supportedVersions", "ttlMs", "cacheScope"):
@@ -365,7 +413,9 @@ def _capability(
     elif had and has:
         yield _change(DIFFERENT, pointer, old, new)
     elif had:
-        yield _change(BREAKING, pointer, old, new, f"lost the capability {name}")
+        # A client cannot rely on notifications: a server that has `listChanged` may never send one.
+        severity = DIFFERENT if rest[1:] == ["listChanged"] else BREAKING
+        yield _change(severity, pointer, old, new, f"lost the capability {name}")
     elif has:
         yield _change(NOTE, pointer, old, new, f"gained the capability {name}")
 

@@ -8,7 +8,7 @@ is a counterexample, and otherwise different: `cannot decide`.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -111,9 +111,11 @@ class _Spot(NamedTuple):
     put: Callable[[Any], Any]
     """Returns the wide root with another subschema at this position."""
 
-    def below(self, wide: Any, *path: str, at: Pointer = ()) -> _Spot:
+    def below(self, wide: Any, *path: str, at: Pointer | None = None) -> _Spot:
         """Return the position at a path in the subschema here; `at`: if the change is reported elsewhere."""
-        return _Spot((*self.at, *(at or path)), lambda schema: self.put(_replaced(wide, path, schema)))
+        return _Spot(
+            (*self.at, *(path if at is None else at)), lambda schema: self.put(_replaced(wide, path, schema))
+        )
 
 
 def compare_schemas(old: Any, new: Any, *, is_input: bool) -> list[SchemaChange]:
@@ -205,12 +207,13 @@ class _SchemaComparison:
             )
         wide, narrow = plain(wide), plain(narrow)
         any_of, one_of = ([keyword in each for each in (wide, narrow)] for keyword in ("anyOf", "oneOf"))
+        written = ["anyOf" if each else "" for each in any_of]
         if any_of == [False, True] and one_of == [True, False]:
             yield _Found((*spot.at, "oneOf"), NOTE, "", wide["oneOf"], UNSET)
-            wide = as_any_of(wide)
+            wide, written[0] = as_any_of(wide), "oneOf"
         elif any_of == [True, False] and one_of == [False, True] and self._is_disjoint(narrow["oneOf"]):
             yield _Found((*spot.at, "oneOf"), NOTE, "", UNSET, narrow["oneOf"])
-            narrow = as_any_of(narrow)
+            narrow, written[1] = as_any_of(narrow), "oneOf"
         first, second = (wide, narrow) if self._is_input else (narrow, wide)
         keywords = [*first, *(keyword for keyword in second if keyword not in first)]
         is_list = ("anyOf" in wide or "anyOf" in narrow) and is_choice(wide) and is_choice(narrow)
@@ -221,25 +224,30 @@ class _SchemaComparison:
             yield from self._required(wide, narrow, spot)
         for unit in dict.fromkeys(_UNIT_OF.get(keyword, (keyword,)) for keyword in keywords):
             if unit[0] not in ("properties", "required", *DEFINITIONS):
-                yield from self._keyword(unit, wide, narrow, spot)
+                yield from self._keyword(unit, wide, narrow, spot, written)
         if is_list:
-            yield from self._several("anyOf", {"anyOf": choices(wide)}, {"anyOf": choices(narrow)}, spot)
+            lists = {"anyOf": choices(wide)}, {"anyOf": choices(narrow)}
+            yield from self._several("anyOf", *lists, spot, written)
 
     def _keyword(
-        self, unit: tuple[str, ...], wide: dict[str, Any], narrow: dict[str, Any], spot: _Spot
+        self,
+        unit: tuple[str, ...],
+        wide: dict[str, Any],
+        narrow: dict[str, Any],
+        spot: _Spot,
+        written: Sequence[str],
     ) -> Iterator[_Found]:
         keyword = unit[0]
         one, two = wide.get(keyword, UNSET), narrow.get(keyword, UNSET)
         is_list = isinstance(one, list), isinstance(two, list)
         if keyword in ("additionalProperties", "propertyNames", "items") and not any(is_list):
-            both = (True if one is UNSET else one), (True if two is UNSET else two)
-            for found in self.schemas(*both, spot.below(wide, keyword)):
-                is_whole_change = found.tokens == (*spot.at, keyword)
-                yield found._replace(wide=one, narrow=two) if is_whole_change else found
+            yield from self._subschema(keyword, one, two, spot.below(wide, keyword))
         elif keyword == "prefixItems":
             yield from self._items(wide, narrow, spot)
         elif keyword in _LISTS and all(is_list):
-            yield from self._several(keyword, wide, narrow, spot)
+            yield from self._several(
+                keyword, wide, narrow, spot, written if keyword == "anyOf" else (keyword, keyword)
+            )
         elif not all(self._is_same(wide.get(each, UNSET), narrow.get(each, UNSET)) for each in unit):
             if keyword not in _CONSTRAINTS:
                 yield _Found((*spot.at, keyword), NOTE if keyword in ANNOTATIONS else DIFFERENT, "", one, two)
@@ -255,6 +263,18 @@ class _SchemaComparison:
                 sides = wide.get(each, UNSET), narrow.get(each, UNSET)
                 if not self._is_same(*sides):
                     yield _Found((*spot.at, each), severity, "", *sides, mixed)
+
+    def _subschema(self, keyword: str, one: Any, two: Any, spot: _Spot) -> Iterator[_Found]:
+        """Yield the changes of a keyword whose value is a schema, and that allows anything if it is missing."""
+        both = (True if one is UNSET else one), (True if two is UNSET else two)
+        for found in self.schemas(*both, spot):
+            is_of_names = keyword == "propertyNames" and found.tokens == (*spot.at, "type")
+            if found.tokens == spot.at and UNSET not in (found.wide, found.narrow):
+                yield found._replace(wide=one, narrow=two)
+            elif is_of_names and "string" in (types_of({"type": found.narrow}) or ()):
+                yield found._replace(severity=NOTE)  # Names are texts, with or without this keyword.
+            else:
+                yield found
 
     def _members(self, wide: dict[str, Any], narrow: dict[str, Any], spot: _Spot) -> Iterator[_Found]:
         one, two = dict_of(wide.get("properties")), dict_of(narrow.get("properties"))
@@ -278,10 +298,14 @@ class _SchemaComparison:
                 why += _STILL if self._is_input else ""
                 yield _Found(member.at, DIFFERENT if self._is_input else NOTE, why, one[name], UNSET)
             else:
-                rest = [key for key in ("patternProperties", "additionalProperties") if key in narrow]
-                others = {key: value for key, value in one.items() if key != name}
-                closed = {key: moved(narrow[key]) for key in rest}
-                mixed = spot.put({**wide, "properties": others, **closed})
+                if narrow.get("patternProperties"):
+                    rest = [key for key in ("patternProperties", "additionalProperties") if key in narrow]
+                    others = {key: value for key, value in one.items() if key != name}
+                    mixed = spot.put(
+                        {**wide, "properties": others, **{key: moved(narrow[key]) for key in rest}}
+                    )
+                else:  # Only this member: an example with another one would not show what was lost.
+                    mixed = member.put(moved(narrow.get("additionalProperties", True)))
                 yield _Found(member.at, None, why, one[name], UNSET, mixed)
 
     def _fits_others(self, wide: dict[str, Any], narrow: Any) -> bool:
@@ -321,8 +345,14 @@ class _SchemaComparison:
             sides = all_items["prefixItems"][place], (two[place] if place < len(two) else rest[1])
             yield from self.schemas(*sides, spot.below(all_items, "prefixItems", str(place)))
 
-    def _several(self, keyword: str, wide: Any, narrow: Any, spot: _Spot) -> Iterator[_Found]:
-        """Yield the changes of a list of schemas, whose order does not matter."""
+    def _several(
+        self, keyword: str, wide: Any, narrow: Any, spot: _Spot, written: Sequence[str]
+    ) -> Iterator[_Found]:
+        """Yield the changes of a list of schemas, whose order does not matter.
+
+        `written`: the keyword of each list in its own document; empty if the schema there is one without a list,
+        or its types are the alternatives. So a pointer leads to the value that it is reported with.
+        """
         one, two, is_all = wide[keyword], narrow[keyword], keyword == "allOf"
         is_sure = keyword != "oneOf" or self._is_disjoint(two)
         waiting: defaultdict[str, deque[int]] = defaultdict(deque)
@@ -337,21 +367,45 @@ class _SchemaComparison:
             fitting = {n for n in right if any(self._is_within(each, two[n]) for each in one)}
         else:
             fitting = {n for n in left if any(self._is_within(one[n], each) for each in two)}
-        rest = list(zip(left, right, strict=True)) if len(left) == len(right) else []
+        rest = [] if is_all or len(left) == len(right) else self._of_one_type(one, two, left, right)
+        left = [n for n in left if n not in {place for place, _ in rest}]
+        right = [n for n in right if n not in {other for _, other in rest}]
+        if len(left) == len(right):
+            rest += zip(left, right, strict=True)
+            left = right = []
         for place, other in [*pairs, *rest]:
-            at = (keyword, str(other if self._is_input else place))
+            name, number = (written[1], other) if self._is_input else (written[0], place)
+            at: Pointer = (name, str(number)) if name else ()
             is_fitting = (place, other) in rest and (other if is_all else place) in fitting
             for found in self.schemas(one[place], two[other], spot.below(wide, keyword, str(place), at=at)):
                 each = found._replace(severity=NOTE) if is_fitting and found.severity is None else found
                 yield each if is_sure else _doubted(each)
-        for n in [] if rest else left:
+        for n in left:
             mixed = spot.put({**wide, keyword: [*one[:n], *one[n + 1 :]]})
             severity = NOTE if is_all or (n in fitting and is_sure) else None
-            yield _Found((*spot.at, keyword, str(n)), severity, "", one[n], UNSET, mixed)
-        for n in [] if rest else right:
+            at, value = _alternative(written[0], one, n)
+            yield _Found((*spot.at, *at), severity, "", value, UNSET, mixed)
+        for n in right:
             mixed = spot.put({**wide, keyword: [*one, moved(two[n])]})
             severity = NOTE if (n in fitting if is_all else is_sure) else None
-            yield _Found((*spot.at, keyword, str(n)), severity, "", UNSET, two[n], mixed)
+            at, value = _alternative(written[1], two, n)
+            yield _Found((*spot.at, *at), severity, "", UNSET, value, mixed)
+
+    def _of_one_type(
+        self, one: list[Any], two: list[Any], left: list[int], right: list[int]
+    ) -> list[tuple[int, int]]:
+        """Return the pairs of alternatives that alone have their type: one was changed into the other."""
+        sides: list[dict[frozenset[str], list[int]]] = [{}, {}]
+        for side, listed, numbers, root in zip(sides, (one, two), (left, right), self._roots, strict=True):
+            for number in numbers:
+                if types := types_of(dict_of(resolved(listed[number], root)[0])):
+                    side.setdefault(types, []).append(number)
+        return [
+            (places[0], others[0])
+            for types, places in sides[0].items()
+            for others in [sides[1].get(types, [])]
+            if len(places) == len(others) == 1
+        ]
 
     def _is_implied(self, unit: tuple[str, ...], wide: dict[str, Any], narrow: dict[str, Any]) -> bool:
         """Return whether constraints of the wide schema prove those of the narrow one."""
@@ -426,6 +480,13 @@ def _identity(schema: Any) -> str:
     if isinstance(kept, dict):
         kept = {keyword: value for keyword, value in kept.items() if keyword not in DEFINITIONS}
     return fingerprint(kept)
+
+
+def _alternative(written: str, listed: list[Any], number: int) -> tuple[Pointer, Any]:
+    """Return where an alternative is in its document, and its value there."""
+    if written:
+        return (written, str(number)), listed[number]
+    return (("type",), listed[number]["type"]) if len(listed) > 1 else ((), listed[number])
 
 
 def _doubted(found: _Found) -> _Found:

@@ -580,3 +580,99 @@ def test_every_request_is_in_one_case_and_the_comparison_is_symmetric(
     assert {case.old.exchange for case in there.cases if case.old} == set(range(len(first_calls)))
     assert {case.new.exchange for case in there.cases if case.new} == set(range(len(second_calls)))
     assert len(there.cases) <= len(first_calls) + len(second_calls)
+
+
+LISTING = {"id": 2, "method": "prompts/list", "params": {}}
+PROMPTS = {"id": 2, "result": {"prompts": [{"name": "greet"}, {"name": "part"}]}}
+
+
+def offering(capabilities: dict[str, Any], *listed: tuple[str, Message]) -> list[tuple[str, Message]]:
+    params = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "c", "version": "1"},
+    }
+    result = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": capabilities,
+        "serverInfo": {"name": "s", "version": "1"},
+    }
+    handshake = [
+        ("client", {"id": 1, "method": "initialize", "params": params}),
+        ("server", {"id": 1, "result": result}),
+    ]
+    return [*handshake, *listed]
+
+
+def test_a_gained_list_is_compared_with_nothing_because_a_client_lists_what_a_server_has(
+    record: Make,
+) -> None:
+    """@masonator/coolify-mcp gained prompts: the request for their list broke no client."""
+    without = record(offering({}))
+    with_prompts = record(offering({"prompts": {}}, ("client", LISTING), ("server", PROMPTS)))
+
+    gained = compare(without, with_prompts)
+    assert [(change.severity, change.kind, change.why) for case, change in gained.changes] == [
+        (NOTE, ChangeKind.HANDSHAKE, "gained the capability prompts"),
+        (NOTE, ChangeKind.ADDED, "the old server does not have the capability prompts"),
+        (NOTE, ChangeKind.INTERFACE, "gained the prompt greet"),
+        (NOTE, ChangeKind.INTERFACE, "gained the prompt part"),
+    ]
+    assert gained.is_same()
+
+    lost = compare(with_prompts, without)
+    assert [(change.severity, change.kind, change.why) for case, change in lost.changes] == [
+        (BREAKING, ChangeKind.HANDSHAKE, "lost the capability prompts"),
+        (NOTE, ChangeKind.REMOVED, "the new server does not have the capability prompts"),
+        (BREAKING, ChangeKind.INTERFACE, "lost the prompt greet"),
+        (BREAKING, ChangeKind.INTERFACE, "lost the prompt part"),
+    ]
+
+
+def test_a_list_that_a_client_did_not_request_is_a_difference_if_the_server_has_it(record: Make) -> None:
+    unasked = record(offering({"prompts": {}}))
+    asked = record(offering({"prompts": {}}, ("client", LISTING), ("server", PROMPTS)))
+
+    assert [(change.severity, change.kind) for _, change in compare(unasked, asked).changes] == [
+        (DIFFERENT, ChangeKind.ADDED)
+    ]
+    silent = record([("client", LISTING), ("server", PROMPTS)])
+    nothing = record([])
+    assert [(change.severity, change.kind) for _, change in compare(nothing, silent).changes] == [
+        (DIFFERENT, ChangeKind.ADDED)
+    ]
+
+
+def test_the_items_of_a_list_that_failed_before_are_named(record: Make) -> None:
+    """A resources/list of @angiejones/mcp-selenium failed until 0.2."""
+    failing = ("server", {"id": 2, "error": {"code": -32603, "message": "no"}})
+    failed = record(offering({"prompts": {}}, ("client", LISTING), failing))
+    listed = record(offering({"prompts": {}}, ("client", LISTING), ("server", PROMPTS)))
+
+    assert [(change.severity, change.why) for _, change in compare(failed, listed).changes] == [
+        (DIFFERENT, "error -32603 internal error: no → ok"),
+        (NOTE, "gained the prompt greet"),
+        (NOTE, "gained the prompt part"),
+    ]
+
+
+def test_a_template_that_is_a_resource_now_breaks_no_client(record: Make) -> None:
+    """`browser-status://current` of @angiejones/mcp-selenium: its clients read it before and after."""
+
+    def offered(templates: list[str], resources: list[str]) -> Session:
+        lists = {
+            "resources/templates/list": {"resourceTemplates": [{"uriTemplate": uri} for uri in templates]},
+            "resources/list": {"resources": [{"uri": uri} for uri in resources]},
+        }
+        messages: list[tuple[str, Message]] = []
+        for id_, (method, result) in enumerate(lists.items(), 2):
+            messages += [("client", {"id": id_, "method": method}), ("server", {"id": id_, "result": result})]
+        return record(offering({"resources": {}}, *messages))
+
+    old = offered(["a://now", "a://{x}"], [])
+    changes = {change.why: change.severity for _, change in compare(old, offered([], ["a://now"])).changes}
+    assert changes == {
+        "lost the resource template a://now, which is a resource now": NOTE,
+        "lost the resource template a://{x}": BREAKING,
+        "gained the resource a://now": NOTE,
+    }

@@ -58,7 +58,11 @@ def handshake_changes(record: Make, old: Any, new: Any) -> list[tuple[str, Chang
         (
             {"capabilities": {"tools": {"listChanged": False}, "logging": {}, "prompts": {}}},
             [
-                ("/result/capabilities/tools/listChanged", BREAKING, "lost the capability tools.listChanged"),
+                (
+                    "/result/capabilities/tools/listChanged",
+                    DIFFERENT,
+                    "lost the capability tools.listChanged",
+                ),
                 ("/result/capabilities/prompts", NOTE, "gained the capability prompts"),
             ],
         ),
@@ -184,3 +188,22 @@ def test_a_lost_capability_that_no_method_of_a_server_needs_breaks_nothing(recor
     old, new = initialize({**RESULT, "capabilities": capabilities}), initialize(RESULT)
 
     assert handshake_changes(record, old, new) == [(f"/result/capabilities/{name}", NOTE, "")]
+
+
+def test_a_server_is_compared_where_its_revision_has_its_description(record: Make) -> None:
+    """Since 2026-07-28, `serverInfo` is in `_meta` of each result."""
+    server = {"name": "s", "version": "1", "description": "old"}
+
+    def discover(description: str) -> list[Any]:
+        meta = {"io.modelcontextprotocol/serverInfo": {**server, "description": description}}
+        result = {"supportedVersions": ["2026-07-28"], "capabilities": RESULT["capabilities"], "_meta": meta}
+        return [
+            ("client", {"id": 1, "method": "server/discover", "params": {}}),
+            ("server", {"id": 1, "result": {**result, "instructions": "be kind"}}),
+        ]
+
+    changed = ("/result/serverInfo/description", NOTE, "")
+    assert handshake_changes(record, discover("old"), discover("new")) == [changed]
+    legacy = initialize({**RESULT, "serverInfo": server})
+    assert changed not in handshake_changes(record, legacy, discover("old"))
+    assert changed in handshake_changes(record, legacy, discover("new"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from mcpspy.analysis.diff.listings import by_name, compare_listed
 from mcpspy.analysis.diff.model import ChangeSeverity
@@ -69,7 +70,7 @@ NO_TASKS = "a call as a task is refused now"
         ({"taskSupport": "required"}, {}, DIFFERENT, NO_TASKS),
         ({"taskSupport": "optional"}, None, DIFFERENT, NO_TASKS),
         ({"taskSupport": "required"}, {"taskSupport": "optional"}, DIFFERENT, ""),
-        (None, {"taskSupport": "optional"}, DIFFERENT, ""),
+        (None, {"taskSupport": "optional"}, DIFFERENT, 'absent means "forbidden"'),
         (None, "odd", DIFFERENT, ""),
         ({"taskSupport": []}, {"taskSupport": {}}, DIFFERENT, ""),
     ],
@@ -163,3 +164,16 @@ def test_an_item_that_is_ignored_in_one_session_is_not_compared() -> None:
 def test_writing_a_default_down_changes_nothing(member: str, value: object) -> None:
     assert weights("tools/list", {"name": "x"}, {"name": "x", member: value}) == []
     assert weights("tools/list", {"name": "x", member: value}, {"name": "x"}) == []
+
+
+@pytest.mark.parametrize(("old", "new"), [({}, {"openWorldHint": False}), ({"openWorldHint": False}, {})])
+def test_a_default_is_named_and_is_not_a_value_of_the_listing(old: object, new: object) -> None:
+    (found,) = compare_listed(
+        LISTINGS["tools/list"],
+        {"x": {"name": "x", "annotations": old}},
+        {"x": {"name": "x", "annotations": new}},
+        tolerance=Tolerance.NONE,
+    )
+
+    assert (found.severity, found.why) == (DIFFERENT, "absent means true")
+    assert (found.old, found.new) == ((UNSET, False) if old == {} else (False, UNSET))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from mcpspy.analysis.diff import schema
 from mcpspy.analysis.diff.model import ChangeSeverity
@@ -204,3 +205,100 @@ def test_a_comparison_that_takes_too_many_steps_proves_nothing(monkeypatch: pyte
     assert weights(old, new) == [("anyOf/1/type", NOTE)] or {each for _, each in weights(old, new)} == {NOTE}
     monkeypatch.setattr(schema, "_EFFORT", 1)
     assert BREAKING not in {each for _, each in weights(old, new)}
+
+
+def test_a_lost_property_is_shown_by_an_instance_that_has_it() -> None:
+    """Additional members are refused as well, and such an instance is shorter."""
+    old = {"type": "object", "properties": {"long_name": {"type": "string"}}}
+    found = {
+        each.tokens[-1]: each
+        for each in compare_schemas(old, {"type": "object", "additionalProperties": False}, is_input=True)
+    }
+    assert found["long_name"].why == 'lost the property long_name; now refuses {"long_name":""}'
+    assert found["additionalProperties"].why == 'now refuses {"a":1}'
+
+
+def test_an_alternative_that_alone_has_its_type_is_compared_with_its_successor() -> None:
+    """An optional argument of Pydantic is `anyOf` with null: the text has a pattern now, and null is refused."""
+    old = {"properties": {"key": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
+    new = {"properties": {"key": {"type": "string", "pattern": "^[A-Z]+$"}}}
+    found = {each.tokens: each for each in compare_schemas(old, new, is_input=True)}
+    assert {tokens: (each.severity, each.why) for tokens, each in found.items()} == {
+        ("properties", "key", "pattern"): (BREAKING, 'now refuses {"key":""}'),
+        ("properties", "key", "anyOf", "1"): (BREAKING, 'now refuses {"key":null}'),
+    }
+    assert found["properties", "key", "pattern"].new == "^[A-Z]+$"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            {"anyOf": [{"type": "object"}, {"type": "null"}]},
+            {"type": "string"},
+            [
+                (("anyOf", "0"), {"type": "object"}, UNSET),
+                (("anyOf", "1"), {"type": "null"}, UNSET),
+                ((), UNSET, {"type": "string"}),
+            ],
+        ),
+        (
+            {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+            {"oneOf": [{"type": "string"}, {"type": "integer", "minimum": 1}]},
+            [
+                (("oneOf",), UNSET, [{"type": "string"}, {"type": "integer", "minimum": 1}]),
+                (("oneOf", "1", "minimum"), UNSET, 1),
+            ],
+        ),
+        (
+            {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]},
+            {"type": ["string", "null"]},
+            [(("anyOf", "1"), {"type": "integer"}, UNSET)],
+        ),
+        (
+            {"anyOf": [{"type": "string"}]},
+            {"type": ["string", "null"]},
+            [(("type",), UNSET, "null")],
+        ),
+        (
+            {"oneOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}]},
+            {"anyOf": [{"type": "string"}, {"type": "object"}]},
+            [
+                (("oneOf",), [{"type": "string"}, {"type": "object"}, {"type": "null"}], UNSET),
+                (("oneOf", "2"), {"type": "null"}, UNSET),
+            ],
+        ),
+        (
+            {"items": {"anyOf": [{"type": "object"}, {"type": "null"}]}},
+            {"items": {"type": "string"}},
+            [
+                (("items", "anyOf", "0"), {"type": "object"}, UNSET),
+                (("items", "anyOf", "1"), {"type": "null"}, UNSET),
+                (("items",), UNSET, {"type": "string"}),
+            ],
+        ),
+    ],
+)
+def test_the_pointer_of_an_alternative_leads_to_it_in_its_own_document(
+    old: Any, new: Any, expected: list[tuple[Any, Any, Any]]
+) -> None:
+    changes = compare_schemas({"properties": {"key": old}}, {"properties": {"key": new}}, is_input=True)
+
+    assert [(each.tokens[2:], each.old, each.new) for each in changes] == expected
+
+
+def test_names_of_members_are_texts_with_or_without_a_type() -> None:
+    """Zod 4 writes `propertyNames: {type: string}` for each record, Zod 3 wrote nothing."""
+    new = {"type": "object", "propertyNames": {"type": "string", "maxLength": 1}}
+
+    assert weights({"type": "object"}, new) == [
+        ("propertyNames/type", NOTE),
+        ("propertyNames/maxLength", BREAKING),
+    ]
+    assert weights(new, {"type": "object"}) == [
+        ("propertyNames/type", NOTE),
+        ("propertyNames/maxLength", NOTE),
+    ]
+    assert weights({"type": "object"}, {"type": "object", "propertyNames": {"type": "null"}}) == [
+        ("propertyNames/type", BREAKING)
+    ]
