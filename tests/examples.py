@@ -111,6 +111,7 @@ CODES = {
 FIRST = {
     "README": "mkdir src",
     "howto": "mkdir -p weather/src",
+    "http": "mkdir src",
     "restart": "mkdir -p src weather/src; touch pyproject.toml",
     "unwrap": "mcpspy wrap cursor --all && mcpspy wrap claude-code --all",
     "mock": "mcpspy call --format json -- python weather.py > tools.json"

@@ -47,6 +47,7 @@ IO_LEVELS = (
     ("stdio", "remote"),
     ("client",),
     ("bridge", "http", "replay", "telemetry"),
+    ("serving",),
     ("load",),
     ("mock", "forward", "doctor", "listing", "watch"),
     ("gateway",),

@@ -87,7 +87,8 @@ def gaps(session: Session, *, torn: int = 0, is_cut: bool = False) -> list[Gap]:
     found = Completeness()
     for change in session.changes:
         found.add(change)
-    missing = sum(exchange.state is State.UNANSWERED for exchange in session.exchanges) if is_cut else 0
+    unanswered = [each for each in session.exchanges if each.state is State.UNANSWERED and each.is_counted]
+    missing = len(unanswered) if is_cut else 0
     return found.gaps(torn=torn, pending=missing)
 
 

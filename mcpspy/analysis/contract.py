@@ -16,6 +16,7 @@ from msgspec import Struct
 from mcpspy.analysis import rows
 from mcpspy.core.counted import counted
 from mcpspy.core.protocol.message import Failure
+from mcpspy.core.protocol.spec import METHOD_NOT_FOUND
 from mcpspy.core.recording.decode import Damaged, Note
 from mcpspy.core.sanitize import sanitize
 from mcpspy.core.session import outcome
@@ -23,8 +24,6 @@ from mcpspy.core.session.exchange import Exchange
 from mcpspy.core.session.session import Change, Session, is_injected
 
 CALL = "tools/call"
-
-METHOD_NOT_FOUND = -32601
 
 
 class CallLimit(NamedTuple):

@@ -21,7 +21,7 @@ from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.recording.decode import Damaged, Frame, Header, Note
 from mcpspy.core.redact.display import redacted_command, redacted_url
 from mcpspy.core.sanitize import sanitize, sanitize_bytes
-from mcpspy.core.session import mock_notes, restart_notes
+from mcpspy.core.session import mock_notes, restart_notes, translation_notes
 from mcpspy.core.session import outcome as judge
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.http_exchanges import RecordedHttpExchange
@@ -29,6 +29,7 @@ from mcpspy.core.session.mock_notes import MOCK
 from mcpspy.core.session.restart_notes import RESTART
 from mcpspy.core.session.rule_notes import RULE, TRUST, about, words
 from mcpspy.core.session.session import Change
+from mcpspy.core.session.translation_notes import TRANSLATE, TRANSLATION
 
 FROM_CLIENT, FROM_SERVER, NO_DIRECTION = "→", "←", "·"
 """Direction of a message; the host is on the left."""
@@ -186,7 +187,11 @@ def batch_size(frame: Frame) -> int:
 def progress(message: Notification) -> str:
     """Return a progress notification in words: `2/3 fetching`."""
     body = message.body
-    at, total, text = decoded(body.progress), decoded(body.total), decoded(body.message)
+    return progress_of(decoded(body.progress), decoded(body.total), decoded(body.message))
+
+
+def progress_of(at: object, total: object, text: object) -> str:
+    """Return the members of a progress notification in words."""
     counted = f"{at:g}" if isinstance(at, int | float) else str(at)
     if isinstance(total, int | float):
         counted += f"/{total:g}"
@@ -426,6 +431,11 @@ def _placeholders(note: Note) -> NoteText:
     return f"placeholders instead of values: {'; '.join(parts)}", "", ISSUE
 
 
+def _decision(note: Note) -> NoteText:
+    tone = QUIET if note.fields.get("action") == TRANSLATE else ISSUE
+    return about(note.fields), words(note.fields), tone
+
+
 _NOTES: dict[str, Callable[[Note], NoteText]] = {
     "stderr": lambda note: (note.text, "", QUIET),
     "exit": _exit,
@@ -450,10 +460,11 @@ _NOTES: dict[str, Callable[[Note], NoteText]] = {
     "sse": _sse,
     "oauth": _oauth,
     "redirect": _redirect,
-    RULE: lambda note: (about(note.fields), words(note.fields), ISSUE),
-    TRUST: lambda note: (about(note.fields), words(note.fields), ISSUE),
+    RULE: _decision,
+    TRUST: _decision,
     "rules": _rules,
     MOCK: _mock,
     RESTART: _restart,
+    TRANSLATION: lambda note: (translation_notes.words(note.fields), "", QUIET),
     "part": lambda note: (f"continues in {note.fields.get('next')}", "", QUIET),
 }

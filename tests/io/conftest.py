@@ -5,6 +5,7 @@ Every wait has a limit, and no test may leave a process behind.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
@@ -158,8 +159,10 @@ class Spy:
 
     def stays(self, bound: float) -> None:
         """Assert that mcpspy does not end within this time."""
-        with pytest.raises(subprocess.TimeoutExpired):
-            self.process.wait(bound)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self.process.wait(bound)
+            said = self.err.rest() if self.process.stderr else b""
+            pytest.fail(f"mcpspy ended with {code} within {bound} s: {said!r}")
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send a signal to mcpspy alone."""

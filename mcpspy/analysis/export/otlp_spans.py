@@ -202,7 +202,7 @@ class SessionSpans:
         links = () if before is None else ((self.trace, self._id_of(before)),)
         number, end = self._id_of(exchange), self.end_of(exchange)
         values, error = error_attributes(exchange)
-        if exchange.request.frame.by is not None:  # A viewer sent it, so its failure is none of the session.
+        if exchange.is_injected:  # A viewer sent it, so its failure is none of the session.
             values, error = {**values, "mcpspy.injected": True}, None
         for span in self._spans(exchange.request, number, end, error=(values, error), links=links):
             polls = exchange.polls

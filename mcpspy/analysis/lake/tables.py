@@ -82,7 +82,7 @@ class SessionTables:
                 *_error(exchange),
                 *(milliseconds(exchange.latency), milliseconds(exchange.held)),
                 *(len(request.data), None if answer is None else len(answer.data), len(exchange.progress)),
-                *(earlier and earlier.number, context and context.trace, request.frame.by is not None),
+                *(earlier and earlier.number, context and context.trace, exchange.is_injected),
                 *(exchange_flaws(exchange), exchange.effects),
                 *_verbatim(request, answer),
                 _is_compact(request) and (answer is None or _is_compact(answer)),

@@ -207,7 +207,7 @@ class _EntryBuilder:
             **self._fields(),
             **error,
             "method": request.pop(":method", "POST"),
-            "path": "/messages?sessionId=s-1" if self._is_sse else "/mcp",
+            "path": request.pop(":path", "/messages?sessionId=s-1" if self._is_sse else "/mcp"),
             "status": int(status_text)
             if status_text
             else (200 if self._is_request and not self._is_sse else 202),

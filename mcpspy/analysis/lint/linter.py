@@ -23,6 +23,7 @@ from mcpspy.analysis.lint.state import (
     HttpPost,
     LintState,
     PendingRequest,
+    forget,
 )
 from mcpspy.analysis.lint.updates import add_page, add_to_post, update_state
 from mcpspy.core.framing import BLANK_LINE
@@ -43,6 +44,7 @@ from mcpspy.core.recording.decode import Damaged, Header, Note
 from mcpspy.core.session.correlation import REPEATED_EVENT
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
+from mcpspy.core.session.translation_notes import TRANSLATION
 
 EXPLAINS_MISSING_RESPONSES = ("LIFE401", "LIFE403", "LIFE407")
 """Rules about the end of a server; their findings count the requests without a response."""
@@ -77,6 +79,7 @@ class Linter:
         """Take a change without findings; return False for another one, which is to be passed to `add`."""
         self._known.hosts = hosts or ()
         self._finds_hosts = hosts is None
+        self._is_translated = False
         self._injected: set[int] = set()
         """HTTP exchanges with messages that mcpspy injected: the peers are not responsible for them."""
 
@@ -85,7 +88,8 @@ class Linter:
         what = change.what
         if isinstance(what, Note):
             number = what.fields.get("http")
-            if isinstance(number, int) and number in self._injected:
+            self._is_translated |= what.kind == TRANSLATION
+            if isinstance(number, int) and (self._is_translated or number in self._injected):
                 if what.kind == "http-end":
                     self._injected.discard(number)
                 return []
@@ -95,6 +99,8 @@ class Linter:
             return self._check_note(
                 change, Note(0.0, "damaged", fields), place, self._known.conversation(None)
             )
+        if self._is_translated:
+            return self._add_translated(change, what, place)
         frame, exchange = what.frame, change.exchange
         # Most messages are not: a call takes longer than these three.
         is_ours = frame.by or frame.to or (exchange is not None and exchange.request.frame.by)
@@ -104,13 +110,14 @@ class Linter:
                 self._known.posts.pop(what.frame.http, None)
             return []
         if change.flaw == REPEATED_EVENT:
-            return self._check_repeated(change, what, place)
+            return []
         if isinstance(what, Request) and exchange is not None and what is not exchange.request:
             if frame.http is not None:  # The repetition of a redirected request, which was checked before.
                 post = self._known.post(frame.http, place, change.number, what.at)
                 post.add(what, EventKind.REQUEST, what.method, what.subject)
             return []
-        found = self._add_message(change, what, place)
+        reused = self._check_event_id(change, what, place) if frame.event_id is not None else []
+        found = reused + self._add_message(change, what, place)
         if not found and self._ordinary.is_possible:
             self._ordinary.learn(what)
         return found
@@ -273,11 +280,13 @@ class Linter:
         for key in named or (waiting if len(waiting) == 1 else ()):
             del opened[key]
 
-    def _check_repeated(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
-        """Check a repeated server-sent event: a resumed stream repeats it unchanged."""
-        frame = what.frame
-        before = self._known.events.get((frame.stream, frame.event_id or ""))
-        if before is None or before == hash(what.data):
+    def _check_event_id(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
+        """Check the id of a server-sent event: a resumed stream repeats an event unchanged, and a batch is one event."""
+        frame, events = what.frame, self._known.events
+        key, now = (frame.stream, frame.event_id or ""), hash(frame.data)
+        before, events[key] = events.get(key, now), now
+        forget(events)
+        if before == now:
             return []
         note = Note(what.at, "event", {"id": frame.event_id, "text": _text(what.data)})
         return self._check_note(change, note, place, self._known.conversation(frame.stream), frame.side)
@@ -296,10 +305,10 @@ class Linter:
         elif kind == "sse" and fields.get("event") == "endpoint":
             conversation.is_sse = True
         elif kind in ("http", "http-end") and isinstance(number := fields.get("http"), int):
-            if (
-                change.exchange is not None and change.exchange.state is not State.REDIRECTED
-            ):  # Refused, or cancelled by disconnecting: there is no response.
-                self._known.open.pop(id(change.exchange), None)
+            exchange = change.exchange
+            if exchange is not None and exchange.state is not State.REDIRECTED:
+                # Refused, or cancelled by disconnecting: there is no response.
+                self._known.open.pop(id(exchange), None)
             if kind == "http":
                 post = self._known.post(number, place, change.number, note.at)
                 post.head, post.answered_at = fields, note.at
@@ -352,6 +361,20 @@ class Linter:
         if isinstance(session_id, str) and post.introduces:
             self._known.session_ids.add(session_id)
         return found
+
+    def _add_translated(self, change: Change, what: AnyMessage, place: EntryPosition) -> list[Finding]:
+        """Return the findings of a message in a session that mcpspy translates: only the host is checked.
+
+        The server's messages are of another revision than the requests that they answer, and its HTTP exchanges are
+        those of mcpspy. A response of mcpspy is one to the host, whose next messages depend on it.
+        """
+        exchange = change.exchange
+        is_hosts = what.side == CLIENT and what.frame.by is None
+        is_answer = isinstance(what, Result | Failure) and exchange is not None and not exchange.is_injected
+        found = self._add_message(change, what, place) if is_hosts or is_answer else []
+        if what.frame.http is not None:
+            self._known.posts.pop(what.frame.http, None)
+        return found if is_hosts else []
 
     def _check_note(
         self,

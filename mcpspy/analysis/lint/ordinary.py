@@ -34,17 +34,17 @@ from mcpspy.analysis.lint.state import (
     PostedMessage,
 )
 from mcpspy.core.protocol.mcp_headers import is_sentinel
-from mcpspy.core.protocol.message import AnyMessage, loads
+from mcpspy.core.protocol.message import AnyMessage, Failure, loads
 from mcpspy.core.protocol.peers import Peer, Peers
 from mcpspy.core.protocol.plain_line import ABSENT, UnreadNotification, UnreadRequest, UnreadResult
-from mcpspy.core.protocol.spec import CLIENT, META, MODERN, REVISIONS, SERVER
+from mcpspy.core.protocol.spec import CLIENT, META, METHOD_NOT_FOUND, MODERN, REVISIONS, SERVER
 from mcpspy.core.recording.decode import Note
 from mcpspy.core.session.exchange import Exchange, State
 from mcpspy.core.session.session import Change
 
 KNOWN = frozenset(
-    """AGENT101 AGENT102 AGENT103 AGENT104 DATA201 DATA301 DATA302 DATA303 DATA307 DATA411 DATA706 ENV104 ENV105 ENV107 ENV108
-    ENV110 ENV113 ENV117 ENV201 ENV202 ENV204 ENV205 ENV206 ENV207 HOST201 HOST202 HOST301 HOST302 LIFE102 LIFE103 LIFE106 LIFE113
+    """AGENT101 AGENT102 AGENT103 AGENT104 DATA201 DATA301 DATA302 DATA303 DATA307 DATA411 DATA603 DATA706 ENV104 ENV105 ENV106 ENV107 ENV108
+    ENV110 ENV113 ENV117 ENV201 ENV202 ENV204 ENV205 ENV206 ENV207 ENV208 HOST201 HOST202 HOST301 HOST302 LIFE102 LIFE103 LIFE106 LIFE113
     HTTP101 HTTP102 HTTP103 HTTP104 HTTP106 HTTP202 HTTP205 HTTP302 HTTP303 HTTP304 HTTP307 HTTP502
     LIFE202 LIFE302 LIFE303 LIFE406
     MOD106 MOD108 MOD201 MOD305""".split()
@@ -58,11 +58,13 @@ CALL = "tools/call"
 PROGRESS = "notifications/progress"
 
 # Reading a member of an Enum runs Python code; reading a name does not.
-_OK, _REQUEST, _RESULT = State.OK, EventKind.REQUEST, EventKind.RESULT
+_OK, _TOOL_ERROR, _ERROR = State.OK, State.TOOL_ERROR, State.ERROR
+_REQUEST, _RESULT = EventKind.REQUEST, EventKind.RESULT
 
 _EVENTS = (
     (_REQUEST, CALL, CLIENT),
     (_RESULT, CALL, SERVER),
+    (EventKind.FAILURE, CALL, SERVER),
     (EventKind.NOTIFICATION, PROGRESS, SERVER),
     (EventKind.POST, REQUESTS, CLIENT),
     *((EventKind.NOTE, kind, side) for kind in ("http", "http-end") for side in ("", CLIENT, SERVER)),
@@ -78,7 +80,7 @@ class _TextResult(Struct, gc=False, forbid_unknown_fields=True):
     """The result of a call that has the shape of all revisions: nothing but texts, and an object beside them."""
 
     content: list[_Text]
-    is_error: Literal[False] = field(name="isError", default=False)
+    is_error: bool = field(name="isError", default=False)
     structured: Raw = field(name="structuredContent", default=ABSENT)
     type: Literal["", "complete"] = field(name="resultType", default="")
     meta: Raw = field(name="_meta", default=ABSENT)
@@ -89,6 +91,18 @@ class _Answer(Struct, gc=False):
 
 
 _decode_answer = Decoder(_Answer).decode
+
+
+class _Error(Struct, gc=False):
+    code: int
+    message: str
+
+
+class _ErrorResponse(Struct, gc=False):
+    error: _Error
+
+
+_decode_error = Decoder(_ErrorResponse).decode
 
 
 class _ProgressParams(Struct, gc=False, forbid_unknown_fields=True):
@@ -138,6 +152,10 @@ class OrdinaryCalls:
         self._metas: list[_KnownMeta] = []
         self._result_metas: dict[bytes, Peer | None] = {}
         """`_meta` of a first result in a conversation → the server."""
+        self._shaped_metas: list[tuple[str, dict[str, Any]]] = []
+        """Revision, and `_meta` of requests that has its shape, without the progress token."""
+        self._shaped_result_metas: set[tuple[str, bytes]] = set()
+        """Revision, and `_meta` of results that has its shape."""
         self._ends: set[tuple[object, ...]] = set()
         """Common traits of HTTP exchanges in which the rules found nothing (`_end_key`)."""
 
@@ -155,6 +173,8 @@ class OrdinaryCalls:
             return self._take_result(what, exchange)
         if type(what) is UnreadRequest:
             return self._take_request(change, what, exchange, place)
+        if type(what) is Failure:
+            return self._take_failure(what, exchange)
         return type(what) is UnreadNotification and self._take_progress(what, exchange)
 
     def learn(self, what: AnyMessage) -> None:
@@ -222,7 +242,7 @@ class OrdinaryCalls:
             not isinstance(arguments, dict)
             or (conversation is not None and not _is_usual(conversation, revision))
             or len(params) != 2  # Its name, which is that of the tool, and its arguments.
-            or not (meta is None or known is not None or _is_shaped(params, meta, revision))
+            or not (meta is None or known is not None or self._is_shaped(params, meta, revision))
             or tool.arguments.accepts(arguments) is False
             or call in (calls.last, calls.before)
             or (self._failed.of and self._failed.is_retry((CALL, subject), params, frame.at))
@@ -252,7 +272,7 @@ class OrdinaryCalls:
         if (
             pending is None
             or conversation is None
-            or exchange.state is not _OK
+            or exchange.state is not (_TOOL_ERROR if what.is_tool_error else _OK)
             or (subject := pending.subject) is None
             or (revision := pending.revision) is None
             or exchange.request.method != CALL
@@ -274,21 +294,59 @@ class OrdinaryCalls:
         post = None if frame.http is None else state.posts.get(frame.http)
         if frame.http is not None and (post is None or post.status >= 400):
             return False
+        if result.is_error is not what.is_tool_error:
+            return False
         if not self._is_ordinary(result, state.tools.get(subject), subject, revision, is_known=is_first):
             return False
-        if self._failed.of:
-            self._failed.succeed((CALL, subject), exchange)
-        del state.open[id(exchange)]
         if is_first:
             conversation.accept_revision()
             conversation.server = self._result_metas[meta]
-        if conversation.tokens and (token := exchange.request.progress_token) is not None:
-            conversation.tokens.pop((CLIENT, token), None)
-        conversation.has_notified[CLIENT] = conversation.has_notified[SERVER] = False
+        self._settle(pending, what.frame.at)
         if post is not None:
             post.received += 1
             post.answers.append(None)
         return True
+
+    def _take_failure(self, what: Failure, exchange: Exchange) -> bool:
+        """Take the JSON-RPC error of a call on stdio, if it has the form of all revisions."""
+        state, frame = self._state, what.frame
+        pending, conversation = state.open.get(id(exchange)), state.conversations.get(frame.stream)
+        if (
+            pending is None
+            or conversation is None
+            or exchange.state is not _ERROR
+            or pending.subject is None
+            or (revision := pending.revision) is None
+            or exchange.request.method != CALL
+            or (frame.side, frame.eol, frame.http) != (SERVER, "\n", None)
+            or what.id is None
+            or what.index is not None
+            or what.flaws
+            or not _is_usual(conversation, revision)
+            or (revision >= MODERN and state.is_legacy_server is not False)
+            or (state.hosts and self._is_beyond(what, exchange))
+        ):
+            return False
+        try:
+            code = _decode_error(what.data).error.code
+        except (DecodeError, RecursionError):
+            return False
+        if code == METHOD_NOT_FOUND:
+            return False
+        self._settle(pending, frame.at)
+        return True
+
+    def _settle(self, pending: PendingRequest, at: float) -> None:
+        """Take that a call has its response."""
+        exchange, conversation, call = pending.exchange, pending.conversation, (CALL, pending.subject)
+        if exchange.state is not _OK:
+            self._failed.fail(call, exchange, at)
+        elif self._failed.of:
+            self._failed.succeed(call, exchange)
+        del self._state.open[id(exchange)]
+        if conversation.tokens and (token := exchange.request.progress_token) is not None:
+            conversation.tokens.pop((CLIENT, token), None)
+        conversation.has_notified[CLIENT] = conversation.has_notified[SERVER] = False
 
     def _take_progress(self, what: UnreadNotification, exchange: Exchange) -> bool:
         state, frame = self._state, what.frame
@@ -379,7 +437,7 @@ class OrdinaryCalls:
     def _is_ordinary(
         self, result: _TextResult, tool: ListedTool | None, subject: str, revision: str, *, is_known: bool
     ) -> bool:
-        """Return whether a result is text, no error message, and what the schema of its tool demands.
+        """Return whether a result is text, what the schema of its tool demands, and no error message without `isError`.
 
         `is_known`: its `_meta` has been checked.
         """
@@ -388,24 +446,43 @@ class OrdinaryCalls:
             return False
         if structured and (structured[:1] != b"{" or self._is_hidden()):
             return False
-        if output is not None and (not structured or output.accepts(loads(structured)) is False):
-            return False
-        if (
-            result.meta
-            and not is_known
-            and not shape_of(_RESULT, CALL, revision).accepts(
-                {"content": [], "resultType": "complete", "_meta": loads(result.meta)}
-            )
+        if output is not None and (
+            output.accepts(loads(structured)) is False if structured else not result.is_error
         ):
+            return False
+        if result.meta and not is_known and not self._is_shaped_result_meta(bytes(result.meta), revision):
             return False
         text = b""
         for each in result.content:
             text = bytes(each.text)
             if text[:1] != b'"':
                 return False
-        return len(result.content) != 1 or not may_be_failure(text, subject)
+        return result.is_error or len(result.content) != 1 or not may_be_failure(text, subject)
 
-    def _is_beyond(self, what: UnreadResult, exchange: Exchange) -> bool:
+    def _is_shaped(self, params: dict[str, Any], meta: dict[str, Any], revision: str) -> bool:
+        """Return whether a request with these params has the shape of the revision. Most have the same `_meta`."""
+        token = meta.get("progressToken", "")
+        rest = {name: value for name, value in meta.items() if name != "progressToken"}
+        if type(token) in (str, int) and (revision, rest) in self._shaped_metas:
+            return True
+        if not shape_of(_REQUEST, CALL, revision).accepts({**params, "_meta": meta}):
+            return False
+        self._shaped_metas = [(revision, rest), *self._shaped_metas[:3]]
+        return True
+
+    def _is_shaped_result_meta(self, meta: bytes, revision: str) -> bool:
+        """Return whether the `_meta` of a result has the shape of the revision."""
+        key = revision, meta
+        if key in self._shaped_result_metas:
+            return True
+        example = {"content": [], "resultType": "complete", "_meta": loads(meta)}
+        if not shape_of(_RESULT, CALL, revision).accepts(example):
+            return False
+        if len(self._shaped_result_metas) < MOST:
+            self._shaped_result_metas.add(key)
+        return True
+
+    def _is_beyond(self, what: UnreadResult | Failure, exchange: Exchange) -> bool:
         """Return whether a result is larger or later than some host allows."""
         if self._state.hosts is not self._hosts:
             self._hosts = self._state.hosts
@@ -442,10 +519,6 @@ def _stated_revision(conversation: ConversationState, meta: object) -> str | Non
         return None
     stated = meta.get(META + "protocolVersion", revision)
     return stated if isinstance(stated, str) else None
-
-
-def _is_shaped(params: dict[str, Any], meta: dict[str, Any], revision: str) -> bool:
-    return shape_of(_REQUEST, CALL, revision).accepts({**params, "_meta": meta})
 
 
 def _is_usual(conversation: ConversationState, revision: str) -> bool:

@@ -38,6 +38,16 @@ class ExternalReference(Exception):  # noqa: N818 - Names the cause.
     """A `$ref` points out of its schema."""
 
 
+class SchemaViolation(NamedTuple):
+    """A violation of a schema by a value."""
+
+    path: tuple[str, ...]
+    """Names and numbers of the items from the root to the value."""
+    message: str
+    lacks: str | None
+    """The member that the value lacks, if it is that."""
+
+
 class CheckedSchema(NamedTuple):
     """A schema and its validator."""
 
@@ -58,6 +68,14 @@ class CheckedSchema(NamedTuple):
 
     def breaches(self, value: Any) -> list[str]:
         """Return the violations of a value, each below its root with a JSON pointer; none if validation is not possible."""
+        found = []
+        for each in self.violations(value, MOST):
+            pointer = "".join(f"/{step}" for step in each.path)
+            found.append(f"{pointer}: {each.message}" if pointer else each.message)
+        return found
+
+    def violations(self, value: Any, most: int) -> list[SchemaViolation]:
+        """Return at most `most` violations of a value; none if validation is not possible."""
         if self.accepts(value) is not False or self.validator is None:
             return []
         try:
@@ -65,9 +83,9 @@ class CheckedSchema(NamedTuple):
             for error in self.validator.iter_errors(value):
                 if _is_not_json(value, error.instance_path):
                     continue  # ENV117 reports it.
-                pointer = "".join(f"/{step}" for step in error.instance_path)
-                found.append(f"{pointer}: {error.message}" if pointer else error.message)
-                if len(found) == MOST:
+                lacks = getattr(error.kind, "property", None) if error.kind.name == "required" else None
+                found.append(SchemaViolation(tuple(map(str, error.instance_path)), error.message, lacks))
+                if len(found) == most:
                     break
             return found
         except (ValueError, RecursionError):  # Lone surrogates; nested too deep.

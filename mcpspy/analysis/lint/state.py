@@ -381,7 +381,7 @@ class LintState:
         """Session id, or method and subject → start and end of the time in which a client must not send it, and why."""
         self.session_ids: set[str] = set()
         self.events: OrderedDict[tuple[str | None, str], int] = OrderedDict()
-        """Stream and id of a server-sent event → hash of its message."""
+        """Stream and id of a server-sent event → hash of its data."""
         self._secrets: list[tuple[str, str]] = []
         self._has_hits = builtin_prefilter().hits
         self._redactor = Redactor(b"", found=lambda rule, pointer: self._secrets.append((rule, pointer)))

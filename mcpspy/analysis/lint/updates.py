@@ -152,11 +152,6 @@ def _add_response(what: Result | Failure, event: LintEvent, request: Request) ->
 
 def add_to_post(what: AnyMessage, kind: EventKind, event: LintEvent, number: int) -> None:
     """Add a message to its HTTP exchange."""
-    frame = what.frame
-    if frame.event_id is not None:
-        events = event.state.events
-        events[frame.stream, frame.event_id] = hash(what.data)
-        forget(events)
     subject = what.subject if isinstance(what, Request | Notification) else None
     post = event.state.post(number, event.place, event.number, what.at)
     post.add(what, kind, event.method, subject)

@@ -199,7 +199,7 @@ class StatsCollector(Correlation[StatsCall]):
         call.is_subscription = message.method == SUBSCRIBE
         call.is_modern = (message.revision or "") >= MODERN
         call.is_batch = message.index is not None
-        call.is_injected = frame.by is not None
+        call.is_injected = self.is_injected(frame)
         call.held = None if call.is_subscription or frame.is_ours else 0.0
         if self.tables.reads_text:
             call.data = message.data
@@ -240,7 +240,7 @@ class StatsCollector(Correlation[StatsCall]):
                 self._take_task(change.task, message)
             if isinstance(change, RequestCancelled) and call is not None and call.state is State.CANCELLED:
                 self._leave(call, at)
-            elif message.method == "notifications/initialized":
+            elif message.method == "notifications/initialized" and message.frame.by is None:
                 self.handshakes.set_ready(at, message.frame.stream)
             self.tables.add_notification(message, self.lines)
         else:
@@ -254,7 +254,7 @@ class StatsCollector(Correlation[StatsCall]):
         call.has_issue = bool(change.flaw or message.flaws)
         if change.continues is not None:
             call.chain = change.continues.chain
-        if call.method == "initialize":
+        if call.method == "initialize" and not call.is_injected:
             self.handshakes.count_client(str(self.client or ""))
         if call.held is not None:
             self.flight.change(message.side == CLIENT, 1, message.at)
@@ -272,7 +272,7 @@ class StatsCollector(Correlation[StatsCall]):
         if self.tables.reads_text:
             answer.data = message.data
         took = max(message.at - call.at - (call.held or 0.0), 0.0)
-        if call.method in HANDSHAKE_METHODS and isinstance(message, Result):
+        if call.method in HANDSHAKE_METHODS and isinstance(message, Result) and not call.is_injected:
             self.handshakes.answered(call.method, message.at, took, call.stream)
         if change.task is not None and change.task.call is call:
             call.answer = answer

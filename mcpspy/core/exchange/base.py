@@ -118,6 +118,11 @@ class ExchangeBase(RecordedExchange):
         self._work: Output | None = None
         """A generator that has to wait."""
 
+    @property
+    def status(self) -> int | None:
+        """The status of the server's response; None before it."""
+        return None if self._response is None else self._response.head.status
+
     def _move(self, meaning: Input) -> None:
         state = self.state = TRANSITIONS[self.state][meaning]
         if state is OVER and self._work is not None:

@@ -213,6 +213,8 @@ class RecordedExchange:
 
     def _add_oauth_step(self) -> None:
         oauth, response, request = self._scope.oauth, self._recorded, self.prepared
+        if request.head.method == "OPTIONS":
+            return  # A preflight of a browser asks nothing of the authorization server.
         location = None if response is None else response.head.named.get("location")
         asked = OAuthRequest(
             request.target,

@@ -62,6 +62,7 @@ NOTES = (
         "placeholders",
         "mock",
         "restart",
+        "translation",
     ),
 )
 """The kinds of notes of docs/format.md."""

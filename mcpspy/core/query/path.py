@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from msgspec import DecodeError, Raw, Struct
 from msgspec.json import Decoder
 
-from mcpspy.core.jsontools import is_number
+from mcpspy.core.jsontools import is_number, read_json
 from mcpspy.core.protocol.message import loads
 from mcpspy.core.query.item import FilterItem, QueryPart
 from mcpspy.core.query.lexer import Atom, path_steps
@@ -125,10 +125,6 @@ def _colon_test(atom: Atom) -> Callable[[Any], bool]:
 def json_literal(text: str) -> Any:
     """Return the value of JSON text; any other text is a string."""
     try:
-        return json.loads(text, parse_constant=_reject)
-    except (ValueError, RecursionError):
+        return read_json(text)
+    except ValueError:
         return text
-
-
-def _reject(constant: str) -> NoReturn:
-    raise ValueError(constant)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 
+from mcpspy.core.sanitize import sanitize
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +26,13 @@ def redacted_command(words: Iterable[str], rules: RedactionRules | None = None) 
     from mcpspy.core.redact.command_line import command
 
     return command(list(words), rules or _builtin(), lambda _: REDACTED.encode(), lambda *_: None)
+
+
+def shown_command(words: Iterable[str]) -> str:
+    """Return a command line with the quotes of a shell, redacted, as one line without control characters."""
+    import shlex
+
+    return sanitize(shlex.join(redacted_command(words)))
 
 
 def redacted_url(url: str, rules: RedactionRules | None = None) -> str:

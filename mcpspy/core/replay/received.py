@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from mcpspy.core.jsontools import replaced
-from mcpspy.core.mock.responses import METHOD_NOT_FOUND, error, result
 from mcpspy.core.protocol.message import Failure, Request, Result
+from mcpspy.core.protocol.responses import error, result
+from mcpspy.core.protocol.spec import METHOD_NOT_FOUND
 from mcpspy.core.replay.plan import PlanStep, ServerRequest, WaitCondition, WaitKind, comparable
 
 MIN_WAITS = {WaitKind.RESPONSE: 1.0, WaitKind.SERVER_REQUEST: 2.0, WaitKind.NOTIFICATION: 0.5}

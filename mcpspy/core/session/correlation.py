@@ -55,6 +55,7 @@ from mcpspy.core.session.tasks import (
     event_of_poll,
     read_report,
 )
+from mcpspy.core.session.translation_notes import TRANSLATION
 
 P = TypeVar("P", bound=Correlatable)
 
@@ -98,6 +99,10 @@ class RequestAnswered(CorrelatedEntry[P], Generic[P], gc=False):
 
 class UnsolicitedResponse(CorrelatedEntry[P], Generic[P], gc=False):
     """A response that no open request waits for."""
+
+
+class ResponseKept(CorrelatedEntry[P], Generic[P], gc=False):
+    """A response that mcpspy keeps in a translated session: its requester gets another one."""
 
 
 class RequestProgressed(CorrelatedEntry[P], Generic[P], gc=False):
@@ -217,6 +222,16 @@ class Correlation(Peers, ABC, Generic[P]):
             self._restated(request, State.INPUT_REQUIRED)
         return [request for request in over if request.state is State.UNANSWERED]
 
+    def is_injected(self, frame: Frame) -> bool:
+        """Return whether a request is none of the client and the server: mcpspy sent it.
+
+        In a translated session, one that mcpspy sends to the client is the server's in the form of the client's era; the
+        one that it kept for that is not counted.
+        """
+        if self._pairing.is_translated and frame.side == SERVER:
+            return frame.by is None and frame.to is not None
+        return frame.by is not None
+
     def client_label(self, stream: str | None) -> str:
         """Return the name of the client that opened a stream, with the stream's number if others have that name.
 
@@ -294,6 +309,10 @@ class Correlation(Peers, ABC, Generic[P]):
         report = read_report(message) if event is Event.TASK and isinstance(message, Result) else None
         if event is Event.TASK and report is None:
             event = Event.RESULT
+        if self._pairing.is_withheld(frame, message.id, event):
+            if event is Event.FAILURE and self.http_exchanges.open:
+                self.http_exchanges.add_answer(frame, settles=True)
+            return ResponseKept(message)
         request, flaw = self._pairing.answer(frame, message.id, event)
         if event is Event.FAILURE and self.http_exchanges.open:
             refusal = self.http_exchanges.add_answer(frame, settles=request is not None)
@@ -404,7 +423,10 @@ class Correlation(Peers, ABC, Generic[P]):
         if not self.follows_progress:
             return CorrelatedEntry(message)
         if message.method == "notifications/progress":
-            return RequestProgressed(message, *self._pairing.progress(frame, text(body.progress_token)))
+            request, flaw = self._pairing.progress(frame, text(body.progress_token))
+            if self._pairing.is_translated and frame.side == SERVER:
+                flaw = None  # A request of an older server continues while the client is asked.
+            return RequestProgressed(message, request, flaw)
         subscription_id = text(meta_raw(body.meta, META + "subscriptionId")) if body.meta else None
         subscription = self._pairing.subscription(frame, subscription_id)
         return CorrelatedEntry(message) if subscription is None else RequestProgressed(message, subscription)
@@ -416,7 +438,7 @@ class Correlation(Peers, ABC, Generic[P]):
             return None
         return TaskProgressed(message, call, task=self._take_report(call, report, message))
 
-    def _note(self, note: Note) -> CorrelatedEntry[P]:
+    def _note(self, note: Note) -> CorrelatedEntry[P]:  # noqa: PLR0912 - one branch for each kind.
         fields, kind = note.fields, note.kind
         if kind == "http":
             self._pairing.http(fields.get("http"), fields.get("status"), fields)
@@ -430,6 +452,8 @@ class Correlation(Peers, ABC, Generic[P]):
                 self.end()
         elif kind == "exit":
             self._exited = note
+        elif kind == TRANSLATION:
+            self._translate(fields.get("refused"))
         elif kind in ("lost", RESTART):
             self._lost(self._lost_by(note))
         elif kind == OVERSIZED and "pipe" not in fields:
@@ -447,12 +471,22 @@ class Correlation(Peers, ABC, Generic[P]):
             self.http_exchanges.add_event(fields.get("http"))
         return CorrelatedEntry(note)
 
+    def _translate(self, refused: object) -> None:
+        """Take the beginning of a translation: the refusals of these requests do not answer them."""
+        self._pairing.is_translated = True
+        for request in self._pairing.reopen(
+            [str(each) for each in refused] if isinstance(refused, list) else []
+        ):
+            self._restated(request, State.REFUSED)
+
     def _lost_by(self, note: Note) -> list[P]:
         """Return the requests whose responses were not recorded, or whose server was replaced, in their new state."""
         stream = note.fields.get("stream")
         stream = stream if isinstance(stream, str) else None
         if note.kind != RESTART:
             return self._pairing.lose(stream)
+        if "process" in note.fields:
+            return []  # Over HTTP, each question of a server has an id of mcpspy, so late answers are recognised.
         did = note.fields.get("did")
         if did == "stopping":
             self._pairing.stopping.add(stream)

@@ -121,6 +121,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
         Event.TASK: State.LATE_OK,
         Event.TEAR: State.INCOMPLETE,  # Why its sender gave up.
     },
+    State.REFUSED: {Event.REPEAT: State.PENDING},  # mcpspy translates it for the server.
     State.REDIRECTED: {
         Event.REPEAT: State.PENDING,
         **_RESPONSE,
@@ -242,6 +243,8 @@ class Exchange(Struct, eq=False):
     """The requests about its task."""
     poll_of: Exchange | None = None
     """The call whose task this request is about."""
+    is_injected: bool = False
+    """True if it is none of the client and the server (`Correlation.is_injected`)."""
     final: Result | Failure | None = None
     """The message with the outcome of its task, if a message other than a status has it."""
     ended_at: float | None = None
@@ -263,7 +266,7 @@ class Exchange(Struct, eq=False):
 
     @property
     def is_counted(self) -> bool:
-        return self.poll_of is None and self.request.frame.by is None
+        return self.poll_of is None and not self.is_injected
 
     @property
     def is_subscription(self) -> bool:

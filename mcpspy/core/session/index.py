@@ -42,6 +42,7 @@ from mcpspy.core.session.correlation import (
     RequestAnswered,
     RequestOpened,
     RequestRepeated,
+    ResponseKept,
     ResponseMissing,
     TaskProgressed,
 )
@@ -51,6 +52,7 @@ from mcpspy.core.session.outcome import FAILED, SessionCounts
 from mcpspy.core.session.request_table import Key, id_key
 from mcpspy.core.session.rule_notes import ABOUT_MESSAGES, RULE, has_effect, words
 from mcpspy.core.session.tasks import TaskChange
+from mcpspy.core.session.translation_notes import TRANSLATE
 
 _KINDS = {
     Request: REQUEST,
@@ -254,6 +256,8 @@ class Index(Columns, Correlation[Slot]):
 
     def _add_response(self, row: int, change: CorrelatedEntry[Slot], message: Result | Failure) -> None:
         slot, outcome = change.request, outcome_of(message)
+        if isinstance(change, ResponseKept):
+            self.injected.add(row)
         is_allowed = change.http is not None
         is_error = outcome in FAILED and row not in self.injected and (slot is None or slot.is_counted)
         is_error &= not is_allowed
@@ -311,7 +315,7 @@ class Index(Columns, Correlation[Slot]):
         if state in FAILED and self.is_counted(call):
             self._mark_failed(self.finals.get(call, call))
 
-    def _add_note(self, change: CorrelatedEntry[Slot], note: Note) -> None:
+    def _add_note(self, change: CorrelatedEntry[Slot], note: Note) -> None:  # noqa: PLR0912 - one branch for each kind.
         row = self._row(NOTE | NO_SENDER, note.at, 0, self._offset_now, self._length_now)
         self.method[row] = self._text(note.kind)
         fields, slot = note.fields, change.request
@@ -330,6 +334,8 @@ class Index(Columns, Correlation[Slot]):
             self._crashed(note.at, row)
         elif has_effect(note.kind, fields):
             self._note_effect(row, fields)
+        elif fields.get("action") == TRANSLATE and (noted := self._noted(row - 1, fields)) is not None:
+            self.instead[noted] = row
         elif note.kind == "http" and isinstance(http, int):
             self.heads[http] = row
         elif note.kind == "http-end" and change.http is not None:
@@ -389,7 +395,8 @@ class Index(Columns, Correlation[Slot]):
         )
         if frame.stream is not None or frame.http is not None:
             self._set_http(row, frame)
-        if frame.by is not None and isinstance(message, Request | Notification):
+        is_notified = isinstance(message, Notification) and frame.by is not None
+        if is_notified or (isinstance(message, Request) and self.is_injected(frame)):
             self.injected.add(row)
             self.injections += 1
         return row

@@ -59,8 +59,11 @@ class StoredTables(Struct, forbid_unknown_fields=True):
     moved: list[tuple[Moved, tuple[Key, float]]]
     disconnected: dict[int, str]
     tasks: list[tuple[TaskKey, int, str | None]]
-    seen_events: list[tuple[str | None, str]]
+    seen_events: list[tuple[str | None, str, int]]
     highest: list[tuple[tuple[str | None, str], int]]
+    is_translated: bool
+    own: list[Key]
+    turned_away: list[tuple[Key, int]]
 
 
 class StoredExchanges(Struct, forbid_unknown_fields=True):
@@ -242,8 +245,11 @@ def stored_tables(index: Index) -> StoredTables:
         checksums=table.checksums,
         moved=list(table.moved.items()),
         disconnected=table.disconnected,
-        seen_events=list(table._seen_events),
+        seen_events=[(*event, checksum) for event, checksum in table._seen_events.items()],
         highest=list(table.highest.items()),
+        is_translated=table.is_translated,
+        own=sorted(table._own, key=repr),
+        turned_away=[(key, row(slot)) for key, slot in table._turned_away.items()],
         slots=[
             (
                 *(slot.row, slot.is_subscription, slot.is_modern, slot.is_injected, slot.state),
@@ -283,8 +289,11 @@ def _tables(stored: StoredTables) -> dict[str, Any]:
             "stopping": set(stored.stopping),
             "_posted": dict(stored.posted),
             "_refused": stored.refused,
-            "_seen_events": dict.fromkeys(stored.seen_events),
+            "_seen_events": {(stream, event): checksum for stream, event, checksum in stored.seen_events},
             "highest": dict(stored.highest),
+            "is_translated": stored.is_translated,
+            "_own": set(stored.own),
+            "_turned_away": {key: slots[row] for key, row in stored.turned_away},
         }
     except KeyError as error:
         raise ValueError(f"the request in row {error} is missing") from None

@@ -44,6 +44,9 @@ Moved = tuple[str | None, str, str, int, int]
 TaskKey = tuple[str | None, str, str]
 """Session, side that requested the task, id of the task."""
 
+TURNED_AWAY = 64
+"""Refused requests that are remembered, because mcpspy may translate them for the server."""
+
 FOLLOWED = 30.0
 """Seconds within which a client follows a redirect."""
 
@@ -78,6 +81,12 @@ class RequestTable(Generic[P]):
         self._has_lost = False
         self.stopping: set[str | None] = set()
         """Streams whose server is being ended, to be followed by another one."""
+        self.is_translated = False
+        """True if mcpspy translates between two eras: a response that it keeps answers only its own requests."""
+        self._own: set[Key] = set()
+        """Open requests of mcpspy in such a session."""
+        self._turned_away: dict[Key, P] = {}
+        """The latest requests that an HTTP status refused."""
         self._answered: dict[Key, P] = {}
         self.highest: dict[tuple[str | None, str], int] = {}
         """Stream and sender → the highest id above 0 of the requests: a higher one is new."""
@@ -97,7 +106,8 @@ class RequestTable(Generic[P]):
         """HTTP exchange that a rule ended → the action of the rule, in words."""
         self._tasks: dict[TaskKey, tuple[P, str | None]] = {}
         """Task → the call that created it, and the stream of the call."""
-        self._seen_events: dict[tuple[str | None, str], None] = {}
+        self._seen_events: dict[tuple[str | None, str], int] = {}
+        """Stream and id of an event → checksum of its message."""
         self._over: deque[int] = deque()
 
     @property
@@ -199,6 +209,8 @@ class RequestTable(Generic[P]):
         if key[2] != id:
             self.unusual[key] = id
         highest = self.highest.get((stream, side), 0)
+        if self.is_translated and frame.by is not None:
+            self._own.add(key)
         number = int(key[2]) if key[2].isdigit() and len(key[2]) <= LONGEST else 0
         if number > highest:
             self.highest[stream, side] = number
@@ -235,6 +247,7 @@ class RequestTable(Generic[P]):
         waiting = self._open.get(key)
         if waiting is None or (self.stopping and self._is_refusal_of_end(frame, event, waiting)):
             return None, None
+        self._own.discard(key)
         request = waiting[0] if len(waiting) == 1 else _first(waiting)
         if flaw is None and (id != key[2] or key in self.unusual):
             asked = self.unusual.get(key, key[2])
@@ -250,6 +263,17 @@ class RequestTable(Generic[P]):
             late = "answered after it was cancelled"
             flaw = f"{flaw}; {late}" if flaw else late
         return request, flaw
+
+    def is_withheld(self, frame: Frame, id: str | None, event: Event) -> bool:  # noqa: A002
+        """Return whether mcpspy keeps a response, to give its requester another one. Nor does its exchange answer it."""
+        if not self.is_translated or frame.to is None:
+            return False
+        key, _ = self._request_key(frame, id, event)
+        if key in self._own:
+            return False
+        if frame.http is not None:
+            self._posted[frame.http] = None
+        return True
 
     def _is_refusal_of_end(self, frame: Frame, event: Event, waiting: list[P]) -> bool:
         """Return whether a server that is being ended refuses a request that mcpspy or the next server answers."""
@@ -311,15 +335,17 @@ class RequestTable(Generic[P]):
         return requests.pop(0)[0]
 
     def is_repeated(self, frame: Frame) -> bool:
-        """Return True if a resumed stream repeats an event (2025-03-26, resumability): it counts once."""
+        """Return True if a resumed stream repeats an event (2025-03-26, resumability): it counts once.
+
+        Servers on the Java SDK use one id for all events of a stream (that of the session), so the message counts too.
+        """
         event_id = frame.event_id
         if event_id is None or frame.side == CLIENT:
             return False
         event = (frame.stream, event_id)
-        if event in self._seen_events:
-            return True
-        self._seen_events[event] = None
-        return False
+        before, now = self._seen_events.get(event), crc32(frame.data)
+        self._seen_events[event] = now
+        return before == now
 
     def http(self, number: object, status: object, fields: dict[str, Any]) -> None:
         """Take the head of an HTTP response: what the end of the exchange means for its request."""
@@ -357,6 +383,8 @@ class RequestTable(Generic[P]):
         if number in self._refused:
             if transition(request, Event.REFUSE):
                 self._remove(key, waiting, request)
+                self._turned_away[key] = request
+                _drop_oldest(self._turned_away, TURNED_AWAY)
                 return request, f"HTTP {self._refused[number]}"
         elif hung_up == CLIENT and request.is_modern:
             transition(request, Event.CLOSE if request.is_subscription else Event.CANCEL)
@@ -402,6 +430,16 @@ class RequestTable(Generic[P]):
             self.unusual.pop(key, None)
             self._doubled.discard(key)
         self.highest[stream, SERVER] = -1
+        return found
+
+    def reopen(self, ids: list[str]) -> list[P]:
+        """Return the requests of the client with these ids whose refusal does not answer them, now pending."""
+        found = []
+        for key in [key for key in self._turned_away if key[1] == CLIENT and key[2] in map(id_key, ids)]:
+            request = self._turned_away.pop(key)
+            if transition(request, Event.REPEAT):
+                self._open.setdefault(key, []).append(request)
+                found.append(request)
         return found
 
     def lose_message(self, side: str, stream: str | None, http: object) -> list[P]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcpspy.core.session.exchange import Event
+from mcpspy.core.session.translation_notes import TRANSLATE
 
 RULE, TRUST = ABOUT_MESSAGES = ("rule", "trust")
 
@@ -24,6 +25,7 @@ _DONE = {
     "repair": "repaired",
     "inject": "sent",
     "headers": "headers changed",
+    TRANSLATE: "translated",
     "swallowed": "late response, not forwarded",
 }
 
@@ -46,8 +48,13 @@ _RELEASED = {
 
 
 def has_effect(kind: str, fields: dict[str, Any]) -> bool:
-    """Return True if a note states what became of a message. A note of trust before a hold does not."""
-    return kind == RULE or (kind == TRUST and fields.get("action") != "hold")
+    """Return True if a note states what became of a message. A note of trust before a hold does not.
+
+    Nor does one on a translation: it has what the receiver got, in a session in which every message is translated.
+    """
+    if kind == RULE:
+        return fields.get("action") != TRANSLATE
+    return kind == TRUST and fields.get("action") != "hold"
 
 
 def words(fields: dict[str, Any]) -> str:

@@ -31,6 +31,7 @@ from mcpspy.core.session.correlation import (
     RequestOpened,
     RequestProgressed,
     RequestRepeated,
+    ResponseKept,
     ResponseMissing,
 )
 from mcpspy.core.session.exchange import Exchange, State, outcome_of
@@ -53,6 +54,8 @@ class Change(Struct, frozen=True, gc=False):
     """Actions of rules and viewers on it, in words. Known once the notes after it were read."""
     http: RecordedHttpExchange | None = None
     """The HTTP exchange that a note begins or ends, or whose allowed refusal has this error as its text."""
+    is_kept: bool = False
+    """True for a response that mcpspy keeps in a translated session: its requester gets another one."""
 
     @property
     def entry(self) -> Entry | None:
@@ -180,7 +183,8 @@ class Session(Correlation[Exchange]):
                 flaw, effect = None, correlated.why if exchange is None else None
                 if isinstance(what, Note) and has_effect(what.kind, what.fields):
                     self._note_effect(what.fields)
-            self.changes.append(Change(self._numbered, what, shown, flaw, effect, correlated.http))
+            is_kept = isinstance(correlated, ResponseKept)
+            self.changes.append(Change(self._numbered, what, shown, flaw, effect, correlated.http, is_kept))
             self._numbered += 1
         return self.changes[before:]
 
@@ -194,8 +198,13 @@ class Session(Correlation[Exchange]):
 
     def _begin(self, message: Request) -> Exchange:
         exchange = Exchange(len(self.exchanges), message)
+        exchange.is_injected = self.is_injected(message.frame)
         self.exchanges.append(exchange)
         return exchange
+
+    def _restated(self, request: Exchange, before: State) -> None:
+        if request.state is State.PENDING:
+            request.why = ""
 
     def _poll(self, request: Exchange, call: Exchange) -> None:
         request.poll_of = call
@@ -278,10 +287,16 @@ def change_lines(session: Session) -> list[int]:
 def is_injected(change: Change) -> bool:
     """Return True if mcpspy injected it: no client and no server would have sent it.
 
-    A response by mcpspy does not count: its requester received it and continued with it.
+    So is a response that mcpspy kept, because its requester got another one (translation). A response by mcpspy does
+    not count: its requester received it and continued with it.
     """
     what, exchange = change.what, change.exchange
-    if exchange is not None and exchange.request.frame.by is not None:
+    if exchange is not None:
+        if exchange.is_injected:
+            return True
+        if exchange.request.frame.by is not None:  # Translated.
+            return False
+    elif change.is_kept:
         return True
     # A test of an object against a class that is not exactly its own takes as long as a call.
     return what.kind in _CALLS and what.frame.by is not None  # type: ignore[union-attr]  # Of every call.

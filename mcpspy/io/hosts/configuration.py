@@ -16,6 +16,8 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -235,6 +237,15 @@ def target(host: Host, folder: Path | None = None) -> ConfigTarget:
             f"{path}: no such file; {host.title} configures servers there", "name the FILE if it is elsewhere"
         )
     return _located(host, ConfigFile(path), folder)
+
+
+def listed_servers() -> Iterator[tuple[Host, ConfigTarget, ServerEntry]]:
+    """Yield the servers in the configurations of all hosts. `mcpspy hosts` shows what is wrong with the other files."""
+    for host in HOSTS:
+        with suppress(McpspyError):
+            configuration = target(host)
+            for entry in configuration.servers():
+                yield host, configuration, entry
 
 
 def ignored_files(host: Host, folder: Path | None = None) -> list[tuple[Path, Mistake]]:

@@ -82,6 +82,10 @@ class SessionScopes:
             return self._sessions.refresh(session, str(number))
         return self._addresses.get(target, str(number))
 
+    def known(self, session: str, target: str) -> str | None:
+        """Return the stream of a session with a header, or of an address that HTTP+SSE handed out; None if unknown."""
+        return self._sessions.get(session) or self._addresses.get(target)
+
     def is_address(self, target: str) -> bool:
         """Return whether HTTP+SSE handed out this address."""
         return target in self._addresses

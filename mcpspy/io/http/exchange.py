@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Raw
+from msgspec.json import encode
+
 from mcpspy.core.exchange.machine import ExchangeMachine
 from mcpspy.core.exchange.states import NEW, OVER
 from mcpspy.core.intercept import actions
+from mcpspy.core.jsontools import members_of
 from mcpspy.core.protocol.http_headers import JSON
 from mcpspy.core.recording.encode import CLIENT, MCPSPY, SERVER
 from mcpspy.io.http.request import ClientConnection, HttpRequest, Response
@@ -16,7 +20,7 @@ from mcpspy.io.recording.recorder import say
 if TYPE_CHECKING:
     from mcpspy.core.exchange.prepared import PreparedRequest
     from mcpspy.core.framing import SseEvent
-    from mcpspy.core.recording.encode import Value
+    from mcpspy.core.recording.encode import Lines, Value
     from mcpspy.io.http.context import ExchangeContext
     from mcpspy.io.http.interception import HttpInterception
     from mcpspy.io.http.routes import Route
@@ -156,6 +160,42 @@ class ProxiedExchange(ExchangeShell, HttpRequest):
 
     def fail(self, id: str, why: str) -> None: ...  # noqa: A002
     def to_stream(self, data: bytes) -> None: ...
+
+
+NO_ENDPOINT = frozenset((404, 405, 410))
+"""Statuses by which a server has no endpoint at a path."""
+
+MAX_COPY = 1 << 16
+"""Bytes of entries above which an exchange is not copied."""
+
+
+class FirstExchange(ProxiedExchange):
+    """The first exchange at another path. It keeps its entries, because the server may have no endpoint there."""
+
+    _kept: bytes | None = b""
+
+    def record(self, lines: Lines, size: int) -> None:
+        lines = lines if isinstance(lines, bytes) else b"".join(lines)
+        is_short = self._kept is not None and len(self._kept) + len(lines) <= MAX_COPY
+        self._kept = self._kept + lines if self._kept is not None and is_short else None
+        super().record(lines, size)
+
+    @property
+    def is_missing(self) -> bool:
+        """True if the server has no endpoint at this path. A session that is lost gets 404 from one."""
+        request = self.machine.prepared
+        return self.machine.status in NO_ENDPOINT and request.is_post and request.session is None
+
+    def copied(self, number: int, later: float) -> bytes:
+        """Return its entries, with another number and later times by these seconds; empty if they were long."""
+        lines = []
+        for line in (self._kept or b"").splitlines():
+            members = members_of(Raw(line))
+            members |= {"http": Raw(b"%d" % number), "stream": Raw(b'"%d"' % number)}
+            for name in members.keys() & {"t", "asked_at"}:
+                members[name] = Raw(b"%.6f" % (float(bytes(members[name])) + later))
+            lines.append(encode(members) + b"\n")
+        return b"".join(lines)
 
 
 class InjectedExchange(ExchangeShell):

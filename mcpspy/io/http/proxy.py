@@ -33,7 +33,7 @@ from mcpspy.core.protocol.http_headers import (
 from mcpspy.core.recording.encode import MAX_BODY
 from mcpspy.core.redact.display import REDACTED, redacted_command, redacted_url
 from mcpspy.io.http.context import ExchangeContext
-from mcpspy.io.http.exchange import InjectedExchange, ProxiedExchange
+from mcpspy.io.http.exchange import FirstExchange, InjectedExchange, ProxiedExchange
 from mcpspy.io.http.interception import HttpInterception
 from mcpspy.io.http.request import BUFFERED, HttpRequest, Response
 from mcpspy.io.http.server import accepting
@@ -116,6 +116,13 @@ class HttpProxy(Generic[Context_co]):
         request.connection.hand_over(request, exchange)
         return exchange
 
+    def forward_first(self, request: HttpRequest) -> FirstExchange:
+        """Let a new exchange handle the first request of an endpoint, and return it."""
+        prepared = PreparedRequest(self.context, request.head, request.target)
+        exchange = FirstExchange(self.context, self.interception, prepared, request.connection)
+        request.connection.hand_over(request, exchange)
+        return exchange
+
     def stop(self) -> None:
         """Release held messages, because the listener is about to close."""
         self.context.is_stopping = True
@@ -178,11 +185,30 @@ class HttpEndpoints:
 
     async def _handle_unknown(self, request: HttpRequest) -> None:
         """Proxy a request to an unknown path."""
-        proxy = self._main
+        proxy, is_new = self._main, False
         if await _is_mcp(request):
             async with self._creating:
+                known = len(self._others)
                 proxy = await self._found(request.target)
-        proxy.forward(request)
+                is_new = len(self._others) > known
+        if not is_new:
+            proxy.forward(request)
+            return
+        exchange = proxy.forward_first(request)
+        exchange.ended().add_done_callback(lambda _: self._copy_if_missing(exchange, proxy))
+
+    def _copy_if_missing(self, exchange: FirstExchange, proxy: HttpProxy[ExchangeContext]) -> None:
+        """Record the first exchange of another path beside the endpoint too, if the server has no endpoint there.
+
+        A client that posts to a wrong path is a failure of this session, which shows the right path.
+        """
+        main, other = self._main.context, proxy.context
+        if not exchange.is_missing or main.recorder.writer is None:
+            return
+        later = main.recorder.now() - other.recorder.now()
+        main.record_soon(exchange.copied(next(main.numbers), later))
+        here, there = (redacted_url(each.origin + each.path) for each in (main.upstream, other.upstream))
+        say(f"{there} is not an endpoint of the server: this request is also in the recording of {here}")
 
     def stop(self) -> None:
         """Release held messages, because the listener is about to close."""

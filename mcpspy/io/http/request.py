@@ -204,7 +204,7 @@ class HttpRequest:
     def start(self, status: int, headers: Iterable[tuple[str, str]], body: bytes | None = None) -> None:
         """Send the head of the response, with the whole body if that is given."""
         names = dict(headers)
-        if body is not None:
+        if body is not None and status != 204:  # It has no body, and may not state a length (RFC 9110, 8.6).
             names["Content-Length"] = str(len(body))
         names["Date"] = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime())
         self._client_head = client_head(

@@ -304,7 +304,8 @@ class TerminalWriter:
 
     def is_idle(self) -> bool:
         """Return whether all data is written."""
-        return not self._is_writing.locked() and not self._waits.poll(0)
+        # In this order: the thread takes the lock before it empties the pipe, so data is seen here or there.
+        return not self._waits.poll(0) and not self._is_writing.locked()
 
     def pause(self) -> None:
         """Write nothing until `resume`, or until `start` in a fork. Call this when idle."""

@@ -60,7 +60,9 @@ class Cursor:
         return self._content.entries
 
     def commit(self, entries: int) -> None:
-        """Store the number of entries. Raise OSError."""
+        """Store the number of entries; nothing if the cursor is closed. Raise OSError."""
+        if self._file.closed:  # Its session was truncated or deleted while a batch of it was on its way.
+            return
         self._content.entries = entries
         self._file.seek(0)
         self._file.write(msgspec.json.encode(self._content) + b"\n")

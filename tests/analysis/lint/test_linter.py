@@ -193,6 +193,17 @@ def test_an_event_id_is_reported_only_if_it_repeats_with_other_content() -> None
     assert [found.code for found in lint([event(first), event(first.replace(b"/a", b"/b"))])] == ["HTTP401"]
 
 
+def test_the_messages_of_a_batch_share_the_id_of_their_event() -> None:
+    batch = b'[{"jsonrpc":"2.0","method":"notifications/a"},{"jsonrpc":"2.0","method":"notifications/b"}]'
+
+    def reused(second: bytes) -> int:
+        events = [Frame(1.0, "server", data, "1", 4, "", "7") for data in (batch, second)]
+        return [found.code for found in lint(events)].count("HTTP401")
+
+    assert reused(batch) == 0
+    assert reused(batch.replace(b"/b", b"/c")) == 1
+
+
 def test_a_damaged_line_is_a_gap_in_the_recording() -> None:
     (finding,) = lint([Damaged(b'{"t":', "not JSON")])
 

@@ -117,7 +117,11 @@ TEXT = '{"content":[{"type":"text","text":%s}]%s}'
         ("o", '{"n":1}', TEXT % ('"1"', ',"structuredContent":{"sum":1}'), True),
         ("o", '{"n":1}', TEXT % ('"1"', ',"structuredContent":{}'), False),
         ("o", '{"n":1}', TEXT % ('"1"', ""), False),
-        ("a", '{"n":1}', TEXT % ('"1"', ',"isError":true'), False),
+        ("a", '{"n":1}', TEXT % ('"1"', ',"isError":true'), True),
+        ("a", '{"n":1}', TEXT % (json.dumps("Error: ENOENT: no such file"), ',"isError":true'), True),
+        ("o", '{"n":1}', TEXT % ('"1"', ',"isError":true'), True),
+        ("o", '{"n":1}', TEXT % ('"1"', ',"structuredContent":{},"isError":true'), False),
+        ("a", '{"n":1}', TEXT % ('"1"', ',"isError":"true"'), False),
         ("a", '{"n":1}', TEXT % ("1", ""), False),
         ("a", '{"n":1}', TEXT % (json.dumps("Error: ENOENT: no such file"), ""), False),
         ("a", '{"n":1}', TEXT % (r'"\u0045rror: ENOENT: no such file"', ""), False),
@@ -135,6 +139,27 @@ def test_a_call_is_ordinary_if_no_rule_can_report_it_or_its_result(
     before = both(listed)[2]
 
     slow, fast, taken = both(listed + CALL % (name, arguments, result))
+
+    assert slow == fast
+    assert (taken - before == 2) is is_ordinary
+
+
+@pytest.mark.parametrize(
+    ("error", "is_ordinary"),
+    [
+        ('{"code":-32603,"message":"no"}', True),
+        ('{"code":7,"message":"no","data":[1]}', True),
+        ('{"code":-32601,"message":"no"}', False),
+        ('{"code":"no","message":"no"}', False),
+        ('{"code":-32603}', False),
+        ('{"code":-32603.0,"message":"no"}', False),
+    ],
+)
+def test_an_error_of_a_call_is_ordinary_if_no_rule_can_report_it(error: str, is_ordinary: bool) -> None:
+    listed = TOOLS.lstrip().partition('> {"id":901')[0]
+    before = both(listed)[2]
+
+    slow, fast, taken = both(listed + CALL.replace("result", "error") % ("a", '{"n":1}', error))
 
     assert slow == fast
     assert (taken - before == 2) is is_ordinary
@@ -223,11 +248,17 @@ def test_meta_that_is_not_like_that_of_earlier_requests_is_checked() -> None:
     assert fast == slow
 
 
+@pytest.mark.parametrize(
+    "failed",
+    [
+        CALL % ("a", '{"n":9}', '{"content":[{"type":"text","text":"busy"}],"isError":true}'),
+        CALL.replace("result", "error") % ("a", '{"n":9}', '{"code":-32603,"message":"busy"}'),
+    ],
+)
 @pytest.mark.parametrize(("pause", "is_found"), [("+ 0.1", True), ("+ 3", False)])
-def test_a_retry_of_a_call_that_failed_is_checked(pause: str, is_found: bool) -> None:
-    failed = '{"content":[{"type":"text","text":"busy"}],"isError":true}'
+def test_a_retry_of_a_call_that_failed_is_checked(pause: str, is_found: bool, failed: str) -> None:
     calls = [
-        *(CALL % ("a", '{"n":9}', failed) for _ in range(6)),
+        *(failed for _ in range(6)),
         CALL % ("a", '{"n":10}', TEXT % ('"1"', "")),
     ]
     numbered = (call.replace('"id":3', f'"id":{n}') for n, call in enumerate(calls, 910))

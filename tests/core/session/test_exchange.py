@@ -11,8 +11,8 @@ from mcpspy.core.recording.decode import Frame
 from mcpspy.core.session.exchange import MAY_CHANGE, TRANSITIONS, Event, Exchange, State, transition
 
 ANSWERS = {Event.RESULT, Event.TOOL_ERROR, Event.QUESTION, Event.FAILURE}
-REFINED = {State.OK, State.INPUT_REQUIRED}
-"""States that only the result of a task, or the end of the session, changes."""
+REFINED = {State.OK, State.INPUT_REQUIRED, State.REFUSED}
+"""States that only the result of a task, the end of the session, or a translation changes."""
 FINAL = set(State) - MAY_CHANGE - REFINED
 
 LEADS_TO = {
@@ -54,6 +54,7 @@ LEADS_TO = {
     ("cancelled", "failure"): "late error",
     ("cancelled", "task"): "answered late",
     ("cancelled", "incomplete response"): "incomplete",
+    ("refused", "repetition elsewhere"): "pending",
     ("redirected", "repetition elsewhere"): "pending",
     ("redirected", "result"): "ok",
     ("redirected", "tool error"): "tool error",

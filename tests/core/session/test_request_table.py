@@ -80,6 +80,12 @@ def test_recent_events_are_recognised_when_they_are_repeated() -> None:
     ] == [True, True, False]
 
 
+def test_other_messages_with_the_id_of_an_event_are_not_repeated() -> None:
+    pairing = RequestTable[OpenRequest](forgets=True)
+    events = [Frame(0.0, "server", data, stream="1", event_id="session") for data in (b"1", b"2", b"2")]
+    assert [pairing.is_repeated(event) for event in events] == [False, False, True]
+
+
 def test_an_answered_question_is_forgotten() -> None:
     pairing = RequestTable[OpenRequest](forgets=True)
     asked = ("tools/call", "book", "state")

@@ -115,6 +115,19 @@ async def test_a_preflight_has_the_headers_of_cors_on_both_sides(proxy: Start) -
         assert "body" not in spy.notes("http-end")[0]
 
 
+async def test_a_preflight_is_not_a_step_of_oauth(proxy: Start) -> None:
+    async with proxy() as spy:
+        client = await spy.client()
+        await client.ask("OPTIONS", "/register", None, "Origin: http://localhost:6274")
+        await (await spy.server.call()).send(plain(b"", "Access-Control-Allow-Origin: *"))
+        await client.answer()
+        await client.ask("POST", "/register", b"{}")
+        await (await spy.server.call()).send(plain(b"", status="404 Not Found"))
+        await client.answer()
+        (step,) = spy.notes("oauth")
+        assert (step["step"], step["status"]) == ("registration", 404)
+
+
 async def test_of_a_refused_step_of_oauth_only_the_error_is_recorded(proxy: Start) -> None:
     refused = b'{"error":"invalid_grant","error_description":"expired","debug":"user-4711"}'
     async with proxy() as spy:

@@ -28,14 +28,21 @@ async def called(spy: Spy, client: Client, target: str, body: bytes = PING, answ
     assert await client.answer() == (200, answer)
 
 
-def recorded(folder: Path) -> dict[str, list[tuple[str, Any]]]:
-    """Return the messages of each recording, by the path of its endpoint."""
+def entries(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the entries of each recording, by the path of its endpoint."""
     found = {}
     for path in folder.glob("recording*.jsonl"):
-        header, *entries = map(json.loads, path.read_bytes().splitlines())
-        messages = [(entry["from"], entry["msg"]) for entry in entries if "msg" in entry]
-        found["/" + header["upstream"].split("/", 3)[3]] = messages
+        header, *lines = map(json.loads, path.read_bytes().splitlines())
+        found["/" + header["upstream"].split("/", 3)[3]] = lines
     return found
+
+
+def recorded(folder: Path) -> dict[str, list[tuple[str, Any]]]:
+    """Return the messages of each recording, by the path of its endpoint."""
+    return {
+        path: [(entry["from"], entry["msg"]) for entry in lines if "msg" in entry]
+        for path, lines in entries(folder).items()
+    }
 
 
 EXCHANGE = [("client", json.loads(PING)), ("server", json.loads(PONG))]
@@ -74,6 +81,42 @@ async def test_endpoints_above_the_limit_are_forwarded_and_reported_once(
             f"{spy.server.origin}/c and further MCP endpoints are not recorded: 1 others are"
         ]
     assert recorded(tmp_path) == {"/a": [], "/b": EXCHANGE}
+
+
+@pytest.mark.parametrize(
+    ("status", "header", "is_copied"),
+    [
+        ("404 Not Found", JSON, True),
+        ("405 Method Not Allowed", "Content-Type: text/plain", True),
+        ("404 Not Found", "Mcp-Session-Id: lost", False),
+        ("400 Bad Request", JSON, False),
+    ],
+)
+async def test_a_message_to_a_path_without_an_endpoint_is_recorded_in_the_session_of_the_endpoint_too(
+    proxy: Start, tmp_path: Path, status: str, header: str, is_copied: bool
+) -> None:
+    answer = b'{"detail":"Not Found"}'
+    async with proxy("/mcp") as spy:
+        client = await spy.client()
+        await called(spy, client, "/mcp")
+        for _ in range(2):
+            await client.ask("POST", "/message", PING, JSON, header)
+            await (await spy.server.call()).send(plain(answer, header, status=status))
+            assert (await client.answer())[1] == answer
+    found = entries(tmp_path)
+    first = [entry for entry in found["/message"] if entry.get("http") == 1]
+    copy = [entry for entry in found["/mcp"] if entry.get("http") in (2, 3)]
+    assert first
+    assert [*map(unnumbered, copy)] == [*map(unnumbered, first if is_copied else [])]
+    for old, new in zip(first, copy, strict=False):
+        assert (new["stream"], new["http"]) == ("2", 2)
+        later = new["t"] - old["t"]
+        assert later > 0
+        assert new.get("asked_at", 0) == pytest.approx(old["asked_at"] + later if "asked_at" in old else 0)
+
+
+def unnumbered(entry: dict[str, Any]) -> dict[str, Any]:
+    return {name: entry[name] for name in entry if name not in ("t", "asked_at", "stream", "http", "client")}
 
 
 async def test_an_upstream_without_a_path_takes_the_first_endpoint(proxy: Start, tmp_path: Path) -> None:

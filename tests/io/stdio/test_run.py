@@ -1011,10 +1011,11 @@ def test_a_terminal_on_all_three_stays_blocking(start: Start, terminal: tuple[in
 
 
 def test_a_terminal_that_no_one_reads_does_not_stall_the_rest(
-    start: Start, terminal: tuple[int, int]
+    start: Start, processes: Processes, terminal: tuple[int, int]
 ) -> None:
     ours, theirs = terminal
     spy = start("chatter.py", stdout=theirs)
+    processes.eventually(lambda: not select.select([], [theirs], [], 0)[1])  # The terminal is full.
     for n in range(100):
         spy.send(b'{"id":%d}\n' % n)
         assert spy.err.line() == b'{"id":%d}\n' % n

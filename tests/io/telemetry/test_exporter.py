@@ -19,6 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from mcpspy.core.redact.redactor import Redactor
 from mcpspy.io.recording.background import export
 from mcpspy.io.recording.catalog import Catalog
+from mcpspy.io.recording.reader import Recording
 from mcpspy.io.recording.tail import RESTARTED, new_sessions
 from mcpspy.io.recording.writer import Writer
 from mcpspy.io.telemetry import exporter as module
@@ -415,6 +416,22 @@ async def test_a_session_that_is_truncated_while_it_is_sent_is_one_line(
     await running
 
     assert lines == [f"{session.path}: not exported: {RESTARTED}"]
+
+
+def test_a_batch_that_is_acknowledged_after_its_session_was_given_up_changes_nothing(
+    state: Path, tmp_path: Path
+) -> None:
+    session = Session(tmp_path)
+    cursor = cursors(state).open(session.path, Recording(session.path).header)
+    assert cursor is not None
+    cursor.commit(2)
+    cursor.close()
+    cursor.commit(3)
+    session.end()
+    opened = cursors(state).open(session.path, Recording(session.path).header)
+    assert opened is not None
+    assert opened.entries == 2
+    opened.close()
 
 
 async def test_a_session_that_was_deleted_is_one_line(

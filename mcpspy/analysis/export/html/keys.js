@@ -62,7 +62,8 @@ async function openAt(row) {
 /** Go from the filter to the list, and there to the first match if none is selected. */
 async function leaveQuery(goesToFirst) {
   if (place.key === null) return source.list().focus();
-  byId("rows").focus();
+  // On a narrow page, an open message hides the list, which then takes no focus.
+  byId(byId("rows").getClientRects().length ? "rows" : "detail").focus();
   await rows?.done;
   if (goesToFirst && listing.cursor < 0) listing.move(1);
 }

@@ -153,11 +153,18 @@ class _Retries(Struct):
 
     exchange: Exchange
     """The last of them."""
-    params: dict[str, Any]
     first: float
     failed_at: float | None
     """Time of the last failure; None while the retry is pending."""
     pauses: list[float] = field(default_factory=list)
+    read: dict[str, Any] | None = None
+    """Its params without `_meta`, once they were compared."""
+
+    @property
+    def params(self) -> dict[str, Any]:
+        if self.read is None:
+            self.read = _arguments(self.exchange.request.params)
+        return self.read
 
 
 class FailedRequests:
@@ -176,6 +183,15 @@ class FailedRequests:
             del self.of[key]
             return False
         return _arguments(params) == retries.params
+
+    def fail(self, key: tuple[str, str | None], exchange: Exchange, at: float) -> None:
+        """Remember a request that failed."""
+        retries = self.of.get(key)
+        if retries is not None and retries.exchange is exchange:
+            retries.failed_at = at
+        else:
+            self.of[key] = _Retries(exchange, exchange.request.at, at)
+            forget(self.of)
 
     def succeed(self, key: tuple[str, str | None], exchange: Exchange) -> None:
         """Forget a failure if the request that repeated it succeeded."""
@@ -226,13 +242,8 @@ def hasty(event: LintEvent) -> Iterable[Report]:
         return _retry(event, requests.of[key]) if requests.is_retry(key, event.params, event.at) else ()
     if exchange.state is _OK or (isinstance(what, Result) and not what.is_tool_error):
         requests.succeed(key, exchange)
-        return ()
-    retries = requests.of.get(key)
-    if retries is not None and retries.exchange is exchange:
-        retries.failed_at = event.at
     else:
-        requests.of[key] = _Retries(exchange, _arguments(event.request.params), event.request.at, event.at)
-        forget(requests.of)
+        requests.fail(key, exchange, event.at)
     return ()
 
 

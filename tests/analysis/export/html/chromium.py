@@ -34,7 +34,7 @@ SECONDS = 30
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    "--remote-debugging-port=0",
+    *("--window-size=1280,800", "--remote-debugging-port=0"),
 )
 
 KEYS = {"Enter": (13, "\r"), "Escape": (27, ""), "Tab": (9, "")}
