@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 # Without what only development needs: a tenth of the size, and of the time.
 BASE := $(VENV)/.base
 
-.PHONY: help demo setup environment test collect coverage check lint types wheel peers recordings docs site bench conformance hostlab hosts alarms fuzz keys soak torture telemetry release clean
+.PHONY: help demo setup environment test collect coverage check lint types wheel peers recordings docs site bench conformance hostlab hosts restarts alarms fuzz keys soak torture telemetry release clean
 
 help:
 	@echo "make demo        set up, record a sample session and show it"
@@ -21,6 +21,7 @@ help:
 	@echo "make soak        run half an hour of load, kills, full disks and faults; SOAK_MINUTES=2: two minutes"
 	@echo "make hostlab     measure what real hosts show their models (Linux; about 15 minutes); HOSTS=codex: one host"
 	@echo "make hosts       run real hosts with and without mcpspy, and compare (Linux; three minutes); HOSTS=codex: one host"
+	@echo "make restarts    run Claude Code and three SDK clients over 20 restarts of their server (Linux; eight minutes)"
 	@echo "make alarms      compare unchanged real servers with their lockfile, about ten minutes (docs/trust.md)"
 	@echo "make torture     fail system calls of mcpspy run on its recording, one after the other (Linux, a C compiler; ten minutes)"
 	@echo "make telemetry   kill and slow a collector for five minutes under load; SECONDS=60: one minute"
@@ -105,6 +106,10 @@ hostlab: .hosts/installed
 # The same hosts, with and without mcpspy: the table of docs/hosts.md. Once for each release.
 hosts: .hosts/installed peers
 	$(BIN)/python -m hostlab.wrapped $(HOSTS)
+
+# Claude Code and three SDK clients over 20 restarts of their server: the table of docs/restart.md.
+restarts: .hosts/installed peers
+	$(BIN)/python -m hostlab.restarts
 
 .hosts/installed: $(INSTALLED) hostlab/package.json
 	mkdir -p .hosts
