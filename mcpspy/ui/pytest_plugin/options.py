@@ -81,6 +81,12 @@ class PluginOptions(Struct, frozen=True, kw_only=True):
     """True if the process of the test may reach only its mock."""
     allowed_hosts: tuple[Address, ...] = ()
     """The addresses that it may also reach."""
+    existing: tuple[Path, ...] | None = None
+    """The files of the recording; those of the time when this was made, as another worker may write them a moment later."""
+
+    def __post_init__(self) -> None:
+        if self.existing is None:
+            structs.force_setattr(self, "existing", tuple(recorded(self.path)))
 
     @property
     def is_written(self) -> bool:
@@ -92,7 +98,7 @@ class PluginOptions(Struct, frozen=True, kw_only=True):
         """True if the real server responds to every request, False if the recording is served."""
         if self.is_written:
             return False
-        return self.mode == "all" or (self.mode != "none" and not recorded(self.path))
+        return self.mode == "all" or (self.mode != "none" and not self.existing)
 
     @property
     def records(self) -> bool:
@@ -100,7 +106,7 @@ class PluginOptions(Struct, frozen=True, kw_only=True):
 
     def recordings(self) -> list[Path]:
         """Return the files that are served: those of the recording, unless a listing takes its place."""
-        return [] if self.records_all or self.listing is not None else recorded(self.path)
+        return [] if self.records_all or self.listing is not None else [*(self.existing or ())]
 
 
 def read_options(
@@ -112,7 +118,8 @@ def read_options(
     """Return the options of a test's recording, or of its recording with this name; raise UsageError.
 
     With mode once, a test adds to a recording that another test of this run made: it would have recorded it, if it
-    had been the first one.
+    had been the first one. Whether it exists is read before the question who made it: a recording of another worker that
+    appears between the two is recorded once more, and one that is found has its mark already.
     """
     config = request.config
     marked = _marker_options(request.node, name)
@@ -170,7 +177,7 @@ def read_options(
     if options.block_network and not SEES_ASYNCIO:
         raise UsageError("block_network: not available on Windows", "remove it, or skip the test there")
     _check_redaction(options)
-    if options.mode == "none" and not options.is_written and not recorded(options.path):
+    if options.mode == "none" and not options.is_written and not options.existing:
         raise UsageError(
             f"{shown_path(options.path)}: no such recording, and mode none (the default if CI is set) does not record",
             f"create it with pytest --mcpspy-record=once '{options.test}'",

@@ -10,6 +10,7 @@ import pytest
 
 from mcpspy.errors import UsageError
 from mcpspy.ui.pytest_plugin import MODES
+from mcpspy.ui.pytest_plugin.cassettes import RunRecordings
 from mcpspy.ui.pytest_plugin.options import PluginOptions, read_options
 
 SERVER = ["python", "weather.py"]
@@ -164,6 +165,37 @@ def test_the_real_server_is_needed_only_to_record(existing: Path, tmp_path: Path
     assert read(added).records
     assert not read(added).records_all
     assert "mcp_recording_server" in added.asked_for
+
+
+def test_a_recording_that_another_worker_writes_after_the_options_were_read_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    options = read(Request(tmp_path, server=SERVER))
+    options.path.parent.mkdir(parents=True)
+    options.path.touch()
+
+    assert options.records_all
+    assert options.recordings() == []
+    assert read(Request(tmp_path)).recordings() == [options.path]
+
+
+class OtherWorker(RunRecordings):
+    """A run whose other worker writes the recording at the moment at which this one asks for its mark."""
+
+    def has_written(self, target: Path) -> bool:
+        with self.writing(target):
+            target.parent.mkdir(parents=True)
+            target.touch()
+        return False
+
+
+def test_a_recording_that_another_worker_writes_meanwhile_is_recorded_in_this_test_too(
+    tmp_path: Path,
+) -> None:
+    request = cast(pytest.FixtureRequest, Request(tmp_path, server=SERVER))
+
+    assert read_options(request, MODES, OtherWorker(tmp_path)).records_all
+    assert read_options(request, MODES, RunRecordings(tmp_path)).mode == "new_episodes"
 
 
 @pytest.mark.parametrize(
