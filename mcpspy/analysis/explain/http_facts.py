@@ -86,8 +86,10 @@ class HttpFacts(Struct):
     """Session id → number of accepted messages with it."""
     ended: dict[str, tuple[float, EntryPosition]] = field(default_factory=dict)
     """Session id → when and where the client ended it by DELETE; at most some."""
-    begun: set[str] = field(default_factory=set)
-    """Streams in which `initialize` was sent."""
+    begun: dict[str, tuple[float, EntryPosition]] = field(default_factory=dict)
+    """Streams in which `initialize` was sent → when and where, the last time; at most some."""
+    answered_in: dict[str, float] = field(default_factory=dict)
+    """Stream → when a request got its result last, since there are several."""
     locations: dict[object, str] = field(default_factory=dict)
     """Number of a redirect of a sign-in → its Location, without values."""
     pages: set[object] = field(default_factory=set)

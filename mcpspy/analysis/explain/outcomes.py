@@ -215,7 +215,7 @@ class RequestOutcomes:
             asked = params.get("protocolVersion")
             facts.listed.asked_revision = asked if isinstance(asked, str) else None
             if len(facts.http.begun) < MAX_SYMPTOMS:
-                facts.http.begun.add(request.frame.stream or "")
+                facts.http.begun[request.frame.stream or ""] = request.at, place
 
     def settle(self, exchange: Exchange) -> None:
         """Take a request whose outcome is final (`FinalOutcomes`): it is a symptom if it has not succeeded."""
@@ -226,21 +226,7 @@ class RequestOutcomes:
         if known.asked_at is not None and known.answer_at is not None:
             self._add_asked_late(exchange, known, known.asked_at, known.answer_at)
         if state is _OK:
-            self._facts.answered[request.frame.side, request.method] += 1
-            if known.answer_at is not None and known.answer_at - request.frame.at >= PATIENCE:
-                self._add_slow(exchange, known, known.answer_at)
-            if self._by_request:
-                refused = self._by_request.get((request.side, request.method, request.subject or ""), ())
-                for earlier, failed in refused:
-                    if failed.succeeded_at is None and _arguments(earlier) == _arguments(request):
-                        if self._facts.http.is_of_other_program(request.frame.http, failed.refusal):
-                            continue  # Nothing has become better for the program that was refused.
-                        failed.succeeded_at = known.answer_at
-            if known.findings and any(each.code == HIDDEN_FAILURE for each in known.findings):
-                surplus = self._facts.listed.surplus(request.subject, _arguments(request))
-                if surplus and sum(map(len, self._facts.surplus.values())) < MAX_SYMPTOMS:
-                    self._facts.surplus.setdefault(request.subject or "", set()).update(surplus)
-            self._succeeded.append(known)
+            self._succeed(exchange, known)
             return
         if not self._is_symptom(exchange, known):
             return
@@ -249,6 +235,27 @@ class RequestOutcomes:
             never_came = state in (State.CANCELLED, State.UNANSWERED)
             refusal = self._facts.http.of(request.frame.http, with_plain=never_came)
         self._add_failed(exchange, known, refusal)
+
+    def _succeed(self, exchange: Exchange, known: OpenRequest) -> None:
+        """Take a request that succeeded."""
+        request = exchange.request
+        self._facts.answered[request.frame.side, request.method] += 1
+        if len(self._facts.http.begun) > 1 and known.answer_at is not None:
+            self._facts.http.answered_in[request.frame.stream or ""] = known.answer_at
+        if known.answer_at is not None and known.answer_at - request.frame.at >= PATIENCE:
+            self._add_slow(exchange, known, known.answer_at)
+        if self._by_request:
+            refused = self._by_request.get((request.side, request.method, request.subject or ""), ())
+            for earlier, failed in refused:
+                if failed.succeeded_at is None and _arguments(earlier) == _arguments(request):
+                    if self._facts.http.is_of_other_program(request.frame.http, failed.refusal):
+                        continue  # Nothing has become better for the program that was refused.
+                    failed.succeeded_at = known.answer_at
+        if known.findings and any(each.code == HIDDEN_FAILURE for each in known.findings):
+            surplus = self._facts.listed.surplus(request.subject, _arguments(request))
+            if surplus and sum(map(len, self._facts.surplus.values())) < MAX_SYMPTOMS:
+                self._facts.surplus.setdefault(request.subject or "", set()).update(surplus)
+        self._succeeded.append(known)
 
     def _add_failed(self, exchange: Exchange, known: OpenRequest, refusal: RefusedExchange | None) -> None:
         """Add a failed request to those that failed in the same way."""

@@ -14,6 +14,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
     is_overcome,
     said,
 )
+from mcpspy.analysis.explain.causes.requests import LONG_WAIT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -482,3 +483,35 @@ def one_session_only(facts: Facts) -> Iterator[Claim]:
             )
             level = Level.EXACT if says_so else Level.SPECIFIC
             yield Claim(title=title, next_step=next_step, symptoms=[failed], side=SERVER, level=level)
+    yield from _taken_over(facts)
+
+
+def _taken_over(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of requests without a response in a session that was answered until another session began.
+
+    Connecting one server object to the transport of each new session sends the responses of all of them there.
+    """
+    http, silent = facts.http, []
+    for failed in without_response(facts, CLIENT):
+        begun_at, _ = http.begun.get(failed.stream, (failed.asked_at, None))
+        newer = [
+            (at, place)
+            for stream, (at, place) in http.begun.items()
+            if begun_at < at < failed.asked_at and http.answered_in.get(stream, 0.0) > at
+        ]
+        is_hang = failed.took >= LONG_WAIT and failed.answer_at is None and not failed.is_handshake
+        if newer and is_hang and http.answered_in.get(failed.stream, 0.0) < max(newer)[0]:
+            silent.append((failed, max(newer)))
+    if not silent:
+        return
+    (first, (at, place)) = silent[0]
+    title = (
+        f"{first.about} got no response for {first.waited}: another session had begun {duration(first.asked_at - at)} "
+        f"before, and since then the server answers there, and no more in this older one"
+    )
+    next_step = (
+        "make a server object for each session: one that is connected to the transport of each new session sends "
+        "the responses of all sessions to the newest one"
+    )
+    symptoms, lines = [failed for failed, _ in silent], [evidence(place, "another session begins")]
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)

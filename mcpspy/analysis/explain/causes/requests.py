@@ -14,6 +14,10 @@ SILENT = (State.UNANSWERED, State.CANCELLED)
 _LATE = (State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR)
 
 
+LONG_WAIT = 20.0
+"""Seconds after which a request without a response is a hang, and not slow work."""
+
+
 _NO_ARGUMENTS = ("initialize", "notifications/initialized", "server/discover", "ping", "logging/setLevel")
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.requests import held_up, without_response
+from mcpspy.analysis.explain.causes.requests import LONG_WAIT, held_up, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import NamedError, clause, evidence, named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
@@ -299,8 +299,8 @@ def response_ignored(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
-SHORT_WAIT, LONG_WAIT = 10.0, 20.0
-"""Seconds below which a limit is short for a call, as its response shows, and above which silence is a hang."""
+SHORT_WAIT = 10.0
+"""Seconds below which a limit is short for a call, as its response shows."""
 
 
 def _waited(failed: FailedRequest, title: str, next_step: str, error: NamedError | None) -> Claim:
