@@ -15,11 +15,11 @@ from msgspec import DecodeError, Struct, json
 
 from mcpspy.analysis.explain.evidence import EvidenceLine, PrintedLine, evidence, named_error
 from mcpspy.analysis.explain.facts import PATIENCE, Facts, SlowCall
-from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, about_request
+from mcpspy.analysis.explain.side_facts import MAX_ODD_LINES, about_message, about_request
 from mcpspy.analysis.explain.symptoms import MAX_EVIDENCE, FailedRequest, IgnoredResponse, RefusedExchange
 from mcpspy.analysis.lint.failure_text import words_of
 from mcpspy.analysis.lint.finding import EntryPosition, Finding
-from mcpspy.core.protocol.message import Failure, Notification, Request, Result, loads, meta_raw
+from mcpspy.core.protocol.message import Failure, Message, Notification, Request, Result, loads, meta_raw
 from mcpspy.core.protocol.refusal import ACCEPTED
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session import outcome
@@ -77,6 +77,8 @@ class OpenRequest(Struct, gc=False):
     place: EntryPosition
     is_first: bool
     has_token: bool
+    before: Message | None = None
+    """The message of the same side before it."""
     findings: tuple[Finding, ...] = ()
     words: str = ""
     code: int | None = None
@@ -202,7 +204,8 @@ class RequestOutcomes:
 
     def _open_request(self, exchange: Exchange, place: EntryPosition) -> None:
         request, facts = exchange.request, self._facts
-        known = OpenRequest(exchange, place, not facts.answered, request.progress_token is not None)
+        has_token, before = request.progress_token is not None, facts.sides[request.side].before
+        known = OpenRequest(exchange, place, not facts.answered, has_token, before)
         self._open[exchange.number] = known
         if request.frame.side == SERVER:
             waiting = (each for each in facts.session.pending if each.request.side == CLIENT)
@@ -374,6 +377,7 @@ class RequestOutcomes:
             waiting=[*known.waiting],
             stream=request.frame.stream or "",
             is_first=known.is_first,
+            before="" if known.before is None else about_message(known.before, None),
         )
 
     def _lines(self, exchange: Exchange, known: OpenRequest, words: str) -> Iterator[EvidenceLine]:

@@ -94,6 +94,8 @@ class SideFacts(Struct):
     first_at: float | None = None
     last: tuple[Message, Exchange | None, EntryPosition, list[Finding]] | None = None
     """Its last message, with the request that it is, answers or is about, its position and its findings."""
+    before: Message | None = None
+    """Its message before the last one."""
     last_request_at: float = 0.0
     odd: list[OddLine] = field(default_factory=list)
     odd_count: int = 0
@@ -125,6 +127,8 @@ class SideFacts(Struct):
         self.messages += not is_refusal
         if self.first_at is None:
             self.first_at = what.frame.at
+        if self.last is not None:
+            self.before = self.last[0]
         self.last, self.ends_refused = (what, exchange, place, findings), is_refusal
         self.carriage_returns += what.frame.eol == "\r\n"
 

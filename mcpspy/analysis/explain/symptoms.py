@@ -132,6 +132,8 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
     waiting: list[str] = field(default_factory=list)
     """Of a request of the server: the requests of the client that were open meanwhile, in words."""
     stream: str = ""
+    before: str = ""
+    """The message of its sender before it, in words; empty if it was the first one."""
     is_first: bool = False
     """True if no request of this side was answered before it was sent."""
     succeeded_at: float | None = None

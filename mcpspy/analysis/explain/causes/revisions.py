@@ -13,7 +13,7 @@ from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange, ServerEnd, Symptom
 from mcpspy.core.counted import duration
-from mcpspy.core.protocol.spec import CLIENT, METHODS, MODERN, SERVER, other
+from mcpspy.core.protocol.spec import CLIENT, METHODS, MODERN, REVISIONS, SERVER, other
 from mcpspy.core.session.exchange import State
 
 _OPTIONAL = (
@@ -252,6 +252,9 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
             title = quote(message)
             next_step, side = "update the older side: the revisions are in initialize and its response", ""
             answered, asked = _DATE.search(message), facts.listed.asked_revision
+            is_older = answered is not None and answered[0] in REVISIONS and answered[0] < (asked or "")
+            if is_older and not facts.is_stdio:
+                continue  # Clients that ask for a newer one know it, and over HTTP nothing shows that this one left at once.
             if answered is not None and asked is not None and answered[0] != asked:
                 # A server may not have the older revision, so either side may have to change.
                 side = SERVER if answered[0] < asked else ""

@@ -333,7 +333,12 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
         )
         next_step = f"correct the path of the URL ({hint})"
         symptoms = [*alike(facts, exchange), *facts.violations("HTTP307")]
-        yield _overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration"))
+        claim = _overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration"))
+        if any(note.at > exchange.at for note, _ in endpoints(facts)):
+            # A client that tries Streamable HTTP first (2025-11-25, Transports: backwards compatibility).
+            claim.title += ", and the client then used the old HTTP+SSE transport, as it should"
+            claim.is_observation = True
+        yield claim
         break
 
 

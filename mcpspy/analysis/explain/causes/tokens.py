@@ -32,6 +32,12 @@ Security).
 """
 
 
+_AS_IF_NONE = re.compile(
+    r"(?i)\b(?:authentication|authorization|log-?in|credentials?|token|api key) (?:is |are |was )?required\b"
+    r"|\bnot (?:authenticated|logged in|signed in)\b|\bunauthenticated\b|\banonymous\b|\bno (?:\w+ )?(?:token|credentials?)\b"
+)
+"""A server that has found no token in the request."""
+
 _NOT_ABOUT_TOKENS = "a token would not help: look which check of the server or proxy refuses the request"
 
 
@@ -73,6 +79,13 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
         return "the server refused the token with which the client began", next_step, "configuration"
     if not has_token:
         return f"{about(exchange)} is forbidden", _NOT_ABOUT_TOKENS, side_of(exchange)
+    if _AS_IF_NONE.search(words) and not _UNSURE.search(words) and "invalid_token" not in challenge:
+        next_step = (
+            "try the same token with another program (mcpspy call --url): if the server takes it in no way, something "
+            "between mcpspy and the code that checks it drops the header Authorization (Apache gives it to PHP and CGI only "
+            "with CGIPassAuth On); if it takes it there, correct it in the host's configuration"
+        )
+        return "the request has a token, and the server answers as if it had none", next_step, ""
     next_step = "send a valid token: sign in again, or correct Authorization in the host's configuration"
     return "the server refused the token", next_step, "configuration"
 

@@ -117,6 +117,23 @@ TROUBLES = (
         errors=("error: Failed to spawn: `weather.mcp-server`",),
     ),
     Trouble(
+        "package-broken",
+        "a package is installed, and a file of it or of one that it uses is missing",
+        next_step="use the version before, or wait for the next one: if the same error comes on another machine, this version "
+        "was published without the file, or for another version of what it uses; if not, the installation is "
+        "incomplete: empty the cache of the runner (npx: rm -rf ~/.npm/_npx) and start again",
+        named_by="Node.js names the file, and the module of the package that imports it.",
+        signs=r"cannot find (?:module|package) .{1,400}\bimported from .{0,300}[/\\]node_modules[/\\]",
+        side="server",
+        only_at_start=True,
+        errors=(
+            (
+                "Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/srv/node_modules/ui/dist/index.mjs' imported from "
+                "/srv/node_modules/weather-mcp/dist/tool.js"
+            ),
+        ),
+    ),
+    Trouble(
         "module-missing",
         "a package that the server needs is not installed",
         next_step=(

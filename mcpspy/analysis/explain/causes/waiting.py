@@ -104,10 +104,23 @@ def server_stuck(facts: Facts) -> Iterator[Claim]:
             continue
         others = _names([each for each in failed[1:] if each.asked_at >= first.asked_at])
         unread = facts.notes.get("unread", []) if receiver == SERVER else []
-        reads = f", and read nothing ({unread[-1][0].fields.get('size')} bytes are unread)," if unread else ""
+        read = f"{unread[-1][0].fields.get('size')} bytes are unread" if unread else ""
+        is_unread = any(note.fields.get("since") == round(first.asked_at, 6) for note, _ in unread)
+        if is_unread and first.before:
+            title = (
+                f"the server read nothing any more after {first.before} ({read}): {first.about} and what came after it "
+                f"never reached it"
+            )
+            next_step = (
+                f"look where the server waits after {first.before} (py-spy dump, a debugger): a handler that waits in the "
+                "loop that reads stdin keeps it from each further message, also from a cancellation"
+            )
+            symptoms = [*failed]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER, level=Level.EXACT)
+            continue
         title = (
-            f"the {receiver} answered nothing any more{reads} after {first.about}: it is stuck in this "
-            f"call, also for {others or 'the calls after it'}"
+            f"the {receiver} answered nothing any more{f', and read nothing ({read}),' if read else ''} after "
+            f"{first.about}: it is stuck in this call, also for {others or 'the calls after it'}"
         )
         next_step = (
             "look what this call waits for (py-spy dump, a debugger): a lock, a child process that "
