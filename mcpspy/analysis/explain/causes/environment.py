@@ -81,7 +81,7 @@ def _explains(trouble: Trouble) -> Explain:
             title += f"; also {', '.join(sorted(others)[:3])}" if others else ""
             lines = [each.line for each in same[:2] if each.line is not None]
             step = _next_step(facts, trouble, same[0].words)
-            side = SERVER if _is_other_version(facts, trouble, same[0].words) else trouble.side
+            side = _side(facts, trouble, same[0].words)
             claim = Claim(title=title, next_step=step, symptoms=symptoms, evidence=lines, side=side)
             claim.level = Level.EXACT if is_end else Level.SPECIFIC
             yield claim
@@ -97,6 +97,13 @@ _OTHER_VERSION = re.compile(
     r"|ERR_PACKAGE_PATH_NOT_EXPORTED|was (?:renamed|removed|moved)"
 )
 """A part of a package is missing, and not the package."""
+
+_PACKAGE_RUNNER = re.compile(r"(?:^|[/\\])(?:uvx|npx|bunx|pnpx|pipx)(?:\.exe|\.cmd)?$")
+"""They install a package with all that it declares, and nothing else."""
+
+_MISSING_IN_NODE = re.compile(r"(?i)cannot find (?:module|package) '[^/\\.']")
+
+_IN_PACKAGE = re.compile(r"[/\\](?:node_modules|site-packages|dist-packages)[/\\]")
 
 _VARIABLE = re.compile(r"\$\{\w+\}|%[A-Za-z_]\w+%|\$[A-Z][A-Z_]{2,}\b")
 _QUOTED = re.compile(r"""(["']).+\1""")
@@ -117,6 +124,25 @@ def _is_other_version(facts: Facts, trouble: Trouble, words: str) -> bool:
     return is_missing and _OTHER_VERSION.search(words) is not None
 
 
+def _is_undeclared(facts: Facts, trouble: Trouble, words: str) -> bool:
+    """Return whether a package imports what it does not declare: its runner has installed what it declares."""
+    is_run = _PACKAGE_RUNNER.search((facts.header.command or [""])[0]) is not None
+    is_import = _MISSING.search(words) is not None or _MISSING_IN_NODE.search(words) is not None
+    return trouble.code == "module-missing" and is_run and is_import and not _own_package(facts, words)
+
+
+def _side(facts: Facts, trouble: Trouble, words: str) -> str:
+    """Return the side that has to correct a trouble; empty if the error does not tell."""
+    if _is_other_version(facts, trouble, words) or _is_undeclared(facts, trouble, words):
+        return SERVER
+    if trouble.code == "file-missing" and _IN_PACKAGE.search(words):
+        named = [
+            word for word in (facts.header.command or ()) if len(word) > 2 and word.strip("\"'") in words
+        ]
+        return trouble.side if named else ""  # A file of the installed package, which no configuration names.
+    return trouble.side
+
+
 def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
     """Return the next step; of a path, also where the server was started, and of a module whose
     package is there, its version.
@@ -133,6 +159,11 @@ def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
                 f"{quote(own, 40)!r} is the program's own package, and is not found from "
                 f"{quote(cwd or 'the working directory', 80)}: give the absolute path of the file, set "
                 f"PYTHONPATH by env, or install the project"
+            )
+        if _is_undeclared(facts, trouble, words) and not _OTHER_VERSION.search(words):
+            return (
+                "the package imports what it does not declare: tell its author; until then name the missing one beside it "
+                "(uvx --with NAME, npx -p NAME -p PACKAGE), or use the version before"
             )
         if _is_other_version(facts, trouble, words):
             return (

@@ -342,6 +342,9 @@ _VALUES = re.compile(
 )
 """The words of tools about values that the caller chose, about calls that have to come before, or about consent."""
 
+_TWO_ZODS = re.compile(r"\b_parse is not a function|reading '_zod'")
+"""A schema of zod 4 in the hands of zod 3, and the reverse: each looks for a member that the other does not have."""
+
 INTERNAL_ERROR = -32603
 RESOURCE_NOT_FOUND = -32002
 USER_REJECTED = -1
@@ -370,6 +373,11 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
             next_step = (
                 f"these are the words of the {receiver}: correct what they name; mcpspy show -v prints "
                 f"the whole message"
+            )
+        if _TWO_ZODS.search(words):
+            next_step = (
+                "the server's schemas are of another version of zod than its SDK knows (npm ls zod): let its package.json "
+                "name the version that this @modelcontextprotocol/sdk works with, or update the SDK"
             )
         on_stderr = named_error(failed.stderr, certain=True)
         if on_stderr is not None and on_stderr.text[:60] not in words:

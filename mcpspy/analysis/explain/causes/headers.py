@@ -24,7 +24,7 @@ from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange, Symptom
 from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.refusal import challenge_words
-from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
 from mcpspy.core.session.exchange import State
 
 _HEADER = re.compile(
@@ -222,7 +222,17 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
         )
         next_step = "let the proxy or gateway behind mcpspy pass on all headers that begin with Mcp-"
         side = "proxy"
-        if missing or not is_sent:
+        if failed.code == -32020 and not facts.session.is_modern and not missing:
+            title = (
+                f"a header of {failed.about} is missing further behind ({quote(failed.words)}): the client need not send it "
+                f"in {quote(facts.session.agreed_revision or 'an older revision', 20)}, and what passes the call on in "
+                f"{MODERN} has to make it from the body"
+            )
+            next_step = (
+                "let the gateway behind mcpspy send the headers of the revision that it speaks with the server: Mcp-Method, "
+                "Mcp-Name, and Mcp-Param-… of each argument that inputSchema marks with x-mcp-header"
+            )
+        elif missing or not is_sent:
             title = f"{failed.about} came without a header that the server wants: {quote(failed.words)}"
             next_step, side = "let the client send it; or look what drops it before mcpspy", CLIENT
             if is_sent and named is not None:

@@ -266,7 +266,10 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
     """Initialize begins a session, so it carries no session id; a server looks the id up and refuses it."""
     begun = [each for each in exchanges(facts, 400, 404) if each[0].asked == "initialize"]
     again: list[tuple[Symptom, str]] = [
-        (symptom, words) for exchange, symptom in begun if _AGAIN.search(words := said(exchange, symptom))
+        (symptom, words)
+        for exchange, symptom in begun
+        if _AGAIN.search(words := said(exchange, symptom))
+        and (_ID in exchange.request or not facts.http.session_ids)
     ]
     if facts.is_stdio and facts.answered[CLIENT, "initialize"]:
         failed = facts.failed(State.ERROR)
@@ -513,5 +516,6 @@ def _taken_over(facts: Facts) -> Iterator[Claim]:
         "make a server object for each session: one that is connected to the transport of each new session sends "
         "the responses of all sessions to the newest one"
     )
-    symptoms, lines = [failed for failed, _ in silent], [evidence(place, "another session begins")]
+    symptoms: list[Symptom] = [failed for failed, _ in silent]
+    lines = [evidence(place, "another session begins")]
     yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)

@@ -97,6 +97,10 @@ _NO_TEXT = re.compile(
 """The words of the same libraries for a text that is to be another type."""
 
 
+_OTHER = re.compile(r"\bis not a function\b|\bis not defined\b|'_zod'")
+"""A program without a function that it calls: no argument brings this about."""
+
+
 @cause(
     "invalid-arguments",
     "arguments do not fit the tool's schema",
@@ -130,7 +134,7 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
         is_prompt = failed.method == "prompts/get" and _ARGUMENTS.search(failed.words[:400]) is not None
         if not broken and not is_prompt and (failed.method != "tools/call" or not is_said):
             continue
-        if not is_said and failed.code in (-32601, -32700, -32002, -32001):
+        if not is_said and (failed.code in (-32601, -32700, -32002, -32001) or _OTHER.search(failed.words)):
             continue  # The error is about something else.
         side, next_step = "", "compare the arguments with the schema, which should state what is required"
         if broken:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, held_up, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import NamedError, clause, evidence, named_error, of_finding, quote
+from mcpspy.analysis.explain.evidence import (
+    NamedError,
+    PrintedLine,
+    clause,
+    evidence,
+    named_error,
+    of_finding,
+    quote,
+)
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.outcomes import GAVE_UP
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd
@@ -115,8 +123,10 @@ def server_stuck(facts: Facts) -> Iterator[Claim]:
                 f"look where the server waits after {first.before} (py-spy dump, a debugger): a handler that waits in the "
                 "loop that reads stdin keeps it from each further message, also from a cancellation"
             )
-            symptoms = [*failed]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER, level=Level.EXACT)
+            claim = Claim(
+                title=title, next_step=next_step, symptoms=[*failed], side=SERVER, level=Level.EXACT
+            )
+            yield claim
             continue
         title = (
             f"the {receiver} answered nothing any more{f', and read nothing ({read}),' if read else ''} after "
@@ -276,14 +286,32 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         next_step = "let the server answer initialize before slow work, or raise the host's timeout"
         lines = [starting[-1].evidence]
     else:
-        title += ": the server waits for something else than lines (framing), or hangs at its start"
-        title += f"; its last words on stderr: {quote(printed[-1].text, 100)}" if printed else ""
-        next_step = (
-            "look where the server waits, with a debugger or py-spy dump: it hangs before it reads, or "
-            "expects Content-Length headers and not one message per line"
-        )
+        title, next_step, side = _without_a_sign(asking, printed)
     symptoms = [*failed, *facts.of(ServerEnd)]
     yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+
+
+def _without_a_sign(asking: FailedRequest, printed: Sequence[PrintedLine]) -> tuple[str, str, str]:
+    """Return the title, the next step and the side of a start that did not end, for whatever reason."""
+    title = f"no answer to {asking.method} in {asking.waited}"
+    after = [line for line in printed if line.at >= asking.asked_at]
+    if after:
+        title += (
+            f": the server still works before it answers, or hangs there; its last words on stderr, "
+            f"{duration(after[-1].at - asking.asked_at)} after the request: {quote(after[-1].text, 100)}"
+        )
+        next_step = (
+            "let the server answer initialize first, and do slow work (caches, sign-ins, downloads) after it; if the "
+            "work is right and only long, raise the client's timeout of the start"
+        )
+        return title, next_step, ""  # One of the two has to give way.
+    title += ", and not one byte on stdout: the server waits for something else than lines (framing), or hangs at its start"
+    title += f"; its last words on stderr: {quote(printed[-1].text, 100)}" if printed else ""
+    next_step = (
+        "look where the server waits, with a debugger or py-spy dump: it hangs before it reads, or "
+        "expects Content-Length headers and not one message per line"
+    )
+    return title, next_step, SERVER
 
 
 @cause(
