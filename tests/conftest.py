@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import re
@@ -28,6 +29,12 @@ settings.load_profile("untimed")
 # With this variable, each worker compiles all tests, and each command of a test the modules that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# What a test saves without a folder must not come among the sessions of whoever runs it.
+_DATA = tempfile.mkdtemp(prefix="mcpspy-tests-")
+atexit.register(shutil.rmtree, _DATA, ignore_errors=True)
+os.environ["XDG_DATA_HOME"] = _DATA
+os.environ.pop("MCPSPY_DIR", None)
 
 # Child processes would inherit that `nohup` and a shell's `&` ignore these signals; some tests need them.
 if hasattr(signal, "SIGHUP"):
