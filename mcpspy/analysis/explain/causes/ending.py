@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.requests import without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
@@ -79,7 +80,7 @@ def _given_up_before(facts: Facts, error_at: float) -> FailedRequest | None:
     positive=(
         ex.session(ex.request("ping"), ex.stderr("TypeError: x is not a function"), ex.exited(1)),
         ex.session(
-            *("@ bare", ex.initialize(), ex.welcome(), ex.request("logging/setLevel", level="info")),
+            *("@ bare", ex.initialize(), ex.welcome(), "+ 0.1", ex.request("logging/setLevel", level="info")),
             *(ex.stderr("Error: expect initialized notification"), ex.exited(1)),
         ),
         ex.session("@ bare", "+ 0.1", ex.initialize(), ex.welcome(), ex.INITIALIZED, ex.exited(0)),
@@ -336,6 +337,56 @@ def ended_after_long_line(facts: Facts) -> Iterator[Claim]:
             claim = Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=CLIENT)
             claim.is_observation = True
             yield claim
+
+
+_UNDELIVERED = ex.note("closed", by="client", pipe="stdout", undelivered=65_536)
+
+
+@cause(
+    "line-not-read",
+    "the client stopped reading in a long line",
+    Level.EXACT,
+    rules="ENV101 ENV113 ENV119 LIFE202",
+    positive=ex.session(
+        ex.call(), f'<< {{"result":{"x" * 70_000}\\x04', "+ 9", ex.CLIENT_CLOSED, _UNDELIVERED, ex.exited(0)
+    ),
+    negative=ex.session(
+        ex.call(), f'<< {{"result":{"x" * 70_000}\\x04', "+ 9", ex.CLIENT_CLOSED, ex.exited(0)
+    ),
+)
+def line_not_read(facts: Facts) -> Iterator[Claim]:
+    """A reader with a limit (64 KiB in Go's bufio.Scanner) ends at a longer line, and the rest of the client does not
+    notice: each later request waits in vain.
+    """
+    lost = [
+        note
+        for note, _ in facts.notes.get("closed", [])
+        if note.fields.get("by") == CLIENT
+        and note.fields.get("pipe") == "stdout"
+        and note.fields.get("undelivered")
+    ]
+    cut = [each for each in facts.server.odd if not each.is_whole and each.size > LINE_LIMIT]
+    if not (facts.is_stdio and lost and cut and facts.client.closed_at is not None):
+        return
+    line = cut[0]
+    waited = facts.client.closed_at - line.at
+    if waited < REACTION:
+        return
+    waiting = [
+        each for each in without_response(facts, CLIENT) if each.asked_at + max(each.took, 0.0) >= line.at
+    ]
+    about = f", probably the response to {waiting[0].about}," if waiting else ""
+    title = (
+        f"the client stopped reading in a line of more than {line.size:,} bytes{about} and kept the session open for "
+        f"{duration(waited)}: it took nothing more from the server"
+    )
+    next_step = (
+        "raise the limit of the client's reader for a line (Go: Scanner.Buffer or bufio.Reader; Python asyncio: limit=); "
+        "until then let the server send less in one result"
+    )
+    symptoms = [*waiting, *facts.violations("ENV101", "ENV113", "ENV119", "LIFE202", side=SERVER)]
+    lines = [evidence(line.place, f"a line of {line.size:,} bytes, of which the client did not read the end")]
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=CLIENT)
 
 
 SLOW_SECONDS = 4.0

@@ -105,6 +105,7 @@ _MISSING_IN_NODE = re.compile(r"(?i)cannot find (?:module|package) '[^/\\.']")
 
 _IN_PACKAGE = re.compile(r"[/\\](?:node_modules|site-packages|dist-packages)[/\\]")
 
+_HOME = re.compile(r"['\"`\s]~[/\\]")
 _VARIABLE = re.compile(r"\$\{\w+\}|%[A-Za-z_]\w+%|\$[A-Z][A-Z_]{2,}\b")
 _QUOTED = re.compile(r"""(["']).+\1""")
 _ROOT_PATH = re.compile(r"['\"\s]/[\w.-]+/?['\"\s]?$|Read-only file system")
@@ -131,10 +132,17 @@ def _is_undeclared(facts: Facts, trouble: Trouble, words: str) -> bool:
     return trouble.code == "module-missing" and is_run and is_import and not _own_package(facts, words)
 
 
+def _is_home_unexpanded(facts: Facts, words: str) -> bool:
+    """Return whether a path begins with ~ that is not from the command."""
+    return _HOME.search(words) is not None and not any("~" in word for word in facts.header.command or ())
+
+
 def _side(facts: Facts, trouble: Trouble, words: str) -> str:
     """Return the side that has to correct a trouble; empty if the error does not tell."""
     if _is_other_version(facts, trouble, words) or _is_undeclared(facts, trouble, words):
         return SERVER
+    if trouble.code == "file-missing" and _is_home_unexpanded(facts, words):
+        return ""  # Whoever wrote the path: a script around the server, or the server.
     if trouble.code == "file-missing" and _IN_PACKAGE.search(words):
         named = [
             word for word in (facts.header.command or ()) if len(word) > 2 and word.strip("\"'") in words
@@ -175,6 +183,11 @@ def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
         return (
             f"the path has a variable in it that no one replaced, {quote(unset[0], 60)}: hosts pass only few variables on, "
             f"and not all replace them; set it by env in the host's configuration, or write its value"
+        )
+    if trouble.code == "file-missing" and _is_home_unexpanded(facts, words):
+        return (
+            "the path begins with ~, which nobody replaced, as no shell does in quotes: correct the script or the program "
+            "that has it ($HOME, or the whole path)"
         )
     quoted = next((word for word in facts.header.command or () if _QUOTED.fullmatch(word)), None)
     if quoted is not None and trouble.code in ("file-missing", "command-not-found", "module-missing"):

@@ -9,7 +9,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.requests import ERRORS, SILENT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
-from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, ServerEnd
 from mcpspy.analysis.lint.finding import Finding
 from mcpspy.core.counted import duration
@@ -234,11 +234,17 @@ def stray_response(facts: Facts) -> Iterator[Claim]:
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
 
 
+def _waited(end: ServerEnd) -> bool:
+    """Return whether a server that ended had let requests wait, and says that it was for the end of the handshake."""
+    is_said = end.named is not None and re.search(r"(?i)initiali[sz]", end.named.text) is not None
+    return is_said and any(end.at - each.asked_at >= PATIENCE for each in end.during)
+
+
 @cause(
     "handshake-incomplete",
     "the client never sent notifications/initialized",
     Level.EXACT,
-    rules="LIFE102 LIFE103",
+    rules="LIFE102 LIFE103 LIFE401 LIFE403 LIFE404",
     positive=(
         ex.session("@ bare", ex.request("initialize", 1), ex.result(1), ex.request("tools/list"), ex.END),
         ex.session("@ bare", ex.request("tools/list"), ex.error("Server not initialized", -32002)),
@@ -253,7 +259,8 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
     """A server may wait for it before it answers other requests; some refuse them until then."""
     is_sent = facts.client.methods["notifications/initialized"] or facts.session.is_modern
     # A server that ends at a request has not waited for the notification.
-    ended = [each for end in facts.of(ServerEnd) if end.has_answered for each in end.during]
+    ends = [end for end in facts.of(ServerEnd) if end.has_answered]
+    ended = [each for end in ends if not _waited(end) for each in end.during]
     failed = [
         each
         for each in facts.failed()
@@ -271,6 +278,10 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
         )
         next_step = "the client must send notifications/initialized before other requests"
         symptoms = [*failed, *facts.violations("LIFE103", "LIFE102")]
+        for end in ends:
+            if end.named is not None and _waited(end):
+                title += f"; it then ended: {quote(end.named.text, 100)}"
+                symptoms += [end, *facts.violations("LIFE401", "LIFE403", "LIFE404")]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
         return
     # A session whose start the recording lacks has an id.

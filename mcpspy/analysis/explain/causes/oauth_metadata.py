@@ -218,6 +218,19 @@ _LOOPBACK = re.compile(r"(?i)\blocalhost\b|\b127\.0\.0\.1\b|\[::1\]|loopback|\bh
 """The words of a refusal of a redirect URI of a program on a desktop."""
 
 
+_UNKNOWN_MEMBER = re.compile(
+    r"(?i)unrecogni[sz]ed|unknown|unexpected|additional prop|not (?:allowed|permitted|supported)"
+)
+
+
+def _named_member(step: OauthStep, words: str) -> str:
+    """Return the member of a request that the words of its refusal name first; empty if they name none."""
+    found = [
+        (words.find(name), name) for name in names_of(step) if re.search(rf"\b{re.escape(name)}\b", words)
+    ]
+    return min(found)[1] if found else ""
+
+
 @cause(
     "oauth-registration",
     "the client could not register at the authorization server",
@@ -251,7 +264,14 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
             "the authorization server"
         )
         words = words_of(refused)
-        if "redirect" in words.lower():
+        side = SERVER
+        if _UNKNOWN_MEMBER.search(words) and (member := _named_member(refused, words)):
+            side = ""  # The server must ignore it, and the client need not send it.
+            next_step = (
+                f"let the client leave {quote(member, 40)} out of its registration, or the authorization server ignore what it "
+                f"does not know, as it must (RFC 7591, 2)"
+            )
+        elif "redirect" in words.lower():
             next_step = "allow the client's redirect URI at the authorization server"
             if _LOOPBACK.search(words):
                 next_step = (
@@ -275,7 +295,7 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
         title = (
             f"the authorization server refused to register the client (HTTP {refused.status}){clause(words)}"
         )
-        yield sign_in_claim(facts, title, next_step, refused, side=SERVER)
+        yield sign_in_claim(facts, title, next_step, refused, side=side)
         return
     went_on = steps_of(facts, "registration", "authorize", "token", "device authorization")
     metadata = [step for step in found if step.step == "server metadata"]

@@ -320,7 +320,8 @@ def downgrade(facts: Facts) -> Iterator[Claim]:
         next_step = "update the server's SDK for features of the newer revision"
         left = next(iter(facts.of(ClientLeft)), None)
         has_asked = facts.client.methods.keys() - {"initialize", "notifications/initialized"}
-        if left is None or has_asked or left.after > SECONDS_TO_LEAVE:
+        is_refused = any(each.asked == "notifications/initialized" for each in facts.of(RefusedExchange))
+        if left is None or has_asked or is_refused or left.after > SECONDS_TO_LEAVE:
             yield Claim(title=title, next_step=next_step, symptoms=[], is_observation=True)
         else:
             title += f"; the client left {duration(left.after)} later without a request: it does not accept this revision"

@@ -396,9 +396,16 @@ def notification_body(facts: Facts) -> Iterator[Claim]:
     left = facts.of(ClientLeft)
     for violation in facts.violations("HTTP301", "HTTP302"):
         if left or facts.failed() or not facts.answered[CLIENT, "tools/call"]:
-            title = violation.findings[0].message
+            title, side = violation.findings[0].message, SERVER
             next_step = "let the server answer notifications with 202 Accepted and no body"
-            yield Claim(title=title, next_step=next_step, symptoms=[violation, *left], side=SERVER)
+            if violation.code == "HTTP302":  # Its status says enough.
+                title = f"a notification was answered with {title}"
+                side = ""
+                next_step = (
+                    "let the client ignore the body and the type of a 202, whose status says enough; the server should "
+                    "send none (2025-11-25, Transports)"
+                )
+            yield Claim(title=title, next_step=next_step, symptoms=[violation, *left], side=side)
 
 
 define(
@@ -423,6 +430,26 @@ def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
     """
     is_silent_get = exchange.method == "GET" and facts.server.messages and not exchange.words
     return ".well-known" not in exchange.path and not is_silent_get
+
+
+define(
+    __name__,
+    FailureRow(
+        "notification-refused",
+        "a notification is refused where requests are answered",
+        Level.SPECIFIC,
+        why="A handler that answers only requests leaves notifications to the framework, which answers 404 or 405.",
+        title="{about} was refused with HTTP {status}, at the endpoint that had answered requests{quoted}",
+        next_step="let the server answer each notification with 202 Accepted and no body, also one that it does nothing with",
+        side=lambda _, exchange: SERVER if exchange is None else side_of(exchange),
+        statuses=(400, 404, 405, 500, 501),
+        if_refused=lambda facts, exchange: (
+            exchange.asked.startswith("notifications/") and bool(facts.answered) and not exchange.words
+        ),
+        positive=ex.notification_answer(404, {"mcp-session-id": None}),
+        negative=(ex.notification_answer(202), ex.first_answer(404)),
+    ),
+)
 
 
 _OF_REFUSAL = ("HTTP205", "HTTP304", "HTTP307")

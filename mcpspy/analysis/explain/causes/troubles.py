@@ -117,6 +117,24 @@ TROUBLES = (
         errors=("error: Failed to spawn: `weather.mcp-server`",),
     ),
     Trouble(
+        "project-missing",
+        "the command looks for its project in the folder in which it was started, and does not find it",
+        next_step="start it in the folder of the project: set cwd, if the host has it, or name the folder in the arguments "
+        "(bundle: BUNDLE_GEMFILE, npm --prefix, uv --directory, cargo --manifest-path, dotnet run --project)",
+        named_by="The tools that run projects: bundler, npm, uv, cargo, go, dotnet, deno.",
+        signs=r"could not locate gemfile|missing script: |go\.mod file not found|couldn't find a project to run"
+        r"|(?:could not|couldn't|cannot|can't|unable to|failed to) (?:find|locate|read|open) .{0,40}"
+        r"(?:package\.json|pyproject\.toml|cargo\.toml|deno\.jsonc?|\w+\.csproj)"
+        r"|\bno (?:package\.json|pyproject\.toml|cargo\.toml|deno\.json|importer manifest) (?:was )?found",
+        side="configuration",
+        only_at_start=True,
+        errors=(
+            "Could not locate Gemfile or .bundle/ directory",
+            'npm error Missing script: "mcp"',
+            "error: could not find `Cargo.toml` in `/` or any parent directory",
+        ),
+    ),
+    Trouble(
         "package-broken",
         "a package is installed, and a file of it or of one that it uses is missing",
         next_step="use the version before, or wait for the next one: if the same error comes on another machine, this version "

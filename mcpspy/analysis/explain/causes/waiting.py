@@ -110,6 +110,9 @@ def server_stuck(facts: Facts) -> Iterator[Claim]:
         first, receiver = failed[0], other(side)
         if (facts.sides[receiver].last_at or 0.0) > first.asked_at:
             continue
+        is_initialized = facts.client.methods["notifications/initialized"] or facts.session.is_modern
+        if side == CLIENT and facts.client.methods["initialize"] and not is_initialized:
+            continue  # It may wait for the end of the handshake: `handshake-incomplete`.
         others = _names([each for each in failed[1:] if each.asked_at >= first.asked_at])
         unread = facts.notes.get("unread", []) if receiver == SERVER else []
         read = f"{unread[-1][0].fields.get('size')} bytes are unread" if unread else ""
