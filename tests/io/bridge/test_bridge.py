@@ -73,7 +73,7 @@ class Server(ServerConnection):
         return ClientExchange(None, 1, "1")
 
     def hears(self, event: Any) -> None:
-        """Take an event of the server; None is no answer."""
+        """Take an event of the server; with None, it stays silent."""
         if event is None:
             return
         if isinstance(event, ReceivedMessage):
