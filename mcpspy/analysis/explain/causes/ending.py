@@ -168,9 +168,9 @@ def _event_form(facts: Facts) -> str:
         return ""
     if not frame.has_data_space:
         return 'an event with "data:" and no space after the colon'
-    if "\r" in (frame.event_end or ""):
-        return "an event whose lines end with CR"
-    return ""
+    ends = frame.event_end or ""
+    name = "CR LF" if "\r\n" in ends else "CR"
+    return f"an event whose lines end with {name}" if "\r" in ends else ""
 
 
 _NOTIFICATION = re.compile(r"notifications/[\w/]+")
