@@ -159,7 +159,7 @@ def test_every_command_and_option_that_a_next_step_names_exists() -> None:
     commands = {
         word
         for text in texts
-        for word in re.findall(r"\bmcpspy (replay|show|send|lint|http|run|exec|\w+ -)", text)
+        for word in re.findall(r"\bmcpspy (replay|show|send|lint|http|run|exec|\w+(?= -))", text)
     }
     assert commands
     assert commands <= COMMANDS.keys()
