@@ -12,6 +12,7 @@ from mcpspy.analysis.explain.causes.requests import ERRORS, errors
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import FailedRequest
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 _UNKNOWN = re.compile(
@@ -19,6 +20,21 @@ _UNKNOWN = re.compile(
 )
 _RAN = re.compile(r"(?i)^error (?:executing|running|calling|in) (?:the )?tool \S+?:? ")
 """The words that SDKs put before the error of a tool that they know and have run."""
+_BEGINS = re.compile(
+    r"(?i)\W*(?:mcp error -?\d+:? )?(?:error:? )?(?:(?:unknown|no such|unrecognized|invalid) tool\b|tool (?:is )?(?:not found|unknown"
+    r"|does not exist|not registered))"
+)
+"""An error that is about the tool itself, and not about another program that the tool calls."""
+
+
+def _says_unknown(failed: FailedRequest) -> bool:
+    """Return whether an error says that the called tool does not exist."""
+    words, name = _RAN.sub("", failed.words[:300]), re.escape(failed.subject)
+    if not _UNKNOWN.search(words):
+        return False
+    is_named = re.search(rf"(?<![\w-]){name}(?![\w-])", words) is not None
+    is_about_tools = "tool" in words.lower() and (is_named or failed.code is not None)
+    return is_about_tools or f"{failed.subject!r}" in words or _BEGINS.match(words) is not None
 
 
 @cause(
@@ -29,15 +45,17 @@ _RAN = re.compile(r"(?i)^error (?:executing|running|calling|in) (?:the )?tool \S
     positive=ex.session(
         ex.listed("forecast"), ex.call(3, "weather_forecast"), ex.error("Unknown tool: x", -32602, 3)
     ),
-    negative=ex.session(ex.call(2, "forecast"), ex.error("internal error")),
+    negative=(
+        ex.session(ex.call(2, "forecast"), ex.error("internal error")),
+        ex.session(ex.call(2, "convert"), ex.done(2, "CLI tool 'ffmpeg' not found in PATH", isError=True)),
+    ),
 )
 def unknown_tool(facts: Facts) -> Iterator[Claim]:
     """The host has an old list, adds its own prefix, or the model invented the name."""
     tools = facts.listed.tools
     for failed in errors(facts):
         name = failed.subject
-        words = _RAN.sub("", failed.words[:300])
-        says_so = ("tool" in words.lower() or f"{name!r}" in words) and _UNKNOWN.search(words)
+        says_so = _says_unknown(failed)
         if failed.method != "tools/call" or name in tools or not (says_so or tools):
             continue
         if not says_so and failed.code not in (-32601, -32602):
@@ -57,6 +75,52 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
             next_step = f"call {quote(near[0])!r}, or list the tools again"
         symptoms = [failed, *facts.violations("DATA307")]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+
+
+_DISABLED = re.compile(r"(?i)\btool \S{1,80} (?:is )?(?:currently )?(?:disabled|not enabled)\b")
+"""The SDK for TypeScript, and servers with settings for each tool."""
+
+
+@cause(
+    "listed-tool-unknown",
+    "the server does not know a tool that it lists",
+    Level.EXACT,
+    positive=(
+        ex.session(ex.listed("a", "b"), ex.call(3, "b"), ex.error("Unknown tool: b", -32602, 3)),
+        ex.session(
+            *(ex.listed("a", "b"), ex.call(3), ex.done(3), ex.call(4, "b")),
+            ex.error("Tool b not found", -32601, 4),
+        ),
+        ex.session(ex.listed("a", "b"), ex.call(3, "b"), ex.error("Tool b disabled", -32602, 3)),
+    ),
+    negative=(
+        ex.session(ex.listed("a"), ex.call(3, "b"), ex.error("Unknown tool: b", -32602, 3)),
+        ex.session(ex.listed("a"), ex.call(3), ex.done(3, "file a.txt not found", isError=True)),
+    ),
+)
+def listed_tool_unknown(facts: Facts) -> Iterator[Claim]:
+    """What lists the tools and what calls them have different names: a prefix of a gateway, a table that was not
+    extended, tools that are registered or switched off for each session.
+    """
+    for failed in errors(facts):
+        is_off = _DISABLED.search(failed.words[:300]) is not None
+        if failed.method != "tools/call" or failed.subject not in facts.listed.tools:
+            continue
+        if not is_off and not _says_unknown(failed):
+            continue
+        title = f"the server has listed the tool {quote(failed.subject)!r}, and does not know it in a call: {quote(failed.words)}"
+        next_step = (
+            "compare the names in tools/list with those by which the server (or the gateway) finds a tool: a prefix, "
+            "another case, a tool that is registered only for some sessions"
+        )
+        if is_off:
+            title = f"the server has listed the tool {quote(failed.subject)!r}, and refuses it as switched off: {quote(failed.words)}"
+            next_step = (
+                "let tools/list have only tools that can be called; a setting of the server may switch it on"
+            )
+        # After a change of the list, it may be the host that has an old one.
+        side = "" if facts.server.methods["notifications/tools/list_changed"] else SERVER
+        yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
 
 
 define(
@@ -97,8 +161,16 @@ _NO_TEXT = re.compile(
 """The words of the same libraries for a text that is to be another type."""
 
 
-_OTHER = re.compile(r"\bis not a function\b|\bis not defined\b|'_zod'")
-"""A program without a function that it calls: no argument brings this about."""
+_OTHER = re.compile(
+    r"\bis not a function\b|\bis not defined\b|'_zod'"
+    r"|validation errors? for \w*(?:Response|Result|Output|Reply|Settings|Config)\b"
+)
+"""A program without a function that it calls, or data that it got or makes itself: no argument brings this about."""
+_NOT_ARGUMENTS = re.compile(
+    r"(?i)\bnot (?:found|connected|enabled|available|authenticated|authorized|allowed|permitted)\b|\b(?:disabled|forbidden|denied"
+    r"|expired|unauthorized)\b|\bsession\b|\bunknown tool\b|no such tool"
+)
+"""Errors with the code of invalid params that are about something else."""
 
 
 @cause(
@@ -124,6 +196,12 @@ _OTHER = re.compile(r"\bis not a function\b|\bis not defined\b|'_zod'")
     negative=(
         ex.session(ex.call(), ex.done(2, "no data", isError=True)),
         ex.session(ex.request("prompts/get", name="a"), ex.error("Unknown prompt: a", -32602)),
+        ex.session(
+            ex.listed("a"),
+            ex.call(3),
+            ex.done(3, "1 validation error for WeatherResponse temp Field required", isError=True),
+        ),
+        ex.session(ex.listed("a"), ex.call(3), ex.error("Session b1 has expired", -32602, 3)),
     ),
 )
 def invalid_arguments(facts: Facts) -> Iterator[Claim]:
@@ -134,8 +212,13 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
         is_prompt = failed.method == "prompts/get" and _ARGUMENTS.search(failed.words[:400]) is not None
         if not broken and not is_prompt and (failed.method != "tools/call" or not is_said):
             continue
-        if not is_said and (failed.code in (-32601, -32700, -32002, -32001) or _OTHER.search(failed.words)):
+        is_said = is_said and (
+            _ARGUMENTS.search(failed.words[:400]) or not _NOT_ARGUMENTS.search(failed.words[:400])
+        )
+        if _OTHER.search(failed.words[:400]) or (not is_said and failed.code in _CODES_OF_OTHERS):
             continue  # The error is about something else.
+        if not broken and not is_prompt and not is_said:
+            continue
         side, next_step = "", "compare the arguments with the schema, which should state what is required"
         if broken:
             side = CLIENT
@@ -172,8 +255,15 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
+_CODES_OF_OTHERS = (-32601, -32700, -32002, -32001)
+
 _SEARCH = ex.listed(ex.with_schema(properties={"query": {"type": "string"}}))
 _SURPLUS = ex.request("tools/call", 3, name="a", arguments={"query": "b", "toolCallId": "c"})
+_REFUSES = re.compile(
+    r"(?i)unexpected|unknown|unrecogni|additional|extra|surplus|forbid|keyword|invalid|not (?:be )?(?:present|allowed|permitted"
+    r"|supported|defined|expected|valid|recogni[sz]ed|exist)|no (?:such )?(?:field|property|parameter|argument|column)"
+)
+"""The words of validators and APIs for a member that they do not have."""
 _REFUSED_ONE = "body.toolCallId should be not present"
 
 
@@ -190,7 +280,14 @@ _REFUSED_ONE = "body.toolCallId should be not present"
             ex.done(3, f'{{"status":400,"object":"error","message":"{_REFUSED_ONE}"}}'),
         ),
     ),
-    negative=ex.session(_SEARCH, _SURPLUS, ex.done(3, "disk full", isError=True)),
+    negative=(
+        ex.session(_SEARCH, _SURPLUS, ex.done(3, "disk full", isError=True)),
+        ex.session(
+            _SEARCH,
+            _SURPLUS.replace("toolCallId", "reason"),
+            ex.done(3, "failed for some reason", isError=True),
+        ),
+    ),
 )
 def argument_surplus(facts: Facts) -> Iterator[Claim]:
     """Hosts add their own members to the arguments (an id of the call, a reason), and servers pass all of them on to
@@ -202,7 +299,8 @@ def argument_surplus(facts: Facts) -> Iterator[Claim]:
     )
     for failed in errors(facts):
         words = failed.words[:400]
-        for name in sorted(facts.listed.surplus(failed.subject, failed.arguments)):
+        surplus = facts.listed.surplus(failed.subject, failed.arguments) if _REFUSES.search(words) else ()
+        for name in sorted(surplus):
             if failed.method == "tools/call" and re.search(rf"\b{re.escape(name)}\b", words):
                 title = _surplus_title(failed.about, name, words)
                 symptoms = [failed, *facts.violations("DATA301")]
@@ -226,8 +324,9 @@ _TYPED = re.compile(
     r"(?i)\b(?:arrays?|lists?|objects?|dict(?:ionary)?|mapping|expected|type|pars(?:e|ing)|must be)\b"
 )
 _ABSENT = re.compile(
-    r"(?i)\b(?:is|are|was|of|got|be) (?:null|none|undefined|nil|empty|missing|required)\b"
-    r"|\bmissing\b|\bnot (?:provided|set|given|specified)\b|NoneType|\brequired\b"
+    r"(?i)\b(?:is|are|was|of|got|be) (?:null|none|undefined|nil|empty|required)\b"
+    r"|\bmissing\b(?=\W*$|\s*[:.,;)\"'`]|\W+(?:required|argument|param|field|property|key|value|input|\w+\W*$))"
+    r"|\bnot (?:provided|set|given|specified)\b|NoneType|\brequired\b"
 )
 """Validators, and what programs print that use a value without a look."""
 
@@ -241,9 +340,16 @@ _ABSENT = re.compile(
         ex.request("tools/call", name="a", arguments={"path": '["b"]'}),
         ex.done(2, "path must be an array", isError=True),
     ),
-    negative=ex.session(
-        ex.request("tools/call", name="a", arguments={"path": '["b"]'}),
-        ex.done(2, "the disk is full", isError=True),
+    negative=(
+        ex.session(
+            ex.request("tools/call", name="a", arguments={"path": '["b"]'}),
+            ex.done(2, "the disk is full", isError=True),
+        ),
+        ex.session(
+            _SEARCH,
+            ex.request("tools/call", 3, name="a", arguments={"query": '{"b":1}'}),
+            ex.done(3, "invalid query object: no field c", isError=True),
+        ),
     ),
 )
 def argument_as_text(facts: Facts) -> Iterator[Claim]:
@@ -251,8 +357,10 @@ def argument_as_text(facts: Facts) -> Iterator[Claim]:
     string, or has no type.
     """
     for failed in errors(facts):
-        if failed.json_arguments and _TYPED.search(failed.words[:400]):
-            names = ", ".join(quote(name, 40) for name in failed.json_arguments[:3])
+        texts = facts.listed.text_arguments.get(failed.subject, frozenset())  # There, the text is right.
+        sent = [name for name in failed.json_arguments if name not in texts]
+        if sent and _TYPED.search(failed.words[:400]):
+            names = ", ".join(quote(name, 40) for name in sent[:3])
             title = (
                 f"{failed.about}: the client sent {names} as a string that holds JSON, and not as a "
                 f"value: {quote(failed.words)}"
@@ -274,7 +382,17 @@ def argument_as_text(facts: Facts) -> Iterator[Claim]:
         ex.request("tools/call", name="a", arguments={"city": "Rome"}),
         ex.done(2, 'Cannot read "city" because it is null', isError=True),
     ),
-    negative=ex.session(ex.call(), ex.done(2, "city is required", isError=True)),
+    negative=(
+        ex.session(ex.call(), ex.done(2, "city is required", isError=True)),
+        ex.session(
+            ex.request("tools/call", name="a", arguments={"user": "b"}),
+            ex.done(2, "user is missing permission repo:write", isError=True),
+        ),
+        ex.session(
+            ex.request("tools/call", name="a", arguments={"file": "/b.txt"}),
+            ex.done(2, "file is missing: /b.txt", isError=True),
+        ),
+    ),
 )
 def argument_not_read(facts: Facts) -> Iterator[Claim]:
     """The server has the argument under another name (arg0, if Java was compiled without
@@ -285,6 +403,8 @@ def argument_not_read(facts: Facts) -> Iterator[Claim]:
         absent = _ABSENT.search(words)
         if failed.method != "tools/call" or absent is None or "header" in words:
             continue
+        if any(text in words for text in failed.texts):
+            continue  # The server has read the argument, and misses what it names.
         around = words[max(absent.start() - 40, 0) : absent.end() + 40]
         missed = [name for name in sorted(failed.arguments) if re.search(rf"\b{re.escape(name)}\b", around)]
         if missed:
