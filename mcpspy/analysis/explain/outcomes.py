@@ -423,7 +423,7 @@ def _arguments(request: Request) -> dict[str, Any]:
 
 def _texts(arguments: dict[str, Any]) -> tuple[str, ...]:
     """Return the short texts among the values of arguments."""
-    texts = (value for value in arguments.values() if isinstance(value, str) and 2 < len(value) <= MAX_TEXT)
+    texts = (value for value in arguments.values() if isinstance(value, str) and 1 < len(value) <= MAX_TEXT)
     return tuple(islice(texts, MAX_TEXTS))
 
 

@@ -61,7 +61,7 @@ TROUBLES = (
         "daemon itself runs",
         named_by="The error is of docker's client, its daemon or the OCI runtime (runc).",
         signs=r"OCI runtime|Error response from daemon|failed to create (?:task|shim)"
-        r"|Unable to find image|pull access denied|invalid reference format",
+        r"|pull access denied|invalid reference format",
         side="configuration",
         only_at_start=True,
         errors=(
