@@ -183,6 +183,13 @@ def _is_exception(text: str) -> bool:
     return any(pattern.match(text) for pattern in (_EXCEPTION, _PLAIN_ERROR, _PANIC, _RUBY))
 
 
+def is_error(text: str) -> bool:
+    """Return whether a line says that something failed, and not only what a program does."""
+    return any(
+        pattern.search(text) for pattern in (_EXCEPTION, _PLAIN_ERROR, _PANIC, _RUBY, _LEVEL, _WORDS, BUG)
+    )
+
+
 def _is_rest(text: str) -> bool:
     return not text.strip() or _EMPTY.match(text) is not None or _FRAME.match(text) is not None
 

@@ -84,6 +84,7 @@ def _given_up_before(facts: Facts, error_at: float) -> FailedRequest | None:
             *(ex.stderr("Error: expect initialized notification"), ex.exited(1)),
         ),
         ex.session("@ bare", "+ 0.1", ex.initialize(), ex.welcome(), ex.INITIALIZED, ex.exited(0)),
+        ex.session(ex.listed("a"), ex.note("exit", code=None, signal="SIGTERM")),
     ),
 )
 def crash(facts: Facts) -> Iterator[Claim]:
@@ -96,7 +97,10 @@ def crash(facts: Facts) -> Iterator[Claim]:
         last = facts.client.last_at
         if not calls and last is not None and 0 <= end.at - last < SECONDS_TO_LEAVE:
             calls = f" {duration(end.at - last)} after {facts.client.last_message} of the client"
-        how = end.words if end.signal else f"with {end.words}"
+        how, side = end.words if end.signal else f"with {end.words}", SERVER
+        killed_by = _killed_by(end)
+        if killed_by and end.signal is None:
+            how += f" (killed by {killed_by})"
         title = f"the server ended{calls}, {how}{clause(end.named.framed if end.named else '')}"
         if end.named is not None:
             next_step = end.named.next_step
@@ -122,23 +126,15 @@ def crash(facts: Facts) -> Iterator[Claim]:
                         "a server must continue after each message that it cannot use"
                     )
         elif end.code == 0:
-            title = (
-                f"the server ended by itself with exit code 0{calls}, although the client had not closed "
-                f"its stdin"
-            )
-            next_step = "let the server wait until its transport closes: its main function returns too early"
-            quiet = end.at - max(facts.server.last_at or 0.0, facts.client.last_at or 0.0)
-            printed = [line for line in facts.stderr if 0 <= end.at - line.at < 1.0][-1:]
-            if quiet > IDLE_SECONDS and not end.during:
-                title += f", {duration(quiet)} after the last message"
-                next_step = (
-                    "a limit of idle time may end it: remove it, as hosts keep a session open for hours and do not "
-                    "start a server again"
-                )
-            if printed:
-                title += f"; its last line on stderr: {quote(printed[0].text, 100)}"
-        elif end.signal == "SIGKILL":
+            title, next_step = _ended_by_itself(facts, end, calls)
+        elif killed_by:
+            side = ""  # The server, if it took too much, or whatever runs beside it.
             next_step = "something killed it: a limit of memory (dmesg, docker inspect), or a supervisor"
+            if killed_by in _ASKING:
+                next_step = (
+                    "something asked it to end, and not this client: a supervisor, the end of its container, a terminal, or "
+                    "another copy of the server that replaces it; its log and the host's name it"
+                )
         else:
             next_step = (
                 "mcpspy replay repeats the session against the server; its last lines on stderr say "
@@ -146,7 +142,39 @@ def crash(facts: Facts) -> Iterator[Claim]:
             )
         symptoms = [end, *end.during, *facts.violations("LIFE401", "LIFE403", "LIFE404")]
         lines = [] if end.named is None else [end.named.evidence]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+
+
+_ASKING = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+"""Signals by which people and supervisors end a program."""
+
+_CODES = {129: "SIGHUP", 130: "SIGINT", 137: "SIGKILL", 143: "SIGTERM"}
+"""Exit codes by which shells and containers pass a signal on."""
+
+
+def _killed_by(end: ServerEnd) -> str:
+    """Return the signal by which others ended a server; empty if there was none, or one that its own mistakes bring about."""
+    signal = end.signal or _CODES.get(end.code or 0, "")
+    return signal if signal in ("SIGKILL", *_ASKING) else ""
+
+
+def _ended_by_itself(facts: Facts, end: ServerEnd, calls: str) -> tuple[str, str]:
+    """Return the title and the next step of a server that ended without an error."""
+    title = (
+        f"the server ended by itself with exit code 0{calls}, although the client had not closed its stdin"
+    )
+    next_step = "let the server wait until its transport closes: its main function returns too early"
+    quiet = end.at - max(facts.server.last_at or 0.0, facts.client.last_at or 0.0)
+    printed = [line for line in facts.stderr if 0 <= end.at - line.at < 1.0][-1:]
+    if quiet > IDLE_SECONDS and not end.during:
+        title += f", {duration(quiet)} after the last message"
+        next_step = (
+            "a limit of idle time may end it: remove it, as hosts keep a session open for hours and do not "
+            "start a server again"
+        )
+    if printed:
+        title += f"; its last line on stderr: {quote(printed[0].text, 100)}"
+    return title, next_step
 
 
 REJECTED = frozenset(
@@ -162,6 +190,11 @@ SECONDS_TO_LEAVE = 1.0
 
 
 _NOTIFICATION = re.compile(r"notifications/[\w/]+")
+
+
+def _came_before(facts: Facts, left: ClientLeft) -> bool:
+    """Return whether the server sent messages of its own before the response to initialize, as far as is known."""
+    return not facts.answered[CLIENT, "initialize"] or left.message == "the result of initialize"
 
 
 @cause(
@@ -209,7 +242,7 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             symptoms = [left, *facts.violations(*{each.code for each in suspects}, side=SERVER)]
             lines = [of_finding(each) for each in suspects[:3]]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
-        elif is_silent and facts.server.methods:
+        elif is_silent and facts.server.methods and _came_before(facts, left):
             # The client may leave before the response has come: that is not a second failure.
             open_then = [
                 each

@@ -299,7 +299,7 @@ def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
     return next_step
 
 
-_NOT_OF_TROUBLES = {
+_NOT_OF_TROUBLES: dict[str, str | tuple[str, ...]] = {
     "setting-missing": (
         session(
             *("@ bare", initialize(), stderr("Warning: config file not found, using defaults")),

@@ -173,6 +173,21 @@ _NOT_ARGUMENTS = re.compile(
 """Errors with the code of invalid params that are about something else."""
 
 
+INVALID_PARAMS = -32602
+_CODES_OF_OTHERS = (-32601, -32700, -32002, -32001)
+"""Codes of JSON-RPC and of MCP that are not about arguments."""
+
+
+def _is_about_arguments(failed: FailedRequest, *, is_prompt: bool, is_broken: bool) -> bool:
+    """Return whether an error is, or may be, about the arguments."""
+    words = failed.words[:400]
+    is_said = _ARGUMENTS.search(words) is not None
+    is_said |= failed.code == INVALID_PARAMS and _NOT_ARGUMENTS.search(words) is None
+    if _OTHER.search(words) or (not is_said and failed.code in _CODES_OF_OTHERS):
+        return False
+    return is_broken or is_prompt or (failed.method == "tools/call" and is_said)
+
+
 @cause(
     "invalid-arguments",
     "arguments do not fit the tool's schema",
@@ -208,16 +223,8 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
     """The model did not know what the arguments mean, or the server checks more than its schema states."""
     for failed in errors(facts):
         broken = [each for each in failed.findings if each.code in ("DATA301", "DATA101")]
-        is_said = failed.code == -32602 or _ARGUMENTS.search(failed.words[:400])
         is_prompt = failed.method == "prompts/get" and _ARGUMENTS.search(failed.words[:400]) is not None
-        if not broken and not is_prompt and (failed.method != "tools/call" or not is_said):
-            continue
-        is_said = is_said and (
-            _ARGUMENTS.search(failed.words[:400]) or not _NOT_ARGUMENTS.search(failed.words[:400])
-        )
-        if _OTHER.search(failed.words[:400]) or (not is_said and failed.code in _CODES_OF_OTHERS):
-            continue  # The error is about something else.
-        if not broken and not is_prompt and not is_said:
+        if not _is_about_arguments(failed, is_prompt=is_prompt, is_broken=bool(broken)):
             continue
         side, next_step = "", "compare the arguments with the schema, which should state what is required"
         if broken:
@@ -254,8 +261,6 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
         lines = [evidence(each.place, f"{each.code} {each.message}") for each in broken[:2]]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
-
-_CODES_OF_OTHERS = (-32601, -32700, -32002, -32001)
 
 _SEARCH = ex.listed(ex.with_schema(properties={"query": {"type": "string"}}))
 _SURPLUS = ex.request("tools/call", 3, name="a", arguments={"query": "b", "toolCallId": "c"})
