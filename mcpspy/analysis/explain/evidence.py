@@ -184,7 +184,7 @@ def _is_exception(text: str) -> bool:
 
 
 def is_error(text: str) -> bool:
-    """Return whether a line says that something failed, and not only what a program does."""
+    """Return whether a line reports that something failed, and not only the work of a program."""
     return any(
         pattern.search(text) for pattern in (_EXCEPTION, _PLAIN_ERROR, _PANIC, _RUBY, _LEVEL, _WORDS, BUG)
     )

@@ -193,7 +193,7 @@ _NOTIFICATION = re.compile(r"notifications/[\w/]+")
 
 
 def _came_before(facts: Facts, left: ClientLeft) -> bool:
-    """Return whether the server sent messages of its own before the response to initialize, as far as is known."""
+    """Return whether the server sent requests or notifications before the response to initialize, as far as is known."""
     return not facts.answered[CLIENT, "initialize"] or left.message == "the result of initialize"
 
 

@@ -76,7 +76,7 @@ def _trouble_around(
         return trouble, named.text, named.evidence
     for text, line in texts:
         trouble = trouble_of(text, at_start=at_start)
-        # A program that goes on after a warning ends for another reason, but a runtime of the wrong version for this one.
+        # A program that continues after a warning ends for another reason, but a runtime of the wrong version for this one.
         is_other = BUG.search(named.text) or _GOES_ON.search(text)
         if trouble is not None and not (is_other and trouble.code != "runtime-version"):
             return trouble, text, line
@@ -197,6 +197,29 @@ def _own_package(facts: Facts, words: str) -> str:
     return missing[1] if missing and missing[1] in names else ""
 
 
+def _lacks_itself(facts: Facts, words: str) -> bool:
+    """Return whether a package that a runner has installed does not have its own module."""
+    command, missing = facts.header.command or [""], _MISSING.search(words)
+    names = {
+        re.split(r"[@=\[<>~]", word)[0].rsplit("/", 1)[-1].replace("-", "_").lower() for word in command[1:]
+    }
+    is_run = _PACKAGE_RUNNER.search(command[0]) is not None
+    return is_run and missing is not None and missing[1].lower() in names
+
+
+def _beside_program(facts: Facts, words: str) -> bool:
+    """Return whether a missing file is in the folder of the program that the command names, and is not that program."""
+    paths = [word for word in facts.header.command or () if re.match(r"/|[A-Za-z]:[\\/]", word)]
+    if any(path in words for path in paths):
+        return False
+    folders = [
+        re.split(r"[/\\](?=[^/\\]*$)", path)[0]
+        for path in paths
+        if re.search(r"\.(?:[cm]?js|ts|py|jar|rb|php)$", path)
+    ]
+    return any(len(folder) > 1 and folder in words for folder in folders)
+
+
 def _is_other_version(facts: Facts, trouble: Trouble, words: str) -> bool:
     """Return whether the server was installed with a version of a package that it does not work with."""
     is_missing = trouble.code == "module-missing" and not _own_package(facts, words)
@@ -219,12 +242,16 @@ def _side(facts: Facts, trouble: Trouble, words: str) -> str:
     """Return the side that has to correct a trouble; empty if the error does not tell."""
     if _is_other_version(facts, trouble, words) or _is_undeclared(facts, trouble, words):
         return SERVER
+    if trouble.code == "file-missing" and _beside_program(facts, words):
+        return ""  # The program should bring it, or the user has to make it, such as a file of credentials.
+    if trouble.code == "module-missing" and _lacks_itself(facts, words):
+        return SERVER
     if _has_conflict(facts, trouble, words):
         return "" if "--with" in (facts.header.command or ()) else SERVER
     if trouble.code == "module-missing" and _other_package(facts, words):
         return ""  # The package needs what was never published, or the registry does not show it (a mirror, a minimal age).
     if trouble.code == "file-missing" and _is_home_unexpanded(facts, words):
-        return ""  # Whoever wrote the path: a script around the server, or the server.
+        return ""  # The author of the path: a script around the server, or the server.
     if trouble.code == "file-missing" and _IN_PACKAGE.search(words):
         named = [
             word for word in (facts.header.command or ()) if len(word) > 2 and word.strip("\"'") in words
@@ -233,45 +260,72 @@ def _side(facts: Facts, trouble: Trouble, words: str) -> str:
     return trouble.side
 
 
-def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
-    """Return the next step; of a path, also where the server was started, and of a module whose
-    package is there, its version.
-    """
-    cwd, next_step = facts.header.cwd, advised(trouble.next_step, words)
+def _is_absolute(facts: Facts, words: str) -> bool:
+    """Return whether a missing file is named by its whole path in the command."""
+    return any(word in words for word in facts.header.command or () if re.match(r"/.*/|[A-Za-z]:[\\/]", word))
+
+
+def _next_step_of_module(facts: Facts, trouble: Trouble, words: str) -> str:
+    """Return the next step if a package was found, and something else about it is wrong; empty if it is missing."""
+    cwd = facts.header.cwd
     if _has_conflict(facts, trouble, words):
         return (
             "packages that the server needs exclude each other: use another version of it, and tell its author; a newer "
             "release of one of them may be the reason (uvx --exclude-newer DATE)"
         )
-    if trouble.code == "module-missing":
-        if other := _other_package(facts, words):
-            return (
-                f"the server's package needs {quote(other, 60)!r}, which the registry does not have in this version: try it with "
-                f"the public registry; if that has it, look at the mirror (npm config get registry, a minimal age of releases); if "
-                f"not, use the version of the server before, and tell its author"
-            )
-        if (own := _own_package(facts, words)) and own in (facts.header.command or ()):  # python -m NAME
-            return (
-                f"install the package that has {quote(own, 40)!r} into this interpreter ({quote((facts.header.command or [''])[0], 80)}), or "
-                f"start the server with uvx, or with the interpreter that has it"
-            )
-        if own:
-            return (
-                f"{quote(own, 40)!r} is the program's own package, and is not found from "
-                f"{quote(cwd or 'the working directory', 80)}: give the absolute path of the file, set "
-                f"PYTHONPATH by env, or install the project"
-            )
-        if _is_undeclared(facts, trouble, words) and not _OTHER_VERSION.search(words):
-            return (
-                "the package imports what it does not declare: tell its author; until then name the missing one beside it "
-                "(uvx --with NAME, npx -p NAME -p PACKAGE), or use the version before"
-            )
-        if _is_other_version(facts, trouble, words):
-            return (
-                "the package is installed in a version that has no such module: let the server's dependencies name the "
-                "version that it was written for, or update it; until then start it with that version (uvx --with "
-                "'package<2')"
-            )
+    if _lacks_itself(facts, words):
+        return (
+            "the package was installed, and does not have its own module: it was built without it. Tell its author, and use the "
+            "version before; a stale cache has the same effect (uv cache clean, uvx --refresh)"
+        )
+    if other := _other_package(facts, words):
+        return (
+            f"the server's package needs {quote(other, 60)!r}, which the registry does not have in this version: try it with "
+            f"the public registry; if that has it, look at the mirror (npm config get registry, a minimal age of releases); if "
+            f"not, use the version of the server before, and tell its author"
+        )
+    if (own := _own_package(facts, words)) and own in (facts.header.command or ()):  # python -m NAME
+        return (
+            f"install the package that has {quote(own, 40)!r} into this interpreter ({quote((facts.header.command or [''])[0], 80)}), or "
+            f"start the server with uvx, or with the interpreter that has it"
+        )
+    if own:
+        return (
+            f"{quote(own, 40)!r} is the program's own package, and is not found from "
+            f"{quote(cwd or 'the working directory', 80)}: give the absolute path of the file, set "
+            f"PYTHONPATH by env, or install the project"
+        )
+    if _is_undeclared(facts, trouble, words) and not _OTHER_VERSION.search(words):
+        return (
+            "the package imports what it does not declare: tell its author; until then name the missing one beside it "
+            "(uvx --with NAME, npx -p NAME -p PACKAGE), or use the version before"
+        )
+    if _is_other_version(facts, trouble, words):
+        return (
+            "the package is installed in a version that has no such module: let the server's dependencies name the "
+            "version that it was written for, or update it; until then start it with that version (uvx --with "
+            "'package<2')"
+        )
+    return ""
+
+
+def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
+    """Return the next step; of a path, also where the server was started, and of a module whose
+    package is there, its version.
+    """
+    cwd, next_step = facts.header.cwd, advised(trouble.next_step, words)
+    if trouble.code == "file-missing" and _is_absolute(facts, words):
+        next_step = (
+            "no file has this path: correct it in the host's configuration, or build the project first (npm run build), if the "
+            "path is of a file that its build makes"
+        )
+    if trouble.code == "file-missing" and _beside_program(facts, words):
+        return (
+            "this file belongs beside the program that the command names: if it is a part of the program, its build left it out "
+            "(build it again, tell its author); if it holds your settings or credentials, create it there"
+        )
+    if trouble.code == "module-missing" and (step := _next_step_of_module(facts, trouble, words)):
+        return step
     if trouble.code == "file-missing" and (unset := _VARIABLE.search(words)) is not None:
         return (
             f"the path has a variable in it that no one replaced, {quote(unset[0], 60)}: hosts pass only few variables on, "
@@ -279,7 +333,7 @@ def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
         )
     if trouble.code == "file-missing" and _is_home_unexpanded(facts, words):
         return (
-            "the path begins with ~, which nobody replaced, as no shell does in quotes: correct the script or the program "
+            "the path begins with ~, which no program replaced, as no shell does in quotes: correct the script or the program "
             "that has it ($HOME, or the whole path)"
         )
     quoted = next((word for word in facts.header.command or () if _QUOTED.fullmatch(word)), None)

@@ -47,7 +47,7 @@ _TASK = re.compile(
     r"(?i)\btask[- ]?(?:augment\w*|based|support|execution|mode)\b.{0,30}required|requires? (?:a )?task[- ]?(?:augment|based|support|execution)"
     r"|\b(?:called|invoked|run|executed) (?:as|with|in) a task|tool .{0,80} requires (?:a )?task\b"
 )
-"""The SDKs; servers of to-do lists have tasks of their own, whose title is required."""
+"""The SDKs; servers of to-do lists have other tasks, whose title is required."""
 _SESSION = (
     r"\bsession\b.{0,40}(?:not found|invalid|expired|unknown|missing|terminated|closed|does not exist)"
     r"|(?:invalid|unknown|missing|no valid|expired).{0,30}\bsession"
@@ -98,7 +98,7 @@ _UNAUTHORIZED = (
 """The service behind the server, in the words of its HTTP client."""
 
 _OWN_KEY = re.compile(r"(?i)\bapi[ _-]?key\b|\b[A-Z]+_(?:TOKEN|KEY|SECRET)\b|environment variable")
-"""What a server has for itself, and no client sends it as a bearer token."""
+"""Credentials of the server, which no client sends as a bearer token."""
 
 
 _REFUSED_KEY = ex.done(2, "401 Unauthorized: invalid access token", isError=True)
@@ -342,7 +342,7 @@ _SHAPE = re.compile(
 _OF_OTHERS = re.compile(
     r"(?i)\b(?:response|reply|upstream|backend|downstream|remote|config\w*|settings?|spec|openapi|swagger|yaml|database|file)\b"
 )
-"""What a receiver reads beside the request."""
+"""Inputs that a receiver reads beside the request."""
 _EMPTY_LIST = '> {"id":2,"method":"tools/list","params":[]}'
 
 

@@ -236,7 +236,7 @@ def stray_response(facts: Facts) -> Iterator[Claim]:
 
 
 def _waited(end: ServerEnd) -> bool:
-    """Return whether a server that ended had let requests wait, and says that it was for the end of the handshake."""
+    """Return whether a server that ended had let requests wait, and prints that it was for the end of the handshake."""
     is_said = end.named is not None and re.search(r"(?i)initiali[sz]", end.named.text) is not None
     return is_said and any(end.at - each.asked_at >= PATIENCE for each in end.during)
 
@@ -258,7 +258,7 @@ _ALWAYS_ANSWERED = ("initialize", "server/discover", "ping")
 
 
 def _is_too_early(failed: FailedRequest) -> bool:
-    """Return whether an error says that the handshake has not ended; a tool that has run speaks of something else."""
+    """Return whether an error states that the handshake has not ended; a tool that has run speaks of something else."""
     if failed.state in (State.TOOL_ERROR, State.LATE_TOOL_ERROR):
         return False
     is_unsaid = (

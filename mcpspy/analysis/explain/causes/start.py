@@ -100,7 +100,7 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
     ]
     for end, symptoms in _before_answer(facts):
         if not end.error and _has_other_reason(end):
-            continue  # It went on without this command, or is a container whose program is missing.
+            continue  # It continued without this command, or is a container whose program is missing.
         is_missing = _MISSING.search(end.error) is not None and "working directory" not in end.error
         is_said = not end.error and not _is_runner_alone(facts) and (lines or end.code == NOT_FOUND)
         if not is_missing and not is_said:
@@ -137,7 +137,7 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
                 f"{desktop}"
             )
         elif not end.error:
-            title = f"{quote(command)} ended with exit code 127, by which a shell says that it did not find a command"
+            title = f"{quote(command)} ended with exit code 127, by which a shell reports that it did not find a command"
             next_step = "run it in a terminal, and look which command it starts; a host that is started from the desktop has another PATH"
         else:
             title = f"the command {quote(command)} was not found"
@@ -172,7 +172,7 @@ def _has_other_reason(end: ServerEnd) -> bool:
 
 
 _OF_COMMANDS = ("file-missing", "permission-denied", "program-not-in-package")
-"""Troubles by which a runner says that it could not start a program."""
+"""Troubles by which a runner reports that it could not start a program."""
 
 
 _MESSAGE = re.compile(r"\bjsonrpc\b")
@@ -202,7 +202,7 @@ def command_not_executable(facts: Facts) -> Iterator[Claim]:
             title = f"{command} may not be executed{clause(end.error)}"
             next_step = f"make the file executable (chmod +x {command}), or start it with its interpreter"
             if is_silent:
-                title = f"{command} ended with exit code 126, by which a shell says that it may not execute a command"
+                title = f"{command} ended with exit code 126, by which a shell reports that it may not execute a command"
                 next_step = (
                     f"make the program executable that {command} starts (chmod +x), or {command} itself; in a terminal it "
                     f"names it"
@@ -344,7 +344,9 @@ def _paths(facts: Facts) -> list[str]:
     return [word for word in words if not (is_program and word == program)]
 
 
-_STATE = re.compile(r"(?i)\block(?:ed)?\b|another (?:copy|instance|process)|\bEBUSY\b|ENOTEMPTY|\bkilled\b")
+_STATE = re.compile(
+    r"(?i)\block(?:ed)?\b|already running|another (?:copy|instance|process)|\bEBUSY\b|ENOTEMPTY|\bkilled\b"
+)
 _SETTING = re.compile(
     r"(?i)\bconfig|\bsettings?\b|licen[cs]e|(?:log|sign) ?in\b|\baccount\b|\bargs?\b|\barguments?\b"
     r"|(?:invalid|malformed|unsupported|bad|unknown|wrong)\b.{0,30}\b(?:url|uri|port|path|director(?:y|ies)|folder|host(?:name)?|value"
@@ -366,7 +368,7 @@ def _side_of(end: ServerEnd) -> str:
     if end.error:
         return "configuration"
     if not text or not is_error(text):
-        return SERVER if end.code == 0 else ""
+        return SERVER if end.code == 0 and not _STATE.search(text) else ""
     if _CONTENT.search(text):
         return ""  # A file of the user, or what the server has itself.
     if BUG.search(text):
@@ -374,6 +376,37 @@ def _side_of(end: ServerEnd) -> str:
     if _STATE.search(text):
         return ""
     return "configuration" if _SETTING.search(text) else SERVER
+
+
+def _ended_quietly(facts: Facts, end: ServerEnd, without: str) -> tuple[str, str]:
+    """Return the title and the next step of a server that ended before it answered, and named no error."""
+    if end.code == 0 and _is_container_without_stdin(facts):
+        title = "the container ended by itself with exit code 0: docker run gives it no stdin without -i"
+        return title, 'add "-i" after "run" in "args" of the host\'s configuration'
+    if end.code == 0:
+        title = (
+            "the server ended by itself with exit code 0 before it answered: it does not wait for "
+            "messages on stdin"
+        )
+        next_step = (
+            "check that this command starts the server on stdio, and not another transport or a "
+            "command that ends; in the code, wait for the transport to close"
+        )
+        return title, next_step
+    how = end.words if end.signal else f"with {end.words}"
+    title = f"the server ended before it answered, {how} and without {without}"
+    next_step = "run its command in a terminal: an MCP server waits for input, and does not end"
+    if end.signal in ("SIGKILL", "SIGTERM"):
+        next_step = (
+            "something killed it while it started: a limit of memory (dmesg, docker inspect), a supervisor, or macOS for "
+            "a program whose signature is not valid"
+        )
+    elif paths := _paths(facts):
+        next_step = (
+            f"check first that the paths in its arguments exist, and that its user may read them: "
+            f"{', '.join(quote(path, 80) for path in paths[:4])}; then {next_step}"
+        )
+    return title, next_step
 
 
 @cause(
@@ -384,6 +417,9 @@ def _side_of(end: ServerEnd) -> str:
         ex.not_started("SyntaxError: invalid syntax"),
         ex.session('@ bare command=["notes","--root=/srv/notes"]', ex.initialize(), ex.exited(1)),
         ex.session('@ bare command=["docker","run","mcp/notes"]', ex.initialize(), ex.exited(0)),
+        ex.session("@ bare", ex.initialize(), ex.note("exit", code=None, signal="SIGSEGV")),
+        ex.not_started("Weather MCP server running on stdio", 0),
+        ex.not_started("Another instance is already running (pid 42)", 0),
     ),
 )
 def start_failed(facts: Facts) -> Iterator[Claim]:
@@ -405,35 +441,19 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
             next_step = "correct the command in the host's configuration"
             if "working directory" in end.error:
                 next_step = "correct the working directory (cwd) in the host's configuration"
-        elif end.code == 0:
-            title = (
-                "the server ended by itself with exit code 0 before it answered: it does not wait for "
-                "messages on stdin"
-            )
-            next_step = (
-                "check that this command starts the server on stdio, and not another transport or a "
-                "command that ends; in the code, wait for the transport to close"
-            )
-            if _is_container_without_stdin(facts):
-                title = (
-                    "the container ended by itself with exit code 0: docker run gives it no stdin without -i"
-                )
-                next_step = 'add "-i" after "run" in "args" of the host\'s configuration'
-                side = "configuration"
         else:
-            without = "an error" if last is not None else "a word"
-            title = f"the server ended before it answered, with {end.words} and without {without}"
-            next_step = "run its command in a terminal: an MCP server waits for input, and does not end"
-            if paths := _paths(facts):
-                next_step = (
-                    f"check first that the paths in its arguments exist, and that its user may read them: "
-                    f"{', '.join(quote(path, 80) for path in paths[:4])}; then {next_step}"
-                )
-        if last is not None:
+            title, next_step = _ended_quietly(facts, end, "a word" if last is None else "an error")
+            side = "configuration" if end.code == 0 and _is_container_without_stdin(facts) else side
+        if last is not None and _STATE.search(last.text):
+            title = f"the server ended before it answered ({end.words}): {quote(last.text)}"
+            next_step = "look for another copy of the server, and end it; a server must expect that several hosts start it at once"
+        elif last is not None and not facts.server.odd:
             title += f"; its last line: {quote(last.text, 100)}"
             lines = [last.evidence]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
+
+_ASKS = re.compile(r"(?i)^\W*ok to proceed\?")
 
 _IS_DONE = re.compile(r"(?i)\binstalled \d+|\bresolved \d+|\bfinished\b|\bcomplete")
 
@@ -456,6 +476,14 @@ _BEGUN = re.compile(r"(?i)\b(?:running|started|listening|ready|connected|serving
         ex.session(
             *("@ bare", ex.initialize(), "+ 3", ex.CLIENT_CLOSED, ex.note("unread", pipe="stdin", size=180)),
             *("+ 3", ex.welcome(), ex.exited(0)),
+        ),
+        ex.session(
+            *(
+                '@ bare command=["npx","weather"]',
+                ex.initialize(),
+                ex.stderr("Need to install the following packages:"),
+            ),
+            *(ex.stderr("Ok to proceed? (y)"), "+ 60", ex.cancelled(1)),
         ),
     ),
     negative=(
@@ -510,6 +538,18 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
         if not is_begin or not (is_installing or is_late):
             continue
         title = f"the client gave up {failed.method} after {failed.waited}, while the server was starting"
+        asks = [line for line in facts.first_stderr if _ASKS.search(line.text)]
+        if asks and failed.answer_at is None:
+            yield Claim(
+                title=f"no answer to {failed.method} in {failed.waited}: npx asks whether it may install the package, and no user "
+                f"can answer it: {quote(asks[0].text)}",
+                next_step='add "-y" as the first item of "args" in the host\'s configuration',
+                symptoms=[failed, *(end for end, _ in _before_answer(facts))],
+                evidence=[line.evidence for line in (*lines[-1:], asks[0])],
+                side="configuration",
+                level=Level.EXACT,
+            )
+            continue
         if failed.answer_at is not None:
             took = failed.answer_at - failed.asked_at
             title = (

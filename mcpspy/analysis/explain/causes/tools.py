@@ -28,7 +28,7 @@ _BEGINS = re.compile(
 
 
 def _says_unknown(failed: FailedRequest) -> bool:
-    """Return whether an error says that the called tool does not exist."""
+    """Return whether an error states that the called tool does not exist."""
     words, name = _RAN.sub("", failed.words[:300]), re.escape(failed.subject)
     if not _UNKNOWN.search(words):
         return False
@@ -99,7 +99,7 @@ _DISABLED = re.compile(r"(?i)\btool \S{1,80} (?:is )?(?:currently )?(?:disabled|
     ),
 )
 def listed_tool_unknown(facts: Facts) -> Iterator[Claim]:
-    """What lists the tools and what calls them have different names: a prefix of a gateway, a table that was not
+    """The list of tools and the calls go by different names: a prefix of a gateway, a table that was not
     extended, tools that are registered or switched off for each session.
     """
     for failed in errors(facts):

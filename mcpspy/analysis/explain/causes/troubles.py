@@ -95,6 +95,7 @@ TROUBLES = (
         |java|ruby|bun|deno)\b.{0,20}\d
         |(?:File|Blob|fetch|crypto|WebSocket|ReadableStream|CustomEvent|Headers)\ is\ not\ defined
         |Object\.groupBy\ is\ not\ a\ function
+        |no\ interpreter\ found\ for\ python|Unexpected\ token\ '(?:with|assert)'
         |must\ install\ or\ update\ \.NET|net\d\.\d\ .{0,40}not\ found""",
         side="configuration",
         only_at_start=True,
@@ -434,7 +435,7 @@ TROUBLES = (
         r"|cannot find module '?[/\\.]|The system cannot find the"
         r"|unable to access jarfile|cannot load such file -- /|could not find a part of the path"
         r"|(?:file|directory|path|folder) (?:does not exist|not found)|can't cd to"
-        r"|could not (?:find|open|read) (?:the )?(?:\w+ )?file",
+        r"|could not (?:find|open|read) (?:the )?(?:\w+ )?file|unable to open database file",
         side="configuration",
         errors=(
             "FileNotFoundError: [Errno 2] No such file or directory: '/data/a.json'",

@@ -88,7 +88,7 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
                 f"the client answered {asking.about} after {duration(asking.answer_at - asking.asked_at)}, when the server "
                 f"had given it up after {asking.waited}{calls}"
             )
-            next_step = f"raise the server's timeout of {asking.waited} for this question: a person may have to answer it"
+            next_step = f"raise the server's timeout of {asking.waited} for this question: a user may have to answer it"
             if asking.method not in _ASKS_PEOPLE:
                 next_step = (
                     f"make the client's answer faster, or raise the server's timeout of {asking.waited}"
@@ -107,7 +107,7 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
 
 
 PEOPLES_PATIENCE = 30.0
-"""Seconds in which a person may read a question, and answer it."""
+"""Seconds in which the user of a client may read a question, and answer it."""
 
 
 def _is_after_close(facts: Facts, asking: FailedRequest) -> bool:
@@ -304,7 +304,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     failed = [each for each in without_response(facts, CLIENT) if each.is_handshake]
     closed_at = facts.client.closed_at
     if not failed or any(
-        not end.has_answered and (end.code or (end.code == 0 and closed_at is None))
+        not end.has_answered and (end.code or end.signal or (end.code == 0 and closed_at is None))
         for end in facts.of(ServerEnd)
     ):
         return  # It ended by itself.
@@ -395,7 +395,7 @@ def _without_a_sign(asking: FailedRequest, printed: Sequence[PrintedLine]) -> tu
 
 
 _OF_MEANING = ("AGENT", "HOST", "SEC", "DATA306")
-"""Rules about what a message says, and not about its form, for which a parser refuses it."""
+"""Rules about the meaning of a message, and not about its form, for which a parser refuses it."""
 
 
 @cause(
