@@ -102,7 +102,7 @@ def crash(facts: Facts) -> Iterator[Claim]:
         if killed_by and end.signal is None:
             how += f" (killed by {killed_by})"
         title = f"the server ended{calls}, {how}{clause(end.named.framed if end.named else '')}"
-        if end.named is not None:
+        if end.named is not None and not (killed_by and _STOPPED.search(end.named.text)):
             next_step = end.named.next_step
             if (
                 end.during
@@ -144,6 +144,11 @@ def crash(facts: Facts) -> Iterator[Claim]:
         lines = [] if end.named is None else [end.named.evidence]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
+
+_STOPPED = re.compile(
+    r"\bKeyboardInterrupt\b|\bSIG(?:INT|TERM|HUP|KILL)\b|\bCancelledError\b|(?i:\bkilled\b|\bterminated\b)"
+)
+"""The words of runtimes about a signal."""
 
 _ASKING = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
 """Signals by which people and supervisors end a program."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
-from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.side_facts import OddLine
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd, Symptom
 from mcpspy.core.protocol.refusal import refusal_words
@@ -204,6 +204,42 @@ def message_broken(facts: Facts) -> Iterator[Claim]:
         yield claim
 
 
+_OPENS = re.compile(rb"^\s*[{\[]\s*$|^\s*\{\s*\"\w+\"\s*:[^}]*,\s*$")
+_MEMBER = re.compile(rb"^\s*\"(?:jsonrpc|id|method|result|error)\"\s*:")
+_PRETTY = ex.session(
+    *("<< {", '<<   "jsonrpc": "2.0",', '<<   "id": 2,', '<<   "result": {}', "<< }"),
+)
+
+
+@cause(
+    "message-over-lines",
+    "one side writes a message over several lines",
+    Level.EXACT,
+    rules=_UNREADABLE,
+    positive=(
+        ex.session(ex.request("ping"), _PRETTY, "+ 30", ex.cancelled()),
+        ex.session("@ bare", _PRETTY.replace("<<", ">>").replace("result", "params"), "+ 30", ex.END),
+    ),
+    negative=ex.session(ex.request("ping"), "<< {", "<<   level: info", "<< }", ex.result()),
+)
+def message_over_lines(facts: Facts) -> Iterator[Claim]:
+    """A serializer with indentation (json.dumps(…, indent=2), WriteIndented), or a message that is copied from a
+    document. On stdio each line is one message.
+    """
+    for side in _SIDES if facts.is_stdio else ():
+        odd = facts.sides[side].odd
+        for number, line in enumerate(odd):
+            after = odd[number + 1 : number + 4]
+            if _OPENS.search(line.data) and any(_MEMBER.search(each.data) for each in after):
+                title = (
+                    f"the {side} writes a message over several lines, and on stdio each line is one: "
+                    f"{quote(' '.join(text_of(each) for each in (line, *after)), 80)}"
+                )
+                next_step = f"let the {side} write JSON without line breaks (no indentation, no pretty printing), and one at its end"
+                yield _claim(facts, side, [line], title, next_step)
+                break
+
+
 @cause(
     "result-not-wrapped",
     "the server writes a result without its JSON-RPC envelope",
@@ -246,6 +282,11 @@ def _is_apart(facts: Facts, symptom: Symptom, lines: list[OddLine]) -> bool:
     return not symptom.is_handshake and not any(symptom.asked_at <= each.at <= until for each in lines)
 
 
+LISTENS = re.compile(
+    r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)"
+)
+"""A server that listens on a port, in the words of uvicorn, Express and others."""
+
 _TO_STDERR = "write logs to stderr (print(…, file=sys.stderr), console.error)"
 
 
@@ -284,6 +325,17 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
             claim = _claim(facts, SERVER, lines, title, _TO_STDERR)
             claim.symptoms += [end, *end.during]
             yield claim
+        for failed in () if facts.of(ServerEnd) else facts.failed(State.UNANSWERED, State.CANCELLED):
+            if failed.is_handshake and failed.took >= PATIENCE and not failed.effects:
+                title = (
+                    f"no answer to {failed.method} in {failed.waited}: the server wrote only text to stdout, and no message: "
+                    f"{quote(text_of(lines[0]), 80)}"
+                )
+                next_step = f"look where it waits after this line, and {_TO_STDERR}"
+                if any(LISTENS.search(text_of(each)) for each in lines):
+                    next_step = "it listens on a port: start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
+                yield _claim(facts, SERVER, lines, title, next_step)
+                break
 
 
 @cause(

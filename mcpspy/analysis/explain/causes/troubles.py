@@ -310,7 +310,7 @@ TROUBLES = (
         |\b40[13]\b\W{0,3}(?:client\ error|unauthori[sz]ed|forbidden)
         |(?:invalid|incorrect|bad|revoked|malformed|expired)\ (?:[\w-]+\ ){0,2}api[ _-]?key\b
         |(?:invalid|incorrect|bad|revoked|malformed|expired)\ (?:api[ _-]?key|access[ _-]?token
-        |auth\w*[ _-]?token|token|credentials)\b|bad\ credentials
+        |auth\w*[ _-]?token|token(?!\W{0,3}(?:line|at|in|near|position|column)\b|\W{0,2}['"`<])|credentials)\b|bad\ credentials
         |(?:api[ _-]?key|token|credentials?)\ (?:is\ |are\ |has\ |have\ |was\ |were\ )?(?:been\ )?(?:invalid
         |expired|revoked|rejected|incorrect|not\ valid)
         |(?:jwt|token|session)\ (?:has\ )?expired|authentication\ (?:failed|required)|not\ authenticated

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.framing import LISTENS
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, held_up, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import (
@@ -282,10 +283,7 @@ _STARTS = re.compile(
     r"(?i)\b(?:launch|load|start|initiali[sz]|connect|warm|boot|pull|fetch|download|install|build"
     r"|compil|index|migrat)ing\b"
 )
-_LISTENS = re.compile(
-    r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)"
-)
-"""A server that is starting, and one that listens on a port, in the words of uvicorn, Express and others."""
+"""A server that is starting."""
 
 
 @cause(
@@ -311,7 +309,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     if closed_at is not None and closed_at - failed[0].asked_at < PATIENCE and not facts.first_stderr:
         return  # The client did not wait.
     asking, printed, unread = failed[0], facts.stderr, facts.notes.get("unread", [])
-    listens = [line for line in printed if _LISTENS.search(line.text)]
+    listens = [line for line in printed if LISTENS.search(line.text)]
     starting = [line for line in printed if _STARTS.search(line.text)]
     title = f"no answer to {asking.method} in {asking.waited}, and not one byte on stdout"
     lines, side = [line.evidence for line in [*printed][-1:]], SERVER
@@ -483,7 +481,7 @@ def timeout(facts: Facts) -> Iterator[Claim]:
         else:
             next_step = f"it reported progress {failed.progress} times: raise {limit} of {failed.waited}"
         claim = _waited(failed, title, next_step, error)
-        if failed.answer_at is None and failed.took >= LONG_WAIT:
+        if failed.answer_at is None and failed.took >= LONG_WAIT and not failed.progress:
             claim.side = other(failed.side)
         elif failed.answer_at is not None and failed.took < SHORT_WAIT:
             claim.side = failed.side
@@ -537,6 +535,8 @@ def no_response(facts: Facts) -> Iterator[Claim]:
         if error := named_error(failed.stderr, certain=True):
             title += f"; on stderr: {quote(error.text)}"
         claim = _waited(failed, title, next_step, error)
-        is_silent = failed.took >= PATIENCE or failed.batch is not None or is_cut_off
+        # A call may need some seconds, and its user may end the session meanwhile.
+        patience = SHORT_WAIT if failed.method == "tools/call" else PATIENCE
+        is_silent = failed.took >= patience or failed.batch is not None or is_cut_off
         claim.side = receiver if is_silent else ""
         yield claim
