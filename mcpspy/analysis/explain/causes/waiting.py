@@ -481,7 +481,11 @@ def timeout(facts: Facts) -> Iterator[Claim]:
         else:
             next_step = f"it reported progress {failed.progress} times: raise {limit} of {failed.waited}"
         claim = _waited(failed, title, next_step, error)
-        if failed.answer_at is None and failed.took >= LONG_WAIT and not failed.progress:
+        # Without a reason, the user may have stopped a call that worked.
+        is_open = failed.progress or (
+            failed.method == "tools/call" and failed.gave_up_at is not None and not failed.reason
+        )
+        if failed.answer_at is None and failed.took >= LONG_WAIT and not is_open:
             claim.side = other(failed.side)
         elif failed.answer_at is not None and failed.took < SHORT_WAIT:
             claim.side = failed.side
