@@ -405,7 +405,7 @@ _VALUES = re.compile(
 
 _OF_CALLER = re.compile(
     r"(?i)\binvalid\b|\bmust\b|\bshould\b|\bexpect|\bexceed|\btoo (?:large|long|many|small|short|big)\b|\bat (?:least|most)\b"
-    r"|\bstatus (?:code )?\W?[45]\d\d\b|\bHTTP(?:/\d(?:\.\d)?)? [45]\d\d\b|\btimed? ?out\b"
+    r"|\bstatus (?:code )?\W?[45]\d\d\b|\bHTTP(?:/\d(?:\.\d)?)? [45]\d\d\b|\btimed? ?out\b|\bfetch failed\b"
     r"|\bunsupported\b|\bnot (?:supported|allowed|permitted|authorized)\b|\bplease\b|\bpermission|\bdenied\b|\blogged in\b"
 )
 """The words of tools about what the caller may choose or do, and not about themselves."""

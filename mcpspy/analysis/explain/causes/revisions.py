@@ -115,6 +115,31 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             yield claim
 
 
+@cause(
+    "notification-with-id",
+    "a notification was sent as a request",
+    Level.EXACT,
+    rules="LIFE106 LIFE108 LIFE109",
+    positive=(
+        ex.session(ex.request("notifications/initialized", 9), ex.error("Method not found", -32601, 9)),
+        ex.session(ex.request("notifications/initialized", 9), "+ 30", ex.END),
+    ),
+    negative=ex.session(ex.notified(">", "notifications/initialized"), ex.request("ping"), ex.result()),
+)
+def notification_with_id(facts: Facts) -> Iterator[Claim]:
+    """The library of the sender gives each message an id. The receiver then takes the notification for a request that it does
+    not know, or never answers it, and its sender waits.
+    """
+    for failed in facts.failed():
+        if not failed.method.startswith("notifications/") or failed.effects:
+            continue
+        title = f"the {failed.side} sent {failed.method} with an id, as a request: it is a notification, which gets no response"
+        title += clause(failed.words)
+        next_step = f"let the {failed.side} send {failed.method} without an id, and not wait for a response"
+        symptoms = [failed, *facts.violations("LIFE106", "LIFE108", "LIFE109", side=failed.side)]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=failed.side)
+
+
 _NO_PARAMS = re.compile(r"(?i)invalid (?:request )?param(?:eter)?s\.?")
 """The whole error of the Python SDK for a method that it does not know."""
 

@@ -361,6 +361,34 @@ TROUBLES = (
         ),
     ),
     Trouble(
+        "program-missing",
+        "another program that the server starts is not installed",
+        next_step=(
+            (
+                r"playwright|ms-playwright",
+                "install the browser of this version, for the user that starts the server: npx playwright install (Python: playwright install)",
+            ),
+            (
+                r"chrom(?:e|ium)|browser",
+                "install the browser, or name its path in the server's settings (npx puppeteer browsers install chrome)",
+            ),
+            (
+                "",
+                (
+                    "install this program where the server runs, and add its folder to PATH by env in the host's configuration: a "
+                    "host that is started from the desktop has another PATH than a shell"
+                ),
+            ),
+        ),
+        named_by="Node.js (spawn … ENOENT), Python and Go for a name without a folder; Playwright and Puppeteer for their browser.",
+        signs=r"\bspawn [\w.-]+ ENOENT|executable doesn't exist at|could not find (?:chrome|chromium|browser)\b"
+        r"|Looks like Playwright|exec: \"[\w.-]+\": executable file not found"
+        r"|no such file or directory: '(?:npx|uvx|uv|node|git|gh|ffmpeg|docker|python3?|bash|java|adb|tesseract|pandoc)'",
+        errors=(
+            "browserType.launch: Executable doesn't exist at /root/.cache/ms-playwright/chromium-1/chrome",
+        ),
+    ),
+    Trouble(
         "container-socket-denied",
         "the command may not use the daemon of the containers",
         next_step="give the user of the host access to the socket (group docker), or mount it into the container in which "
