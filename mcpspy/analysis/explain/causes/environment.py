@@ -92,6 +92,7 @@ _DATA = re.compile(r"validation errors? for (?!\w*(?:Settings|Config|Env)\b)")
 """Pydantic, about an object that is not the settings of the program."""
 
 _NETWORK = ("name-not-resolved", "service-unreachable", "tls-failure", "service-refused-key")
+_ADDRESS = re.compile(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?")
 _HOST_IN_URL = re.compile(r"(?i)^(?:https?|wss?|ftp)://(?:[^/@\s]*@)?([^/:?#\s]+)")
 
 
@@ -102,6 +103,9 @@ def _named_by_call(symptom: Symptom, trouble: Trouble, words: str) -> str:
             host = _HOST_IN_URL.search(text)
             if host is not None and (host[1] in words or "://" not in words):
                 return host[1]
+            is_address = _ADDRESS.fullmatch(text) is not None and trouble.code != "service-refused-key"
+            if is_address and text in words:
+                return text
         elif trouble.code in ("file-missing", "text-encoding", "setting-missing"):
             is_plain = re.fullmatch(r"\w+", text) is not None
             found = re.search(rf"[\"'`]{re.escape(text)}[\"'`]", words) if is_plain else text in words

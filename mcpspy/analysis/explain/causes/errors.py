@@ -399,7 +399,7 @@ def request_not_understood(facts: Facts) -> Iterator[Claim]:
 
 
 _VALUES = re.compile(
-    r"(?i)\bnot (?:found|connected|open)\b|does not exist|\bno (?:such|active)\b|\bfirst\b|\b(?:reject|declin|cancel)"
+    r"(?i)\bnot (?:found|connected|open)\b|does not exist|\bno (?:such|active)\b|\bunknown (?:resource|prompt|uri|template)|\bfirst\b|\b(?:reject|declin|cancel)"
 )
 """The words of tools about values that the caller chose, about calls that have to come before, or about consent."""
 

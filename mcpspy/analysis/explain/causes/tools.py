@@ -10,7 +10,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
 from mcpspy.analysis.explain.causes.requests import ERRORS, errors
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -253,6 +253,12 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
             )
         words = failed.words or (broken[0].message if broken else "")
         title = f"{failed.about}: the arguments do not fit: {quote(words)}"
+        if broken and failed.method not in ("tools/call", "prompts/get"):
+            title = f"the client sent {failed.about} with params that are not those of the protocol: {quote(broken[0].message)}"
+            title += clause(failed.words)
+            next_step = (
+                f"correct the form of this request in the client: {broken[0].code} (mcpspy lint explains it)"
+            )
         if side == SERVER:
             title = (
                 f"{failed.about}: the server refused arguments that fit the schema it listed: {quote(words)}"
