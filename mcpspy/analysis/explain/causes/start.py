@@ -130,6 +130,13 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
                 "cache (rm -rf ~/.npm/_npx) and try again; if the program is still missing, this version was published without "
                 "it, or needs a tool to build: use another version, and tell its author"
             )
+        elif lines and not is_missing and _ENGINE.search(command):
+            side = ""
+            title = f"a command was not found in the container: {quote(lines[-1].text)}"
+            next_step = (
+                "correct the arguments after the name of the image, if they name this command; else the image lacks it, or its PATH "
+                "does not have it: correct the Dockerfile, or use another version of the image"
+            )
         elif lines and not is_missing:
             title = f"a command was not found: {quote(lines[-1].text)}"
             next_step = (
@@ -351,7 +358,7 @@ _SETTING = re.compile(
     r"(?i)\bconfig|\bsettings?\b|licen[cs]e|(?:log|sign) ?in\b|\baccount\b|\bargs?\b|\barguments?\b"
     r"|(?:invalid|malformed|unsupported|bad|unknown|wrong)\b.{0,30}\b(?:url|uri|port|path|director(?:y|ies)|folder|host(?:name)?|value"
     r"|option|mode|transport|region|dsn|name|spec\w*|version|image)\b|no such (?:container|image|service)|missing script"
-    r"|^\W*(?:npm|pnpm|docker|podman|uv|uvx|npx)\b"
+    r"|host key verification|ERR_SOCKET_BAD_PORT|--allow-\w+|^\W*(?:npm|pnpm|docker|podman|uv|uvx|npx)\b"
 )
 """Errors about what else runs on the machine, and about what the host's configuration has: values, names of packages."""
 

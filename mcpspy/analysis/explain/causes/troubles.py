@@ -109,8 +109,19 @@ TROUBLES = (
     Trouble(
         "program-not-in-package",
         "a package was installed, and has no program of the name that was started",
-        next_step="name the program beside the package (uvx --from PACKAGE PROGRAM, npx -p PACKAGE PROGRAM): its "
-        "entry points or its bin list them; on Windows, a dot in the name hides the ending .exe: add it",
+        next_step=(
+            (
+                r"spawn: [`'][^`']*\.(?:py|sh|[cm]?js)[`']",
+                "this file is not in the folder in which uv runs: name its whole path, or the folder of the project (uv --directory)",
+            ),
+            (
+                "",
+                (
+                    "name the program beside the package (uvx --from PACKAGE PROGRAM, npx -p PACKAGE PROGRAM): its "
+                    "entry points or its bin list them; on Windows, a dot in the name hides the ending .exe: add it"
+                ),
+            ),
+        ),
         named_by="uv and npm, which start a program of the package's own name.",
         signs=r"failed to spawn: [`']",
         side="configuration",
@@ -351,7 +362,7 @@ TROUBLES = (
         |access[ _-]?token|token|credentials|config\w*|(?-i:[A-Z][A-Z0-9]+_[A-Z0-9_]+)\b)
         |\bno\ (?:[\w-]+\ )?api[ _-]?key\ (?:found|provided|set|configured|given)
         |(?-i:KeyError:\ '[A-Z][A-Z0-9_]+')|following\ arguments\ are\ required|^usage:\ .*|required\ option
-        |Field\ required|NoCredentialsError|Unable\ to\ locate\ credentials|could\ not\ (?:find
+        |(?-i:VarError|\bNotPresent\b)|Field\ required|NoCredentialsError|Unable\ to\ locate\ credentials|could\ not\ (?:find
         |load)\ (?:the\ )?default\ credentials""",
         side="configuration",
         errors=(
@@ -439,6 +450,10 @@ TROUBLES = (
         "permission-denied",
         "the server may not use a file or another resource",
         next_step=(
+            (
+                r"exec format error|ENOEXEC",
+                "the program is built for another processor or system: use a build for this one (of an image: docker run --platform)",
+            ),
             (
                 r"\bspawn\b|\bexec\b|interpreter|: permission denied$",
                 "make the file executable (chmod +x), or start it with its interpreter",

@@ -127,6 +127,24 @@ SIDES = (
         "file-missing",
         "",
     ),
+    (
+        ex.not_started("/bin/sh: 1: uv: not found", 127, '@ bare command=["docker","run","-i","b"]'),
+        "command-not-found",
+        "",
+    ),
+    (ex.not_started("Host key verification failed.", 255), "start-failed", "configuration"),
+    (
+        ex.not_started("called `Result::unwrap()` on an `Err` value: NotPresent"),
+        "setting-missing",
+        "configuration",
+    ),
+    (ex.session(call_with(), failed_with("spawn ffmpeg ENOENT")), "program-missing", "environment"),
+    (
+        ex.session(call_with(host="10.0.0.5"), failed_with("connect ECONNREFUSED 10.0.0.5:22")),
+        "service-unreachable",
+        "",
+    ),
+    (ex.session(ex.call(), ex.CLIENT_CLOSED, ex.exited(1)), "crash", ""),
 )
 """Sessions, the cause that comes first, and the side: an empty one if the recording does not decide it."""
 
