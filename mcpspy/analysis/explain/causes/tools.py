@@ -77,6 +77,27 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
 
 
+_NO_SUCH = (
+    r"(?:not found|unknown|unrecognized|does not exist|doesn't exist|not registered|not available|not exist)"
+)
+
+
+def _denies(failed: FailedRequest) -> bool:
+    """Return whether an error states that there is no tool of the called name: not a file, nor a program that the tool runs."""
+    words = _RAN.sub("", failed.words[:300])
+    # A gateway that has put a prefix before the name may pass on the error of the server behind it.
+    names = {failed.subject, *re.split(r"__|[./:]", failed.subject)[-1:]} - {""}
+    name = rf"[\"'`]?(?:{'|'.join(map(re.escape, sorted(names)))})[\"'`]?(?![\w-])"
+    patterns = (
+        rf"\b(?:unknown|no such|unrecognized|invalid|undefined) tool(?: name)?:? {name}",
+        rf"\btool:? {name} (?:is |was |does )?{_NO_SUCH}",
+        rf"\btool {_NO_SUCH}:? {name}",
+        rf"^\W*{name} (?:is |was )?{_NO_SUCH}\W*$",
+    )
+    is_alone = (begun := _BEGINS.match(words)) is not None and not re.search(r"\w", words[begun.end() :])
+    return is_alone or any(re.search(each, words, re.IGNORECASE) for each in patterns)
+
+
 _DISABLED = re.compile(r"(?i)\btool \S{1,80} (?:is )?(?:currently )?(?:disabled|not enabled)\b")
 """The SDK for TypeScript, and servers with settings for each tool."""
 
@@ -92,10 +113,13 @@ _DISABLED = re.compile(r"(?i)\btool \S{1,80} (?:is )?(?:currently )?(?:disabled|
             ex.error("Tool b not found", -32601, 4),
         ),
         ex.session(ex.listed("a", "b"), ex.call(3, "b"), ex.error("Tool b disabled", -32602, 3)),
+        ex.session(ex.listed("a__b"), ex.call(3, "a__b"), ex.error("Tool b not found", -32602, 3)),
     ),
     negative=(
         ex.session(ex.listed("a"), ex.call(3, "b"), ex.error("Unknown tool: b", -32602, 3)),
         ex.session(ex.listed("a"), ex.call(3), ex.done(3, "file a.txt not found", isError=True)),
+        ex.session(ex.listed("a"), ex.call(3), ex.done(3, "Tool 'a' failed: file not found", isError=True)),
+        ex.session(ex.listed("a"), ex.call(3), ex.done(3, "Unknown tool option: b", isError=True)),
     ),
 )
 def listed_tool_unknown(facts: Facts) -> Iterator[Claim]:
@@ -106,7 +130,7 @@ def listed_tool_unknown(facts: Facts) -> Iterator[Claim]:
         is_off = _DISABLED.search(failed.words[:300]) is not None
         if failed.method != "tools/call" or failed.subject not in facts.listed.tools:
             continue
-        if not is_off and not _says_unknown(failed):
+        if not is_off and not _denies(failed):
             continue
         title = f"the server has listed the tool {quote(failed.subject)!r}, and does not know it in a call: {quote(failed.words)}"
         next_step = (
