@@ -86,7 +86,7 @@ _LEVEL = re.compile(
 """A log record of the level error or higher, or the error of a command-line tool."""
 
 BUG = re.compile(
-    r"\b(?:TypeError(?!: fetch failed)|SyntaxError|IndentationError|NameError|AttributeError|ReferenceError|UnboundLocalError|IndexError"
+    r"\b(?:TypeError(?!: fetch failed|.{0,25}Invalid URL)|SyntaxError|IndentationError|NameError|AttributeError|ReferenceError|UnboundLocalError|IndexError"
     r"|RecursionError|NullPointerException|ClassCastException|NullReferenceException|NoMethodError)\b|'NoneType' object"
     r"|Cannot read prop\w+ of|is not a function|\bis not defined\b|nil pointer|index out of (?:range|bounds)"
     r"|(?:un)?expected keyword argument|has no attribute|positional arguments?\b|\bpanic:|called `Option::unwrap"
@@ -181,6 +181,13 @@ def _is_chained(before: PrintedLine, line: PrintedLine) -> bool:
 
 def _is_exception(text: str) -> bool:
     return any(pattern.match(text) for pattern in (_EXCEPTION, _PLAIN_ERROR, _PANIC, _RUBY))
+
+
+def is_error(text: str) -> bool:
+    """Return whether a line reports that something failed, and not only the work of a program."""
+    return any(
+        pattern.search(text) for pattern in (_EXCEPTION, _PLAIN_ERROR, _PANIC, _RUBY, _LEVEL, _WORDS, BUG)
+    )
 
 
 def _is_rest(text: str) -> bool:

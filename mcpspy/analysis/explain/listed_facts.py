@@ -30,6 +30,8 @@ class ListedFacts(Struct):
     tools: set[str] = field(default_factory=set)
     arguments: dict[str, frozenset[str]] = field(default_factory=dict)
     """Tool → the arguments that its input schema names, if it names any."""
+    text_arguments: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Tool → the arguments that are a string and nothing else by its input schema."""
     dialects: list[tuple[str, str, EvidenceLine]] = field(default_factory=list)
     """Tool, dialect of its output schema if that is not 2020-12, and the line with the list."""
     combined: list[tuple[str, EvidenceLine]] = field(default_factory=list)
@@ -92,6 +94,11 @@ class ListedFacts(Struct):
             named = inputs.get("properties") if isinstance(inputs, dict) else None
             if isinstance(named, dict) and named and len(self.arguments) < MAX_TOOLS:
                 self.arguments[name] = frozenset(named)
+                self.text_arguments[name] = frozenset(
+                    each
+                    for each, schema in named.items()
+                    if isinstance(schema, dict) and schema.get("type") == "string"
+                )
             if (
                 isinstance(inputs, dict)
                 and not _COMBINED.isdisjoint(inputs)

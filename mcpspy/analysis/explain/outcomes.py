@@ -38,6 +38,12 @@ MAX_SLOW = 200
 MAX_ANSWERED = 64
 """Answered requests that are kept, to recognise a cancellation after the response."""
 
+MAX_TEXT = 200
+"""Characters of an argument up to which it is kept."""
+
+MAX_TEXTS = 20
+"""Texts among the arguments of a call that are kept."""
+
 MAX_DATA_LINES = 200
 """Lines of the `data` of an error that are read."""
 
@@ -365,6 +371,7 @@ class RequestOutcomes:
             has_token=known.has_token,
             arguments=frozenset(arguments),
             json_arguments=tuple(name for name, value in arguments.items() if _is_json_text(value)),
+            texts=_texts(arguments),
             progress=known.progress,
             batch=request.index,
             effects=[*known.effects],
@@ -412,6 +419,12 @@ class RequestOutcomes:
 def _arguments(request: Request) -> dict[str, Any]:
     arguments = request.params.get("arguments") if isinstance(request.params, dict) else None
     return arguments if isinstance(arguments, dict) else {}
+
+
+def _texts(arguments: dict[str, Any]) -> tuple[str, ...]:
+    """Return the short texts among the values of arguments."""
+    texts = (value for value in arguments.values() if isinstance(value, str) and 1 < len(value) <= MAX_TEXT)
+    return tuple(islice(texts, MAX_TEXTS))
 
 
 def _is_json_text(value: object) -> bool:

@@ -117,6 +117,8 @@ class FailedRequest(Symptom, eq=False, kw_only=True):
     """Names of the arguments of a call."""
     json_arguments: tuple[str, ...] = ()
     """Those whose value is a string with a JSON array or object."""
+    texts: tuple[str, ...] = ()
+    """Short texts among the values of its arguments, at most some: an error that quotes one is about it."""
     progress: int = 0
     batch: int | None = None
     """Its place in a batch."""

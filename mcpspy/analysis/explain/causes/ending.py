@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.requests import without_response
+from mcpspy.analysis.explain.causes.requests import LONG_WAIT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, evidence, named_error, of_finding, quote
+from mcpspy.analysis.explain.evidence import NamedError, clause, evidence, named_error, of_finding, quote
 from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd
 from mcpspy.core.counted import counted, duration
@@ -84,6 +84,8 @@ def _given_up_before(facts: Facts, error_at: float) -> FailedRequest | None:
             *(ex.stderr("Error: expect initialized notification"), ex.exited(1)),
         ),
         ex.session("@ bare", "+ 0.1", ex.initialize(), ex.welcome(), ex.INITIALIZED, ex.exited(0)),
+        ex.session(ex.listed("a"), ex.note("exit", code=None, signal="SIGTERM")),
+        ex.session(ex.call(), "+ 30", ex.CLIENT_CLOSED, "+ 0.1", ex.stderr("CancelledError"), ex.exited(1)),
     ),
 )
 def crash(facts: Facts) -> Iterator[Claim]:
@@ -96,57 +98,124 @@ def crash(facts: Facts) -> Iterator[Claim]:
         last = facts.client.last_at
         if not calls and last is not None and 0 <= end.at - last < SECONDS_TO_LEAVE:
             calls = f" {duration(end.at - last)} after {facts.client.last_message} of the client"
-        how = end.words if end.signal else f"with {end.words}"
+        if _is_shutdown(facts, end):
+            yield _cut_off(facts, end)
+            continue
+        how, side = end.words if end.signal else f"with {end.words}", SERVER
+        killed_by = _killed_by(end)
+        if killed_by and end.signal is None:
+            how += f" (killed by {killed_by})"
         title = f"the server ended{calls}, {how}{clause(end.named.framed if end.named else '')}"
-        if end.named is not None:
-            next_step = end.named.next_step
-            if (
-                end.during
-                and not facts.client.methods["notifications/initialized"]
-                and "nitialized" in end.named.text
-            ):
-                title = (
-                    f"the server ended{calls}, {how}: the request came before notifications/initialized, and a client may "
-                    f"send it then: {quote(end.named.framed)}"
-                )
-                next_step = (
-                    "let the server take requests between its response to initialize and notifications/initialized: only "
-                    "the server itself has to wait for that (2025-11-25, Lifecycle); update its SDK"
-                )
-            given_up = _given_up_before(facts, end.named.line.at)
-            if given_up is not None:
-                title = f"the server ended when the client cancelled {given_up.about}, {how}{clause(end.named.framed)}"
-                if _NO_NOTIFICATION.search(end.named.text):
-                    next_step = (
-                        "the server's SDK does not know notifications/cancelled, and ends at its error: update the SDK; "
-                        "a server must continue after each message that it cannot use"
-                    )
+        if end.named is not None and not (killed_by and _STOPPED.search(end.named.text)):
+            title, next_step = _with_error(facts, end, end.named, calls, how)
         elif end.code == 0:
-            title = (
-                f"the server ended by itself with exit code 0{calls}, although the client had not closed "
-                f"its stdin"
-            )
-            next_step = "let the server wait until its transport closes: its main function returns too early"
-            quiet = end.at - max(facts.server.last_at or 0.0, facts.client.last_at or 0.0)
-            printed = [line for line in facts.stderr if 0 <= end.at - line.at < 1.0][-1:]
-            if quiet > IDLE_SECONDS and not end.during:
-                title += f", {duration(quiet)} after the last message"
-                next_step = (
-                    "a limit of idle time may end it: remove it, as hosts keep a session open for hours and do not "
-                    "start a server again"
-                )
-            if printed:
-                title += f"; its last line on stderr: {quote(printed[0].text, 100)}"
-        elif end.signal == "SIGKILL":
-            next_step = "something killed it: a limit of memory (dmesg, docker inspect), or a supervisor"
+            title, next_step = _ended_by_itself(facts, end, calls)
+        elif killed_by:
+            side = ""  # The server, if it took too much, or whatever runs beside it.
+            next_step = _LOOK_FOR_ASKER if killed_by in _ASKING else _LOOK_FOR_KILLER
         else:
             next_step = (
                 "mcpspy replay repeats the session against the server; its last lines on stderr say "
                 "where it was"
             )
+        printed = [line for line in facts.stderr if 0 <= end.at - line.at < 1.0][-1:]
+        if end.named is None and end.code != 0 and printed:
+            title += f"; its last line on stderr: {quote(printed[0].text, 100)}"
         symptoms = [end, *end.during, *facts.violations("LIFE401", "LIFE403", "LIFE404")]
         lines = [] if end.named is None else [end.named.evidence]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+
+
+_STOPPED = re.compile(
+    r"\bKeyboardInterrupt\b|\bSIG(?:INT|TERM|HUP|KILL)\b|\bCancelledError\b|(?i:\bkilled\b|\bterminated\b)"
+)
+"""The words of runtimes about a signal."""
+
+_ASKING = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+"""Signals by which people and supervisors end a program."""
+
+_LOOK_FOR_KILLER = "something killed it: a limit of memory (dmesg, docker inspect), or a supervisor"
+_LOOK_FOR_ASKER = (
+    "something asked it to end, and not this client: a supervisor, the end of its container, a terminal, or another copy of "
+    "the server that replaces it; its log and the host's name it"
+)
+
+_CODES = {129: "SIGHUP", 130: "SIGINT", 137: "SIGKILL", 143: "SIGTERM"}
+"""Exit codes by which shells and containers pass a signal on."""
+
+
+def _is_shutdown(facts: Facts, end: ServerEnd) -> bool:
+    """Return whether a server ended because the client had closed its stdin, and names no other error."""
+    closed_at = facts.client.closed_at
+    is_after = closed_at is not None and closed_at <= end.at and end.signal is None and bool(end.during)
+    return is_after and (end.named is None or _STOPPED.search(end.named.text) is not None)
+
+
+def _cut_off(facts: Facts, end: ServerEnd) -> Claim:
+    """Return the claim of a server that ended, with an exit code, after the client had left requests without a response."""
+    first, closed_at = end.during[0], facts.client.closed_at or end.at
+    waited = closed_at - first.asked_at
+    title = (
+        f"the client closed stdin {duration(waited)} after {first.about}, which had no response; the server then ended with "
+        f"{end.words}"
+    )
+    next_step = (
+        f"look where the server waits at {first.about} (py-spy dump, a debugger), if the client closed the session because of that; "
+        f"the exit code only follows"
+    )
+    symptoms = [end, *end.during, *facts.violations("LIFE401", "LIFE403", "LIFE404")]
+    side = SERVER if waited >= LONG_WAIT else ""
+    lines = [evidence(facts.client.closed_place, "the client closed stdin")]
+    return Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+
+
+def _killed_by(end: ServerEnd) -> str:
+    """Return the signal by which others ended a server; empty if there was none, or one that its own mistakes bring about."""
+    signal = end.signal or _CODES.get(end.code or 0, "")
+    return signal if signal in ("SIGKILL", *_ASKING) else ""
+
+
+def _with_error(facts: Facts, end: ServerEnd, named: NamedError, calls: str, how: str) -> tuple[str, str]:
+    """Return the title and the next step of a server that named an error before it ended."""
+    title = f"the server ended{calls}, {how}{clause(named.framed)}"
+    next_step = named.next_step
+    if end.during and not facts.client.methods["notifications/initialized"] and "nitialized" in named.text:
+        title = (
+            f"the server ended{calls}, {how}: the request came before notifications/initialized, and a client may "
+            f"send it then: {quote(named.framed)}"
+        )
+        next_step = (
+            "let the server take requests between its response to initialize and notifications/initialized: only "
+            "the server itself has to wait for that (2025-11-25, Lifecycle); update its SDK"
+        )
+    given_up = _given_up_before(facts, named.line.at)
+    if given_up is not None:
+        title = f"the server ended when the client cancelled {given_up.about}, {how}{clause(named.framed)}"
+        if _NO_NOTIFICATION.search(named.text):
+            next_step = (
+                "the server's SDK does not know notifications/cancelled, and ends at its error: update the SDK; "
+                "a server must continue after each message that it cannot use"
+            )
+    return title, next_step
+
+
+def _ended_by_itself(facts: Facts, end: ServerEnd, calls: str) -> tuple[str, str]:
+    """Return the title and the next step of a server that ended without an error."""
+    title = (
+        f"the server ended by itself with exit code 0{calls}, although the client had not closed its stdin"
+    )
+    next_step = "let the server wait until its transport closes: its main function returns too early"
+    quiet = end.at - max(facts.server.last_at or 0.0, facts.client.last_at or 0.0)
+    printed = [line for line in facts.stderr if 0 <= end.at - line.at < 1.0][-1:]
+    if quiet > IDLE_SECONDS and not end.during:
+        title += f", {duration(quiet)} after the last message"
+        next_step = (
+            "a limit of idle time may end it: remove it, as hosts keep a session open for hours and do not "
+            "start a server again"
+        )
+    if printed:
+        title += f"; its last line on stderr: {quote(printed[0].text, 100)}"
+    return title, next_step
 
 
 REJECTED = frozenset(
@@ -174,6 +243,11 @@ def _event_form(facts: Facts) -> str:
 
 
 _NOTIFICATION = re.compile(r"notifications/[\w/]+")
+
+
+def _came_before(facts: Facts, left: ClientLeft) -> bool:
+    """Return whether the server sent requests or notifications before the response to initialize, as far as is known."""
+    return not facts.answered[CLIENT, "initialize"] or left.message == "the result of initialize"
 
 
 @cause(
@@ -221,7 +295,7 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             symptoms = [left, *facts.violations(*{each.code for each in suspects}, side=SERVER)]
             lines = [of_finding(each) for each in suspects[:3]]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
-        elif is_silent and facts.server.methods:
+        elif is_silent and facts.server.methods and _came_before(facts, left):
             # The client may leave before the response has come: that is not a second failure.
             open_then = [
                 each

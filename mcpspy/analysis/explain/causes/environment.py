@@ -11,10 +11,18 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mcpspy.analysis.explain.causes.definition import advised
-from mcpspy.analysis.explain.causes.examples import not_started
+from mcpspy.analysis.explain.causes.examples import (
+    call,
+    done,
+    exited,
+    initialize,
+    not_started,
+    session,
+    stderr,
+)
 from mcpspy.analysis.explain.causes.troubles import TROUBLES, Trouble, trouble_of
 from mcpspy.analysis.explain.claims import Claim, Explain, Level, cause
-from mcpspy.analysis.explain.evidence import EvidenceLine, NamedError, named_error, quote, quote_error
+from mcpspy.analysis.explain.evidence import BUG, EvidenceLine, NamedError, named_error, quote, quote_error
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import FailedRequest, ServerEnd, Symptom
 from mcpspy.core.protocol.spec import SERVER
@@ -41,7 +49,10 @@ def _named(facts: Facts) -> Iterator[_Named]:
                     words = named.framed if text == named.text else text
                     yield _Named(symptom, kind, about, words, line)
             case FailedRequest(effects=[]) if symptom.words and symptom.refusal is None:
-                if trouble := trouble_of(symptom.words[:600], at_start=False):
+                trouble = trouble_of(symptom.words[:600], at_start=False)
+                if trouble and trouble.code == "setting-missing" and _DATA.search(symptom.words):
+                    continue
+                if trouble:
                     yield _Named(symptom, trouble, f"{symptom.about} failed", symptom.words, None)
                 elif (error := named_error(symptom.stderr, certain=True)) and (
                     trouble := trouble_of(error.text, at_start=False)
@@ -61,10 +72,46 @@ def _trouble_around(
     """Return the trouble of the error of a server that ended, and the line that names it, which may be one before it."""
     lines = [line for line in facts.stderr if line.at <= named.line.at + 0.5][-8:]
     texts = [(line.text.strip(), line.evidence) for line in reversed(lines)]
-    for text, line in ((named.text, named.evidence), *texts):
-        if trouble := trouble_of(text, at_start=at_start):
+    if trouble := trouble_of(named.text, at_start=at_start):
+        return trouble, named.text, named.evidence
+    for text, line in texts:
+        trouble = trouble_of(text, at_start=at_start)
+        # A program that continues after a warning ends for another reason, but a runtime of the wrong version for this one.
+        is_other = BUG.search(named.text) or _GOES_ON.search(text)
+        if trouble is not None and not (is_other and trouble.code != "runtime-version"):
             return trouble, text, line
     return None
+
+
+_GOES_ON = re.compile(
+    r"(?i)\bwarn(?:ing)?\b|\bdefaults?\b|\bskip|\bignor|fall(?:ing)?[- ]?back|\bcontinu|\boptional\b"
+)
+"""The words of a program that does without something."""
+
+_DATA = re.compile(r"validation errors? for (?!\w*(?:Settings|Config|Env)\b)")
+"""Pydantic, about an object that is not the settings of the program."""
+
+_NETWORK = ("name-not-resolved", "service-unreachable", "tls-failure", "service-refused-key")
+_ADDRESS = re.compile(r"[\w-]+(?:\.[\w-]+)+(?::\d+)?")
+_HOST_IN_URL = re.compile(r"(?i)^(?:https?|wss?|ftp)://(?:[^/@\s]*@)?([^/:?#\s]+)")
+
+
+def _named_by_call(symptom: Symptom, trouble: Trouble, words: str) -> str:
+    """Return the text among the arguments of a call that its error is about; empty if there is none."""
+    for text in symptom.texts if isinstance(symptom, FailedRequest) else ():
+        if trouble.code in _NETWORK:
+            host = _HOST_IN_URL.search(text)
+            if host is not None and (host[1] in words or "://" not in words):
+                return host[1]
+            is_address = _ADDRESS.fullmatch(text) is not None and trouble.code != "service-refused-key"
+            if is_address and text in words:
+                return text
+        elif trouble.code in ("file-missing", "text-encoding", "setting-missing"):
+            is_plain = re.fullmatch(r"\w+", text) is not None
+            found = re.search(rf"[\"'`]{re.escape(text)}[\"'`]", words) if is_plain else text in words
+            if found:
+                return text
+    return ""
 
 
 def _explains(trouble: Trouble) -> Explain:
@@ -82,12 +129,47 @@ def _explains(trouble: Trouble) -> Explain:
             lines = [each.line for each in same[:2] if each.line is not None]
             step = _next_step(facts, trouble, same[0].words)
             side = _side(facts, trouble, same[0].words)
+            if not is_end and (named := _named_by_call(same[0].symptom, trouble, same[0].words)):
+                side = ""
+                step = f"the call itself names {quote(named, 80)!r}: check that first; if it is right: {step}"
+            elif trouble.code == "service-refused-key" and _FORBIDDEN.search(same[0].words):
+                side = ""  # The service may know who asks.
+                step = (
+                    "the service refused with 403: look whether this key has the permission (scope, plan, region), and "
+                    "whether the service lets programs in at all"
+                )
             claim = Claim(title=title, next_step=step, symptoms=symptoms, evidence=lines, side=side)
             claim.level = Level.EXACT if is_end else Level.SPECIFIC
             yield claim
 
     claims.__doc__ = trouble.named_by
     return claims
+
+
+_FORBIDDEN = re.compile(r"(?is)^(?!.*(?:\b401\b|key|token|credential|auth|expired)).*\b403\b")
+"""A status that is not about the form or the age of credentials."""
+
+_CONFLICT = re.compile(
+    r"(?i)depends? on .{1,200}\bdepends? on\b|conflicting dependencies|are incompatible|ERESOLVE"
+)
+_NOT_THERE = re.compile(r"not found in the package registry|there (?:is|are) no version|was not found in")
+_OF_REGISTRY = re.compile(
+    r"(?i)no matching (?:version|distribution) found for ['\"]?(@?[\w./-]+)|['\"](@?[\w./-]+)@[^'\"]{0,60}['\"] is not in"
+)
+"""pip and npm name what no registry has."""
+
+
+def _other_package(facts: Facts, words: str) -> str:
+    """Return the package that no registry has, if the command does not name it: one that the server's package needs."""
+    found = _OF_REGISTRY.search(words)
+    name = (found[1] or found[2]) if found else ""
+    return "" if any(name in word for word in facts.header.command or ["."]) else name
+
+
+def _has_conflict(facts: Facts, trouble: Trouble, words: str) -> bool:
+    """Return whether the packages that a server needs exclude each other."""
+    is_named = trouble.code == "module-missing" and _CONFLICT.search(words) is not None
+    return is_named and _NOT_THERE.search(words) is None
 
 
 _MISSING = re.compile(r"No module named '?([\w-]+)")
@@ -119,6 +201,29 @@ def _own_package(facts: Facts, words: str) -> str:
     return missing[1] if missing and missing[1] in names else ""
 
 
+def _lacks_itself(facts: Facts, words: str) -> bool:
+    """Return whether a package that a runner has installed does not have its own module."""
+    command, missing = facts.header.command or [""], _MISSING.search(words)
+    names = {
+        re.split(r"[@=\[<>~]", word)[0].rsplit("/", 1)[-1].replace("-", "_").lower() for word in command[1:]
+    }
+    is_run = _PACKAGE_RUNNER.search(command[0]) is not None
+    return is_run and missing is not None and missing[1].lower() in names
+
+
+def _beside_program(facts: Facts, words: str) -> bool:
+    """Return whether a missing file is in the folder of the program that the command names, and is not that program."""
+    paths = [word for word in facts.header.command or () if re.match(r"/|[A-Za-z]:[\\/]", word)]
+    if any(path in words for path in paths):
+        return False
+    folders = [
+        re.split(r"[/\\](?=[^/\\]*$)", path)[0]
+        for path in paths
+        if re.search(r"\.(?:[cm]?js|ts|py|jar|rb|php)$", path)
+    ]
+    return any(len(folder) > 1 and folder in words for folder in folders)
+
+
 def _is_other_version(facts: Facts, trouble: Trouble, words: str) -> bool:
     """Return whether the server was installed with a version of a package that it does not work with."""
     is_missing = trouble.code == "module-missing" and not _own_package(facts, words)
@@ -141,6 +246,14 @@ def _side(facts: Facts, trouble: Trouble, words: str) -> str:
     """Return the side that has to correct a trouble; empty if the error does not tell."""
     if _is_other_version(facts, trouble, words) or _is_undeclared(facts, trouble, words):
         return SERVER
+    if trouble.code == "file-missing" and _beside_program(facts, words):
+        return ""  # The program should bring it, or the user has to make it, such as a file of credentials.
+    if trouble.code == "module-missing" and _lacks_itself(facts, words):
+        return SERVER
+    if _has_conflict(facts, trouble, words):
+        return "" if "--with" in (facts.header.command or ()) else SERVER
+    if trouble.code == "module-missing" and _other_package(facts, words):
+        return ""  # The package needs what was never published, or the registry does not show it (a mirror, a minimal age).
     if trouble.code == "file-missing" and _is_home_unexpanded(facts, words):
         return ""  # A script around the server has it, or the server.
     if trouble.code == "file-missing" and _IN_PACKAGE.search(words):
@@ -151,34 +264,72 @@ def _side(facts: Facts, trouble: Trouble, words: str) -> str:
     return trouble.side
 
 
+def _is_absolute(facts: Facts, words: str) -> bool:
+    """Return whether a missing file is named by its whole path in the command."""
+    return any(word in words for word in facts.header.command or () if re.match(r"/.*/|[A-Za-z]:[\\/]", word))
+
+
+def _next_step_of_module(facts: Facts, trouble: Trouble, words: str) -> str:
+    """Return the next step if a package was found, and something else about it is wrong; empty if it is missing."""
+    cwd = facts.header.cwd
+    if _has_conflict(facts, trouble, words):
+        return (
+            "packages that the server needs exclude each other: use another version of it, and tell its author; a newer "
+            "release of one of them may be the reason (uvx --exclude-newer DATE)"
+        )
+    if _lacks_itself(facts, words):
+        return (
+            "the package was installed, and does not have its own module: it was built without it. Tell its author, and use the "
+            "version before; a stale cache has the same effect (uv cache clean, uvx --refresh)"
+        )
+    if other := _other_package(facts, words):
+        return (
+            f"the server's package needs {quote(other, 60)!r}, which the registry does not have in this version: try it with "
+            f"the public registry; if that has it, look at the mirror (npm config get registry, a minimal age of releases); if "
+            f"not, use the version of the server before, and tell its author"
+        )
+    if (own := _own_package(facts, words)) and own in (facts.header.command or ()):  # python -m NAME
+        return (
+            f"install the package that has {quote(own, 40)!r} into this interpreter ({quote((facts.header.command or [''])[0], 80)}), or "
+            f"start the server with uvx, or with the interpreter that has it"
+        )
+    if own:
+        return (
+            f"{quote(own, 40)!r} is the program's own package, and is not found from "
+            f"{quote(cwd or 'the working directory', 80)}: give the absolute path of the file, set "
+            f"PYTHONPATH by env, or install the project"
+        )
+    if _is_undeclared(facts, trouble, words) and not _OTHER_VERSION.search(words):
+        return (
+            "the package imports what it does not declare: tell its author; until then name the missing one beside it "
+            "(uvx --with NAME, npx -p NAME -p PACKAGE), or use the version before"
+        )
+    if _is_other_version(facts, trouble, words):
+        return (
+            "the package is installed in a version that has no such module: let the server's dependencies name the "
+            "version that it was written for, or update it; until then start it with that version (uvx --with "
+            "'package<2')"
+        )
+    return ""
+
+
 def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
     """Return the next step; of a path, also where the server was started, and of a module whose
     package is there, its version.
     """
     cwd, next_step = facts.header.cwd, advised(trouble.next_step, words)
-    if trouble.code == "module-missing":
-        if (own := _own_package(facts, words)) and own in (facts.header.command or ()):  # python -m NAME
-            return (
-                f"install the package that has {quote(own, 40)!r} into this interpreter ({quote((facts.header.command or [''])[0], 80)}), or "
-                f"start the server with uvx, or with the interpreter that has it"
-            )
-        if own:
-            return (
-                f"{quote(own, 40)!r} is the program's own package, and is not found from "
-                f"{quote(cwd or 'the working directory', 80)}: give the absolute path of the file, set "
-                f"PYTHONPATH by env, or install the project"
-            )
-        if _is_undeclared(facts, trouble, words) and not _OTHER_VERSION.search(words):
-            return (
-                "the package imports what it does not declare: tell its author; until then name the missing one beside it "
-                "(uvx --with NAME, npx -p NAME -p PACKAGE), or use the version before"
-            )
-        if _is_other_version(facts, trouble, words):
-            return (
-                "the package is installed in a version that has no such module: let the server's dependencies name the "
-                "version that it was written for, or update it; until then start it with that version (uvx --with "
-                "'package<2')"
-            )
+    if trouble.code == "file-missing" and _is_absolute(facts, words):
+        next_step = (
+            "no file has this path: correct it in the host's configuration, or build the project first (npm run build), if the "
+            "path is of a file that its build makes"
+        )
+    if trouble.code == "file-missing" and _beside_program(facts, words):
+        return (
+            "this file belongs beside the program that the command names: if it is a part of the program, its build left it out "
+            "(build it again, tell its author); if it holds your settings or credentials, create it there"
+        )
+    if trouble.code == "module-missing" and (step := _next_step_of_module(facts, trouble, words)):
+        return step
     if trouble.code == "file-missing" and (unset := _VARIABLE.search(words)) is not None:
         return (
             f"the path has a variable in it that no one replaced, {quote(unset[0], 60)}: hosts pass only few variables on, "
@@ -206,6 +357,27 @@ def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
     return next_step
 
 
+_NOT_OF_TROUBLES: dict[str, str | tuple[str, ...]] = {
+    "setting-missing": (
+        session(
+            *("@ bare", initialize(), stderr("Warning: config file not found, using defaults")),
+            *(stderr("TypeError: Cannot read properties of undefined (reading 'x')"), exited(1)),
+        ),
+        session(call(), done(2, "1 validation error for WeatherResponse temp Field required", isError=True)),
+    ),
+    "container-failed": session(
+        *("@ bare", initialize(), stderr("Unable to find image 'mcp/x:latest' locally")),
+        *(stderr("RuntimeError: boom"), exited(1)),
+    ),
+}
+"""Code of a trouble → sessions in which its words are not the reason."""
+
 for _each in TROUBLES:
-    _add = cause(_each.code, _each.what, Level.SPECIFIC, positive=tuple(map(not_started, _each.errors)))
+    _add = cause(
+        _each.code,
+        _each.what,
+        Level.SPECIFIC,
+        positive=tuple(map(not_started, _each.errors)),
+        negative=_NOT_OF_TROUBLES.get(_each.code, ()),
+    )
     _add(_explains(_each))

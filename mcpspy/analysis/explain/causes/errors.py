@@ -43,12 +43,21 @@ define(
 
 
 _REFUSED = (*ERRORS, State.REFUSED)
-_TASK = re.compile(r"(?i)\btask\b.{0,30}required|requires? (?:a )?task")
+_TASK = re.compile(
+    r"(?i)\btask[- ]?(?:augment\w*|based|support|execution|mode)\b.{0,30}required|requires? (?:a )?task[- ]?(?:augment|based|support|execution)"
+    r"|\b(?:called|invoked|run|executed) (?:as|with|in) a task|tool .{0,80} requires (?:a )?task\b"
+)
+"""The SDKs; servers of to-do lists have other tasks, whose title is required."""
 _SESSION = (
     r"\bsession\b.{0,40}(?:not found|invalid|expired|unknown|missing|terminated|closed|does not exist)"
     r"|(?:invalid|unknown|missing|no valid|expired).{0,30}\bsession"
 )
 """The SDKs of TypeScript, Python, Go and Rust."""
+
+
+def _names_session(failed: FailedRequest) -> bool:
+    """Return whether a call names a session itself: that of a browser, a terminal, a chat."""
+    return any("session" in name.lower() for name in failed.arguments)
 
 
 define(
@@ -65,19 +74,31 @@ define(
         "over restarts",
         states=(State.ERROR, State.LATE_ERROR),  # A tool error may be about the tool's own sessions.
         words=_SESSION,
-        if_failed=lambda facts, failed: failed.refusal is None and bool(facts.http.session_ids),
+        if_failed=lambda facts, failed: (
+            failed.refusal is None and bool(facts.http.session_ids) and not _names_session(failed)
+        ),
         is_together=True,
         positive=ex.session("@ http", ex.call(), ex.error("Session not found", -32000)),
-        negative=ex.session("@ http", ex.call(), ex.error("no data", -32000)),
+        negative=(
+            ex.session("@ http", ex.call(), ex.error("no data", -32000)),
+            ex.session(
+                "@ http",
+                ex.request("tools/call", name="click", arguments={"sessionId": "b1"}),
+                ex.error("Browser session not found: b1", -32000),
+            ),
+        ),
     ),
 )
 
 
 _UNAUTHORIZED = (
     r"(?:invalid|expired|revoked).{0,30}(?:access )?token|token.{0,30}(?:invalid|expired|revoked)"
-    r"|invalid[-_ ]authori[sz]ation|unauthori[sz]ed|\b401\b"
+    r"|invalid[-_ ]authori[sz]ation|unauthori[sz]ed|(?:status|http|code|error)\W{0,6}(?:code\W{0,3})?401\b|\b401\b\W{0,3}error"
 )
 """The service behind the server, in the words of its HTTP client."""
+
+_OWN_KEY = re.compile(r"(?i)\bapi[ _-]?key\b|\b[A-Z]+_(?:TOKEN|KEY|SECRET)\b|environment variable")
+"""Credentials of the server, which no client sends as a bearer token."""
 
 
 _REFUSED_KEY = ex.done(2, "401 Unauthorized: invalid access token", isError=True)
@@ -99,14 +120,31 @@ define(
         "again",
         states=ERRORS,
         words=_UNAUTHORIZED,
-        if_failed=lambda facts, failed: failed.refusal is None and facts.http.has_token,
+        if_failed=lambda facts, failed: (
+            failed.refusal is None and facts.http.has_token and not _OWN_KEY.search(failed.words[:400])
+        ),
         is_together=True,
         positive=ex.session(
             "@ http", ex.call(), ex.answered(200, {"authorization": "Bearer x"}), _REFUSED_KEY
         ),
-        negative=ex.session("@ http", ex.call(), _REFUSED_KEY),
+        negative=(
+            ex.session("@ http", ex.call(), _REFUSED_KEY),
+            ex.session(
+                "@ http",
+                ex.call(),
+                ex.answered(200, {"authorization": "Bearer x"}),
+                ex.done(2, "Error code: 401 - Incorrect API key provided: sk-x", isError=True),
+            ),
+        ),
     ),
 )
+
+
+_OWN_LOGIN = re.compile(
+    r"(?i)\b(?:run|execute|use)\b.{0,40}\blog-?in\b|\b(?:gh|gcloud|az|aws|docker|npm|heroku|vercel|wrangler) .{0,20}\blogin\b"
+    r"|environment variable|\bcli\b"
+)
+"""A program on the server's machine that wants a sign-in there, and not the client's."""
 
 
 define(
@@ -126,11 +164,17 @@ define(
         r"|(?:sign|log)[- ]?in (?:is )?required|requires? (?:oauth|(?:a )?(?:sign|log)[- ]?in)"
         r"|(?:missing|no|without) (?:an? )?(?:bearer|authorization)",
         if_failed=lambda facts, failed: (
-            not facts.is_stdio and failed.refusal is None and not facts.http.has_token
+            not facts.is_stdio
+            and failed.refusal is None
+            and not facts.http.has_token
+            and not _OWN_LOGIN.search(failed.words[:400])
         ),
         is_together=True,
         positive=ex.session("@ http", ex.call(), ex.done(2, "Not authenticated", isError=True)),
-        negative=ex.session(ex.call(), ex.done(2, "Not authenticated", isError=True)),
+        negative=(
+            ex.session(ex.call(), ex.done(2, "Not authenticated", isError=True)),
+            ex.session("@ http", ex.call(), ex.done(2, "Not logged in. Run gh auth login", isError=True)),
+        ),
     ),
 )
 
@@ -188,7 +232,10 @@ define(
         states=ERRORS,
         if_failed=_wants_task,
         positive=ex.session(ex.call(), ex.error("Tool a requires task-augmented execution", -32601)),
-        negative=ex.session(ex.call(), ex.error("internal error")),
+        negative=(
+            ex.session(ex.call(), ex.error("internal error")),
+            ex.session(ex.call(), ex.done(2, "Error: Task title is required", isError=True)),
+        ),
     ),
 )
 
@@ -292,7 +339,15 @@ _SHAPE = re.compile(
     r"|missing handler|no handler|cannot unmarshal|failed to (?:decode|parse)|additional prop\w*|DecodingError"
 )
 """A decoder that refuses the form of a message: Jackson, serde, System.Text.Json, Foundation, encoding/json, zod."""
+_OF_OTHERS = re.compile(
+    r"(?i)\b(?:response|reply|upstream|backend|downstream|remote|config\w*|settings?|spec|openapi|swagger|yaml|database|file)\b"
+)
+"""Inputs that a receiver reads beside the request."""
 _EMPTY_LIST = '> {"id":2,"method":"tools/list","params":[]}'
+
+
+def _is_about_form(words: str) -> bool:
+    return _SHAPE.search(words) is not None and _OF_OTHERS.search(words) is None
 
 
 @cause(
@@ -304,7 +359,13 @@ _EMPTY_LIST = '> {"id":2,"method":"tools/list","params":[]}'
         ex.session(_EMPTY_LIST, ex.error("Invalid message", -32600)),
         ex.session("@ bare", ex.initialize(), ex.error('Unrecognized field "form"', number=1)),
     ),
-    negative=ex.session(ex.call(), ex.error('Unrecognized field "form"')),
+    negative=(
+        ex.session(ex.call(), ex.error('Unrecognized field "form"')),
+        ex.session(
+            ex.request("tools/list"),
+            ex.error("backend weather: failed to decode response: invalid character '<'"),
+        ),
+    ),
 )
 def request_not_understood(facts: Facts) -> Iterator[Claim]:
     """A library that encodes missing params as [] or null sends a request that strict servers refuse. A
@@ -321,7 +382,7 @@ def request_not_understood(facts: Facts) -> Iterator[Claim]:
             next_step = f"let the {failed.side} leave params out, or send {{}} in place of [] or null"
             symptoms = [failed, *facts.violations("ENV107", side=failed.side)]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=failed.side)
-        elif has_form and failed.code != -32601 and _SHAPE.search(words) and failed.state in _REFUSED:
+        elif has_form and failed.code != -32601 and _is_about_form(words) and failed.state in _REFUSED:
             title = f"the {receiver} cannot read {failed.about}, which is a valid request{clause(words)}"
             next_step = (
                 f"let the {receiver} ignore members that it does not know, and declare only what it implements: "
@@ -338,9 +399,16 @@ def request_not_understood(facts: Facts) -> Iterator[Claim]:
 
 
 _VALUES = re.compile(
-    r"(?i)\bnot (?:found|connected|open)\b|does not exist|\bno (?:such|active)\b|\bfirst\b|\b(?:reject|declin|cancel)"
+    r"(?i)\bnot (?:found|connected|open)\b|does not exist|\bno (?:such|active)\b|\bunknown (?:resource|prompt|uri|template)|\bfirst\b|\b(?:reject|declin|cancel)"
 )
 """The words of tools about values that the caller chose, about calls that have to come before, or about consent."""
+
+_OF_CALLER = re.compile(
+    r"(?i)\binvalid\b|\bmust\b|\bshould\b|\bexpect|\bexceed|\btoo (?:large|long|many|small|short|big)\b|\bat (?:least|most)\b"
+    r"|\bstatus (?:code )?\W?[45]\d\d\b|\bHTTP(?:/\d(?:\.\d)?)? [45]\d\d\b|\btimed? ?out\b|\bfetch failed\b"
+    r"|\bunsupported\b|\bnot (?:supported|allowed|permitted|authorized)\b|\bplease\b|\bpermission|\bdenied\b|\blogged in\b"
+)
+"""The words of tools about what the caller may choose or do, and not about themselves."""
 
 _TWO_ZODS = re.compile(r"\b_parse is not a function|reading '_zod'")
 """A schema of zod 4 in the hands of zod 3, and the reverse: each looks for a member that the other does not have."""
@@ -387,6 +455,7 @@ def request_failed(facts: Facts) -> Iterator[Claim]:
         # A request without a flaw is the receiver's to answer, unless it asks for what may not exist, or for a consent.
         is_valid = failed.state in ERRORS and not any(each.side == failed.side for each in failed.findings)
         is_open = failed.code in (RESOURCE_NOT_FOUND, USER_REJECTED) or _VALUES.search(words) is not None
+        is_open |= failed.method == "tools/call" and _OF_CALLER.search(words) is not None
         is_valid &= has_fixed_form(failed.method) or not is_open
         side = receiver if failed.code == INTERNAL_ERROR or BUG.search(words) or is_valid else ""
         yield Claim(title=title, next_step=next_step, symptoms=[failed], evidence=lines, side=side)

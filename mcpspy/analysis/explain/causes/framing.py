@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import EvidenceLine, evidence, quote
-from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.facts import PATIENCE, Facts
 from mcpspy.analysis.explain.side_facts import OddLine
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, IgnoredResponse, ServerEnd, Symptom
 from mcpspy.core.protocol.refusal import refusal_words
@@ -95,20 +95,28 @@ def _encoding(line: OddLine) -> str:
     return "bytes that are not UTF-8" if "UTF-8" in line.why else ""
 
 
+def _is_foreign_text(line: OddLine) -> bool:
+    """Return whether a line is a text in a code page, and no message: that it is there is the mistake."""
+    is_text = b"\0" not in line.data and line.data.lstrip()[:1] not in (b"{", b"[")
+    return is_text and not line.data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"))
+
+
 @cause(
     "wrong-encoding",
     "one side does not write UTF-8",
     Level.EXACT,
     rules=_UNREADABLE,
     positive=ex.session("@ bare", '<< \\xff\\xfe{\\x00"\\x00j\\x00', ex.request("ping", 1)),
+    negative=ex.session(ex.request("ping"), "<< D\\xe9marrage du serveur", ex.result()),
 )
 def wrong_encoding(facts: Facts) -> Iterator[Claim]:
     """Windows PowerShell writes UTF-16 or a byte order mark, and Python on Windows the code page of
     the system.
     """
     for side in _SIDES if facts.is_stdio else ():
+        texts = {each.place for each in facts.sides[side].odd if _is_foreign_text(each)}
         for line in facts.sides[side].odd:
-            if kind := _encoding(line):
+            if line.place not in texts and (kind := _encoding(line)):
                 title = f"the {side} writes {kind}, and MCP is UTF-8 without a mark"
                 next_step = (
                     f"let the {side} write UTF-8: PYTHONUTF8=1 for Python, [Console]::OutputEncoding = "
@@ -118,6 +126,8 @@ def wrong_encoding(facts: Facts) -> Iterator[Claim]:
                 break
         else:
             for violation in facts.violations("ENV110", "ENV111", side=side):
+                if all(each.place in texts for each in violation.findings):
+                    continue
                 title = f"the {side} does not write UTF-8: {quote(violation.findings[0].message)}"
                 next_step = f"let the {side} write UTF-8 without a byte order mark (PYTHONUTF8=1 for Python)"
                 symptoms = _affected(facts, side, violation.at)
@@ -194,6 +204,42 @@ def message_broken(facts: Facts) -> Iterator[Claim]:
         yield claim
 
 
+_OPENS = re.compile(rb"^\s*[{\[]\s*$|^\s*\{\s*\"\w+\"\s*:[^}]*,\s*$")
+_MEMBER = re.compile(rb"^\s*\"(?:jsonrpc|id|method|result|error)\"\s*:")
+_PRETTY = ex.session(
+    *("<< {", '<<   "jsonrpc": "2.0",', '<<   "id": 2,', '<<   "result": {}', "<< }"),
+)
+
+
+@cause(
+    "message-over-lines",
+    "one side writes a message over several lines",
+    Level.EXACT,
+    rules=_UNREADABLE,
+    positive=(
+        ex.session(ex.request("ping"), _PRETTY, "+ 30", ex.cancelled()),
+        ex.session("@ bare", _PRETTY.replace("<<", ">>").replace("result", "params"), "+ 30", ex.END),
+    ),
+    negative=ex.session(ex.request("ping"), "<< {", "<<   level: info", "<< }", ex.result()),
+)
+def message_over_lines(facts: Facts) -> Iterator[Claim]:
+    """A serializer with indentation (json.dumps(…, indent=2), WriteIndented), or a message that is copied from a
+    document. On stdio each line is one message.
+    """
+    for side in _SIDES if facts.is_stdio else ():
+        odd = facts.sides[side].odd
+        for number, line in enumerate(odd):
+            after = odd[number + 1 : number + 4]
+            if _OPENS.search(line.data) and any(_MEMBER.search(each.data) for each in after):
+                title = (
+                    f"the {side} writes a message over several lines, and on stdio each line is one: "
+                    f"{quote(' '.join(text_of(each) for each in (line, *after)), 80)}"
+                )
+                next_step = f"let the {side} write JSON without line breaks (no indentation, no pretty printing), and one at its end"
+                yield _claim(facts, side, [line], title, next_step)
+                break
+
+
 @cause(
     "result-not-wrapped",
     "the server writes a result without its JSON-RPC envelope",
@@ -225,6 +271,22 @@ def _text(facts: Facts, side: str) -> list[OddLine]:
     return [each for each in lines if facts.is_stdio and not _CONTENT_LENGTH.match(each.data)]
 
 
+def _is_apart(facts: Facts, symptom: Symptom, lines: list[OddLine]) -> bool:
+    """Return whether a request has no response for another reason: none of the lines came while it waited.
+
+    Text keeps a client from reading a response, and not the server from writing one.
+    """
+    if not isinstance(symptom, FailedRequest) or facts.server.odd_count > len(facts.server.odd):
+        return False
+    until = symptom.asked_at + max(symptom.took, 0.0)
+    return not symptom.is_handshake and not any(symptom.asked_at <= each.at <= until for each in lines)
+
+
+LISTENS = re.compile(
+    r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)"
+)
+"""A server that listens on a port, in the words of uvicorn, Express and others."""
+
 _TO_STDERR = "write logs to stderr (print(…, file=sys.stderr), console.error)"
 
 
@@ -234,7 +296,7 @@ _TO_STDERR = "write logs to stderr (print(…, file=sys.stderr), console.error)"
     Level.SPECIFIC,
     rules=_UNREADABLE,
     positive=ex.session(ex.request("ping"), "<< DEBUG: start", ex.result()),
-    negative=ex.session(ex.request("ping"), ex.stderr("DEBUG: start"), ex.result()),
+    negative=(ex.session(ex.request("ping"), ex.stderr("DEBUG: start"), ex.result()),),
 )
 def stdout_noise(facts: Facts) -> Iterator[Claim]:
     """`print`, `console.log`, a banner or a library's logger: stdout is reserved for messages."""
@@ -246,7 +308,9 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
             f"the server writes text to stdout {when}, where only messages may be: "
             f"{quote(text_of(lines[0]), 80)}"
         )
-        yield _claim(facts, SERVER, lines, title, _TO_STDERR)
+        claim = _claim(facts, SERVER, lines, title, _TO_STDERR)
+        claim.symptoms = [each for each in claim.symptoms if not _is_apart(facts, each, lines)]
+        yield claim
     elif lines and facts.is_stdio:
         # The log of a host has the line that it could not read, and no exit status: the host may have ended the server.
         ends = [
@@ -261,6 +325,17 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
             claim = _claim(facts, SERVER, lines, title, _TO_STDERR)
             claim.symptoms += [end, *end.during]
             yield claim
+        for failed in () if facts.of(ServerEnd) else facts.failed(State.UNANSWERED, State.CANCELLED):
+            if failed.is_handshake and failed.took >= PATIENCE and not failed.effects:
+                title = (
+                    f"no answer to {failed.method} in {failed.waited}: the server wrote only text to stdout, and no message: "
+                    f"{quote(text_of(lines[0]), 80)}"
+                )
+                next_step = f"look where it waits after this line, and {_TO_STDERR}"
+                if any(LISTENS.search(text_of(each)) for each in lines):
+                    next_step = "it listens on a port: start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
+                yield _claim(facts, SERVER, lines, title, next_step)
+                break
 
 
 @cause(

@@ -14,7 +14,8 @@ from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, ServerEn
 from mcpspy.analysis.lint.finding import Finding
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.message import Failure
-from mcpspy.core.protocol.spec import CLIENT, SERVER, other
+from mcpspy.core.protocol.spec import CLIENT, METHODS, SERVER, other
+from mcpspy.core.session.exchange import State
 
 _ID = "mcp-session-id"
 
@@ -240,6 +241,34 @@ def _waited(end: ServerEnd) -> bool:
     return is_said and any(end.at - each.asked_at >= PATIENCE for each in end.during)
 
 
+_BEGUN = ex.session("@ bare", ex.initialize(), ex.welcome())
+
+_UNINITIALIZED = re.compile(
+    r"(?i)\bun-?initiali[sz]ed|\bnot (?:yet |been |properly |fully )*initiali[sz]|before (?:the )?(?:server )?initiali[sz]"
+    r"|during (?:the )?(?:session |server )?initiali[sz]|initiali[sz]ation\b.{0,20}\b(?:complete|finished|done|required)|\binitiali[sz]ed? (?:first|request|notification)"
+    r"|\bmust (?:be )?initiali[sz]e|\b(?:call|send|sent|requires?|expect\w*|missing|need\w*|without|until) (?:an? |the )?[\"'`]?(?:notifications/)?initiali[sz]"
+)
+"""The SDKs for a request before the end of the handshake."""
+
+_NO_PARAMS = re.compile(r"(?i)invalid request parameters\.?")
+"""The whole error of the Python SDK for a request before the end of the handshake."""
+
+
+_ALWAYS_ANSWERED = ("initialize", "server/discover", "ping")
+
+
+def _is_too_early(failed: FailedRequest) -> bool:
+    """Return whether an error states that the handshake has not ended; a tool that has run speaks of something else."""
+    if failed.state in (State.TOOL_ERROR, State.LATE_TOOL_ERROR):
+        return False
+    is_unsaid = (
+        failed.code == -32602
+        and failed.method in METHODS
+        and _NO_PARAMS.fullmatch(failed.words.strip()) is not None
+    )
+    return is_unsaid or _UNINITIALIZED.search(failed.words) is not None
+
+
 @cause(
     "handshake-incomplete",
     "the client never sent notifications/initialized",
@@ -249,8 +278,14 @@ def _waited(end: ServerEnd) -> bool:
         ex.session("@ bare", ex.request("initialize", 1), ex.result(1), ex.request("tools/list"), ex.END),
         ex.session("@ bare", ex.request("tools/list"), ex.error("Server not initialized", -32002)),
         ex.session("@ http bare", ex.request("tools/list"), ex.answered(400, {_ID: None}, "Not initialized")),
+        ex.session(_BEGUN, ex.call(), ex.error("Invalid request parameters", -32602)),
+        ex.session(
+            "@ bare", ex.request("tools/list"), ex.error("Invalid request parameters", -32602), ex.END
+        ),
     ),
     negative=(
+        ex.session(_BEGUN, ex.listed("a"), ex.call(3), "+ 60", ex.cancelled(3)),
+        ex.session(_BEGUN, ex.call(), ex.done(2, "Failed to initialize the browser", isError=True)),
         ex.session(ex.request("ping"), ex.END),
         ex.session("@ http bare", ex.request("tools/list"), ex.answered(400, "Not initialized")),
     ),
@@ -258,6 +293,8 @@ def _waited(end: ServerEnd) -> bool:
 def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
     """A server may wait for it before it answers other requests; some refuse them until then."""
     is_sent = facts.client.methods["notifications/initialized"] or facts.session.is_modern
+    # A server that has answered other requests does not wait for the notification.
+    has_worked = any(side == CLIENT and method not in _ALWAYS_ANSWERED for side, method in facts.answered)
     # A server that ends at a request has not waited for the notification.
     ends = [end for end in facts.of(ServerEnd) if end.has_answered]
     ended = [each for end in ends if not _waited(end) for each in end.during]
@@ -268,7 +305,12 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
         and not each.is_handshake
         and not each.effects
         and each not in ended
-        and (each.state in SILENT or re.search(r"(?i)initiali[sz]", each.words))
+        and ((each.state in SILENT and not has_worked) or _is_too_early(each))
+    ]
+    left = [
+        each
+        for each in facts.of(ClientLeft)
+        if not each.is_initialized and each.message.startswith("the error")
     ]
     if failed and facts.answered[CLIENT, "initialize"] and not is_sent:
         how = "does not answer" if failed[0].state in SILENT else "refuses"
@@ -277,7 +319,7 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
             f"server {how} {failed[0].about}"
         )
         next_step = "the client must send notifications/initialized before other requests"
-        symptoms = [*failed, *facts.violations("LIFE103", "LIFE102")]
+        symptoms = [*failed, *left, *facts.violations("LIFE103", "LIFE102")]
         for end in ends:
             if end.named is not None and _waited(end):
                 title += f"; it then ended: {quote(end.named.text, 100)}"
@@ -291,5 +333,5 @@ def handshake_incomplete(facts: Facts) -> Iterator[Claim]:
     if refused and not is_begun:
         title = f"the client sent {refused[0].about} and never initialize: {quote(refused[0].words)}"
         next_step = "the client must send initialize first, and then notifications/initialized"
-        symptoms = [*refused, *facts.violations("LIFE102", "LIFE103")]
+        symptoms = [*refused, *left, *facts.violations("LIFE102", "LIFE103")]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.ending import REJECTED, SECONDS_TO_LEAVE
-from mcpspy.analysis.explain.causes.requests import ERRORS, errors, held_up
+from mcpspy.analysis.explain.causes.requests import ERRORS, errors, has_fixed_form, held_up
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange, ServerEnd, Symptom
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd, Symptom
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.spec import CLIENT, METHODS, MODERN, REVISIONS, SERVER, other
 from mcpspy.core.session.exchange import State
@@ -37,7 +37,10 @@ _OPTIONAL = (
             *(ex.stderr("Error [ERR_UNHANDLED_ERROR]: Unhandled error."), ex.exited(1)),
         ),
     ),
-    negative=ex.session(ex.request("tools/list"), ex.error("internal error")),
+    negative=(
+        ex.session(ex.request("tools/list"), ex.error("internal error")),
+        ex.session(ex.call(), ex.done(), ex.call(3, "b"), ex.error("Method not found", -32601, 3)),
+    ),
 )
 def method_not_found(facts: Facts) -> Iterator[Claim]:
     """The method is of a capability that was not declared, or of another revision. Asking for an
@@ -52,7 +55,8 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             is_refused = (
                 failed.code == -32601 or is_other_code or (is_no_method and failed.code in (-32600, -32602))
             )
-            if not is_refused or failed.method == "server/discover":
+            # A receiver that has answered others knows the method, and not what this request names.
+            if not is_refused or failed.method == "server/discover" or facts.answered[side, failed.method]:
                 continue
             needed = (known.needs or "").partition(".")[0] if known is not None else ""
             is_declared = bool(needed) and needed in declared
@@ -111,6 +115,31 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             yield claim
 
 
+@cause(
+    "notification-with-id",
+    "a notification was sent as a request",
+    Level.EXACT,
+    rules="LIFE106 LIFE108 LIFE109",
+    positive=(
+        ex.session(ex.request("notifications/initialized", 9), ex.error("Method not found", -32601, 9)),
+        ex.session(ex.request("notifications/initialized", 9), "+ 30", ex.END),
+    ),
+    negative=ex.session(ex.notified(">", "notifications/initialized"), ex.request("ping"), ex.result()),
+)
+def notification_with_id(facts: Facts) -> Iterator[Claim]:
+    """The library of the sender gives each message an id. The receiver then takes the notification for a request that it does
+    not know, or never answers it, and its sender waits.
+    """
+    for failed in facts.failed():
+        if not failed.method.startswith("notifications/") or failed.effects:
+            continue
+        title = f"the {failed.side} sent {failed.method} with an id, as a request: it is a notification, which gets no response"
+        title += clause(failed.words)
+        next_step = f"let the {failed.side} send {failed.method} without an id, and not wait for a response"
+        symptoms = [failed, *facts.violations("LIFE106", "LIFE108", "LIFE109", side=failed.side)]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=failed.side)
+
+
 _NO_PARAMS = re.compile(r"(?i)invalid (?:request )?param(?:eter)?s\.?")
 """The whole error of the Python SDK for a method that it does not know."""
 
@@ -118,6 +147,16 @@ _REVISION = re.compile(
     r"(?i)(?:protocol|unsupported|revision|mcp)[ -]?version|version .{0,30}not supported|unsupported protocol"
 )
 """The SDKs, which refuse the revision of a request."""
+
+_ABSENT = re.compile(r"(?i)\brequired\b|\bmissing\b|undefined|\bnull\b|\bNone\b")
+
+
+def _is_of_tool(failed: FailedRequest) -> bool:
+    """Return whether an error of a call is about another version: of TLS, a database, an interface."""
+    if has_fixed_form(failed.method) or failed.refusal is not None or failed.code == -32022:
+        return False
+    return _DATE.search(failed.words) is None and re.search(r"(?i)\bmcp\b", failed.words) is None
+
 
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 
@@ -197,7 +236,20 @@ def discover_refused(facts: Facts) -> Iterator[Claim]:
     "client and server have no common revision of the protocol",
     Level.EXACT,
     rules="HOST303 LIFE104 LIFE114 MOD106 MOD108",
-    positive=ex.session("@ bare", ex.initialize(), ex.error("Unsupported protocol version", -32602, 1)),
+    positive=(
+        ex.session("@ bare", ex.initialize(), ex.error("Unsupported protocol version", -32602, 1)),
+        ex.session(
+            *(
+                "@ bare",
+                ex.request("initialize", 1, capabilities={}, clientInfo={"name": "a", "version": "1"}),
+            ),
+            ex.error("protocolVersion: Required", -32602, 1),
+        ),
+    ),
+    negative=(
+        ex.session(ex.call(), ex.error("ssl: unsupported protocol version")),
+        ex.session(ex.call(), ex.error("API version 2.1 is not supported by this cluster", -32000)),
+    ),
 )
 def version_mismatch(facts: Facts) -> Iterator[Claim]:
     """A server should answer initialize with a revision that it knows, and a client that does not
@@ -207,7 +259,7 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
         is_about = failed.code == -32022 or (failed.code is not None and _REVISION.search(failed.words))
         is_discover = failed.method == "server/discover"
         has_gone_on = failed.succeeded_at is not None or (is_discover and facts.client.methods["initialize"])
-        if failed.effects or has_gone_on or not is_about:
+        if failed.effects or has_gone_on or not is_about or _is_of_tool(failed):
             continue
         if is_discover:
             title = (
@@ -222,6 +274,14 @@ def version_mismatch(facts: Facts) -> Iterator[Claim]:
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
             continue
         asked = facts.listed.asked_revision if failed.method == "initialize" else None
+        if failed.method == "initialize" and asked is None and _ABSENT.search(failed.words):
+            title = f"the client sent initialize without protocolVersion: {quote(failed.words)}"
+            next_step = (
+                "let the client send the revision that it wants as protocolVersion, such as 2025-11-25"
+            )
+            symptoms = [failed, *facts.of(ClientLeft), *facts.violations("LIFE104", "MOD106")]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+            continue
         left = facts.of(ClientLeft) if failed.is_handshake else []
         title = (
             f"the server refused the revision{f' {quote(asked, 20)}' if asked else ''} that the client "
@@ -299,6 +359,10 @@ def revision_not_supported(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=[*facts.of(ClientLeft)])
 
 
+AT_ONCE = 0.05
+"""Seconds in which a client leaves that needs nothing more from a server."""
+
+
 @cause(
     "downgrade",
     "the server answered with an older revision than the client asked for",
@@ -321,10 +385,13 @@ def downgrade(facts: Facts) -> Iterator[Claim]:
         left = next(iter(facts.of(ClientLeft)), None)
         has_asked = facts.client.methods.keys() - {"initialize", "notifications/initialized"}
         is_refused = any(each.asked == "notifications/initialized" for each in facts.of(RefusedExchange))
-        if left is None or has_asked or is_refused or left.after > SECONDS_TO_LEAVE:
+        # One that looks whether a server starts ends the handshake, too, and leaves then.
+        patience = AT_ONCE if left is not None and left.is_initialized else SECONDS_TO_LEAVE
+        if left is None or has_asked or is_refused or left.after > patience:
             yield Claim(title=title, next_step=next_step, symptoms=[], is_observation=True)
         else:
             title += f"; the client left {duration(left.after)} later without a request: it does not accept this revision"
+            title += ", unless it only looked whether the server starts" if left.is_initialized else ""
             next_step = (
                 "update the client, which must accept a revision that it supports also if it asked for a newer one, "
                 "or update the server's SDK"

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.framing import text_of
 from mcpspy.analysis.explain.causes.troubles import trouble_of
-from mcpspy.analysis.explain.causes.waiting import had_read_nothing
+from mcpspy.analysis.explain.causes.waiting import QUIET_SECONDS, SHORT_WAIT, had_read_nothing
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import BUG, clause, evidence, quote
+from mcpspy.analysis.explain.evidence import BUG, PrintedLine, clause, evidence, is_error, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ServerEnd, Symptom
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -73,22 +73,41 @@ def _is_container_without_stdin(facts: Facts) -> bool:
     "command-not-found",
     "the server's command was not found",
     Level.EXACT,
-    positive=_NO_COMMAND,
-    negative=_NO_PERMISSION,
+    positive=(
+        _NO_COMMAND,
+        ex.not_started("sh: 1: weather-mcp: not found", 127, '@ bare command=["npx","-y","weather-mcp"]'),
+        ex.session('@ bare command=["sh","start.sh"]', ex.initialize(), ex.exited(127)),
+    ),
+    negative=(
+        _NO_PERMISSION,
+        ex.session(
+            *("@ bare", ex.initialize(), ex.stderr("sh: 1: git: not found")),
+            *(ex.stderr("KeyError: 'WEATHER_API_KEY'"), ex.exited(1)),
+        ),
+        ex.not_started(
+            'docker: Error response from daemon: OCI runtime create failed: exec: "weather": executable file not found in $PATH',
+            127,
+        ),
+    ),
 )
 def command_not_found(facts: Facts) -> Iterator[Claim]:
     """A desktop has another PATH than a shell, and some configurations hold the command and its
     arguments in one string.
     """
     desktop = "a host that is started from the desktop has another PATH than a shell"
-    lines = [line for line in facts.stderr if _NOT_FOUND.search(line.text)]
+    lines = [
+        line for line in facts.stderr if _NOT_FOUND.search(line.text) and not _OF_ENGINE.search(line.text)
+    ]
     for end, symptoms in _before_answer(facts):
+        if not end.error and _has_other_reason(end):
+            continue  # It continued without this command, or is a container whose program is missing.
         is_missing = _MISSING.search(end.error) is not None and "working directory" not in end.error
         is_said = not end.error and not _is_runner_alone(facts) and (lines or end.code == NOT_FOUND)
         if not is_missing and not is_said:
             continue
         command = (facts.header.command or ["the command"])[0]
         name, _, arguments = command.partition(" ")
+        side = "configuration"
         if arguments and is_missing:
             title = f"no command has the name {quote(command)!r}: it holds the arguments too"
             next_step = f'put {quote(name)!r} into "command", and {quote(arguments)!r} into "args"'
@@ -103,12 +122,30 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
                 "correct the arguments in the host's configuration: what follows -c of a shell must be one argument, and a "
                 "command such as npx without a package starts a shell"
             )
+        elif lines and not is_missing and _IN_SHELL_OF_NPM.search(lines[-1].text) and _is_npm(command):
+            side = ""
+            title = f"npm found the package, and not the program of it: {quote(lines[-1].text)}"
+            next_step = (
+                "in a folder whose package.json has this name npx takes that folder: set cwd to another one; else empty its "
+                "cache (rm -rf ~/.npm/_npx) and try again; if the program is still missing, this version was published without "
+                "it, or needs a tool to build: use another version, and tell its author"
+            )
+        elif lines and not is_missing and _ENGINE.search(command):
+            side = ""
+            title = f"a command was not found in the container: {quote(lines[-1].text)}"
+            next_step = (
+                "correct the arguments after the name of the image, if they name this command; else the image lacks it, or its PATH "
+                "does not have it: correct the Dockerfile, or use another version of the image"
+            )
         elif lines and not is_missing:
             title = f"a command was not found: {quote(lines[-1].text)}"
             next_step = (
                 f"give its absolute path, or add its folder to PATH by env in the host's configuration: "
                 f"{desktop}"
             )
+        elif not end.error:
+            title = f"{quote(command)} ended with exit code 127, by which a shell reports that it did not find a command"
+            next_step = "run it in a terminal, and look which command it starts; a host that is started from the desktop has another PATH"
         else:
             title = f"the command {quote(command)} was not found"
             next_step = (
@@ -116,7 +153,33 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
                 f"{quote(command)}` prints it): {desktop}"
             )
         said = [line.evidence for line in lines[-2:]]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side="configuration")
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side=side)
+
+
+_OF_ENGINE = re.compile(r"OCI runtime|Error response from daemon")
+"""The words of a container engine about a command in an image."""
+
+_IN_SHELL_OF_NPM = re.compile(
+    r"^sh: (?:(?:line )?\d+: )?[\w.@-]+: (?:command )?not found$|^'[\w.@-]+' is not recognized as an internal"
+)
+_NPM = re.compile(r"(?:^|[/\\])(?:npx|npm|pnpx|pnpm|yarn)(?:\.cmd)?$")
+
+
+def _is_npm(command: str) -> bool:
+    return _NPM.search(command) is not None
+
+
+def _has_other_reason(end: ServerEnd) -> bool:
+    """Return whether the error of a server that ended is about something else than a command that was not found."""
+    text = "" if end.named is None else end.named.text
+    if not text or (_NOT_FOUND.search(text) and not _OF_ENGINE.search(text)):
+        return False
+    trouble = trouble_of(text, at_start=True)
+    return BUG.search(text) is not None or (trouble is not None and trouble.code not in _OF_COMMANDS)
+
+
+_OF_COMMANDS = ("file-missing", "permission-denied", "program-not-in-package")
+"""Troubles by which a runner reports that it could not start a program."""
 
 
 _MESSAGE = re.compile(r"\bjsonrpc\b")
@@ -145,6 +208,12 @@ def command_not_executable(facts: Facts) -> Iterator[Claim]:
         if _FORBIDDEN.search(end.error) or (is_silent and end.code == NOT_EXECUTABLE):
             title = f"{command} may not be executed{clause(end.error)}"
             next_step = f"make the file executable (chmod +x {command}), or start it with its interpreter"
+            if is_silent:
+                title = f"{command} ended with exit code 126, by which a shell reports that it may not execute a command"
+                next_step = (
+                    f"make the program executable that {command} starts (chmod +x), or {command} itself; in a terminal it "
+                    f"names it"
+                )
             if "directory" in end.error:
                 next_step = f"{command} is a folder: name the program in it"
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration")
@@ -220,7 +289,7 @@ _BAD_KEY = ex.not_started("Error: Invalid API key provided")
     positive=_BAD_KEY.replace(
         "@ bare", ex.session("@ bare", ex.note("placeholders", variables=["WEATHER_API_KEY"]))
     ),
-    negative=_BAD_KEY,
+    negative=(_BAD_KEY,),
 )
 def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
     """Not every host expands ${VARIABLE} in its configuration, and examples are copied with
@@ -229,7 +298,10 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
     for note_, place in facts.notes.get("placeholders", [])[:1]:
         names = [str(name) for key in ("variables", "arguments") for name in note_.fields.get(key, [])]
         shown = ", ".join(quote(name, 60) for name in names[:3])
-        symptoms = [each for _, explained in _before_answer(facts) for each in explained]
+        ends = [
+            (end, explained) for end, explained in _before_answer(facts) if not _is_of_program(end, names)
+        ]
+        symptoms = [each for _, explained in ends for each in explained]
         for failed in facts.failed():
             trouble = trouble_of(failed.words[:600], at_start=False) if failed.side == CLIENT else None
             if trouble is not None and trouble.code in _SETTINGS:
@@ -246,6 +318,26 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
         yield claim
 
 
+_OF_PROGRAM = (
+    "module-missing",
+    "package-broken",
+    "runtime-version",
+    "system-too-old",
+    "program-not-in-package",
+    "port-in-use",
+)
+"""Troubles that no value of a setting brings about."""
+
+
+def _is_of_program(end: ServerEnd, names: list[str]) -> bool:
+    """Return whether a server ended by an error of its program, which names none of the placeholders."""
+    text = "" if end.named is None else end.named.text
+    if any(name in text for name in names) or "${" in text:
+        return False
+    trouble = trouble_of(text, at_start=True)
+    return BUG.search(text) is not None or (trouble is not None and trouble.code in _OF_PROGRAM)
+
+
 _PATH = re.compile(r"(?:^|[=,])(?:/(?![A-Za-z]?$)|~|\.{1,2}[/\\]|[A-Za-z]:[/\\]|\\\\|file://)")
 """An argument that is a path, or an option with one (`--root=/srv`); `/c` is an option of cmd.exe."""
 
@@ -259,14 +351,22 @@ def _paths(facts: Facts) -> list[str]:
     return [word for word in words if not (is_program and word == program)]
 
 
-_STATE = re.compile(r"(?i)\block(?:ed)?\b|another (?:copy|instance|process)|\bEBUSY\b|ENOTEMPTY|\bkilled\b")
+_STATE = re.compile(
+    r"(?i)\block(?:ed)?\b|already running|another (?:copy|instance|process)|\bEBUSY\b|ENOTEMPTY|\bkilled\b"
+)
 _SETTING = re.compile(
     r"(?i)\bconfig|\bsettings?\b|licen[cs]e|(?:log|sign) ?in\b|\baccount\b|\bargs?\b|\barguments?\b"
     r"|(?:invalid|malformed|unsupported|bad|unknown|wrong)\b.{0,30}\b(?:url|uri|port|path|director(?:y|ies)|folder|host(?:name)?|value"
     r"|option|mode|transport|region|dsn|name|spec\w*|version|image)\b|no such (?:container|image|service)|missing script"
-    r"|^\W*(?:npm|pnpm|docker|podman|uv|uvx|npx)\b"
+    r"|host key verification|ERR_SOCKET_BAD_PORT|--allow-\w+|^\W*(?:npm|pnpm|docker|podman|uv|uvx|npx)\b"
 )
 """Errors about what else runs on the machine, and about what the host's configuration has: values, names of packages."""
+
+
+_CONTENT = re.compile(
+    r"(?i)\bJSON at position|is not valid JSON|end of JSON input|JSONDecodeError|json: |\byaml\b|TOMLDecodeError|\btoml\b"
+)
+"""Parsers of files that hold settings."""
 
 
 def _side_of(end: ServerEnd) -> str:
@@ -274,13 +374,46 @@ def _side_of(end: ServerEnd) -> str:
     text = "" if end.named is None else end.named.text
     if end.error:
         return "configuration"
-    if not text:
-        return SERVER if end.code == 0 else ""
+    if not text or not is_error(text):
+        return SERVER if end.code == 0 and not _STATE.search(text) else ""
+    if _CONTENT.search(text):
+        return ""  # A file of the user, or what the server has itself.
     if BUG.search(text):
         return SERVER
     if _STATE.search(text):
         return ""
     return "configuration" if _SETTING.search(text) else SERVER
+
+
+def _ended_quietly(facts: Facts, end: ServerEnd, without: str) -> tuple[str, str]:
+    """Return the title and the next step of a server that ended before it answered, and named no error."""
+    if end.code == 0 and _is_container_without_stdin(facts):
+        title = "the container ended by itself with exit code 0: docker run gives it no stdin without -i"
+        return title, 'add "-i" after "run" in "args" of the host\'s configuration'
+    if end.code == 0:
+        title = (
+            "the server ended by itself with exit code 0 before it answered: it does not wait for "
+            "messages on stdin"
+        )
+        next_step = (
+            "check that this command starts the server on stdio, and not another transport or a "
+            "command that ends; in the code, wait for the transport to close"
+        )
+        return title, next_step
+    how = end.words if end.signal else f"with {end.words}"
+    title = f"the server ended before it answered, {how} and without {without}"
+    next_step = "run its command in a terminal: an MCP server waits for input, and does not end"
+    if end.signal in ("SIGKILL", "SIGTERM"):
+        next_step = (
+            "something killed it while it started: a limit of memory (dmesg, docker inspect), a supervisor, or macOS for "
+            "a program whose signature is not valid"
+        )
+    elif paths := _paths(facts):
+        next_step = (
+            f"check first that the paths in its arguments exist, and that its user may read them: "
+            f"{', '.join(quote(path, 80) for path in paths[:4])}; then {next_step}"
+        )
+    return title, next_step
 
 
 @cause(
@@ -291,15 +424,21 @@ def _side_of(end: ServerEnd) -> str:
         ex.not_started("SyntaxError: invalid syntax"),
         ex.session('@ bare command=["notes","--root=/srv/notes"]', ex.initialize(), ex.exited(1)),
         ex.session('@ bare command=["docker","run","mcp/notes"]', ex.initialize(), ex.exited(0)),
+        ex.session("@ bare", ex.initialize(), ex.note("exit", code=None, signal="SIGSEGV")),
+        ex.not_started("Weather MCP server running on stdio", 0),
+        ex.not_started("Another instance is already running (pid 42)", 0),
     ),
 )
 def start_failed(facts: Facts) -> Iterator[Claim]:
     """The process ended before its first message; what it printed names the error."""
     for end, symptoms in _before_answer(facts):
         lines, side = [], _side_of(end)
-        if end.named is not None:
+        last = end.named if end.named is not None and not is_error(end.named.text) else None
+        if end.named is not None and last is None:
             title = f"the server ended before it answered ({end.words}): {quote(end.named.framed)}"
             next_step, lines = end.named.next_step, [end.named.evidence]
+            if _CONTENT.search(end.named.text):
+                next_step += ": a file of settings that the server reads, in most cases; look which one, and for a comma or a quote in it"
         elif odd := facts.server.odd:
             title = f"the server printed {quote(text_of(odd[-1]))!r} on stdout and ended ({end.words})"
             next_step = "this is the server's own message: correct the argument or the setting that it names"
@@ -309,30 +448,30 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
             next_step = "correct the command in the host's configuration"
             if "working directory" in end.error:
                 next_step = "correct the working directory (cwd) in the host's configuration"
-        elif end.code == 0:
-            title = (
-                "the server ended by itself with exit code 0 before it answered: it does not wait for "
-                "messages on stdin"
-            )
-            next_step = (
-                "check that this command starts the server on stdio, and not another transport or a "
-                "command that ends; in the code, wait for the transport to close"
-            )
-            if _is_container_without_stdin(facts):
-                title = (
-                    "the container ended by itself with exit code 0: docker run gives it no stdin without -i"
-                )
-                next_step = 'add "-i" after "run" in "args" of the host\'s configuration'
-                side = "configuration"
         else:
-            title = f"the server ended before it answered, with {end.words} and without a word"
-            next_step = "run its command in a terminal: an MCP server waits for input, and does not end"
-            if paths := _paths(facts):
-                next_step = (
-                    f"check first that the paths in its arguments exist, and that its user may read them: "
-                    f"{', '.join(quote(path, 80) for path in paths[:4])}; then {next_step}"
-                )
+            title, next_step = _ended_quietly(facts, end, "a word" if last is None else "an error")
+            side = "configuration" if end.code == 0 and _is_container_without_stdin(facts) else side
+        if last is not None and _STATE.search(last.text):
+            title = f"the server ended before it answered ({end.words}): {quote(last.text)}"
+            next_step = "look for another copy of the server, and end it; a server must expect that several hosts start it at once"
+        elif last is not None and not facts.server.odd:
+            title += f"; its last line: {quote(last.text, 100)}"
+            lines = [last.evidence]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+
+
+_ASKS = re.compile(r"(?i)^\W*ok to proceed\?")
+
+_IS_DONE = re.compile(r"(?i)\binstalled \d+|\bresolved \d+|\bfinished\b|\bcomplete")
+
+
+def _has_begun(facts: Facts, progress: PrintedLine) -> bool:
+    """Return whether the server itself printed something after the last progress of what installs it."""
+    after = [line for line in facts.first_stderr if line.at > progress.at and not _IS_DONE.search(line.text)]
+    return any(_BEGUN.search(line.text) for line in after)
+
+
+_BEGUN = re.compile(r"(?i)\b(?:running|started|listening|ready|connected|serving)\b")
 
 
 @cause(
@@ -345,8 +484,31 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
             *("@ bare", ex.initialize(), "+ 3", ex.CLIENT_CLOSED, ex.note("unread", pipe="stdin", size=180)),
             *("+ 3", ex.welcome(), ex.exited(0)),
         ),
+        ex.session(
+            *(
+                '@ bare command=["npx","weather"]',
+                ex.initialize(),
+                ex.stderr("Need to install the following packages:"),
+            ),
+            *(ex.stderr("Ok to proceed? (y)"), "+ 60", ex.cancelled(1)),
+        ),
     ),
-    negative=ex.session("@ bare", ex.initialize(), ex.stderr("ready"), ex.cancelled(1)),
+    negative=(
+        ex.session("@ bare", ex.initialize(), ex.stderr("ready"), ex.cancelled(1)),
+        ex.session(
+            *(
+                "@ bare",
+                ex.initialize(),
+                ex.stderr("Installed 42 packages in 110ms"),
+                "+ 60",
+                ex.cancelled(1),
+            ),
+        ),
+        ex.session(
+            *("@ bare", ex.initialize(), ex.stderr("Installed 42 packages in 110ms")),
+            *(ex.stderr("Weather MCP server running on stdio"), ex.cancelled(1)),
+        ),
+    ),
 )
 def start_slow(facts: Facts) -> Iterator[Claim]:
     """Npx and uvx install a package at its first start, models and containers are loaded; hosts
@@ -360,23 +522,41 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
         "to initialize, or raise the host's timeout of the start"
     )
     if had_read_nothing(facts):
-        client, unread = facts.client, facts.notes["unread"][-1][1]
+        client, unread = facts.client, facts.notes.get("unread", [])
         waits = [(at or 0.0) - (client.first_at or 0.0) for at in (facts.server.first_at, client.closed_at)]
         title = (
             f"the server's first message came after {waits[0]:.1f} s, but the client had closed stdin after "
-            f"{waits[1]:.1f} s: the server had read nothing until then, and was still starting"
+            f"{waits[1]:.1f} s: the server {'had read nothing until then, and ' if unread else ''}was still starting"
         )
-        said = [
-            evidence(client.closed_place, "the client closed stdin"),
-            evidence(unread, "its messages are unread"),
-        ]
-        yield Claim(title=title, next_step=next_step, symptoms=[], evidence=said, side=SERVER)
+        said = [evidence(client.closed_place, "the client closed stdin")]
+        said += [evidence(place, "its messages are unread") for _, place in unread[-1:]]
+        side = SERVER if unread or waits[0] >= SHORT_WAIT else ""
+        yield Claim(title=title, next_step=next_step, symptoms=[], evidence=said, side=side)
     for failed in facts.failed():
         is_late = failed.answer_at is not None and failed.gave_up_at is not None
         is_begin = failed.is_handshake and failed.side == CLIENT and failed.refusal is None
-        if not is_begin or not (lines or is_late):
+        gave_up_at = failed.asked_at + failed.took
+        is_installing = (
+            bool(lines) and gave_up_at - lines[-1].at < QUIET_SECONDS and not _has_begun(facts, lines[-1])
+        )
+        is_installing |= (
+            bool(lines) and not _IS_DONE.search(lines[-1].text) and not _has_begun(facts, lines[-1])
+        )
+        if not is_begin or not (is_installing or is_late):
             continue
         title = f"the client gave up {failed.method} after {failed.waited}, while the server was starting"
+        asks = [line for line in facts.first_stderr if _ASKS.search(line.text)]
+        if asks and failed.answer_at is None:
+            yield Claim(
+                title=f"no answer to {failed.method} in {failed.waited}: npx asks whether it may install the package, and no user "
+                f"can answer it: {quote(asks[0].text)}",
+                next_step='add "-y" as the first item of "args" in the host\'s configuration',
+                symptoms=[failed, *(end for end, _ in _before_answer(facts))],
+                evidence=[line.evidence for line in (*lines[-1:], asks[0])],
+                side="configuration",
+                level=Level.EXACT,
+            )
+            continue
         if failed.answer_at is not None:
             took = failed.answer_at - failed.asked_at
             title = (
@@ -387,4 +567,8 @@ def start_slow(facts: Facts) -> Iterator[Claim]:
             title += f": {quote(lines[-1].text)}"
         symptoms = [failed, *(end for end, _ in _before_answer(facts))]
         said = [line.evidence for line in lines[-2:]]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side=SERVER)
+        # A start of a few seconds is as right as a limit above it.
+        side = (
+            "" if failed.answer_at is not None and failed.answer_at - failed.asked_at < SHORT_WAIT else SERVER
+        )
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side=side)

@@ -10,8 +10,9 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
 from mcpspy.analysis.explain.causes.requests import ERRORS, errors
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import evidence, quote
+from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import FailedRequest
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
 _UNKNOWN = re.compile(
@@ -19,6 +20,21 @@ _UNKNOWN = re.compile(
 )
 _RAN = re.compile(r"(?i)^error (?:executing|running|calling|in) (?:the )?tool \S+?:? ")
 """The words that SDKs put before the error of a tool that they know and have run."""
+_BEGINS = re.compile(
+    r"(?i)\W*(?:mcp error -?\d+:? )?(?:error:? )?(?:(?:unknown|no such|unrecognized|invalid) tool\b|tool (?:is )?(?:not found|unknown"
+    r"|does not exist|not registered))"
+)
+"""An error that is about the tool itself, and not about another program that the tool calls."""
+
+
+def _says_unknown(failed: FailedRequest) -> bool:
+    """Return whether an error states that the called tool does not exist."""
+    words, name = _RAN.sub("", failed.words[:300]), re.escape(failed.subject)
+    if not _UNKNOWN.search(words):
+        return False
+    is_named = re.search(rf"(?<![\w-]){name}(?![\w-])", words) is not None
+    is_about_tools = "tool" in words.lower() and (is_named or failed.code is not None)
+    return is_about_tools or f"{failed.subject!r}" in words or _BEGINS.match(words) is not None
 
 
 @cause(
@@ -29,15 +45,17 @@ _RAN = re.compile(r"(?i)^error (?:executing|running|calling|in) (?:the )?tool \S
     positive=ex.session(
         ex.listed("forecast"), ex.call(3, "weather_forecast"), ex.error("Unknown tool: x", -32602, 3)
     ),
-    negative=ex.session(ex.call(2, "forecast"), ex.error("internal error")),
+    negative=(
+        ex.session(ex.call(2, "forecast"), ex.error("internal error")),
+        ex.session(ex.call(2, "convert"), ex.done(2, "CLI tool 'ffmpeg' not found in PATH", isError=True)),
+    ),
 )
 def unknown_tool(facts: Facts) -> Iterator[Claim]:
     """The host has an old list, adds its own prefix, or the model invented the name."""
     tools = facts.listed.tools
     for failed in errors(facts):
         name = failed.subject
-        words = _RAN.sub("", failed.words[:300])
-        says_so = ("tool" in words.lower() or f"{name!r}" in words) and _UNKNOWN.search(words)
+        says_so = _says_unknown(failed)
         if failed.method != "tools/call" or name in tools or not (says_so or tools):
             continue
         if not says_so and failed.code not in (-32601, -32602):
@@ -57,6 +75,76 @@ def unknown_tool(facts: Facts) -> Iterator[Claim]:
             next_step = f"call {quote(near[0])!r}, or list the tools again"
         symptoms = [failed, *facts.violations("DATA307")]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
+
+
+_NO_SUCH = (
+    r"(?:not found|unknown|unrecognized|does not exist|doesn't exist|not registered|not available|not exist)"
+)
+
+
+def _denies(failed: FailedRequest) -> bool:
+    """Return whether an error states that there is no tool of the called name: not a file, nor a program that the tool runs."""
+    words = _RAN.sub("", failed.words[:300])
+    # A gateway that has put a prefix before the name may pass on the error of the server behind it.
+    names = {failed.subject, *re.split(r"__|[./:]", failed.subject)[-1:]} - {""}
+    name = rf"[\"'`]?(?:{'|'.join(map(re.escape, sorted(names)))})[\"'`]?(?![\w-])"
+    patterns = (
+        rf"\b(?:unknown|no such|unrecognized|invalid|undefined) tool(?: name)?:? {name}",
+        rf"\btool:? {name} (?:is |was |does )?{_NO_SUCH}",
+        rf"\btool {_NO_SUCH}:? {name}",
+        rf"^\W*{name} (?:is |was )?{_NO_SUCH}\W*$",
+    )
+    is_alone = (begun := _BEGINS.match(words)) is not None and not re.search(r"\w", words[begun.end() :])
+    return is_alone or any(re.search(each, words, re.IGNORECASE) for each in patterns)
+
+
+_DISABLED = re.compile(r"(?i)\btool \S{1,80} (?:is )?(?:currently )?(?:disabled|not enabled)\b")
+"""The SDK for TypeScript, and servers with settings for each tool."""
+
+
+@cause(
+    "listed-tool-unknown",
+    "the server does not know a tool that it lists",
+    Level.EXACT,
+    positive=(
+        ex.session(ex.listed("a", "b"), ex.call(3, "b"), ex.error("Unknown tool: b", -32602, 3)),
+        ex.session(
+            *(ex.listed("a", "b"), ex.call(3), ex.done(3), ex.call(4, "b")),
+            ex.error("Tool b not found", -32601, 4),
+        ),
+        ex.session(ex.listed("a", "b"), ex.call(3, "b"), ex.error("Tool b disabled", -32602, 3)),
+        ex.session(ex.listed("a__b"), ex.call(3, "a__b"), ex.error("Tool b not found", -32602, 3)),
+    ),
+    negative=(
+        ex.session(ex.listed("a"), ex.call(3, "b"), ex.error("Unknown tool: b", -32602, 3)),
+        ex.session(ex.listed("a"), ex.call(3), ex.done(3, "file a.txt not found", isError=True)),
+        ex.session(ex.listed("a"), ex.call(3), ex.done(3, "Tool 'a' failed: file not found", isError=True)),
+        ex.session(ex.listed("a"), ex.call(3), ex.done(3, "Unknown tool option: b", isError=True)),
+    ),
+)
+def listed_tool_unknown(facts: Facts) -> Iterator[Claim]:
+    """The list of tools and the calls go by different names: a prefix of a gateway, a table that was not
+    extended, tools that are registered or switched off for each session.
+    """
+    for failed in errors(facts):
+        is_off = _DISABLED.search(failed.words[:300]) is not None
+        if failed.method != "tools/call" or failed.subject not in facts.listed.tools:
+            continue
+        if not is_off and not _denies(failed):
+            continue
+        title = f"the server has listed the tool {quote(failed.subject)!r}, and does not know it in a call: {quote(failed.words)}"
+        next_step = (
+            "compare the names in tools/list with those by which the server (or the gateway) finds a tool: a prefix, "
+            "another case, a tool that is registered only for some sessions"
+        )
+        if is_off:
+            title = f"the server has listed the tool {quote(failed.subject)!r}, and refuses it as switched off: {quote(failed.words)}"
+            next_step = (
+                "let tools/list have only tools that can be called; a setting of the server may switch it on"
+            )
+        # After a change of the list, it may be the host that has an old one.
+        side = "" if facts.server.methods["notifications/tools/list_changed"] else SERVER
+        yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
 
 
 define(
@@ -97,8 +185,31 @@ _NO_TEXT = re.compile(
 """The words of the same libraries for a text that is to be another type."""
 
 
-_OTHER = re.compile(r"\bis not a function\b|\bis not defined\b|'_zod'")
-"""A program without a function that it calls: no argument brings this about."""
+_OTHER = re.compile(
+    r"\bis not a function\b|\bis not defined\b|'_zod'"
+    r"|validation errors? for \w*(?:Response|Result|Output|Reply|Settings|Config)\b"
+)
+"""A program without a function that it calls, or data that it got or makes itself: no argument brings this about."""
+_NOT_ARGUMENTS = re.compile(
+    r"(?i)\bnot (?:found|connected|enabled|available|authenticated|authorized|allowed|permitted)\b|\b(?:disabled|forbidden|denied"
+    r"|expired|unauthorized)\b|\bsession\b|\bunknown tool\b|no such tool"
+)
+"""Errors with the code of invalid params that are about something else."""
+
+
+INVALID_PARAMS = -32602
+_CODES_OF_OTHERS = (-32601, -32700, -32002, -32001)
+"""Codes of JSON-RPC and of MCP that are not about arguments."""
+
+
+def _is_about_arguments(failed: FailedRequest, *, is_prompt: bool, is_broken: bool) -> bool:
+    """Return whether an error is, or may be, about the arguments."""
+    words = failed.words[:400]
+    is_said = _ARGUMENTS.search(words) is not None
+    is_said |= failed.code == INVALID_PARAMS and _NOT_ARGUMENTS.search(words) is None
+    if _OTHER.search(words) or (not is_said and failed.code in _CODES_OF_OTHERS):
+        return False
+    return is_broken or is_prompt or (failed.method == "tools/call" and is_said)
 
 
 @cause(
@@ -124,18 +235,21 @@ _OTHER = re.compile(r"\bis not a function\b|\bis not defined\b|'_zod'")
     negative=(
         ex.session(ex.call(), ex.done(2, "no data", isError=True)),
         ex.session(ex.request("prompts/get", name="a"), ex.error("Unknown prompt: a", -32602)),
+        ex.session(
+            ex.listed("a"),
+            ex.call(3),
+            ex.done(3, "1 validation error for WeatherResponse temp Field required", isError=True),
+        ),
+        ex.session(ex.listed("a"), ex.call(3), ex.error("Session b1 has expired", -32602, 3)),
     ),
 )
 def invalid_arguments(facts: Facts) -> Iterator[Claim]:
     """The model did not know what the arguments mean, or the server checks more than its schema states."""
     for failed in errors(facts):
         broken = [each for each in failed.findings if each.code in ("DATA301", "DATA101")]
-        is_said = failed.code == -32602 or _ARGUMENTS.search(failed.words[:400])
         is_prompt = failed.method == "prompts/get" and _ARGUMENTS.search(failed.words[:400]) is not None
-        if not broken and not is_prompt and (failed.method != "tools/call" or not is_said):
+        if not _is_about_arguments(failed, is_prompt=is_prompt, is_broken=bool(broken)):
             continue
-        if not is_said and (failed.code in (-32601, -32700, -32002, -32001) or _OTHER.search(failed.words)):
-            continue  # The error is about something else.
         side, next_step = "", "compare the arguments with the schema, which should state what is required"
         if broken:
             side = CLIENT
@@ -163,6 +277,12 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
             )
         words = failed.words or (broken[0].message if broken else "")
         title = f"{failed.about}: the arguments do not fit: {quote(words)}"
+        if broken and failed.method not in ("tools/call", "prompts/get"):
+            title = f"the client sent {failed.about} with params that are not those of the protocol: {quote(broken[0].message)}"
+            title += clause(failed.words)
+            next_step = (
+                f"correct the form of this request in the client: {broken[0].code} (mcpspy lint explains it)"
+            )
         if side == SERVER:
             title = (
                 f"{failed.about}: the server refused arguments that fit the schema it listed: {quote(words)}"
@@ -174,6 +294,11 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
 
 _SEARCH = ex.listed(ex.with_schema(properties={"query": {"type": "string"}}))
 _SURPLUS = ex.request("tools/call", 3, name="a", arguments={"query": "b", "toolCallId": "c"})
+_REFUSES = re.compile(
+    r"(?i)unexpected|unknown|unrecogni|additional|extra|surplus|forbid|keyword|invalid|not (?:be )?(?:present|allowed|permitted"
+    r"|supported|defined|expected|valid|recogni[sz]ed|exist)|no (?:such )?(?:field|property|parameter|argument|column)"
+)
+"""The words of validators and APIs for a member that they do not have."""
 _REFUSED_ONE = "body.toolCallId should be not present"
 
 
@@ -190,7 +315,14 @@ _REFUSED_ONE = "body.toolCallId should be not present"
             ex.done(3, f'{{"status":400,"object":"error","message":"{_REFUSED_ONE}"}}'),
         ),
     ),
-    negative=ex.session(_SEARCH, _SURPLUS, ex.done(3, "disk full", isError=True)),
+    negative=(
+        ex.session(_SEARCH, _SURPLUS, ex.done(3, "disk full", isError=True)),
+        ex.session(
+            _SEARCH,
+            _SURPLUS.replace("toolCallId", "reason"),
+            ex.done(3, "failed for some reason", isError=True),
+        ),
+    ),
 )
 def argument_surplus(facts: Facts) -> Iterator[Claim]:
     """Hosts add their own members to the arguments (an id of the call, a reason), and servers pass all of them on to
@@ -202,7 +334,8 @@ def argument_surplus(facts: Facts) -> Iterator[Claim]:
     )
     for failed in errors(facts):
         words = failed.words[:400]
-        for name in sorted(facts.listed.surplus(failed.subject, failed.arguments)):
+        surplus = facts.listed.surplus(failed.subject, failed.arguments) if _REFUSES.search(words) else ()
+        for name in sorted(surplus):
             if failed.method == "tools/call" and re.search(rf"\b{re.escape(name)}\b", words):
                 title = _surplus_title(failed.about, name, words)
                 symptoms = [failed, *facts.violations("DATA301")]
@@ -226,8 +359,9 @@ _TYPED = re.compile(
     r"(?i)\b(?:arrays?|lists?|objects?|dict(?:ionary)?|mapping|expected|type|pars(?:e|ing)|must be)\b"
 )
 _ABSENT = re.compile(
-    r"(?i)\b(?:is|are|was|of|got|be) (?:null|none|undefined|nil|empty|missing|required)\b"
-    r"|\bmissing\b|\bnot (?:provided|set|given|specified)\b|NoneType|\brequired\b"
+    r"(?i)\b(?:is|are|was|of|got|be) (?:null|none|undefined|nil|empty|required)\b"
+    r"|\bmissing\b(?=\W*$|\s*[:.,;)\"'`]|\W+(?:required|argument|param|field|property|key|value|input|\w+\W*$))"
+    r"|\bnot (?:provided|set|given|specified)\b|NoneType|\brequired\b"
 )
 """Validators, and what programs print that use a value without a look."""
 
@@ -241,9 +375,16 @@ _ABSENT = re.compile(
         ex.request("tools/call", name="a", arguments={"path": '["b"]'}),
         ex.done(2, "path must be an array", isError=True),
     ),
-    negative=ex.session(
-        ex.request("tools/call", name="a", arguments={"path": '["b"]'}),
-        ex.done(2, "the disk is full", isError=True),
+    negative=(
+        ex.session(
+            ex.request("tools/call", name="a", arguments={"path": '["b"]'}),
+            ex.done(2, "the disk is full", isError=True),
+        ),
+        ex.session(
+            _SEARCH,
+            ex.request("tools/call", 3, name="a", arguments={"query": '{"b":1}'}),
+            ex.done(3, "invalid query object: no field c", isError=True),
+        ),
     ),
 )
 def argument_as_text(facts: Facts) -> Iterator[Claim]:
@@ -251,8 +392,10 @@ def argument_as_text(facts: Facts) -> Iterator[Claim]:
     string, or has no type.
     """
     for failed in errors(facts):
-        if failed.json_arguments and _TYPED.search(failed.words[:400]):
-            names = ", ".join(quote(name, 40) for name in failed.json_arguments[:3])
+        texts = facts.listed.text_arguments.get(failed.subject, frozenset())  # There, the text is right.
+        sent = [name for name in failed.json_arguments if name not in texts]
+        if sent and _TYPED.search(failed.words[:400]):
+            names = ", ".join(quote(name, 40) for name in sent[:3])
             title = (
                 f"{failed.about}: the client sent {names} as a string that holds JSON, and not as a "
                 f"value: {quote(failed.words)}"
@@ -274,7 +417,17 @@ def argument_as_text(facts: Facts) -> Iterator[Claim]:
         ex.request("tools/call", name="a", arguments={"city": "Rome"}),
         ex.done(2, 'Cannot read "city" because it is null', isError=True),
     ),
-    negative=ex.session(ex.call(), ex.done(2, "city is required", isError=True)),
+    negative=(
+        ex.session(ex.call(), ex.done(2, "city is required", isError=True)),
+        ex.session(
+            ex.request("tools/call", name="a", arguments={"user": "b"}),
+            ex.done(2, "user is missing permission repo:write", isError=True),
+        ),
+        ex.session(
+            ex.request("tools/call", name="a", arguments={"file": "/b.txt"}),
+            ex.done(2, "file is missing: /b.txt", isError=True),
+        ),
+    ),
 )
 def argument_not_read(facts: Facts) -> Iterator[Claim]:
     """The server has the argument under another name (arg0, if Java was compiled without
@@ -285,6 +438,8 @@ def argument_not_read(facts: Facts) -> Iterator[Claim]:
         absent = _ABSENT.search(words)
         if failed.method != "tools/call" or absent is None or "header" in words:
             continue
+        if any(text in words for text in failed.texts):
+            continue  # The server has read the argument, and misses what it names.
         around = words[max(absent.start() - 40, 0) : absent.end() + 40]
         missed = [name for name in sorted(failed.arguments) if re.search(rf"\b{re.escape(name)}\b", around)]
         if missed:

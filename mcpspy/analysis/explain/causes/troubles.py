@@ -61,7 +61,7 @@ TROUBLES = (
         "daemon itself runs",
         named_by="The error is of docker's client, its daemon or the OCI runtime (runc).",
         signs=r"OCI runtime|Error response from daemon|failed to create (?:task|shim)"
-        r"|Unable to find image|pull access denied|invalid reference format",
+        r"|pull access denied|invalid reference format",
         side="configuration",
         only_at_start=True,
         errors=(
@@ -95,6 +95,7 @@ TROUBLES = (
         |java|ruby|bun|deno)\b.{0,20}\d
         |(?:File|Blob|fetch|crypto|WebSocket|ReadableStream|CustomEvent|Headers)\ is\ not\ defined
         |Object\.groupBy\ is\ not\ a\ function
+        |no\ interpreter\ found\ for\ python|Unexpected\ token\ '(?:with|assert)'
         |must\ install\ or\ update\ \.NET|net\d\.\d\ .{0,40}not\ found""",
         side="configuration",
         only_at_start=True,
@@ -108,8 +109,19 @@ TROUBLES = (
     Trouble(
         "program-not-in-package",
         "a package was installed, and has no program of the name that was started",
-        next_step="name the program beside the package (uvx --from PACKAGE PROGRAM, npx -p PACKAGE PROGRAM): its "
-        "entry points or its bin list them; on Windows, a dot in the name hides the ending .exe: add it",
+        next_step=(
+            (
+                r"spawn: [`'][^`']*\.(?:py|sh|[cm]?js)[`']",
+                "this file is not in the folder in which uv runs: name its whole path, or the folder of the project (uv --directory)",
+            ),
+            (
+                "",
+                (
+                    "name the program beside the package (uvx --from PACKAGE PROGRAM, npx -p PACKAGE PROGRAM): its "
+                    "entry points or its bin list them; on Windows, a dot in the name hides the ending .exe: add it"
+                ),
+            ),
+        ),
         named_by="uv and npm, which start a program of the package's own name.",
         signs=r"failed to spawn: [`']",
         side="configuration",
@@ -309,7 +321,7 @@ TROUBLES = (
         |\b40[13]\b\W{0,3}(?:client\ error|unauthori[sz]ed|forbidden)
         |(?:invalid|incorrect|bad|revoked|malformed|expired)\ (?:[\w-]+\ ){0,2}api[ _-]?key\b
         |(?:invalid|incorrect|bad|revoked|malformed|expired)\ (?:api[ _-]?key|access[ _-]?token
-        |auth\w*[ _-]?token|token|credentials)\b|bad\ credentials
+        |auth\w*[ _-]?token|token(?!\W{0,3}(?:line|at|in|near|position|column)\b|\W{0,2}['"`<])|credentials)\b|bad\ credentials
         |(?:api[ _-]?key|token|credentials?)\ (?:is\ |are\ |has\ |have\ |was\ |were\ )?(?:been\ )?(?:invalid
         |expired|revoked|rejected|incorrect|not\ valid)
         |(?:jwt|token|session)\ (?:has\ )?expired|authentication\ (?:failed|required)|not\ authenticated
@@ -350,13 +362,41 @@ TROUBLES = (
         |access[ _-]?token|token|credentials|config\w*|(?-i:[A-Z][A-Z0-9]+_[A-Z0-9_]+)\b)
         |\bno\ (?:[\w-]+\ )?api[ _-]?key\ (?:found|provided|set|configured|given)
         |(?-i:KeyError:\ '[A-Z][A-Z0-9_]+')|following\ arguments\ are\ required|^usage:\ .*|required\ option
-        |Field\ required|NoCredentialsError|Unable\ to\ locate\ credentials|could\ not\ (?:find
+        |(?-i:VarError|\bNotPresent\b)|Field\ required|NoCredentialsError|Unable\ to\ locate\ credentials|could\ not\ (?:find
         |load)\ (?:the\ )?default\ credentials""",
         side="configuration",
         errors=(
             "KeyError: 'WEATHER_API_KEY'",
             "Error: Missing required environment variable: DATABASE_URL",
             "server: error: the following arguments are required: --api-key",
+        ),
+    ),
+    Trouble(
+        "program-missing",
+        "another program that the server starts is not installed",
+        next_step=(
+            (
+                r"playwright|ms-playwright",
+                "install the browser of this version, for the user that starts the server: npx playwright install (Python: playwright install)",
+            ),
+            (
+                r"chrom(?:e|ium)|browser",
+                "install the browser, or name its path in the server's settings (npx puppeteer browsers install chrome)",
+            ),
+            (
+                "",
+                (
+                    "install this program where the server runs, and add its folder to PATH by env in the host's configuration: a "
+                    "host that is started from the desktop has another PATH than a shell"
+                ),
+            ),
+        ),
+        named_by="Node.js (spawn … ENOENT), Python and Go for a name without a folder; Playwright and Puppeteer for their browser.",
+        signs=r"\bspawn [\w.-]+ ENOENT|executable doesn't exist at|could not find (?:chrome|chromium|browser)\b"
+        r"|Looks like Playwright|exec: \"[\w.-]+\": executable file not found"
+        r"|no such file or directory: '(?:npx|uvx|uv|node|git|gh|ffmpeg|docker|python3?|bash|java|adb|tesseract|pandoc)'",
+        errors=(
+            "browserType.launch: Executable doesn't exist at /root/.cache/ms-playwright/chromium-1/chrome",
         ),
     ),
     Trouble(
@@ -411,6 +451,10 @@ TROUBLES = (
         "the server may not use a file or another resource",
         next_step=(
             (
+                r"exec format error|ENOEXEC",
+                "the program is built for another processor or system: use a build for this one (of an image: docker run --platform)",
+            ),
+            (
                 r"\bspawn\b|\bexec\b|interpreter|: permission denied$",
                 "make the file executable (chmod +x), or start it with its interpreter",
             ),
@@ -434,7 +478,7 @@ TROUBLES = (
         r"|cannot find module '?[/\\.]|The system cannot find the"
         r"|unable to access jarfile|cannot load such file -- /|could not find a part of the path"
         r"|(?:file|directory|path|folder) (?:does not exist|not found)|can't cd to"
-        r"|could not (?:find|open|read) (?:the )?(?:\w+ )?file",
+        r"|could not (?:find|open|read) (?:the )?(?:\w+ )?file|unable to open database file",
         side="configuration",
         errors=(
             "FileNotFoundError: [Errno 2] No such file or directory: '/data/a.json'",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.framing import LISTENS
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, held_up, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import (
@@ -24,12 +25,25 @@ from mcpspy.core.counted import duration
 from mcpspy.core.protocol.spec import CLIENT, SERVER, other
 from mcpspy.core.session.exchange import State
 
+_ELICITED = ex.asked("elicitation/create", message="b", requestedSchema={"type": "object", "properties": {}})
+_GIVEN_UP = ex.notified("<", "notifications/cancelled", requestId=7, reason="timed out")
+_ASKS_PEOPLE = ("elicitation/create", "sampling/createMessage")
+"""Requests that a client may show to its user before it answers."""
+
 
 @cause(
     "client-did-not-respond",
     "the server waited for a response of the client",
     Level.EXACT,
-    positive=ex.session(ex.call(), ex.asked("roots/list"), ex.END),
+    rules="LIFE106",
+    positive=(
+        ex.session(ex.call(), ex.asked("roots/list"), ex.END),
+        ex.session("@ client={}", ex.call(), ex.asked("roots/list"), "+ 60", ex.cancelled()),
+        ex.session("@ bare", ex.initialize(), ex.asked("roots/list"), "+ 60", ex.cancelled(1)),
+        ex.session(
+            ex.call(), _ELICITED, "+ 60", _GIVEN_UP, ex.done(), '> {"id":7,"result":{"action":"cancel"}}'
+        ),
+    ),
     negative=(
         ex.session(ex.call(), ex.asked("roots/list"), '> {"id":7,"result":{"roots":[]}}', ex.done()),
         ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.asked("roots/list"), ex.exited(0)),
@@ -60,7 +74,41 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
             f"the client must answer {asking.method}, or not declare the capability; the server should "
             f"ask only what the client declares, and continue without an answer"
         )
-        yield Claim(title=title, next_step=next_step, symptoms=[asking, *held], side=CLIENT)
+        side, is_early = CLIENT, any(each.is_handshake for each in held)
+        is_undeclared = any(each.code == "LIFE106" for each in asking.findings)
+        if is_early:
+            side = SERVER
+            title += ": it was sent before the response to initialize"
+            next_step = (
+                "let the server answer initialize first, and ask after notifications/initialized: until then a client cannot "
+                "know what it has agreed to answer"
+            )
+        elif asking.answer_at is not None:
+            side = ""
+            title = (
+                f"the client answered {asking.about} after {duration(asking.answer_at - asking.asked_at)}, when the server "
+                f"had given it up after {asking.waited}{calls}"
+            )
+            next_step = f"raise the server's timeout of {asking.waited} for this question: a user may have to answer it"
+            if asking.method not in _ASKS_PEOPLE:
+                next_step = (
+                    f"make the client's answer faster, or raise the server's timeout of {asking.waited}"
+                )
+        elif is_undeclared:
+            side = SERVER
+            title = f"the server sent {asking.about}, which the client has not declared, and got no response{until}{calls}"
+            next_step = (
+                f"let the server ask only what the client declares (capabilities in initialize), and continue without; the "
+                f"client should answer {asking.method} with the error -32601"
+            )
+        elif asking.method in _ASKS_PEOPLE:
+            next_step += "; it may have waited for its user"
+            side = CLIENT if asking.took >= PEOPLES_PATIENCE else ""
+        yield Claim(title=title, next_step=next_step, symptoms=[asking, *held], side=side)
+
+
+PEOPLES_PATIENCE = 30.0
+"""Seconds in which the user of a client may read a question, and answer it."""
 
 
 def _is_after_close(facts: Facts, asking: FailedRequest) -> bool:
@@ -96,7 +144,11 @@ def _names(failed: list[FailedRequest]) -> str:
     "the server answers nothing any more since one request",
     Level.SPECIFIC,
     positive=ex.session(ex.call(), ex.request("ping", 3), ex.END),
-    negative=ex.session(ex.request("ping"), ex.request("ping", 3), ex.result(3), ex.END),
+    negative=(
+        ex.session(ex.request("ping"), ex.request("ping", 3), ex.result(3), ex.END),
+        ex.session("+ 0.01", ex.request("tools/list"), ex.call(3), ex.END),
+        ex.session("+ 0.01", ex.call(), ex.call(3, "b"), "+ 4", ex.cancelled(), ex.cancelled(3)),
+    ),
 )
 def server_stuck(facts: Facts) -> Iterator[Claim]:
     """A call blocks the server: it waits in the handler, holds a lock, or runs a child process that
@@ -108,6 +160,10 @@ def server_stuck(facts: Facts) -> Iterator[Claim]:
         if sum(each.count for each in failed) < 2 or any(each.batch is not None for each in failed):
             continue
         first, receiver = failed[0], other(side)
+        if max(each.took for each in failed) < PATIENCE:
+            continue  # The requester did not wait, as a pipe that ends after its last line.
+        if not _is_stuck(failed):
+            continue
         if (facts.sides[receiver].last_at or 0.0) > first.asked_at:
             continue
         is_initialized = facts.client.methods["notifications/initialized"] or facts.session.is_modern
@@ -135,6 +191,11 @@ def server_stuck(facts: Facts) -> Iterator[Claim]:
             f"the {receiver} answered nothing any more{f', and read nothing ({read}),' if read else ''} after "
             f"{first.about}: it is stuck in this call, also for {others or 'the calls after it'}"
         )
+        if not others:
+            title = (
+                f"the {receiver} answered nothing any more{f', and read nothing ({read}),' if read else ''} after "
+                f"{first.about}: it is stuck in it, or needs longer each time than the {side} waits ({first.waited})"
+            )
         next_step = (
             "look what this call waits for (py-spy dump, a debugger): a lock, a child process that "
             "shares stdin, a blocking call in an event loop, or a stderr that the client does not read"
@@ -142,12 +203,23 @@ def server_stuck(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=[*failed], side=receiver)
 
 
+def _is_stuck(failed: list[FailedRequest]) -> bool:
+    """Return whether requests without a response show more than calls that are slow: a ping, a list, or a long wait."""
+    if any(each.method != "tools/call" for each in failed):
+        return True
+    return max(each.took for each in failed) >= SHORT_WAIT
+
+
 def had_read_nothing(facts: Facts) -> bool:
-    """Return whether the server's first message came long after the client had left, and stdin was unread until then."""
+    """Return whether the server's first message came long after the client had left, so that it was not ready until then."""
     left_at, first_at = facts.client.closed_at, facts.server.first_at
     if left_at is None or first_at is None:
         return False
-    return bool(facts.notes.get("unread")) and first_at - left_at >= 0.5
+    return first_at - left_at >= (0.5 if facts.notes.get("unread") else SECONDS_TO_FLUSH)
+
+
+SECONDS_TO_FLUSH = 1.5
+"""Seconds after the end of stdin within which a program ends, and writes what is in its buffer."""
 
 
 @cause(
@@ -156,7 +228,10 @@ def had_read_nothing(facts: Facts) -> bool:
     Level.EXACT,
     rules="LIFE114 LIFE202 LIFE405 LIFE406",
     positive=ex.session(
-        "@ bare", ex.request("initialize", 1), ex.CLIENT_CLOSED, "+ 0.01", ex.result(1), ex.exited(0)
+        "@ bare", ex.request("initialize", 1), "+ 0.01", ex.CLIENT_CLOSED, ex.result(1), ex.exited(0)
+    ),
+    negative=ex.session(
+        "@ bare", ex.request("initialize", 1), ex.CLIENT_CLOSED, "+ 4", ex.result(1), ex.exited(0)
     ),
 )
 def output_only_at_end(facts: Facts) -> Iterator[Claim]:
@@ -169,7 +244,10 @@ def output_only_at_end(facts: Facts) -> Iterator[Claim]:
     ]
     if not facts.is_stdio or left_at is None or begun_at is None or not times or min(times) < left_at:
         return
-    if left_at - begun_at >= 0.5 and not had_read_nothing(facts):  # Else it was still starting.
+    is_flushed = min(times) - left_at < SECONDS_TO_FLUSH
+    if (
+        left_at - begun_at >= 0.5 and is_flushed and not had_read_nothing(facts)
+    ):  # Else it was still starting.
         waited = [each for each in facts.failed() if each.side == CLIENT and each.asked_at < left_at]
         findings = facts.violations("LIFE114", "LIFE202", "LIFE405", "LIFE406")
         title = (
@@ -205,10 +283,7 @@ _STARTS = re.compile(
     r"(?i)\b(?:launch|load|start|initiali[sz]|connect|warm|boot|pull|fetch|download|install|build"
     r"|compil|index|migrat)ing\b"
 )
-_LISTENS = re.compile(
-    r"(?i)(?:listening|running|started|serving|available|uvicorn).{0,40}(?:https?://|port \d|:\d{4,5}\b)"
-)
-"""A server that is starting, and one that listens on a port, in the words of uvicorn, Express and others."""
+"""A server that is starting."""
 
 
 @cause(
@@ -227,14 +302,14 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
     failed = [each for each in without_response(facts, CLIENT) if each.is_handshake]
     closed_at = facts.client.closed_at
     if not failed or any(
-        not end.has_answered and (end.code or (end.code == 0 and closed_at is None))
+        not end.has_answered and (end.code or end.signal or (end.code == 0 and closed_at is None))
         for end in facts.of(ServerEnd)
     ):
         return  # It ended by itself.
     if closed_at is not None and closed_at - failed[0].asked_at < PATIENCE and not facts.first_stderr:
         return  # The client did not wait.
     asking, printed, unread = failed[0], facts.stderr, facts.notes.get("unread", [])
-    listens = [line for line in printed if _LISTENS.search(line.text)]
+    listens = [line for line in printed if LISTENS.search(line.text)]
     starting = [line for line in printed if _STARTS.search(line.text)]
     title = f"no answer to {asking.method} in {asking.waited}, and not one byte on stdout"
     lines, side = [line.evidence for line in [*printed][-1:]], SERVER
@@ -317,6 +392,10 @@ def _without_a_sign(asking: FailedRequest, printed: Sequence[PrintedLine]) -> tu
     return title, next_step, SERVER
 
 
+_OF_MEANING = ("AGENT", "HOST", "SEC", "DATA306")
+"""Rules about the meaning of a message, and not about its form, for which a parser refuses it."""
+
+
 @cause(
     "response-ignored",
     "the client did not accept a response that had arrived",
@@ -329,7 +408,11 @@ def response_ignored(facts: Facts) -> Iterator[Claim]:
     """
     for ignored in facts.of(IgnoredResponse):
         sender = other(ignored.side)
-        rejecting = [each for each in ignored.findings if each.side != ignored.side]
+        rejecting = [
+            each
+            for each in ignored.findings
+            if each.side != ignored.side and not each.code.startswith(_OF_MEANING)
+        ]
         why = f": {rejecting[0].message}" if rejecting else ""
         look = f"look into the {ignored.side}'s log at this time: it got the response"
         title = (
@@ -398,7 +481,11 @@ def timeout(facts: Facts) -> Iterator[Claim]:
         else:
             next_step = f"it reported progress {failed.progress} times: raise {limit} of {failed.waited}"
         claim = _waited(failed, title, next_step, error)
-        if failed.answer_at is None and failed.took >= LONG_WAIT:
+        # Without a reason, the user may have stopped a call that worked.
+        is_open = failed.progress or (
+            failed.method == "tools/call" and failed.gave_up_at is not None and not failed.reason
+        )
+        if failed.answer_at is None and failed.took >= LONG_WAIT and not is_open:
             claim.side = other(failed.side)
         elif failed.answer_at is not None and failed.took < SHORT_WAIT:
             claim.side = failed.side
@@ -452,6 +539,8 @@ def no_response(facts: Facts) -> Iterator[Claim]:
         if error := named_error(failed.stderr, certain=True):
             title += f"; on stderr: {quote(error.text)}"
         claim = _waited(failed, title, next_step, error)
-        is_silent = failed.took >= PATIENCE or failed.batch is not None or is_cut_off
+        # A call may need some seconds, and its user may end the session meanwhile.
+        patience = SHORT_WAIT if failed.method == "tools/call" else PATIENCE
+        is_silent = failed.took >= patience or failed.batch is not None or is_cut_off
         claim.side = receiver if is_silent else ""
         yield claim

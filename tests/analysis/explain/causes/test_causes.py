@@ -11,6 +11,7 @@ import pytest
 
 from mcpspy.analysis.explain import CAUSES, causes
 from mcpspy.analysis.explain.causes import AREAS, READ_RULES
+from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.examples import HEALTHY
 from mcpspy.analysis.explain.claims import CauseKind
 from mcpspy.analysis.lint import RULES
@@ -47,6 +48,111 @@ def test_a_negative_example_does_not_name_the_cause(cause: CauseKind, example: s
 def test_no_cause_names_a_session_in_which_nothing_failed(example: str) -> None:
     diagnosis = explained(example).diagnosis()
     assert (diagnosis.causes, diagnosis.observations) == ((), ())
+
+
+_QUESTION = ex.asked("elicitation/create", message="b", requestedSchema={"type": "object", "properties": {}})
+
+
+def call_with(**arguments: object) -> str:
+    return ex.request("tools/call", name="a", arguments=arguments)
+
+
+def failed_with(text: str) -> str:
+    return ex.done(2, text, isError=True)
+
+
+SIDES = (
+    (
+        ex.session(call_with(path="/x/y"), failed_with("ENOENT: no such file, open '/x/y'")),
+        "file-missing",
+        "",
+    ),
+    (
+        ex.session(call_with(), failed_with("ENOENT: no such file or directory, open '/x/y'")),
+        "file-missing",
+        "configuration",
+    ),
+    (
+        ex.session(call_with(url="http://b.c/d"), failed_with("getaddrinfo ENOTFOUND b.c")),
+        "name-not-resolved",
+        "",
+    ),
+    (ex.session(call_with(), failed_with("Request failed with status code 403")), "service-refused-key", ""),
+    (ex.session(call_with(), failed_with("Invalid date: use YYYY-MM-DD")), "request-failed", ""),
+    (ex.session(call_with(), failed_with("'NoneType' object is not iterable")), "request-failed", "server"),
+    (ex.session(ex.listed("a"), ex.note("exit", code=None, signal="SIGTERM")), "crash", ""),
+    (ex.session(ex.call(), ex.stderr("KeyboardInterrupt"), ex.exited(130)), "crash", ""),
+    (
+        ex.session(ex.call(), ex.asked("roots/list"), "+ 60", ex.cancelled()),
+        "client-did-not-respond",
+        "client",
+    ),
+    (
+        ex.session("@ client={}", ex.call(), ex.asked("roots/list"), "+ 60", ex.cancelled()),
+        "client-did-not-respond",
+        "server",
+    ),
+    (
+        ex.session("@ bare", ex.initialize(), ex.asked("roots/list"), "+ 60", ex.cancelled(1)),
+        "client-did-not-respond",
+        "server",
+    ),
+    (ex.session(ex.call(), _QUESTION, ex.END), "client-did-not-respond", ""),
+    (ex.session(ex.call(), ex.END), "no-response", ""),
+    (ex.session("@ bare", ex.initialize(), ex.cancelled(1), ex.welcome()), "start-slow", ""),
+    (ex.not_started("SyntaxError: Unexpected token } in JSON at position 14"), "start-failed", ""),
+    (ex.not_started("TypeError: Invalid URL"), "start-failed", "configuration"),
+    (
+        ex.not_started(
+            "ModuleNotFoundError: No module named 'weather_mcp'", 1, '@ bare command=["uvx","weather-mcp"]'
+        ),
+        "module-missing",
+        "server",
+    ),
+    (
+        ex.not_started(
+            "npm error notarget No matching version found for @b/c@^9.",
+            1,
+            '@ bare command=["npx","-y","weather"]',
+        ),
+        "module-missing",
+        "",
+    ),
+    (
+        ex.not_started(
+            "Error: ENOENT: no such file or directory, open '/app/b.md'",
+            1,
+            '@ bare command=["node","/app/c.js"]',
+        ),
+        "file-missing",
+        "",
+    ),
+    (
+        ex.not_started("/bin/sh: 1: uv: not found", 127, '@ bare command=["docker","run","-i","b"]'),
+        "command-not-found",
+        "",
+    ),
+    (ex.not_started("Host key verification failed.", 255), "start-failed", "configuration"),
+    (
+        ex.not_started("called `Result::unwrap()` on an `Err` value: NotPresent"),
+        "setting-missing",
+        "configuration",
+    ),
+    (ex.session(call_with(), failed_with("spawn ffmpeg ENOENT")), "program-missing", "environment"),
+    (
+        ex.session(call_with(host="10.0.0.5"), failed_with("connect ECONNREFUSED 10.0.0.5:22")),
+        "service-unreachable",
+        "",
+    ),
+    (ex.session(ex.call(), ex.CLIENT_CLOSED, ex.exited(1)), "crash", ""),
+)
+"""Sessions, the cause that comes first, and the side: an empty one if the recording does not decide it."""
+
+
+@pytest.mark.parametrize(("example", "code", "side"), SIDES)
+def test_a_side_is_named_only_where_the_session_decides_it(example: str, code: str, side: str) -> None:
+    first = explained(example).diagnosis().causes[0]
+    assert (first.code, first.side) == (code, side), first.title
 
 
 def test_every_cause_has_an_example() -> None:
