@@ -59,8 +59,11 @@ def said(exchange: RefusedExchange, symptom: Symptom) -> str:
 
 
 def who_refused(exchange: RefusedExchange) -> str:
-    """Return who refused: a proxy that names itself, or the server."""
-    server = exchange.response.get("server", "")
+    """Return who refused: a proxy that names itself, or the server.
+
+    Proxies put their name on what they pass on, too. They have pages of their own, and no JSON.
+    """
+    server = "" if exchange.media_type == JSON else exchange.response.get("server", "")
     return f"the proxy {quote(server, 40)}" if _PROXIES.match(server) else "the server"
 
 

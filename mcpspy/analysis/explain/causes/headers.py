@@ -68,13 +68,17 @@ _CLAIMED = (
         "authorization",
         (400, 401, 403),
         r"(?:authori[sz]ation|bearer|access[ _-]?token|auth(?:entication)? (?:header|token|credentials?)|credentials|token)",
-        f"{_REFUSED_VALUE}|insufficient|scope",
+        # The token came, and was looked up or read: its claims, its permissions, the user that it is of.
+        rf"{_REFUSED_VALUE}|insufficient|scope|\bclaim|\bpermissions?\b|\broles?\b|[cx]srf|\black(?:s|ing)?\b"
+        r"|(?:token|key|credentials?) (?:was |is |could )?not (?:be )?found(?! in\b)"
+        r"|\b(?:for|in|of|with) (?:this |the |your |an? )?(?:access |bearer |api )?(?:token|key|credentials?)\b",
     ),
     _Claimed(
         "mcp-session-id",
         (400, 404, 422),
         r"\bsession(?:[ _-]?id)?\b",
-        rf"{_REFUSED_VALUE}|(?:session|id) not found|bad session|terminated|closed|initiali[sz]",
+        rf"{_REFUSED_VALUE}|\bsession\b.{{0,60}}not found(?! in\b)|id not found|bad session|terminated|closed|initiali[sz]"
+        r"|\bno (?:active |such |open |matching |known |existing )?(?:session|transport)s?(?: (?:found|with|for|exists|matches)\b|\W*$)",
     ),
     _Claimed("mcp-protocol-version", (400, 406, 422), r"protocol[ -]version", _REFUSED_VALUE),
 )
@@ -197,6 +201,14 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
         ex.list_answer(415, {"content-type": "text/plain"}, "Unsupported Media Type"),
         ex.list_answer(401, "Missing Authorization header"),
         ex.list_answer(401, ex.WITH_TOKEN, "Missing or invalid access token"),
+        ex.list_answer(403, ex.WITH_TOKEN, "Your token lacks the required permission 'read'"),
+        ex.list_answer(401, ex.WITH_TOKEN, "Token is missing required claim: aud"),
+        ex.list_answer(401, ex.WITH_TOKEN, "Token not found"),
+        ex.list_answer(401, ex.WITH_TOKEN, "No user found for token"),
+        ex.list_answer(403, ex.WITH_TOKEN, "CSRF token missing"),
+        ex.list_answer(404, "Session 'abc' not found"),
+        ex.list_answer(400, "No transport found for sessionId"),
+        ex.list_answer(400, "No active session"),
         ex.list_answer(400, "No valid session ID provided"),
         ex.list_answer(400, "Unsupported MCP-Protocol-Version"),
     ),
