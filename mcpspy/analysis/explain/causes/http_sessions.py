@@ -401,13 +401,18 @@ def _is_lost(facts: Facts, exchange: RefusedExchange, symptom: Symptom) -> bool:
 def _is_lost_as_token(facts: Facts, exchange: RefusedExchange, words: str) -> bool:
     """Return whether 401 answered to a session that had worked, and a new session needed no new sign-in."""
     session_id, http = exchange.request.get(_ID, ""), facts.http
+    steps = [step.at for step in http.oauth if step.step == "token"]
     is_refused = exchange.status == 401 and "authorization" in exchange.request
     if not is_refused or not http.accepted_count[session_id] or _EXPIRED_ALONE.search(words):
         return False
     renewed_at = min((at for at in http.session_ids.values() if at > exchange.at), default=None)
     if renewed_at is None or http.accepted.get(session_id, 0.0) > exchange.at:
         return False
-    return not any(step.step == "token" and exchange.at < step.at < renewed_at for step in http.oauth)
+    if "resource_metadata" in exchange.response.get("www-authenticate", "") and not steps:
+        return (
+            False  # The authorization server may be at another host: a new token from there is not recorded.
+        )
+    return not any(exchange.at < at < renewed_at for at in steps)
 
 
 _REFUSED_ONCE = ex.session(
@@ -427,7 +432,17 @@ _REFUSED_ONCE = ex.session(
         ex.answered(200, ex.WITH_TOKEN, {_ID: "s-2"}),
         ex.welcome(5),
     ),
-    negative=ex.session("@ http", _REFUSED_ONCE),
+    negative=(
+        ex.session("@ http", _REFUSED_ONCE),
+        ex.session(
+            "@ http",
+            *(ex.call(3), ex.answered(200, ex.WITH_TOKEN), ex.done(3), ex.call(4)),
+            ex.answered(
+                401, ex.WITH_TOKEN, {"www-authenticate": 'Bearer resource_metadata="https://a.example/b"'}
+            ),
+            *(ex.initialize(5), ex.answered(200, ex.WITH_TOKEN, {_ID: "s-2"}), ex.welcome(5)),
+        ),
+    ),
 )
 def session_lost_as_token(facts: Facts) -> Iterator[Claim]:
     """A server that keeps tokens with its sessions forgets both in a restart. To 401, clients sign in again, or
