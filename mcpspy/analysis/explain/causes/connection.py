@@ -22,7 +22,8 @@ _TLS = re.compile(
     r"(?i)certificate|\bssl\b|\btls\b|hostname mismatch|handshake failure|self[- ]signed|wrong version number"
 )
 _NAME = re.compile(r"(?i)name or service|resolve|getaddrinfo|no address|DNS")
-"""The errors of mcpspy's own connection: OpenSSL's, and those of the resolver."""
+_NETWORK = re.compile(r"(?i)network is (?:unreachable|down)|no route to host|host is (?:unreachable|down)")
+"""The errors of mcpspy's own connection: OpenSSL's, those of the resolver, and those of the network."""
 
 
 def _unreachable(error: str) -> str:
@@ -100,7 +101,13 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     upstream, error = facts.header.upstream or "its URL", first.error
     next_step = f"check that the server runs at {quote(upstream)}"
     if _NAME.search(error):
+        # A wrong name, or a resolver that does not know it: the recording does not tell.
+        side = "environment" if facts.server.messages else ""
         next_step = "correct the host name in the URL, or check DNS, HTTPS_PROXY and NO_PROXY"
+    elif _NETWORK.search(error):
+        next_step = (
+            "check the network and the VPN of this machine at this time, and the address of the server"
+        )
     elif facts.server.messages:
         next_step = "it had answered before: look into its own log for why it ended or restarted"
         side = SERVER
@@ -290,7 +297,11 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
                 "let the server send the response on the stream of its request, before it ends this "
                 "stream; look into its log at this time"
             )
-        side = "proxy" if silent >= 1 and not is_short else SERVER
+        side = SERVER
+        if silent >= 1 and not is_short:
+            # Limits of proxies are round numbers; a server that ends the stream by itself does so at any time.
+            is_round = abs(silent - 10 * round(silent / 10)) < 1.0
+            side = "proxy" if is_round or via else ""
         yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
 
 
@@ -322,7 +333,9 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
         title = f"no response to {failed.about}: {failed.why}"
         symptoms = [failed, *facts.of(ClientLeft), *facts.violations("HTTP310", "ENV113", "ENV119")]
         level = Level.EXACT if is_event else None
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER, level=level)
+        is_open = not is_event and failed.refusal is not None and failed.refusal.hung_up == SERVER
+        side = "" if is_open else SERVER
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
 
 
 _PROGRESS = ex.notified("<", "notifications/progress", progressToken=1, progress=1)

@@ -22,6 +22,8 @@ NO_ROUTE = re.compile(
 )
 """The words of Go's net/http (Traefik), Express, ingress-nginx and gateways for a path that they do not have."""
 
+_INTERNAL = re.compile(r"(?i)^\W*(?:500|error)?\W*(?:internal )?(?:server )?error\W*$")
+
 LOGIN = re.compile(r"(?i)\b(?:log ?in|sign ?in|sso|single sign|authenticate)\b")
 
 
@@ -56,6 +58,11 @@ def is_overcome(symptoms: list[Symptom]) -> bool:
 def said(exchange: RefusedExchange, symptom: Symptom) -> str:
     """Return the words of a refusal: of the JSON-RPC error in it, else of its body or challenge."""
     return (symptom.words if isinstance(symptom, FailedRequest) else "") or exchange.words
+
+
+def says_nothing(words: str) -> bool:
+    """Return whether the words of an error, such as "Internal server error", have no reason in them."""
+    return _INTERNAL.search(words) is not None
 
 
 def who_refused(exchange: RefusedExchange) -> str:

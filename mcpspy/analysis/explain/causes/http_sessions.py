@@ -13,6 +13,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
     exchanges,
     is_overcome,
     said,
+    says_nothing,
 )
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
@@ -82,8 +83,6 @@ _OTHER_THING = re.compile(
 _AGAIN = re.compile(r"(?i)already initiali[sz]ed")
 _ALREADY = re.compile(r"(?i)already (?:connected|initiali[sz]ed|started)")
 """The SDKs: no session with this id, a second initialize, and a server object that has a transport."""
-_INTERNAL = re.compile(r"(?i)^\W*(?:500|error|bad|failed)?\W*(?:internal )?(?:server )?error\W*$")
-"""An error without a reason."""
 
 
 def _unreadable_by(origin: str | None) -> str:
@@ -562,7 +561,7 @@ def one_session_only(facts: Facts) -> Iterator[Claim]:
         if any(each.asked not in ("initialize", "") for each in others):
             continue  # Whatever it is, it does not concern new sessions alone.
         says_so = _ALREADY.search(failed.words)
-        is_mute = not failed.words or _INTERNAL.search(failed.words) is not None
+        is_mute = not failed.words or says_nothing(failed.words)
         if says_so or (status == 500 and is_mute and facts.answered[CLIENT, "initialize"] == 1):
             how = f"HTTP {status}" if status else "an error"
             title = (

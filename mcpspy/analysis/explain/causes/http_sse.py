@@ -100,7 +100,16 @@ def sse_endpoint_missing(facts: Facts) -> Iterator[Claim]:
             "let the server send the event endpoint, with the address for messages, as the first event of the stream "
             "(2024-11-05, HTTP with SSE); for Streamable HTTP, set the client's transport to it: it begins with POST"
         )
-        yield Claim(title=title, next_step=next_step, symptoms=[], side=SERVER)
+        side = SERVER
+        if (
+            not came
+        ):  # A server of Streamable HTTP, a proxy that holds events back, or a server that sends none.
+            side = ""
+            next_step += (
+                "; ask the server without the proxy in front of it, which may hold the stream back (nginx: "
+                "proxy_buffering off)"
+            )
+        yield Claim(title=title, next_step=next_step, symptoms=[], side=side)
 
 
 @cause(

@@ -5,18 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.exchanges import exchanges, is_stream, who_refused
+from mcpspy.analysis.explain.causes.exchanges import exchanges, is_stream, says_nothing, who_refused
 from mcpspy.analysis.explain.causes.http_sse import endpoints
-from mcpspy.analysis.explain.causes.requests import without_response
+from mcpspy.analysis.explain.causes.requests import has_fixed_form, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import RefusedExchange
+from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.protocol.refusal import ACCEPTED
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.http_exchanges import NOT_OFFERED
+
+
+def _get(number: int, at: float) -> str:
+    """Return a GET stream that begins."""
+    head = {"http": number, "method": "GET", "path": "/mcp", "status": 200, "asked_at": at}
+    return ex.note("http", **head, request={}, response=ex.EVENT_STREAM)
+
+
+_NO_ANSWER = (
+    ex.note("http", http=3, stream="1", method="POST", path="/mcp", status=None, request={}, response={}),
+    ex.note("http-end", http=3, stream="1", hung_up="client"),
+    ex.note("http-end", http=50, hung_up="client"),
+)
 
 
 @cause(
@@ -25,21 +38,11 @@ from mcpspy.core.session.http_exchanges import NOT_OFFERED
     Level.EXACT,
     positive=ex.session(
         "@ http",
-        ex.note(
-            "http",
-            http=50,
-            method="GET",
-            path="/mcp",
-            status=200,
-            request={},
-            response=ex.EVENT_STREAM,
-            asked_at=7.0,
-        ),
+        _get(50, 7.0),
         ex.request("tools/list"),
-        ex.note("http", http=3, stream="1", method="POST", path="/mcp", status=None, request={}, response={}),
-        ex.note("http-end", http=3, stream="1", hung_up="client"),
-        ex.note("http-end", http=50, hung_up="client"),
+        *_NO_ANSWER,
     ),
+    negative=ex.session("@ http", _get(50, 7.0), ex.call(), *_NO_ANSWER),
 )
 def get_blocks_server(facts: Facts) -> Iterator[Claim]:
     """A server that works on one HTTP request at a time is busy as long as the GET stream is open."""
@@ -49,7 +52,12 @@ def get_blocks_server(facts: Facts) -> Iterator[Claim]:
     failed = [each for each in waiting if each.refusal is None or each.refusal.status is None]
     for get in facts.http.gets:
         ended_at = get.ended_at if get.ended_at is not None else facts.last_at
-        during = [each for each in failed if get.asked_at <= each.asked_at <= ended_at + 1.0]
+        # A call may be slow by itself.
+        during = [
+            each
+            for each in failed
+            if get.asked_at <= each.asked_at <= ended_at + 1.0 and has_fixed_form(each.method)
+        ]
         if during and not get.is_refused and (facts.server.last_at or 0.0) <= get.asked_at:
             title = (
                 f"the server answered nothing any more since the client had opened its GET stream: "
@@ -63,10 +71,9 @@ def get_blocks_server(facts: Facts) -> Iterator[Claim]:
             break
 
 
-def _get(number: int, at: float) -> str:
-    """Return a GET stream that begins."""
-    head = {"http": number, "method": "GET", "path": "/mcp", "status": 200, "asked_at": at}
-    return ex.note("http", **head, request={}, response=ex.EVENT_STREAM)
+def _is_of_shared_server(failed: FailedRequest) -> bool:
+    """Return whether an error says nothing of its reason, or that a server object is connected already."""
+    return not failed.words or says_nothing(failed.words) or "already" in failed.words.lower()
 
 
 @cause(
@@ -81,7 +88,19 @@ def _get(number: int, at: float) -> str:
         ex.error("Internal server error", -32603, None),
         ex.note("http-end", http=50, hung_up="client"),
     ),
-    negative=ex.session("@ http", ex.list_answer(500).partition("\n")[2]),
+    negative=(
+        ex.session("@ http", ex.list_answer(500).partition("\n")[2]),
+        ex.session(
+            "@ http",
+            *(_get(50, 7.0), ex.request("tools/list"), ex.answered(500)),
+            *(ex.error("KeyError: 'inputSchema'"), ex.note("http-end", http=50, hung_up="client")),
+        ),
+        ex.session(
+            "@ http",
+            *(_get(50, 7.0), ex.request("tools/list"), ex.answered(502, {}, {"server": "nginx"})),
+            ex.note("http-end", http=50, hung_up="client"),
+        ),
+    ),
 )
 def fails_beside_stream(facts: Facts) -> Iterator[Claim]:
     """A server object that serves one connection is shared by all requests: what comes while another
@@ -94,6 +113,10 @@ def fails_beside_stream(facts: Facts) -> Iterator[Claim]:
     ]
     streams += [(each.at - each.took, facts.last_at) for each in facts.http.open.values() if each.is_stream]
     failed = [each for each in facts.failed() if each.refusal and (each.refusal.status or 0) >= 500]
+    if any(
+        (each.refusal and each.refusal.status != 500) or not _is_of_shared_server(each) for each in failed
+    ):
+        return  # A gateway, or an error of its own, which has nothing to do with the stream.
     if not failed or facts.http.answered_beside or not facts.answered[CLIENT, "initialize"]:
         return
     if not all(any(begin <= each.asked_at <= end for begin, end in streams) for each in failed):
