@@ -17,10 +17,11 @@ from mcpspy.analysis.explain.causes.exchanges import (
 )
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, evidence, quote
+from mcpspy.analysis.explain.evidence import BUG, clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.counted import counted, duration
+from mcpspy.core.protocol.http_headers import JSON
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
 
@@ -117,6 +118,7 @@ _WITHOUT_ID = (ex.call(), ex.answered(200, {_ID: None}))
             ex.answered(200, {_ID: None}),
             ex.error("no", -32602, 3),
         ),
+        ex.session("@ http", *_WITHOUT_ID, ex.error("KeyError: 'a' is not defined")),
     ),
 )
 def session_header_missing(facts: Facts) -> Iterator[Claim]:
@@ -176,6 +178,8 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
         or has_worked
         or not errors
         or any(each.is_handshake for each in errors)
+        or not any(JSON in finding.excerpt for each in lacking for finding in each.findings)  # Of GET alone.
+        or BUG.search(errors[0].words)
     ):
         return
     title = (

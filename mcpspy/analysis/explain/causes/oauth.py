@@ -24,6 +24,9 @@ from mcpspy.core.counted import duration
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
+_OF_KEYS = re.compile(r"(?i)\bsignatur|\bissuer|\biss\b|\bjwks?\b|\bkid\b|\bkeys?\b|\balg")
+"""Words of a check of a token that its audience does not decide."""
+
 
 @cause(
     "new-token-refused",
@@ -76,6 +79,9 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
         elif not has_resource:
             title += "; the client asked for it without resource, so it may be for another audience"
             next_step = "let the client send resource = the URL of this server in both requests (RFC 8707)"
+            if _OF_KEYS.search(words):  # A token for another audience may have another issuer and other keys.
+                side = ""
+                next_step += "; compare issuer and keys of the token with what the server checks"
         yield sign_in_claim(facts, title, next_step, issued[-1], side=side)
         break
 
@@ -99,7 +105,8 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
         later += [each for each in challenges if each.at >= step.at]
         if step.status != 200 or later or not refused or any(each.at >= step.at for each in refused):
             continue
-        secret = "" if "client_secret" in names_of(step) else "; the request had no client_secret"
+        has_secret = "client_secret" in names_of(step) or step.fields.get("http") in facts.http.with_token
+        secret = "" if has_secret else "; the request had no client_secret"
         title = (
             f"the token request was answered with HTTP 200, and the client sent no request with a token "
             f"after it: the answer has an error in place of a token, or the client refuses it{secret}"
@@ -108,7 +115,13 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
             "look at the answer in the client's log (its body is not recorded): often the client_id or "
             "client_secret is wrong"
         )
-        yield sign_in_claim(facts, title, next_step, step)
+        if has_secret:
+            next_step = (
+                "look in the client's log for what it misses in the answer, whose body is not recorded: it has an error in "
+                "place of a token, or a member in another form (access_token, token_type, expires_in)"
+            )
+        side = "" if has_secret else "configuration"
+        yield sign_in_claim(facts, title, next_step, step, side=side)
 
 
 _REGISTER_RESOURCE = (
@@ -138,6 +151,11 @@ def _is_resource_unknown(facts: Facts, step: OauthStep) -> bool:
         ex.unauthorized(ex.METADATA, ex.oauth("authorize", 302, error="invalid_target", names=["resource"])),
         ex.unauthorized(ex.METADATA, ex.oauth("authorize", 302, error="server_error")),
         ex.unauthorized(ex.METADATA, ex.oauth("authorize", 302, error="access_denied")),
+        ex.unauthorized(
+            ex.METADATA,
+            ex.http("GET", 302, 63, {}, location="/login?next=/authorize"),
+            ex.oauth("authorize", 302, 63),
+        ),
     ),
     negative=ex.unauthorized(ex.METADATA),
 )
@@ -152,6 +170,10 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
         words = words_of(step)  # Empty in recordings before 2026-11-28.
         is_named = words or re.search(r"[?&#]error=", facts.http.locations.get(step.fields.get("http"), ""))
         how = f" that has an error and no code{clause(words)}" if is_named else ""
+        location = facts.http.locations.get(step.fields.get("http"), "")
+        is_page = not is_named and LOGIN_PAGE.search(location) is not None
+        if is_page:
+            how = f" to a page for signing in ({quote(location, 80)})"
         title = (
             f"the authorization server answered the request for authorization with a redirect (HTTP "
             f"{step.status}){how}, and the client never asked for a token"
@@ -162,7 +184,12 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
             else "look at error and error_description in the address of the redirect (in the browser or the "
             "client's log)"
         )
-        if "scope" in names_of(step):
+        if is_page:
+            next_step = (
+                "complete the sign-in in the browser, in the time that the client waits; if it was completed, look where the "
+                "page led to then, and whether that address reaches the client"
+            )
+        elif "scope" in names_of(step):
             next_step += "; the request had a scope: compare it with scopes_supported of the metadata"
         side = CLIENT if is_named else ""
         if "scope" in words:
@@ -171,8 +198,10 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
             side, next_step = SERVER, _REGISTER_RESOURCE
         elif re.search(r"server_error|temporarily_unavailable", words):
             side = SERVER
-        elif "access_denied" in words:
-            side = ""
+        elif re.search(r"access_denied|_required|account_selection", words):
+            side = ""  # What the person did, or has to do.
+        elif re.search(r"unauthorized_client|invalid_client", words):
+            side = "configuration"
         claim = sign_in_claim(facts, title, next_step, step, side=side)
         claim.level = Level.EXACT if is_named else Level.SPECIFIC
         yield claim
@@ -194,6 +223,12 @@ _NOT_PERMITTED = re.compile(
 """An authorization server that has a list of redirect URIs beside the registered ones."""
 
 
+LOGIN_PAGE = re.compile(
+    r"(?i)(?:^|[/._-])(?:log[-_]?in|sign[-_]?in|sso|consent|saml2?|accounts?)(?=$|[/._?-])"
+)
+"""The address of a page on which a person signs in."""
+
+
 _TOKEN_ERRORS = (
     ("redirect", "register exactly the redirect URI that the client uses, with its port and path"),
     (
@@ -204,10 +239,16 @@ _TOKEN_ERRORS = (
         ),
     ),
     (
+        "verifier|pkce|challenge",
+        (
+            "compare the code_verifier of this request with the code_challenge of the sign-in: a client that begins two sign-ins "
+            "at once mixes them up; the authorization server may also compute S256 otherwise (RFC 7636, 4.6)"
+        ),
+    ),
+    (
         "invalid_grant|expired|code",
         "sign in again: the code or refresh token is used up, expired, or from another client or redirect URI",
     ),
-    ("verifier|pkce|challenge", "send the code_verifier that belongs to the code_challenge"),
     (
         "resource|target|audience",
         (
@@ -243,6 +284,19 @@ def _by_error(facts: Facts, step: OauthStep, words: str) -> tuple[str, str]:
     )
     if "scope" in words:  # At first, clients ask for what the resource's metadata list.
         return CLIENT if "refresh_token" in names_of(step) else "", next_step
+    if step.step == "token" and (named := _named_as_missing(step, words)):
+        name, is_sent = named
+        if is_sent:
+            return SERVER, (
+                f"let the authorization server read {quote(name, 40)} from the form of the request, in which it is: it may expect "
+                f"JSON, or drop the body"
+            )
+        return CLIENT, f"let the client send {quote(name, 40)} in the request"
+    if step.step == "token" and words.startswith("invalid_grant"):
+        return (
+            "",
+            next_step,
+        )  # A code or refresh token that the one has used up or kept too long, or the other lost.
     if "client" in words and not is_registered:
         if is_offered:
             return CLIENT, (
@@ -256,6 +310,32 @@ def _by_error(facts: Facts, step: OauthStep, words: str) -> tuple[str, str]:
         return CLIENT, next_step
     # Without words, the request may name a client or a redirect URI that was registered by hand, or is forgotten.
     return "" if is_offered else "configuration", next_step
+
+
+_PARAMETERS = (
+    *(
+        "code_verifier",
+        "redirect_uri",
+        "grant_type",
+        "resource",
+        "refresh_token",
+        "code",
+        "audience",
+        "scope",
+    ),
+)
+"""Parameters of a token request, beside those by which a client authenticates, which may be in a header."""
+
+
+def _named_as_missing(step: OauthStep, words: str) -> tuple[str, bool] | None:
+    """Return the parameter that an error calls missing, and whether the request has it."""
+    if not re.search(
+        r"(?i)\bmissing\b|\brequired\b|\bnot (?:provided|present|included|found in)|must (?:have|include)",
+        words,
+    ):
+        return None
+    found = [name for name in _PARAMETERS if re.search(rf"(?i)\b{name}\b", words)]
+    return (found[0], found[0] in names_of(step)) if len(found) == 1 and names_of(step) else None
 
 
 TOGETHER = 30.0
@@ -280,6 +360,15 @@ TOGETHER = 30.0
             ex.METADATA,
             ex.oauth("registration", 201, 64, names=["client_name", "redirect_uris"]),
             ex.oauth("token", 401, 65, error="invalid_client", names=["client_id", "code", "code_verifier"]),
+        ),
+        ex.unauthorized(
+            ex.METADATA,
+            ex.oauth(
+                *("token", 400, 65),
+                error="invalid_request",
+                error_description="code_verifier is required",
+                names=["grant_type", "code"],
+            ),
         ),
     ),
     negative=ex.unauthorized(ex.METADATA, ex.oauth("registration", 403)),
@@ -393,6 +482,8 @@ def _is_unauthenticated(facts: Facts, step: OauthStep, words: str) -> bool:
     )
 
 
+_ACCEPTED = ex.session("@ http", ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done())
+
 define(
     __name__,
     FailureRow(
@@ -406,14 +497,30 @@ define(
         next_step='let the server answer 401 with error="invalid_token", so that the client refreshes the '
         "token; until then sign in again",
         statuses=(400, 403, 500),
-        words=r"\b(?:server_error|invalid_token|token|jwt|unauthorized)\b",
+        # Not a token of a parser, a form or a page of results, and not what the token may do.
+        words=r"^(?!.*(?:unexpected token|[cx]srf|\b(?:page|next|cursor|continuation|invite|reset|max|device|push)[ _-]tokens?\b"
+        r"|token (?:limit|count|budget)|\bjson\b|permi(?:ssion|tted)|\bscope|not allowed|not authori[sz]ed|forbidden))"
+        r".*\b(?:server_error|invalid_token|token|jwt|unauthorized)\b",
         if_refused=lambda facts, exchange: (
-            facts.http.token_accepted_at is not None and "authorization" in exchange.request
+            facts.http.token_accepted_at is not None
+            and "authorization" in exchange.request
+            and facts.http.accepted.get(exchange.request.get("mcp-session-id", ""), 0.0) <= exchange.last_at
         ),
         is_together=True,
+        negative=(
+            ex.session(_ACCEPTED, ex.call(3), ex.answered(500, ex.WITH_TOKEN, "Unexpected token < in JSON")),
+            ex.session(_ACCEPTED, ex.call(3), ex.answered(403, ex.WITH_TOKEN, "CSRF token missing")),
+            ex.session(
+                _ACCEPTED, ex.call(3), ex.answered(403, ex.WITH_TOKEN, "This token is not permitted to do it")
+            ),
+            ex.session(
+                _ACCEPTED,
+                *(ex.call(3), ex.answered(400, ex.WITH_TOKEN, "Invalid token")),
+                *(ex.call(4), ex.answered(200, ex.WITH_TOKEN), ex.done(4)),
+            ),
+        ),
         positive=ex.session(
-            "@ http",
-            *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
+            _ACCEPTED,
             *(ex.call(3), ex.answered(500, ex.WITH_TOKEN), '<< {"error":"server_error"}'),
         ),
     ),

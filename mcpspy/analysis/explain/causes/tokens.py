@@ -15,6 +15,7 @@ from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.http_facts import OauthStep
 from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
+from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
@@ -38,7 +39,51 @@ _AS_IF_NONE = re.compile(
 )
 """A server that has found no token in the request."""
 
+_CANNOT_CHECK = re.compile(
+    r"(?i)\bfetch failed|failed to (?:fetch|load|retrieve|get)|(?:un|not )able to (?:fetch|reach|connect)|(?:cannot|could not|can't) (?:fetch|reach"
+    r"|connect|load)|\bECONN\w+|ENOTFOUND|connection (?:refused|error|failed)|timed? ?out|introspection (?:failed|error)|no matching (?:key|jwk)"
+)
+"""A server that could not check a token: it does not reach its authorization server, or lacks its keys."""
+
+_NOT_EXPIRED = re.compile(
+    r"(?i)\bsignatur|\bissuer|\biss\b|\bmalformed|\bsegments?\b|\bkid\b|\balg\w*\b|\bclaims?\b|\bdecod|\bformat\b|\bparse"
+)
+"""Another reason than time."""
+
+_OF_RIGHTS = re.compile(
+    r"(?i)\bpermi(?:ssions?|tted)\b|\bno access\b|\baccess to\b|\broles?\b|not (?:allowed|authori[sz]ed)|\bprivileg|\blacks?\b|\bowner"
+    r"|\bdisabled\b|\bnot (?:a )?member"
+)
+"""Words of a server that knows whose token it is."""
+
+_OF_SOMEBODY_ELSE = re.compile(
+    r"(?i)session.{0,40}(?:mismatch|belongs|(?:another|different|other) (?:user|client)|owner)"
+)
+
 _NOT_ABOUT_TOKENS = "a token would not help: look which check of the server or proxy refuses the request"
+
+
+def _other_reason(exchange: RefusedExchange, words: str, text: str) -> tuple[str, str, str] | None:
+    """Return the reason of a refusal that is no fault of the token, with the next step and its side; None for another one."""
+    if _CANNOT_CHECK.search(text):
+        next_step = (
+            "look in the log of the server why it cannot check tokens: it has to reach its authorization server (JWKS, "
+            "introspection), or to load its keys again; another token does not help"
+        )
+        return "the server could not check the token", next_step, SERVER
+    if _OF_SOMEBODY_ELSE.search(words):
+        next_step = (
+            "let the client send initialize again when its user or its token changes; the server binds a session to the "
+            "one who began it, and should not compare more than the user"
+        )
+        return "the session was begun with another token or user", next_step, ""
+    if exchange.status == 403 and _OF_RIGHTS.search(words):
+        next_step = (
+            "give the account of this token the right that the refusal names, or use the token of another account; the token "
+            "itself is accepted"
+        )
+        return f"the account of the token may not do {about(exchange)}", next_step, "configuration"
+    return None
 
 
 def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, str, str]:
@@ -56,6 +101,8 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
             "insufficient_scope" in challenge
         )  # The client has to ask for more (2025-11-25, Authorization).
         return f"{lack} a scope for {about(exchange)}", next_step, CLIENT if is_asked else own
+    if has_token and (found := _other_reason(exchange, words, text)):
+        return found
     if _AUDIENCE.search(text):
         next_step = (
             "request the token with resource = the URL of this server; mcpspy exec keeps the server's "
@@ -63,6 +110,18 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
         )
         return "the token is for another audience", next_step, own
     is_expired = "expired" in text.lower() and not _UNSURE.search(text)
+    if _NOT_EXPIRED.search(text) and not is_expired:
+        next_step = (
+            "compare issuer, keys and form of the token with what the server checks (both may have changed), and sign in "
+            "again; or correct Authorization in the host's configuration"
+        )
+        return "the server refused the token", next_step, "configuration" if not is_issued else ""
+    if _EXPIRED.search(text) and any(at > exchange.at for at in facts.http.session_ids.values()):
+        next_step = (
+            "let the client repeat the refused request after it has a new token; if it went on with the same token, the "
+            "server lost its sessions, and has to answer 404 for that"
+        )
+        return "the server refused the token, and accepted a new session after that", next_step, ""
     if _EXPIRED.search(text) and (is_expired or facts.server.messages > 1):
         next_step = (
             "the client should ask for a new token with its refresh token after a 401, and did not; sign "
@@ -184,6 +243,21 @@ def _elsewhere(facts: Facts) -> str | None:
     return next((each for each in wanted if each not in paths), None)
 
 
+def _metadata_elsewhere(facts: Facts, challenge: str) -> str:
+    """Return the address of metadata that a 401 names, if it is at another host than the endpoint; else nothing."""
+    named = re.search(r'resource_metadata="?([^",\s]+)', challenge)
+    hosts = {urlsplit(facts.header.upstream or "").hostname, first_host(facts)}
+    return (
+        named[1] if named is not None and urlsplit(named[1]).hostname not in {None, *LOOPBACK, *hosts} else ""
+    )
+
+
+def first_host(facts: Facts) -> str:
+    """Return the name by which the client calls the endpoint, without its port."""
+    first = next((exchange for exchange, _ in unauthorized(facts)), None)
+    return "" if first is None else first.request.get("host", "").partition(":")[0]
+
+
 _RESOURCE = {"resource": f"{ex.ISSUER}/mcp", "servers": [ex.ISSUER], "address": ex.ISSUER, "path": "/mcp"}
 _NAMES_ITS_SERVER = ex.oauth("resource metadata", 200, 61, **_RESOURCE)
 _ASKED_AT_THE_PATH = ex.session(
@@ -274,6 +348,14 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
         stop = _stop(facts, steps[-1])
         yield sign_in_claim(facts, title + stop.title, stop.next_step, *steps[-2:], side=stop.side)
         return
+    if (elsewhere := _metadata_elsewhere(facts, challenge or "")) and not has_worked:
+        title += f", naming the metadata of its sign-in at {quote(elsewhere, 100)}, and the client sent no token after that"
+        next_step = (
+            "begin the sign-in in the client, and look in its log whether it read this document: what it asks there does not "
+            "pass this point; if the server takes a fixed token, set the Authorization header in the host's configuration"
+        )
+        yield sign_in_claim(facts, title, next_step, side="")
+        return
     if "resource_metadata" in (challenge or "") and not has_worked:
         title += ", naming the metadata of its sign-in, which the client never asked for"
         next_step = (
@@ -308,6 +390,11 @@ SECONDS_OF_A_PROBE = 2.0
             *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
             *(ex.call(3), ex.answered(401, "Missing bearer token"), ex.METADATA),
         ),
+        ex.session(
+            "@ http",
+            *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
+            *(ex.initialize(3), ex.answered(401, {"user-agent": "another"}, "Missing bearer token")),
+        ),
     ),
 )
 def token_left_out(facts: Facts) -> Iterator[Claim]:
@@ -323,6 +410,7 @@ def token_left_out(facts: Facts) -> Iterator[Claim]:
         and exchange.at > since
         and exchange.method == "POST"
         and "authorization" not in exchange.request
+        and exchange.agent in facts.http.agents  # Another program may have no token at all.
     ]
     if not left_out or any(at > left_out[0][0].at for at in signing_in):
         return  # A sign-in begins with a request without a token.
