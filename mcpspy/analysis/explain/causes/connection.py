@@ -26,6 +26,11 @@ _NETWORK = re.compile(r"(?i)network is (?:unreachable|down)|no route to host|hos
 """The errors of mcpspy's own connection: OpenSSL's, those of the resolver, and those of the network."""
 
 
+def _is_of_tls(error: str) -> bool:
+    """Return whether an error of the connection, without the URL in it, is one of TLS."""
+    return _TLS.search(re.sub(r"\bhttps?://\S+", "", error)) is not None
+
+
 def _unreachable(error: str) -> str:
     return ex.first_answer(502, {":error": f"cannot reach {error}"})
 
@@ -42,12 +47,25 @@ define(
         Level.EXACT,
         why="Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port.",
         title="the connection to the server failed in TLS: {error}",
-        next_step="trust the server's CA with --cacert FILE, correct the host name in the URL, or use "
-        "http:// if it has no TLS",
-        side="configuration",
-        if_refused=lambda _, exchange: _TLS.search(exchange.error) is not None,
-        positive=_WRONG_TLS,
-        negative=_NO_SERVER,
+        next_step=(
+            (
+                "certificate has expired|not yet valid",
+                "renew the certificate of the server, and restart or reload what uses it; compare the clock of this machine",
+            ),
+            (
+                "",
+                "trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS",
+            ),
+        ),
+        side=lambda _, exchange: (
+            SERVER if exchange is not None and "has expired" in exchange.error else "configuration"
+        ),
+        if_refused=lambda _, exchange: _is_of_tls(exchange.error),
+        positive=(
+            _WRONG_TLS,
+            _unreachable("https://a.example: certificate verify failed: certificate has expired"),
+        ),
+        negative=(_NO_SERVER, _unreachable("https://tls.example/mcp: Connection refused")),
     ),
 )
 
@@ -93,13 +111,21 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     """Nothing listens at the URL, its name does not resolve, a proxy is in between, or the server
     has ended.
     """
-    found = [each for each in exchanges(facts) if each[0].error and not _TLS.search(each[0].error)]
+    found = [each for each in exchanges(facts) if each[0].error and not _is_of_tls(each[0].error)]
     found = [each for each in found if not REFUSED_BY_MCPSPY.search(each[0].error)]
     if not found:
         return
     first, side = found[0][0], "environment"
     upstream, error = facts.header.upstream or "its URL", first.error
     next_step = f"check that the server runs at {quote(upstream)}"
+    title = f"the server cannot be reached: {quote(error)}"
+    if _CLOSED.search(error) and not facts.server.messages:
+        side = ""  # Something listens there.
+        title = f"the connection was made, and ended without a response to {about(first)}: {quote(error)}"
+        next_step = (
+            f"something at {quote(upstream)} takes the connection and ends it: look into the log of the server at this request, "
+            f"and whether this port speaks https, or another protocol"
+        )
     if _NAME.search(error):
         # A wrong name, or a resolver that does not know it: the recording does not tell.
         side = "environment" if facts.server.messages else ""
@@ -113,7 +139,6 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
         side = SERVER
     elif "localhost" in upstream or "127.0.0.1" in upstream:
         next_step += "; in a container, localhost is the container itself"
-    title = f"the server cannot be reached: {quote(error)}"
     is_gone = any(_ENDED.search(each.error) and each.at >= first.at for each, _ in found)
     if first.asked and is_gone and _CLOSED.search(error):
         title = (

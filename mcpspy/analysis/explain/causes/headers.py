@@ -16,6 +16,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
     said,
     who_refused,
 )
+from mcpspy.analysis.explain.causes.http_sse import endpoints
 from mcpspy.analysis.explain.causes.requests import ERRORS
 from mcpspy.analysis.explain.causes.sign_in import RULES, sign_in_claim
 from mcpspy.analysis.explain.claims import Claim, Level, cause
@@ -70,6 +71,7 @@ _CLAIMED = (
         r"(?:authori[sz]ation|bearer|access[ _-]?token|auth(?:entication)? (?:header|token|credentials?)|credentials|token)",
         # The token came, and was looked up or read: its claims, its permissions, the user that it is of.
         rf"{_REFUSED_VALUE}|insufficient|scope|\bclaim|\bpermissions?\b|\broles?\b|[cx]srf|\black(?:s|ing)?\b"
+        r"|missing authentication token|\b401 authorization required"
         r"|(?:token|key|credentials?) (?:was |is |could )?not (?:be )?found(?! in\b)"
         r"|\b(?:for|in|of|with) (?:this |the |your |an? )?(?:access |bearer |api )?(?:token|key|credentials?)\b",
     ),
@@ -324,7 +326,8 @@ def header_twice(facts: Facts) -> Iterator[Claim]:
 
 
 def _wants_too_early(facts: Facts, exchange: RefusedExchange) -> bool:
-    return exchange.asked == "initialize" and not any(name in exchange.request for name in _AFTER_INITIALIZE)
+    is_begun = exchange.asked == "initialize" and not endpoints(facts)
+    return is_begun and not any(name in exchange.request for name in _AFTER_INITIALIZE)
 
 
 define(
@@ -341,10 +344,14 @@ define(
         "MCP-Protocol-Version and Mcp-Session-Id only on the requests after it",
         statuses=(400, 401, 403, 404, 406, 422, 428),
         words=rf"\b{_MISSING}\b.{{0,40}}(?:protocol[ -]version|mcp-session-id|session[ _-]?id)"
-        rf"|(?:protocol[ -]version|mcp-session-id|session[ _-]?id).{{0,40}}\b{_MISSING}\b",
+        rf"|(?:protocol[ -]version|mcp-session-id|session[ _-]?id).{{0,40}}\b{_MISSING}\b"
+        r"|^\W*(?:\w+ )?(?:session|transport)\b.{0,30}(?:not found|unknown|does not exist)|\b(?:invalid|unknown) session",
         if_refused=_wants_too_early,
         is_together=True,
-        positive=ex.first_answer(400, "Missing required MCP-Protocol-Version header"),
+        positive=(
+            ex.first_answer(400, "Missing required MCP-Protocol-Version header"),
+            ex.first_answer(404, "Session not found"),
+        ),
         negative=(
             ex.first_answer(400, "Unsupported protocol version"),
             ex.list_answer(400, "MCP-Protocol-Version header is missing"),

@@ -15,6 +15,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
     said,
     says_nothing,
 )
+from mcpspy.analysis.explain.causes.http_sse import endpoints
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, clause, evidence, quote
@@ -31,6 +32,7 @@ _ID = "mcp-session-id"
 def _has_none(facts: Facts, exchange: RefusedExchange) -> bool:
     """Return whether a message was posted without the session id that the server had not assigned."""
     is_unassigned = not facts.http.session_ids and facts.answered[CLIENT, "initialize"] > 0
+    is_unassigned = is_unassigned and not endpoints(facts)  # HTTP+SSE has the session in the address.
     return is_unassigned and exchange.method == "POST" and _ID not in exchange.request
 
 
@@ -139,7 +141,9 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
         if exchange.status in (401, 403) and _OTHER_SESSION.search(said(exchange, symptom)):
             continue
         origin = exchange.request.get("origin")
-        is_hidden = bool(origin) and begin is not None and _ID not in exposed
+        is_hidden = (
+            bool(origin) and begin is not None and _ID not in exposed and not facts.http.accepted_count
+        )
         is_bare_response = exchange.is_response and exchange.status in (400, 404)
         if not (is_hidden or is_bare_response or _SESSION.search(said(exchange, symptom))):
             continue
@@ -225,7 +229,11 @@ def _is_unread_notification(facts: Facts, exchange: RefusedExchange, words: str)
     "replicas",
     "several copies of the server do not share their sessions",
     Level.EXACT,
-    positive=ex.session("@ http", ex.request("tools/list"), ex.answered(404), _ping(3)),
+    positive=(
+        ex.session("@ http", ex.request("tools/list"), ex.answered(404), _ping(3)),
+        ex.session("@ sse 2024-11-05", ex.request("tools/list"), ex.answered(404, "Could not find session")),
+        ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(404, "Could not find session")),
+    ),
     negative=(
         ex.session("@ http", _ping(3, 4), _LOST),
         ex.session("@ http", ex.request("tools/list"), ex.answered(400, "no handler"), _ping(3)),
@@ -238,6 +246,7 @@ def _is_unread_notification(facts: Facts, exchange: RefusedExchange, words: str)
             _ping(3),
         ),
         ex.session("@ http", ex.notified(">", "notifications/x"), ex.answered(404), _ping(3)),
+        ex.session("@ sse 2024-11-05", ex.listed("a"), ex.call(3), ex.answered(404, "Unknown tool: a")),
     ),
 )
 def replicas(facts: Facts) -> Iterator[Claim]:
@@ -272,6 +281,29 @@ def replicas(facts: Facts) -> Iterator[Claim]:
         symptoms = [each for other, each in exchanges(facts) if other.status == status]
         side = "proxy" if level is Level.EXACT else SERVER  # One copy that forgets its sessions.
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
+        break
+    yield from _unknown_to_its_stream(facts)
+
+
+def _unknown_to_its_stream(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of messages of HTTP+SSE whose session is not known, although its stream is open."""
+    for exchange, symptom in exchanges(facts, 400, 404) if endpoints(facts) else ():
+        words = said(exchange, symptom)
+        if exchange.method != "POST" or not re.search(r"(?i)\b(?:session|transport|connection)", words):
+            continue
+        if any(get.ended_at is not None and get.ended_at < exchange.at for get in facts.http.gets):
+            continue  # `sse-stream-ended`
+        title = (
+            f"{about(exchange)}: the server does not know the session of this address (HTTP {exchange.status}{clause(words)}), "
+            f"although the SSE stream that named it is open: another copy or process of the server answered"
+        )
+        next_step = (
+            "run one process of the server (one worker), or route all requests with one sessionId to the copy that has the "
+            "stream; if there is only one, it was restarted behind a proxy that kept the stream open"
+        )
+        symptoms = [each for other, each in exchanges(facts) if other.status == exchange.status]
+        # A balancer that distributes, or workers of one server: the recording does not tell.
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="")
         break
 
 

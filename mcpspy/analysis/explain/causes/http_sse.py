@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -217,7 +218,8 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
             )
             yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=SERVER)
         for exchange, symptom in exchanges(facts, 404, 405, 400, 307, 308):
-            if exchange.status == 400 and said(exchange, symptom):
+            words = said(exchange, symptom)
+            if (exchange.status == 400 and words) or re.search(r"(?i)\bsession", words):
                 continue  # It found the endpoint, and names another reason.
             is_endpoint = endpoint.path.rstrip("/") == exchange.path.rstrip("/")
             if exchange.method == "POST" and is_new and is_endpoint:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, advised, define
+from mcpspy.analysis.explain.causes.exchanges import side_of, who_refused
 from mcpspy.analysis.explain.causes.sign_in import (
     RULES,
     names_of,
@@ -20,6 +21,7 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.http_facts import OauthStep
+from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -106,6 +108,8 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
         if step.status != 200 or later or not refused or any(each.at >= step.at for each in refused):
             continue
         has_secret = "client_secret" in names_of(step) or step.fields.get("http") in facts.http.with_token
+        # One that has just registered may have no secret, and its id is right.
+        has_secret |= any((each.status or 400) < 300 for each in steps_of(facts, "registration"))
         secret = "" if has_secret else "; the request had no client_secret"
         title = (
             f"the token request was answered with HTTP 200, and the client sent no request with a token "
@@ -271,12 +275,42 @@ step; the first one counts.
 """
 
 
+def _by_status(facts: Facts, step: OauthStep, words: str) -> tuple[str, str] | None:
+    """Return the side and the next step if the status of a refused step, or who refused it, says enough."""
+    status = step.status or 0
+    if status >= 500:
+        return SERVER, "look into the log of the authorization server at this time"
+    number = step.fields.get("http")
+    refused = next((each for each in facts.of(RefusedExchange) if each.number == number), None)
+    if refused is not None and status == 403 and not words and side_of(refused) == "proxy":
+        return "proxy", (
+            f"look which rule of {who_refused(refused)} refuses this request (a protection against bots, a firewall), and exempt "
+            f"the addresses of the sign-in from it, as that of the endpoint"
+        )
+    if status == 429:
+        return (
+            "",
+            "wait, and sign in again; let the client ask less often, or the authorization server allow more",
+        )
+    if status in (404, 405) and step.step == "token":
+        return (
+            SERVER,
+            "let the metadata name the token_endpoint at which the authorization server answers POST",
+        )
+    if re.match(r"authorization_pending|slow_down|expired_token|access_denied", words):
+        return (
+            "",
+            "complete the sign-in on the page that the client named, in the time that its code is valid",
+        )
+    return None
+
+
 def _by_error(facts: Facts, step: OauthStep, words: str) -> tuple[str, str]:
     """Return the side that an error of a step of OAuth is about, and the next step."""
     if _is_resource_unknown(facts, step):
         return SERVER, _REGISTER_RESOURCE
-    if (step.status or 0) >= 500:
-        return SERVER, "look into the log of the authorization server at this time"
+    if (found := _by_status(facts, step, words)) is not None:
+        return found
     next_step = advised(_TOKEN_ERRORS, words)
     is_registered, is_offered = (
         any((each.status or 400) < 300 for each in steps_of(facts, "registration")),

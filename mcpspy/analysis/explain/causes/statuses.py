@@ -17,6 +17,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
     alike,
     exchanges,
     is_overcome,
+    is_stream,
     said,
     side_of,
     who_refused,
@@ -401,19 +402,30 @@ _NO_APPLICATION = re.compile(
 )
 """The words of platforms (Railway, Heroku, Vercel, Azure) for an address at which no application runs."""
 
+_NOT_FOUND = re.compile(r"(?i)\bnot found\b|not allowed|does(?: not|n't) exist")
+"""The words of frameworks for a path or a method that they do not have."""
+
+_AWS_HAS_NO_ROUTE = re.compile(r"^Missing Authentication Token$")
+
 
 @cause(
     "wrong-endpoint",
     "the URL is not that of an MCP endpoint",
     Level.SPECIFIC,
     rules="HTTP307",
-    positive=(ex.first_answer(404), ex.first_answer(404, "Application not found")),
+    positive=(
+        ex.first_answer(404),
+        ex.first_answer(404, "Application not found"),
+        ex.first_answer(403, ex.WITH_TOKEN, "Missing Authentication Token"),
+    ),
     negative=ex.list_answer(404),
 )
 def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
     """The path, the port or the host is wrong: a page, a 404 or a 405 answers to the first POST."""
-    for exchange, symptom in exchanges(facts, 404, 405, 410):
+    for exchange, symptom in exchanges(facts, 403, 404, 405, 410):
+        words = said(exchange, symptom)
         is_other = exchange.method != "POST" or ".well-known" in exchange.path
+        is_other |= exchange.status == 403 and not _AWS_HAS_NO_ROUTE.search(words)
         has_worked = exchange.asked != "initialize" and facts.server.messages > (exchange.media_type == JSON)
         has_worked |= isinstance(symptom, FailedRequest) and not symptom.is_first
         if is_other or has_worked or "mcp-session-id" in exchange.request:
@@ -431,10 +443,16 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
             )
         title = (
             f"no MCP endpoint at {quote(facts.header.upstream or exchange.path)}: "
-            f"{who_refused(exchange)} answers HTTP {exchange.status}{clause(said(exchange, symptom))}"
+            f"{who_refused(exchange)} answers HTTP {exchange.status}{clause(words)}"
         )
         next_step, side = f"correct the path of the URL ({hint})", "configuration"
-        if _NO_APPLICATION.search(said(exchange, symptom)) or "x-railway-fallback" in exchange.response:
+        if exchange.status == 403:
+            next_step = (
+                f"{next_step}: Amazon API Gateway answers so for a path or a method that it does not have"
+            )
+        elif words and not NO_ROUTE.search(words) and not _NOT_FOUND.search(words):
+            next_step = f"look what the refusal means; if it knows nothing of MCP, {next_step}"
+        if _NO_APPLICATION.search(words) or "x-railway-fallback" in exchange.response:
             side = ""
             next_step = (
                 "look at the platform whether the application runs (it may not have started, or have been removed), and "
@@ -446,6 +464,9 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
             # A client that tries Streamable HTTP first (2025-11-25, Transports: backwards compatibility).
             claim.title += ", and the client then used the old HTTP+SSE transport, as it should"
             claim.is_observation = True
+        elif any(is_stream(other) and other.at > exchange.at for other, _ in exchanges(facts, 401, 403)):
+            claim.title += ", and the client then asked for a stream, as the old HTTP+SSE transport begins"
+            claim.is_observation = True  # What refused that is the reason.
         yield claim
         break
 
@@ -576,6 +597,7 @@ _OF_REFUSAL = ("HTTP205", "HTTP304", "HTTP307")
 _OF_USER = re.compile(
     r"(?i)\bapi[ _-]?key|\bx-[\w-]*(?:key|token|id)\b|\bquery (?:string|param)|\bpayment|\bbilling|\bsubscription|\btrial\b"
     r"|\bcredits?\b|\b(?:upgrade|update) (?:your|to a|the) (?:plan|client|app|version)|please (?:upgrade|update)"
+    r"|\b(?:missing|required?)\b.{0,20}\b(?:authori[sz]ation|bearer|(?:access|auth) token|credentials)"
     r"|\b(?:missing|required?|invalid|unknown)\b.{0,20}\b(?:tenant|workspace|project|organi[sz]ation|account)\b"
 )
 """Words of what a user has to give, such as a key, a parameter of the URL or a plan."""
@@ -615,6 +637,17 @@ define(
                 ),
             ),
             (_WANTS_TLS, "use https:// in place of http:// in the URL: this port speaks TLS"),
+            (
+                r"csrf|xsrf|page expired",
+                (
+                    "exempt the endpoint from the check of forms of its framework (Django: csrf_exempt; Laravel: except of its "
+                    "middleware; Rails: skip_forgery_protection)"
+                ),
+            ),
+            (
+                r"\bapi[ _-]?key|\bauthori[sz]ation\b|\bbearer\b|\btoken\b|credentials",
+                "give the client what the refusal names in the host's configuration; the server should answer 401 for that",
+            ),
             ("", "correct what the refusal names; signing in would not help"),
         ),
         side=_side_of_refusal,
@@ -627,6 +660,8 @@ define(
             ex.first_answer(400, "Client sent an HTTP request to an HTTPS server."),
             ex.first_answer(400, "Missing API key. Provide the x-api-key header"),
             ex.first_answer(402),
+            ex.first_answer(400, "bad request: missing required Authorization header"),
+            ex.first_answer(419, "Page Expired"),
         ),
         negative=ex.list_answer(500),
     ),

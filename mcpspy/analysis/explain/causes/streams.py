@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
@@ -231,6 +232,12 @@ def get_in_vain(facts: Facts) -> Iterator[Claim]:
     yield Claim(title=title, next_step=next_step, symptoms=limited, evidence=lines, side=CLIENT)
 
 
+_PROBE = re.compile(
+    r"(?i)kube-probe|healthcheck|googlehc|\bELB-|uptime|pingdom|mozilla/.*(?:chrome|firefox|safari)/"
+)
+"""User agents of probes and browsers, which are no clients of MCP."""
+
+
 @cause(
     "get-accept",
     "the client asks for a stream without text/event-stream in Accept",
@@ -252,7 +259,9 @@ def get_accept(facts: Facts) -> Iterator[Claim]:
     asked = [each for each in gets if ".well-known" in each.path]
     title += "; then it looked for a sign-in, which no one had asked it for" if asked else ""
     next_step = "let the client send Accept: text/event-stream with GET, and Accept: application/json, text/event-stream with POST"
-    yield Claim(title=title, next_step=next_step, symptoms=[*refused, *asked], side=CLIENT)
+    claim = Claim(title=title, next_step=next_step, symptoms=[*refused, *asked], side=CLIENT)
+    claim.is_observation = _PROBE.search(refused[0].agent) is not None
+    yield claim
 
 
 @cause(

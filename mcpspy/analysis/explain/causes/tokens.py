@@ -40,8 +40,8 @@ _AS_IF_NONE = re.compile(
 """A server that has found no token in the request."""
 
 _CANNOT_CHECK = re.compile(
-    r"(?i)\bfetch failed|failed to (?:fetch|load|retrieve|get)|(?:un|not )able to (?:fetch|reach|connect)|(?:cannot|could not|can't) (?:fetch|reach"
-    r"|connect|load)|\bECONN\w+|ENOTFOUND|connection (?:refused|error|failed)|timed? ?out|introspection (?:failed|error)|no matching (?:key|jwk)"
+    r"(?i)\bfetch failed|failed to (?:fetch|load|retrieve|get).{0,30}(?:\bjwks?\b|\bkeys?\b|metadata|configuration)|(?:un|not )able to (?:fetch|reach|connect)|(?:cannot|could not|can't) (?:fetch|reach"
+    r"|connect|load)|\bECONN\w+|ENOTFOUND|connection (?:refused|error|failed)|introspection (?:failed|error)|no matching (?:key|jwk)"
 )
 """A server that could not check a token: it does not reach its authorization server, or lacks its keys."""
 
@@ -56,11 +56,19 @@ _OF_RIGHTS = re.compile(
 )
 """Words of a server that knows whose token it is."""
 
+_BARE = re.compile(r"(?i)^\W*(?:403\W*)?(?:forbidden|access denied|denied)?\W*$")
+"""A refusal without a reason."""
+
+_OF_FORMS = re.compile(r"(?i)\b[cx]srf\b")
+
 _OF_SOMEBODY_ELSE = re.compile(
     r"(?i)session.{0,40}(?:mismatch|belongs|(?:another|different|other) (?:user|client)|owner)"
 )
 
-_NOT_ABOUT_TOKENS = "a token would not help: look which check of the server or proxy refuses the request"
+_NOT_ABOUT_TOKENS = (
+    "look which check of the server or proxy refuses the request (its address, Host, a key, a right): for a missing token, "
+    "the answer is 401"
+)
 
 
 def _other_reason(exchange: RefusedExchange, words: str, text: str) -> tuple[str, str, str] | None:
@@ -77,6 +85,18 @@ def _other_reason(exchange: RefusedExchange, words: str, text: str) -> tuple[str
             "one who began it, and should not compare more than the user"
         )
         return "the session was begun with another token or user", next_step, ""
+    if exchange.response.get("www-authenticate", "").lower().startswith("basic"):
+        next_step = (
+            "give the client the name and the password that are wanted here (Authorization: Basic …), or exempt the endpoint "
+            "from this protection, so that its own check of tokens is reached"
+        )
+        return "a name and a password are wanted (Basic), and not the token", next_step, "configuration"
+    if exchange.status == 403 and _BARE.search(words):
+        next_step = (
+            "look in the log of the server or proxy which check refuses the request: the rights of the token's account, a "
+            "scope, or the address or name from which it comes; try the same token from elsewhere to compare"
+        )
+        return f"{about(exchange)} is forbidden, although it has a token", next_step, ""
     if exchange.status == 403 and _OF_RIGHTS.search(words):
         next_step = (
             "give the account of this token the right that the refusal names, or use the token of another account; the token "
@@ -101,6 +121,12 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
             "insufficient_scope" in challenge
         )  # The client has to ask for more (2025-11-25, Authorization).
         return f"{lack} a scope for {about(exchange)}", next_step, CLIENT if is_asked else own
+    if _OF_FORMS.search(words):
+        next_step = (
+            "exempt the endpoint from the check of forms of its framework (Django: csrf_exempt; Rails: "
+            "skip_forgery_protection): a client of MCP has no such token"
+        )
+        return f"{about(exchange)} was checked as a form of a web page is (CSRF)", next_step, SERVER
     if has_token and (found := _other_reason(exchange, words, text)):
         return found
     if _AUDIENCE.search(text):
@@ -136,6 +162,16 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
             "the host does not replace (${TOKEN}), a missing 'Bearer', or an old token"
         )
         return "the server refused the token with which the client began", next_step, "configuration"
+    if not has_token and _AS_IF_NONE.search(words):
+        next_step = (
+            "set the Authorization header in the host's configuration; the server should answer 401 in place of 403, so that "
+            "clients begin to sign in"
+        )
+        return (
+            f"{about(exchange)} was sent without a token, and the server wants one",
+            next_step,
+            "configuration",
+        )
     if not has_token:
         return f"{about(exchange)} is forbidden", _NOT_ABOUT_TOKENS, side_of(exchange)
     if _AS_IF_NONE.search(words) and not _UNSURE.search(words) and "invalid_token" not in challenge:
@@ -154,8 +190,21 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
     "the server refused the token",
     Level.SPECIFIC,
     rules=RULES,
-    positive=ex.session("@ http", ex.call(), ex.answered(401, ex.WITH_TOKEN, {"www-authenticate": _EXPIRY})),
-    negative=ex.session("@ http", ex.call(), ex.answered(401)),
+    positive=(
+        ex.session("@ http", ex.call(), ex.answered(401, ex.WITH_TOKEN, {"www-authenticate": _EXPIRY})),
+        ex.list_answer(401, ex.WITH_TOKEN, "Token verification failed: fetch failed"),
+        ex.list_answer(
+            401, ex.WITH_TOKEN, {"www-authenticate": 'Basic realm="a"'}, "401 Authorization Required"
+        ),
+        ex.list_answer(403, ex.WITH_TOKEN, "You have no access to this project"),
+        ex.list_answer(403, ex.WITH_TOKEN, "session user mismatch"),
+        ex.list_answer(403, "Not authenticated"),
+        ex.list_answer(403, "CSRF token missing"),
+    ),
+    negative=(
+        ex.session("@ http", ex.call(), ex.answered(401)),
+        ex.first_answer(403, ex.WITH_TOKEN, "Missing Authentication Token"),
+    ),
 )
 def token_refused(facts: Facts) -> Iterator[Claim]:
     """The token has expired, is for another audience, lacks a scope, or is not a token of this server."""
@@ -408,7 +457,10 @@ def token_left_out(facts: Facts) -> Iterator[Claim]:
         for exchange, symptom in exchanges(facts, 401)
         if since is not None
         and exchange.at > since
-        and exchange.method == "POST"
+        and (
+            exchange.method == "POST"
+            or exchange.request.get("mcp-session-id", "") in facts.http.accepted_count
+        )
         and "authorization" not in exchange.request
         and exchange.agent in facts.http.agents  # Another program may have no token at all.
     ]
