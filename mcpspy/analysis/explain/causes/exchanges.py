@@ -68,7 +68,7 @@ def says_nothing(words: str) -> bool:
 def who_refused(exchange: RefusedExchange) -> str:
     """Return who refused: a proxy that names itself, or the server.
 
-    Proxies put their name on what they pass on, too. They have pages of their own, and no JSON.
+    Proxies put their name on what they pass on, too. Their own refusals are pages or text, and not JSON.
     """
     server = "" if exchange.media_type == JSON else exchange.response.get("server", "")
     return f"the proxy {quote(server, 40)}" if _PROXIES.match(server) else "the server"

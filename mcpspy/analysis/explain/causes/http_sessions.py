@@ -76,7 +76,7 @@ _OTHER_SESSION = re.compile(
     r"|\b(?:creat|start|open|acquir|launch|establish)\w* .{0,20}sessions?\b|\blog(?:ged)? ?(?:in|out)\b|\bsign(?:ed)? ?(?:in|out)\b"
     r"|authenticat|mismatch|\bbelongs?\b|(?:another|different|other) (?:user|client)|\bowner|not (?:allowed|permitted|authori[sz]ed)"
 )
-"""Words of a session of another kind, of a person who has to sign in again, or of a session of somebody else."""
+"""Words of a session of another kind, of a sign-in that is over, or of the session of another user."""
 _OTHER_THING = re.compile(
     r"(?i)\b(?:method|tool|resource|prompt|task|template|project|workspace|tenant|user|file|document|record|model)s?\b"
     r"(?! session).{0,60}\b(?:not (?:be )?found|unknown|does(?: not|n't) exist|not (?:supported|implemented|available))"

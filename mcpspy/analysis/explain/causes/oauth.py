@@ -230,7 +230,7 @@ _NOT_PERMITTED = re.compile(
 LOGIN_PAGE = re.compile(
     r"(?i)(?:^|[/._-])(?:log[-_]?in|sign[-_]?in|sso|consent|saml2?|accounts?)(?=$|[/._?-])"
 )
-"""The address of a page on which a person signs in."""
+"""The address of a page for signing in."""
 
 
 _TOKEN_ERRORS = (
@@ -276,7 +276,7 @@ step; the first one counts.
 
 
 def _by_status(facts: Facts, step: OauthStep, words: str) -> tuple[str, str] | None:
-    """Return the side and the next step if the status of a refused step, or who refused it, says enough."""
+    """Return the side and the next step if the status of a refused step, or its sender, is reason enough."""
     status = step.status or 0
     if status >= 500:
         return SERVER, "look into the log of the authorization server at this time"

@@ -310,7 +310,7 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
         elif refused.status in (401, 403):
             side = ""  # It may be protected on purpose (RFC 7591, 3).
             next_step = (
-                "register the client by hand and configure its client_id: this registration wants a token of its own, or is "
+                "register the client by hand and configure its client_id: this registration wants its own token, or is "
                 "closed; or let the authorization server open it"
             )
         elif refused.status in (404, 405) and not _offers_registration(found):

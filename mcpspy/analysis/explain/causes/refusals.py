@@ -196,7 +196,7 @@ def _preflight_flaw(preflight: RefusedExchange) -> str | None:
                 access_control_allow_headers="*",
             ),
         ),
-        # An observation: what asked goes on.
+        # An observation: the program continues.
         ex.session("@ http", ex.http("OPTIONS", 405, head=_PAGE), ex.listed("a"), ex.call(3), ex.done(3)),
     ),
     negative=ex.session(
@@ -475,7 +475,7 @@ def _is_bot_wall(facts: Facts, exchange: RefusedExchange) -> bool:
     A proxy's page of 502, 504 or 520 has its name too: it could not reach the server. Challenges come with 503 as well.
     """
     is_block, words = (exchange.status or 0) < 500 or exchange.status == 503, exchange.words
-    # Of another page, such as that of a limit or of an unknown address, the name of who made it says nothing.
+    # On another page, such as that of a limit or of an unknown address, the name of the proxy is not a sign.
     named = words if exchange.status in (403, 503) else _BRAND.sub("", words)
     is_page = is_block and exchange.media_type.startswith("text/html") and _BOT.search(named)
     is_edge = exchange.status == 403 and who_refused(exchange) != "the server"

@@ -73,7 +73,7 @@ def get_blocks_server(facts: Facts) -> Iterator[Claim]:
 
 
 def _is_of_shared_server(failed: FailedRequest) -> bool:
-    """Return whether an error says nothing of its reason, or that a server object is connected already."""
+    """Return whether an error has no reason in it, or that a server object is connected already."""
     return not failed.words or says_nothing(failed.words) or "already" in failed.words.lower()
 
 
@@ -117,7 +117,7 @@ def fails_beside_stream(facts: Facts) -> Iterator[Claim]:
     if any(
         (each.refusal and each.refusal.status != 500) or not _is_of_shared_server(each) for each in failed
     ):
-        return  # A gateway, or an error of its own, which has nothing to do with the stream.
+        return  # A gateway, or another error, which has nothing to do with the stream.
     if not failed or facts.http.answered_beside or not facts.answered[CLIENT, "initialize"]:
         return
     if not all(any(begin <= each.asked_at <= end for begin, end in streams) for each in failed):
@@ -235,7 +235,7 @@ def get_in_vain(facts: Facts) -> Iterator[Claim]:
 _PROBE = re.compile(
     r"(?i)kube-probe|healthcheck|googlehc|\bELB-|uptime|pingdom|mozilla/.*(?:chrome|firefox|safari)/"
 )
-"""User agents of probes and browsers, which are no clients of MCP."""
+"""User agents of probes and browsers, which do not speak MCP."""
 
 
 @cause(

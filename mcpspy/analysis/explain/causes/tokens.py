@@ -72,7 +72,7 @@ _NOT_ABOUT_TOKENS = (
 
 
 def _other_reason(exchange: RefusedExchange, words: str, text: str) -> tuple[str, str, str] | None:
-    """Return the reason of a refusal that is no fault of the token, with the next step and its side; None for another one."""
+    """Return the reason of a refusal that is not a fault of the token, with the next step and its side; None for another one."""
     if _CANNOT_CHECK.search(text):
         next_step = (
             "look in the log of the server why it cannot check tokens: it has to reach its authorization server (JWKS, "
@@ -144,7 +144,7 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
         return "the server refused the token", next_step, "configuration" if not is_issued else ""
     if _EXPIRED.search(text) and any(at > exchange.at for at in facts.http.session_ids.values()):
         next_step = (
-            "let the client repeat the refused request after it has a new token; if it went on with the same token, the "
+            "let the client repeat the refused request after it has a new token; if it continued with the same token, the "
             "server lost its sessions, and has to answer 404 for that"
         )
         return "the server refused the token, and accepted a new session after that", next_step, ""
