@@ -30,7 +30,7 @@ settings.load_profile("untimed")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# What a test saves without a folder must not come among the sessions of whoever runs it.
+# What a test saves without a folder must not come among the sessions of the person who runs it.
 _DATA = tempfile.mkdtemp(prefix="mcpspy-tests-")
 atexit.register(shutil.rmtree, _DATA, ignore_errors=True)
 os.environ["XDG_DATA_HOME"] = _DATA

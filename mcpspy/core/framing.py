@@ -123,7 +123,7 @@ def collect(pieces: Pieces, data: bytes | bytearray) -> None:
 class SseEvent:
     """Fields of one server-sent event (HTML Living Standard, 9.2.6)."""
 
-    __slots__ = ("data", "event", "id", "lacks", "new_end", "oversized", "retry")
+    __slots__ = ("data", "event", "id", "is_unspaced", "lacks", "new_end", "oversized", "retry")
 
     def __init__(self) -> None:
         self.event: str | None = None
@@ -139,6 +139,8 @@ class SseEvent:
         """Size and digest of data beyond the limit, which replace it."""
         self.new_end: str | None = None
         """The ends of its last line and of its blank line, if they are not those of the event before (two LF at first)."""
+        self.is_unspaced = False
+        """True if no space follows the colon in a line of its data, which some readers expect (the space is optional)."""
 
     def set(self, name: bytes, value: bytes) -> None:
         """Set a field other than `data`. Ignores unknown names and invalid values."""
@@ -244,12 +246,12 @@ class SseFramer:
             return None
         event = SseEvent()
         for line in lines[:-2]:
-            name, _, value = line.partition(b":")
-            value = value.removeprefix(b" ")
+            name, _, whole = line.partition(b":")
+            value = whole.removeprefix(b" ")
             if name != b"data":
                 event.set(name, value)
             elif event.data is None:
-                event.data = [value]
+                event.data, event.is_unspaced = [value], bool(whole) and len(value) == len(whole)
             else:
                 return None
         if not event.data:
@@ -363,6 +365,7 @@ class SseFramer:
         event = self._current
         if name == b"data":
             pieces[0] = first.removeprefix(b" ")
+            event.is_unspaced |= bool(first) and len(pieces[0]) == len(first)
             if event.data is None:
                 event.data = pieces
             else:

@@ -237,6 +237,8 @@ class DecidedEvents:
             assert event is not None
             named = {"event": event.event, "id": event.id, "retry": event.retry, "event_end": event.new_end}
             fields = self._fields | {key: value for key, value in named.items() if value is not None}
+            if event.is_unspaced:
+                fields["data_space"] = False
             self._may_name_endpoint = False
             yield Decide(SERVER, message, raw, event, fields)
             return

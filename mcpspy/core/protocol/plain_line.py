@@ -40,6 +40,7 @@ class PlainHead(Struct, gc=False, forbid_unknown_fields=True):
     http: int | None = None
     event: str | None = None
     eol: Literal["\n", "\r\n"] = "\n"
+    data_space: bool = True
 
 
 class PlainMeta(Struct, gc=False):

@@ -83,6 +83,10 @@ class Frame(Struct, frozen=True, gc=False):
     """HTTP: what never arrived of the end of the body or event that carried it: then `eol` is empty."""
     size: int | None = None
     """HTTP: the bytes that arrived of such a body, or of the data of such an event."""
+    event_end: str | None = None
+    """Server-sent events: the ends of its last line and of its blank line, if they are not those of the event before."""
+    has_data_space: bool = True
+    """Server-sent events: False if no space follows the colon after `data`."""
 
     @property
     def is_ours(self) -> bool:
@@ -136,6 +140,8 @@ class _FrameHead(Struct):
     to: str | None = None
     lacks: str | None = None
     size: int | None = None
+    event_end: str | None = None
+    data_space: bool = True
 
 
 _read_header = Decoder(Header).decode
@@ -205,6 +211,8 @@ def read_entry(line: bytes) -> Entry:
                 head.to,
                 head.lacks,
                 head.size,
+                head.event_end,
+                head.data_space,
             )
     return _read_whole(line)
 
@@ -234,12 +242,14 @@ def _read_whole(line: bytes) -> Entry:
     if data is None or side not in _SIDES:
         return Damaged(line, "neither a frame nor a note")
     http, size = (value if isinstance(value := whole.get(key), int) else None for key in ("http", "size"))
-    stream, eol, event_id, by, to, lacks = (
+    stream, eol, event_id, by, to, lacks, event_end = (
         value if isinstance(value := whole.get(key), str) else None
-        for key in ("stream", "eol", "id", "by", "to", "lacks")
+        for key in ("stream", "eol", "id", "by", "to", "lacks", "event_end")
     )
-    end = "\n" if eol is None else eol
-    return Frame(float(at), side, data, stream, http, end, event_id, by, to, lacks, size)
+    end, has_space = "\n" if eol is None else eol, whole.get("data_space") is not False
+    return Frame(
+        float(at), side, data, stream, http, end, event_id, by, to, lacks, size, event_end, has_space
+    )
 
 
 def _ends_in_bracket(rest: bytes) -> bool:

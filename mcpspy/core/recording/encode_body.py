@@ -138,11 +138,13 @@ class SseEncoder:
         """Return the fields of an event in the recording, without its data."""
         named = {"event": event.event, "id": event.id, "retry": event.retry}
         ends = {} if event.new_end is None else {"event_end": event.new_end}
-        return self._fields | {k: v for k, v in named.items() if v is not None} | ends
+        spaces = {"data_space": False} if event.is_unspaced else {}
+        return self._fields | {k: v for k, v in named.items() if v is not None} | ends | spaces
 
     def _members(self, event: SseEvent) -> bytes:
         """Return the fields of an event as JSON, which are nearly always those of the event before it."""
-        if event.id is not None or event.retry is not None or event.new_end is not None:
+        is_usual = event.id is None and event.retry is None and event.new_end is None
+        if not is_usual or event.is_unspaced:
             return json_object(self.fields(event))[1:-1]
         known = self._known.get(event.event)
         if known is None:

@@ -44,6 +44,9 @@ SUBSCRIPTION = "subscriptions/listen"
 DRAIN = 10.0
 """Seconds to wait for responses after the host closed stdin. Hosts send SIGTERM after two."""
 
+HANDSHAKE = 60.0
+"""Seconds for the response to an `initialize` that the bridge repeats: hosts wait as long for a request."""
+
 UNAUTHORIZED, NOT_FOUND = 401, 404
 
 MAX_QUEUED = 1 << 20
@@ -260,11 +263,14 @@ class Bridge:
         self._handshake = asyncio.get_running_loop().create_future()
         await connection.send(with_mcpspy_id(self._initialize))
         try:
-            await self._handshake
-        except CannotStart:
+            await asyncio.wait_for(self._handshake, HANDSHAKE)
+        except (CannotStart, TimeoutError) as error:
             self._connection = None
             await connection.close()
-            raise
+            if isinstance(error, CannotStart):
+                raise
+            why = f"no response to initialize within {HANDSHAKE:.0f} s, in place of the session that was lost"
+            raise CannotStart(f"{self._address.shown}: {why}") from None
         finally:
             self._handshake = None
         await connection.send(INITIALIZED)

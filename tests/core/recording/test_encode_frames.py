@@ -257,6 +257,19 @@ def test_the_ends_of_events_are_recorded_when_they_change() -> None:
     assert [entry.get("event_end") for entry in entries] == ends
 
 
+@pytest.mark.parametrize("size", [1, 1000])
+def test_data_without_a_space_after_its_colon_is_recorded_as_such(size: int) -> None:
+    encoder = SseEncoder("server", HTTP)
+    stream = b'data:{"id":0}\n\ndata: {"id":1}\n\nevent:message\ndata:{"id":2}\n\nid:3\ndata:\n\n'
+    file = b"".join(
+        joined(encoder.feed(0.5, stream[at : at + size])[1]) for at in range(0, len(stream), size)
+    )
+    entries = [json.loads(line) for line in file.splitlines()]
+    assert [entry.get("data_space") for entry in entries] == [False, None, False, None]
+    frames = [read_entry(line) for line in file.splitlines()[:3]]
+    assert [frame.has_data_space for frame in frames if isinstance(frame, Frame)] == [False, True, False]
+
+
 def test_an_event_is_recorded_by_the_bytes_that_end_it_and_not_before() -> None:
     encoder = SseEncoder("server", HTTP)
     file = b'{"t":0.500000,"from":"server","stream":"7","http":12,"msg":{"id":1}}\n'

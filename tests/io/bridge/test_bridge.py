@@ -73,6 +73,9 @@ class Server(ServerConnection):
         return ClientExchange(None, 1, "1")
 
     def hears(self, event: Any) -> None:
+        """Take an event of the server; with None, it stays silent."""
+        if event is None:
+            return
         if isinstance(event, ReceivedMessage):
             assert self.receive is not None
             self.receiving.append(asyncio.ensure_future(self.receive(event)))
@@ -284,6 +287,20 @@ async def test_a_server_that_refuses_a_new_session_is_reported(event: Any, why: 
     world.servers = [Server({"initialize": [answer, event], "tools/call": [lost]})]
     await world.say(HELLO)
     assert (await world.say(CALL))["error"]["message"].endswith(why)
+
+
+async def test_a_server_that_is_silent_at_a_new_session_is_given_up_and_asked_again_with_the_next_request(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HANDSHAKE", 0.05)
+    now = asyncio.get_running_loop().time() + 3600
+    lost = ExchangeRefused(now, "1", 1, 404, "HTTP 404", True)
+    silent = Server({"initialize": [answer, None], "tools/call": [lost]})
+    world.servers = [silent]
+    await world.say(HELLO)
+    assert "no response to initialize within 0 s" in (await world.say(CALL))["error"]["message"]
+    assert silent.is_closed
+    assert (await world.say(CALL))["result"] == {"said": "tools/call"}
 
 
 async def test_a_request_that_the_host_cancelled_is_not_waited_for_at_the_end(

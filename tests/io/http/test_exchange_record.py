@@ -186,6 +186,23 @@ async def test_the_ends_of_events_are_recorded_with_the_first_one(
         assert b"event_end" not in second
 
 
+@pytest.mark.parametrize("rules", [(), ("method:tools/list => delay 0s",)])
+async def test_an_event_without_a_space_before_its_data_is_recorded_as_such(
+    proxy: Start, rules: tuple[str, ...]
+) -> None:
+    async with proxy("/mcp", *rules) as spy:
+        client, call = await spy.exchange()
+        bare = event(PING).replace(b"data: ", b"data:")
+        await call.send(EVENTS + chunk(bare) + chunk(event(PING)) + chunk(b""))
+        await client.head()
+        assert (await client.body()).startswith(bare)
+        first, second = [
+            line for line in spy.recording.read_bytes().split(b"\n") if b'"event":"message"' in line
+        ]
+        assert b'"data_space":false,' in first
+        assert b"data_space" not in second
+
+
 async def test_a_server_card_is_recorded_and_other_documents_are_not(proxy: Start) -> None:
     card = b'{\n "name": "com.example/a"\n}'
     async with proxy() as spy:

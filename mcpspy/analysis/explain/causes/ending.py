@@ -161,6 +161,18 @@ SECONDS_TO_LEAVE = 1.0
 """Seconds after a message within which a client leaves that does not accept it."""
 
 
+def _event_form(facts: Facts) -> str:
+    """Return what is unusual in the form of the event that had the server's last message; empty if nothing is."""
+    frame = None if facts.server.last is None else facts.server.last[0].frame
+    if frame is None or facts.is_stdio:
+        return ""
+    if not frame.has_data_space:
+        return 'an event with "data:" and no space after the colon'
+    ends = frame.event_end or ""
+    name = "CR LF" if "\r\n" in ends else "CR"
+    return f"an event whose lines end with {name}" if "\r" in ends else ""
+
+
 _NOTIFICATION = re.compile(r"notifications/[\w/]+")
 
 
@@ -228,6 +240,19 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
         elif is_silent and facts.answered[CLIENT, "initialize"]:
             how = " (its lines end with CR LF)" if facts.server.carriage_returns else ""
+            if form := _event_form(facts):
+                title = (
+                    f"the client did not continue after {left.message}, which came as {form}: a valid event (HTML, 9.2.6), "
+                    f"which not every reader of events accepts"
+                )
+                next_step = (
+                    "look into the client's log at this time, and let its reader of events accept this form; until then let "
+                    'the server write "data: " with a space, and lines that end with LF'
+                )
+                yield Claim(
+                    title=title, next_step=next_step, symptoms=[left], side=CLIENT, level=Level.SPECIFIC
+                )
+                continue
             title = (
                 f"the client did not continue after {left.message}: no notifications/initialized, no "
                 f"request{how}"

@@ -142,7 +142,7 @@ def _side(facts: Facts, trouble: Trouble, words: str) -> str:
     if _is_other_version(facts, trouble, words) or _is_undeclared(facts, trouble, words):
         return SERVER
     if trouble.code == "file-missing" and _is_home_unexpanded(facts, words):
-        return ""  # Whoever wrote the path: a script around the server, or the server.
+        return ""  # A script around the server has it, or the server.
     if trouble.code == "file-missing" and _IN_PACKAGE.search(words):
         named = [
             word for word in (facts.header.command or ()) if len(word) > 2 and word.strip("\"'") in words
@@ -186,7 +186,7 @@ def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
         )
     if trouble.code == "file-missing" and _is_home_unexpanded(facts, words):
         return (
-            "the path begins with ~, which nobody replaced, as no shell does in quotes: correct the script or the program "
+            "the path begins with ~, which no shell replaces in quotes: correct the script or the program "
             "that has it ($HOME, or the whole path)"
         )
     quoted = next((word for word in facts.header.command or () if _QUOTED.fullmatch(word)), None)

@@ -235,7 +235,7 @@ def stray_response(facts: Facts) -> Iterator[Claim]:
 
 
 def _waited(end: ServerEnd) -> bool:
-    """Return whether a server that ended had let requests wait, and says that it was for the end of the handshake."""
+    """Return whether a server that ended had let requests wait, for the end of the handshake by its own words."""
     is_said = end.named is not None and re.search(r"(?i)initiali[sz]", end.named.text) is not None
     return is_said and any(end.at - each.asked_at >= PATIENCE for each in end.during)
 

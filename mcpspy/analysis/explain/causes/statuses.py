@@ -536,11 +536,11 @@ def notification_body(facts: Facts) -> Iterator[Claim]:
         if left or facts.failed() or not facts.answered[CLIENT, "tools/call"]:
             title, side = violation.findings[0].message, SERVER
             next_step = "let the server answer notifications with 202 Accepted and no body"
-            if violation.code == "HTTP302":  # Its status says enough.
+            if violation.code == "HTTP302":  # Its status is enough.
                 title = f"a notification was answered with {title}"
                 side = ""
                 next_step = (
-                    "let the client ignore the body and the type of a 202, whose status says enough; the server should "
+                    "let the client ignore the body and the type of a 202, whose status is enough; the server should "
                     "send none (2025-11-25, Transports)"
                 )
             yield Claim(title=title, next_step=next_step, symptoms=[violation, *left], side=side)
