@@ -113,8 +113,8 @@ _STATUSES = {
     ),
     520: _Status(
         "got an answer from the server behind it that it does not understand, or none",
-        "look into the log of the server behind the proxy at this time: it ended the connection, or sent headers that are "
-        "no HTTP or too large",
+        "look into the log of the server behind the proxy at this time: it ended the connection, or sent headers "
+        "that are too large or not of HTTP",
         SERVER,
     ),
     521: _Status(
