@@ -156,12 +156,19 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
             f"sending {header} again does not help: look at what passes requests on from here (a proxy, a gateway, the "
             f"adapter of a platform), and let it keep this header; ask the server directly to compare"
         )
+        is_of_scheme = name == "authorization" and "header" not in words.lower()
         if name == "authorization":
             next_step += "; if its value is an empty Bearer, the host did not replace a variable"
+        if is_of_scheme:
+            next_step = (
+                "look whether the value of Authorization in the host's configuration begins with 'Bearer ' and has a token after "
+                f"it; if so, {next_step}"
+            )
         elif not words:
             next_step += "; or this URL is not that of an MCP endpoint"
         # A server that misses a header has not removed it; one that misreads its value does so itself.
         side = "proxy" if who != "the server" or re.search(_MISSING, words, re.IGNORECASE) else SERVER
+        side = "" if is_of_scheme else side  # A value of another form has no token, either.
         claim = Claim(title=title, next_step=next_step, symptoms=same, side=side)
         claim.is_observation = is_overcome(same)
         if exchange.status == 401 and not claim.is_observation:
@@ -192,6 +199,7 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
         ),
         ex.list_answer(415, "Unsupported Media Type"),
         ex.list_answer(401, ex.WITH_TOKEN, "Missing Authorization header"),
+        ex.list_answer(401, ex.WITH_TOKEN, "Missing bearer token"),
         ex.list_answer(400, "Bad Request: Mcp-Session-Id header is required"),
         ex.list_answer(400, "MCP-Protocol-Version header is missing"),
         ex.list_answer(403, {"x-api-key": "[redacted]"}, "No X-Api-Key in the request"),

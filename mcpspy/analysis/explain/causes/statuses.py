@@ -65,6 +65,11 @@ _STATUSES = {
         CLIENT,
         "Accept",
     ),
+    407: _Status(
+        "wants the proxy's own sign-in",
+        "give what connects from here the name and password of this proxy (HTTPS_PROXY), or exempt the address (NO_PROXY)",
+        "environment",
+    ),
     408: _Status(
         "waited too long for the request",
         "send the whole body at once; look for a proxy that holds it back",
@@ -417,6 +422,7 @@ _AWS_HAS_NO_ROUTE = re.compile(r"^Missing Authentication Token$")
         ex.first_answer(404),
         ex.first_answer(404, "Application not found"),
         ex.first_answer(403, ex.WITH_TOKEN, "Missing Authentication Token"),
+        ex.first_answer(403, "Error 403 - This web app is stopped."),
     ),
     negative=ex.list_answer(404),
 )
@@ -425,7 +431,9 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
     for exchange, symptom in exchanges(facts, 403, 404, 405, 410):
         words = said(exchange, symptom)
         is_other = exchange.method != "POST" or ".well-known" in exchange.path
-        is_other |= exchange.status == 403 and not _AWS_HAS_NO_ROUTE.search(words)
+        is_other |= exchange.status == 403 and not (
+            _AWS_HAS_NO_ROUTE.search(words) or _NO_APPLICATION.search(words)
+        )
         has_worked = exchange.asked != "initialize" and facts.server.messages > (exchange.media_type == JSON)
         has_worked |= isinstance(symptom, FailedRequest) and not symptom.is_first
         if is_other or has_worked or "mcp-session-id" in exchange.request:

@@ -265,8 +265,25 @@ def _stop(facts: Facts, last: OauthStep) -> _Stop:
             "the server, or demand a member): update the client, or give it a token (Authorization)"
         )
         return _Stop(title, next_step, CLIENT)
+    if last.step == "resource metadata" and (elsewhere := _server_elsewhere(facts, last)):
+        title = (
+            f"; the metadata name the authorization server {quote(elsewhere, 80)}, and what the client asked there did not pass "
+            f"this point"
+        )
+        next_step = (
+            "look in the client's log how far the sign-in came, and complete it in the browser; compare what this "
+            "authorization server offers (metadata, registration, S256) with what the client needs"
+        )
+        return _Stop(title, next_step, "")
     next_step = "complete the sign-in in the browser; the client's log states why it stopped at this step"
     return _Stop(title, next_step, "configuration")
+
+
+def _server_elsewhere(facts: Facts, step: OauthStep) -> str:
+    """Return the authorization server that metadata name, if it is at another host than they are; else nothing."""
+    servers = [str(each) for each in step.fields.get("servers") or ()]
+    own = {urlsplit(str(url or "")).netloc for url in (facts.header.upstream, step.fields.get("address"))}
+    return servers[0] if servers and urlsplit(servers[0]).netloc not in own else ""
 
 
 def _elsewhere(facts: Facts) -> str | None:
@@ -336,10 +353,17 @@ _ASKED_AT_THE_PATH = ex.session(
     positive=(
         ex.session("@ http", ex.call(), ex.answered(401)),
         ex.session("@ http", ex.call(), ex.answered(401, {}, {REMAPPED: "Bearer"})),
+        ex.first_answer(401, {"x-api-key": "[redacted]"}, "Invalid API key"),
+        ex.first_answer(401, "Missing X-API-Key header"),
         _ASKED_AT_THE_PATH,
         ex.unauthorized(
             _NAMES_ITS_SERVER,
             ex.oauth("server metadata", 200, 62, issuer=f"{ex.ISSUER}/", address=ex.ISSUER, pkce=["S256"]),
+        ),
+        ex.unauthorized(
+            ex.oauth(
+                "resource metadata", 200, 61, **{**_RESOURCE, "servers": ["https://login.example/tenant"]}
+            )
         ),
     ),
     negative=ex.session("@ http", ex.call(), ex.answered(401, ex.WITH_TOKEN)),
@@ -352,11 +376,17 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     first, challenge = refused[0], refused[0].response.get("www-authenticate")
     words = challenge_words(challenge or "") or first.words
     title = f"{about(first)} was sent without a token, and the server answered HTTP {first.status}"
+    if key := _key_of(facts, first):
+        title = f"{about(first)} was sent with {quote(key, 40)}, and the server answered HTTP {first.status}"
     title += f" ({quote(words, 80)})" if words else ""
     has_worked = facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]
     if has_worked:
         title += ", although requests before had succeeded"
     next_step = "set the Authorization header in the host's configuration, or sign in there"
+    if key:
+        next_step = f"correct the value of {quote(key, 40)} in the host's configuration: a variable that the host does not replace, or an old key"
+    elif re.search(r"(?i)\bapi[ _-]?key|\bx-[a-z][\w-]+", words):
+        next_step = f"give the client in the host's configuration what the refusal names: {quote(words, 100)}"
     if REMAPPED in first.response:
         title += f", and the gateway in front of it renamed WWW-Authenticate to {REMAPPED}: no client finds the sign-in"
         next_step = (
@@ -416,6 +446,19 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     if challenge is None and first.status == 401:
         next_step += "; the server names no way to sign in: 401 lacks WWW-Authenticate"
     yield sign_in_claim(facts, title, next_step)
+
+
+_KEY = re.compile(r"(?i)(?:^|[-_])(?:api[-_]?key|key|token|secret)$")
+"""The name of a header, or of a parameter of a URL, that has a key."""
+
+
+def _key_of(facts: Facts, exchange: RefusedExchange) -> str:
+    """Return the header, or the parameter of the URL, by which a request without Authorization has a key; else nothing."""
+    names = [
+        *exchange.request,
+        *(part.partition("=")[0] for part in urlsplit(facts.header.upstream or "").query.split("&")),
+    ]
+    return next((name for name in names if _KEY.search(name)), "")
 
 
 SECONDS_OF_A_PROBE = 2.0
