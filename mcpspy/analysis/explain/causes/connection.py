@@ -161,7 +161,10 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     "the client left after a refusal that the specification allows",
     Level.EXACT,
     positive=ex.session("@ http", ex.http("GET", 405), ex.http("GET", 405, 51)),
-    negative=ex.session("@ http", ex.http("GET", 405)),
+    negative=(
+        ex.session("@ http", ex.http("GET", 405)),
+        ex.session("@ http", ex.http("GET", 504)),
+    ),
 )
 def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
     """A server that sends nothing on its own answers GET with 405, and one that does not let
@@ -174,7 +177,8 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
         refused = others[-1] if others else again[0] if len(again) > 1 else None
         if refused is None or max(refused.last_at, refused.at) < left.at:
             continue
-        if facts.failed() or refused.status in (401, 403):
+        is_of_gateway = refused.status in (502, 503, 504) or (refused.status or 0) >= 520
+        if facts.failed() or refused.status in (401, 403) or is_of_gateway:
             continue
         why, side = ": a server without a stream answers 405", SERVER
         next_step = (

@@ -68,7 +68,7 @@ _CLAIMED = (
     _Claimed(
         "authorization",
         (400, 401, 403),
-        r"(?:authori[sz]ation|bearer|access[ _-]?token|auth(?:entication)? (?:header|token|credentials?)|credentials|token)",
+        r"(?:authori[sz]ation|bearer|access[ _-]?token|auth(?:entication)? (?:header|token|credentials?)|credentials|token|jwt)",
         # The token came, and was looked up or read: its claims, its permissions, the user that it is of.
         rf"{_REFUSED_VALUE}|insufficient|scope|\bclaim|\bpermissions?\b|\broles?\b|[cx]srf|\black(?:s|ing)?\b"
         r"|missing authentication token|\b401 authorization required"

@@ -73,6 +73,8 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
             side = CLIENT
         else:
             title += f", before the response to {failed.about} came"
+            if side == SERVER and lasted >= 20.0 and abs(lasted - 10 * round(lasted / 10)) < 1.0:
+                side = ""  # Limits of proxies and platforms are round numbers, and so are those of servers.
         symptoms = [each for each in facts.failed() if each.at >= failed.at and each.side == CLIENT]
         yield Claim(title=title, next_step=next_step, symptoms=[*symptoms], side=side)
         break

@@ -318,14 +318,16 @@ def _by_error(facts: Facts, step: OauthStep, words: str) -> tuple[str, str]:
     )
     if "scope" in words:  # At first, clients ask for what the resource's metadata list.
         return CLIENT if "refresh_token" in names_of(step) else "", next_step
-    if step.step == "token" and (named := _named_as_missing(step, words)):
+    if step.step in ("token", "authorize") and (named := _named_as_missing(step, words)):
         name, is_sent = named
         if is_sent:
             return SERVER, (
                 f"let the authorization server read {quote(name, 40)} from the form of the request, in which it is: it may expect "
                 f"JSON, or drop the body"
             )
-        return CLIENT, f"let the client send {quote(name, 40)} in the request"
+        side = "" if name in _OPTIONAL else CLIENT
+        other = "; or let the authorization server do without it" if name in _OPTIONAL else ""
+        return side, f"let the client send {quote(name, 40)} in the request{other}"
     if step.step == "token" and words.startswith("invalid_grant"):
         return (
             "",
@@ -347,18 +349,13 @@ def _by_error(facts: Facts, step: OauthStep, words: str) -> tuple[str, str]:
 
 
 _PARAMETERS = (
-    *(
-        "code_verifier",
-        "redirect_uri",
-        "grant_type",
-        "resource",
-        "refresh_token",
-        "code",
-        "audience",
-        "scope",
-    ),
+    *("code_verifier", "redirect_uri", "grant_type", "resource", "refresh_token", "code"),
+    *("code_challenge", "code_challenge_method", "response_type", "audience", "scope", "state"),
 )
-"""Parameters of a token request, beside those by which a client authenticates, which may be in a header."""
+"""Parameters of a request, beside those by which a client authenticates, which may be in a header."""
+
+_OPTIONAL = ("audience", "scope", "state")
+"""Those that a client need not send, and a server should not demand (RFC 6749, 3.3 and 4.1.1)."""
 
 
 def _named_as_missing(step: OauthStep, words: str) -> tuple[str, bool] | None:

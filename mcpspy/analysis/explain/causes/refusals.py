@@ -121,13 +121,17 @@ define(
         words=r"^(?!.*\b(?:json-?rpc|message|schema)\b).*parse error|stream is not readable|body (?:already|has been)|unexpected end of (?:json"
         r"|input)|invalid json(?!-?rpc)",
         if_refused=lambda facts, exchange: (
-            bool(exchange.asked) and not facts.violations("ENV107", side=CLIENT)
+            # Where requests were read, the message is not what cannot be read.
+            bool(exchange.asked) and not facts.answered and not facts.violations("ENV107", side=CLIENT)
         ),
         is_together=True,
-        negative=ex.session(
-            "@ http bare",
-            *(ex.initialize(), ex.answered(400)),
-            ex.error("Parse error: Invalid JSON-RPC message", -32700, None),
+        negative=(
+            ex.session(
+                "@ http bare",
+                *(ex.initialize(), ex.answered(400)),
+                ex.error("Parse error: Invalid JSON-RPC message", -32700, None),
+            ),
+            ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(400, "Invalid JSON: no object")),
         ),
         positive=ex.session(
             "@ http bare", ex.initialize(), ex.answered(400), ex.error("Parse error", -32700, None)
@@ -462,7 +466,7 @@ _BLOCKED = {"server": "cloudflare", "content-type": "text/html"}
 
 
 _OF_EDGE = re.compile(
-    r"(?i)\bblock(?:ed|s)?\b|error code: \d{4}|^\W*(?:403\W*)?(?:forbidden|access denied)\W*$|firewall|\bwaf\b|\brbac:"
+    r"(?i)\bblock(?:ed|s)?\b|error code: \d{4}|^\W*(?:403\W*)?(?:forbidden|access denied)\W*$|firewall|\bwaf\b"
 )
 """Words of a proxy that refuses by itself; it names itself in what it passes on, too."""
 
@@ -482,6 +486,14 @@ def _is_bot_wall(facts: Facts, exchange: RefusedExchange) -> bool:
     is_edge = is_edge and "www-authenticate" not in exchange.response
     is_edge = is_edge and (not words or exchange.media_type == "text/html" or bool(_OF_EDGE.search(words)))
     return bool(is_page or is_edge or "cf-mitigated" in exchange.response)
+
+
+def _looks_at_agents(exchange: RefusedExchange) -> bool:
+    """Return whether what refused is known to refuse programs without a name."""
+    named = re.match(
+        r"(?i)cloudflare|akamai|vercel|varnish|gws|awselb|cloudfront", exchange.response.get("server", "")
+    )
+    return named is not None or "cf-mitigated" in exchange.response or _BOT.search(exchange.words) is not None
 
 
 define(
@@ -617,7 +629,9 @@ define(
         next_step="look which of its rules refuses the request (a protection against bots, a list of addresses, a firewall), "
         "and allow this client (User-Agent) and the path of the endpoint there; it is not about signing in",
         side="proxy",
-        if_refused=lambda facts, exchange: _is_bot_wall(facts, exchange) and bool(exchange.agent),
+        if_refused=lambda facts, exchange: (
+            _is_bot_wall(facts, exchange) and (bool(exchange.agent) or not _looks_at_agents(exchange))
+        ),
         is_together=True,
         positive=ex.first_answer(
             403,
@@ -649,9 +663,16 @@ define(
         next_step="let the client send a User-Agent that names it; or allow requests without one to the path of the "
         "endpoint in the rules of this protection; it is not about signing in",
         side=CLIENT,
-        if_refused=lambda facts, exchange: _is_bot_wall(facts, exchange) and not exchange.agent,
+        if_refused=lambda facts, exchange: (
+            _is_bot_wall(facts, exchange) and not exchange.agent and _looks_at_agents(exchange)
+        ),
         is_together=True,
         positive=ex.first_answer(403, {"user-agent": None}, _BLOCKED, "Sorry, you have been blocked"),
-        negative=ex.first_answer(403, {"user-agent": "node"}, _BLOCKED, "Sorry, you have been blocked"),
+        negative=(
+            ex.first_answer(403, {"user-agent": "node"}, _BLOCKED, "Sorry, you have been blocked"),
+            ex.first_answer(
+                403, {"user-agent": None}, {"server": "nginx", "content-type": "text/html"}, "403 Forbidden"
+            ),
+        ),
     ),
 )

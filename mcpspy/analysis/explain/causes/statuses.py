@@ -199,9 +199,20 @@ _OPEN = "open"
 """The side of a row that the recording does not decide."""
 
 
-def _in_context(facts: Facts, exchange: RefusedExchange) -> _Status | None:
+_TOO_LARGE = re.compile(
+    r"(?i)\b(?:body|entity|payload|request) (?:is )?too large|PayloadTooLarge|\bexceed\w* .{0,20}(?:body|payload|request) (?:size|limit)"
+)
+_BEHIND = re.compile(r"(?i)\bupstream\b|\bno server is available|\bbackend\b")
+"""The words of proxies (Envoy, HAProxy) that do not reach what is behind them."""
+
+
+def _in_context(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
     """Return what a status means for a message that was sent as a whole, to an endpoint that may have worked."""
     status, row = exchange.status or 0, _STATUSES.get(exchange.status or 0)
+    if _TOO_LARGE.search(words):
+        return _STATUSES[413]
+    if status == 503 and _BEHIND.search(words):
+        return _STATUSES[502]
     if status == 408 and exchange.asked:
         return _GAVE_UP
     if status == 501 and exchange.asked and facts.answered:
@@ -229,7 +240,7 @@ def _overcome(claim: Claim) -> Claim:
 
 def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
     """Return what a refusal means; None if neither its status nor its words have a fixed meaning."""
-    row = _STATUSES[415] if _TYPE.search(words) else _in_context(facts, exchange)
+    row = _STATUSES[415] if _TYPE.search(words) else _in_context(facts, exchange, words)
     if row is _STATUSES[415]:
         sent = exchange.request.get("content-type", "")
         # RFC 9110, 8.3.1: parameters do not belong to the type.
@@ -273,6 +284,8 @@ def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
         ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(408, "Request timed out")),
         ex.session("@ http", ex.listed("a"), ex.request("resources/list", 3), ex.answered(501)),
         ex.first_answer(504),
+        ex.first_answer(503, {}, {"server": "envoy", "content-type": "text/plain"}, "no healthy upstream"),
+        ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(500, "request entity too large")),
         ex.first_answer(530, {}, {"server": "cloudflare"}, "error code: 530"),
     ),
     negative=(ex.list_answer(500), ex.list_answer(409, "no such state")),
@@ -575,7 +588,7 @@ def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
     a word.
     """
     is_silent_get = exchange.method == "GET" and facts.server.messages and not exchange.words
-    return ".well-known" not in exchange.path and not is_silent_get
+    return ".well-known" not in exchange.path and not is_silent_get and exchange.method != "HEAD"
 
 
 define(

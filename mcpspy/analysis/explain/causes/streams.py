@@ -281,10 +281,10 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
     """
     works = bool(facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"])
     for refusal in facts.of(RefusedExchange):
-        if refusal.method != "GET" or ".well-known" in refusal.path:
+        if refusal.method not in ("GET", "HEAD") or ".well-known" in refusal.path:
             continue
         if not is_stream(refusal):
-            title = f"a GET that does not ask for events (a browser, a probe) got HTTP {refusal.status}"
+            title = f"a {refusal.method} that does not ask for events (a browser, a probe) got HTTP {refusal.status}"
             next_step = "nothing: it is not of MCP"
             yield Claim(title=title, next_step=next_step, symptoms=[refusal], is_observation=True)
             continue

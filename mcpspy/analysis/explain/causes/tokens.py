@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said, side_of
 from mcpspy.analysis.explain.causes.sign_in import RULES, names_of, sign_in_claim, steps_of, unauthorized
+from mcpspy.analysis.explain.causes.token_words import other_reason
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -39,31 +40,10 @@ _AS_IF_NONE = re.compile(
 )
 """A server that has found no token in the request."""
 
-_CANNOT_CHECK = re.compile(
-    r"(?i)\bfetch failed|failed to (?:fetch|load|retrieve|get).{0,30}(?:\bjwks?\b|\bkeys?\b|metadata|configuration)|(?:un|not )able to (?:fetch|reach|connect)|(?:cannot|could not|can't) (?:fetch|reach"
-    r"|connect|load)|\bECONN\w+|ENOTFOUND|connection (?:refused|error|failed)|introspection (?:failed|error)|no matching (?:key|jwk)"
-)
-"""A server that could not check a token: it does not reach its authorization server, or lacks its keys."""
-
 _NOT_EXPIRED = re.compile(
     r"(?i)\bsignatur|\bissuer|\biss\b|\bmalformed|\bsegments?\b|\bkid\b|\balg\w*\b|\bclaims?\b|\bdecod|\bformat\b|\bparse"
 )
 """Another reason than time."""
-
-_OF_RIGHTS = re.compile(
-    r"(?i)\bpermi(?:ssions?|tted)\b|\bno access\b|\baccess to\b|\broles?\b|not (?:allowed|authori[sz]ed)|\bprivileg|\blacks?\b|\bowner"
-    r"|\bdisabled\b|\bnot (?:a )?member"
-)
-"""Words of a server that knows whose token it is."""
-
-_BARE = re.compile(r"(?i)^\W*(?:403\W*)?(?:forbidden|access denied|denied)?\W*$")
-"""A refusal without a reason."""
-
-_OF_FORMS = re.compile(r"(?i)\b[cx]srf\b")
-
-_OF_SOMEBODY_ELSE = re.compile(
-    r"(?i)session.{0,40}(?:mismatch|belongs|(?:another|different|other) (?:user|client)|owner)"
-)
 
 _NOT_ABOUT_TOKENS = (
     "look which check of the server or proxy refuses the request (its address, Host, a key, a right): for a missing token, "
@@ -71,77 +51,26 @@ _NOT_ABOUT_TOKENS = (
 )
 
 
-def _other_reason(exchange: RefusedExchange, words: str, text: str) -> tuple[str, str, str] | None:
-    """Return the reason of a refusal that is not a fault of the token, with the next step and its side; None for another one."""
-    if _CANNOT_CHECK.search(text):
-        next_step = (
-            "look in the log of the server why it cannot check tokens: it has to reach its authorization server (JWKS, "
-            "introspection), or to load its keys again; another token does not help"
-        )
-        return "the server could not check the token", next_step, SERVER
-    if _OF_SOMEBODY_ELSE.search(words):
-        next_step = (
-            "let the client send initialize again when its user or its token changes; the server binds a session to the "
-            "one who began it, and should not compare more than the user"
-        )
-        return "the session was begun with another token or user", next_step, ""
-    if exchange.response.get("www-authenticate", "").lower().startswith("basic"):
-        next_step = (
-            "give the client the name and the password that are wanted here (Authorization: Basic …), or exempt the endpoint "
-            "from this protection, so that its own check of tokens is reached"
-        )
-        return "a name and a password are wanted (Basic), and not the token", next_step, "configuration"
-    if exchange.status == 403 and _BARE.search(words):
-        next_step = (
-            "look in the log of the server or proxy which check refuses the request: the rights of the token's account, a "
-            "scope, or the address or name from which it comes; try the same token from elsewhere to compare"
-        )
-        return f"{about(exchange)} is forbidden, although it has a token", next_step, ""
-    if exchange.status == 403 and _OF_RIGHTS.search(words):
-        next_step = (
-            "give the account of this token the right that the refusal names, or use the token of another account; the token "
-            "itself is accepted"
-        )
-        return f"the account of the token may not do {about(exchange)}", next_step, "configuration"
-    return None
+def _without_token(exchange: RefusedExchange, words: str) -> tuple[str, str, str]:
+    """Return why a request without a token was refused with 403."""
+    if not _AS_IF_NONE.search(words):
+        return f"{about(exchange)} is forbidden", _NOT_ABOUT_TOKENS, side_of(exchange)
+    next_step = (
+        "set the Authorization header in the host's configuration; the server should answer 401 in place of 403, so that "
+        "clients begin to sign in"
+    )
+    return f"{about(exchange)} was sent without a token, and the server wants one", next_step, "configuration"
 
 
-def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, str, str]:
-    """Return why a token was refused, the next step, and the side that has to take it."""
-    is_issued = any(step.status == 200 for step in steps_of(facts, "token"))
-    own = CLIENT if is_issued else "configuration"
-    challenge, has_token = exchange.response.get("www-authenticate", ""), "authorization" in exchange.request
-    text = f"{words} {challenge}"
-    if exchange.status == 403 and _SCOPE.search(text):
-        scope = re.search(r'scope="([^"]*)"', challenge)
-        wanted = f"the scope {quote(scope[1], 60)}" if scope else "this scope"
-        lack = "the token lacks" if has_token else "the server wants"
-        next_step = f"sign in again with {wanted}; the client should do so by itself (step-up)"
-        is_asked = (
-            "insufficient_scope" in challenge
-        )  # The client has to ask for more (2025-11-25, Authorization).
-        return f"{lack} a scope for {about(exchange)}", next_step, CLIENT if is_asked else own
-    if _OF_FORMS.search(words):
-        next_step = (
-            "exempt the endpoint from the check of forms of its framework (Django: csrf_exempt; Rails: "
-            "skip_forgery_protection): a client of MCP has no such token"
-        )
-        return f"{about(exchange)} was checked as a form of a web page is (CSRF)", next_step, SERVER
-    if has_token and (found := _other_reason(exchange, words, text)):
-        return found
-    if _AUDIENCE.search(text):
-        next_step = (
-            "request the token with resource = the URL of this server; mcpspy exec keeps the server's "
-            "own URL, mcpspy http has another one (--keep-resource)"
-        )
-        return "the token is for another audience", next_step, own
+def _in_time(facts: Facts, exchange: RefusedExchange, text: str, own: str) -> tuple[str, str, str] | None:
+    """Return why a token that was called expired or invalid was refused; None if the words do not call it so."""
     is_expired = "expired" in text.lower() and not _UNSURE.search(text)
     if _NOT_EXPIRED.search(text) and not is_expired:
         next_step = (
             "compare issuer, keys and form of the token with what the server checks (both may have changed), and sign in "
             "again; or correct Authorization in the host's configuration"
         )
-        return "the server refused the token", next_step, "configuration" if not is_issued else ""
+        return "the server refused the token", next_step, "" if own == CLIENT else own
     if _EXPIRED.search(text) and any(at > exchange.at for at in facts.http.session_ids.values()):
         next_step = (
             "let the client repeat the refused request after it has a new token; if it continued with the same token, the "
@@ -162,18 +91,36 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
             "the host does not replace (${TOKEN}), a missing 'Bearer', or an old token"
         )
         return "the server refused the token with which the client began", next_step, "configuration"
-    if not has_token and _AS_IF_NONE.search(words):
+    return None
+
+
+def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, str, str]:
+    """Return why a token was refused, the next step, and the side that has to take it."""
+    is_issued = any(step.status == 200 for step in steps_of(facts, "token"))
+    own = CLIENT if is_issued else "configuration"
+    challenge, has_token = exchange.response.get("www-authenticate", ""), "authorization" in exchange.request
+    text = f"{words} {challenge}"
+    if exchange.status == 403 and _SCOPE.search(text):
+        scope = re.search(r'scope="([^"]*)"', challenge)
+        wanted = f"the scope {quote(scope[1], 60)}" if scope else "this scope"
+        lack = "the token lacks" if has_token else "the server wants"
+        next_step = f"sign in again with {wanted}; the client should do so by itself (step-up)"
+        is_asked = (
+            "insufficient_scope" in challenge
+        )  # The client has to ask for more (2025-11-25, Authorization).
+        return f"{lack} a scope for {about(exchange)}", next_step, CLIENT if is_asked else own
+    if (found := other_reason(exchange, words, text)) is not None:
+        return found
+    if _AUDIENCE.search(text):
         next_step = (
-            "set the Authorization header in the host's configuration; the server should answer 401 in place of 403, so that "
-            "clients begin to sign in"
+            "request the token with resource = the URL of this server; mcpspy exec keeps the server's "
+            "own URL, mcpspy http has another one (--keep-resource)"
         )
-        return (
-            f"{about(exchange)} was sent without a token, and the server wants one",
-            next_step,
-            "configuration",
-        )
+        return "the token is for another audience", next_step, own
+    if (found := _in_time(facts, exchange, text, own)) is not None:
+        return found
     if not has_token:
-        return f"{about(exchange)} is forbidden", _NOT_ABOUT_TOKENS, side_of(exchange)
+        return _without_token(exchange, words)
     if _AS_IF_NONE.search(words) and not _UNSURE.search(words) and "invalid_token" not in challenge:
         next_step = (
             "try the same token with another program (mcpspy call --url): if the server takes it in no way, something "
@@ -182,6 +129,13 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
         )
         return "the request has a token, and the server answers as if it had none", next_step, ""
     next_step = "send a valid token: sign in again, or correct Authorization in the host's configuration"
+    accepted_at = facts.http.token_accepted_at
+    if exchange.status == 401 and not words and accepted_at is not None and accepted_at < exchange.at:
+        next_step = (
+            "if this token has expired, the client should get a new one by its refresh token after a 401; if not, look whether "
+            "the server was restarted and keeps its tokens in memory; sign in again"
+        )
+        return "the server refused the token, although it had accepted one before", next_step, ""
     return "the server refused the token", next_step, "configuration"
 
 
@@ -199,6 +153,10 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
         ex.list_answer(403, ex.WITH_TOKEN, "You have no access to this project"),
         ex.list_answer(403, ex.WITH_TOKEN, "session user mismatch"),
         ex.list_answer(403, "Not authenticated"),
+        ex.list_answer(403, {}, {"x-deny-reason": "host_not_allowed"}, "Host not in allowlist"),
+        ex.list_answer(403, ex.WITH_TOKEN, "IP address not allowed"),
+        ex.list_answer(403, ex.WITH_TOKEN, "RBAC: access denied"),
+        ex.list_answer(401, ex.WITH_TOKEN, "The token is not yet valid (nbf)"),
         ex.list_answer(403, "CSRF token missing"),
     ),
     negative=(
