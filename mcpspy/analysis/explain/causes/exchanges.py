@@ -27,6 +27,10 @@ _INTERNAL = re.compile(r"(?i)^\W*(?:500|error)?\W*(?:internal )?(?:server )?erro
 LOGIN = re.compile(r"(?i)\b(?:log ?in|sign ?in|sso|single sign|authenticate)\b")
 
 
+ERROR_PAGE = re.compile(r"(?i)\bHTTP (?:status|error) 40[13]\b|authentication credentials|could not verify")
+"""The pages of Tomcat, Jetty, Apache and Flask for 401 and 403, which have no form for signing in."""
+
+
 def exchanges(facts: Facts, *statuses: int) -> Iterator[tuple[RefusedExchange, Symptom]]:
     """Yield each HTTP exchange that was not ordinary, with its symptom: itself, or the request that it carried.
 

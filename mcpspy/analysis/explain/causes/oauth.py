@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, advised, define
-from mcpspy.analysis.explain.causes.exchanges import side_of, who_refused
+from mcpspy.analysis.explain.causes.exchanges import ERROR_PAGE, side_of, who_refused
 from mcpspy.analysis.explain.causes.sign_in import (
     RULES,
     names_of,
@@ -68,7 +68,8 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
             "in again brings the same"
         )
         side = SERVER if has_resource else CLIENT
-        if exchange.media_type.startswith("text/html") and "www-authenticate" not in exchange.response:
+        is_page = exchange.media_type.startswith("text/html") and not ERROR_PAGE.search(words)
+        if is_page and "www-authenticate" not in exchange.response:
             side = "proxy"
             title = (
                 f"something in front of the MCP server refuses the new token: its HTTP 401 has no WWW-Authenticate, "

@@ -10,6 +10,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.connection import REFUSED_BY_MCPSPY
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
 from mcpspy.analysis.explain.causes.exchanges import (
+    ERROR_PAGE,
     LOGIN,
     about,
     alike,
@@ -35,6 +36,9 @@ _ORIGIN = re.compile(
     r"|\borigin\b.{0,30}\b(?:not (?:allowed|trusted|permitted)|invalid|blocked)"
 )
 """The checks against DNS rebinding of the SDKs, and of Starlette, Django, Rails and Vite."""
+_OF_HEADER = re.compile(
+    r"(?i)\bheader|\ballow|\borigin|rebinding|^\W*(?:\d+\W*)?(?:forbidden|misdirected.*)?\W*$"
+)
 _OTHER_REASON = re.compile(
     r"(?i)\b(?:token|api|key|scopes?|permissions?|permitted|roles?|plan|user|account|organi[sz]ation|license|subscription"
     r"|credentials?|csrf|ip|country|region|disabled|quota|limit|tools?)\b|auth"
@@ -54,6 +58,7 @@ _OTHER_REASON = re.compile(
     negative=(
         ex.first_answer(421, {":error": "cannot reach it"}),
         ex.first_answer(403, {"origin": "https://a.example"}, "Invalid API key"),
+        ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(400, "Unknown host: db.internal")),
         ex.session(
             "@ http", ex.listed("a"), ex.call(3), ex.answered(403, {"origin": "https://a.example"}, "Denied")
         ),
@@ -76,6 +81,8 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
                 return
     for exchange, symptom in exchanges(facts, 400, 403, 421):
         words = said(exchange, symptom)
+        if exchange.asked.startswith("tools/call") and facts.answered and not _OF_HEADER.search(words):
+            continue  # A host that the call names.
         is_host, is_origin = bool(_HOST.search(words)), bool(_ORIGIN.search(words))
         if exchange.status == 403 and "origin" in exchange.request and not is_host:
             # A short 403 with an Origin, and no word of signing in: the check of the origin, which gives no reason.
@@ -259,6 +266,9 @@ _VERSION = re.compile(
     negative=(
         ex.notification_answer(400),
         ex.list_answer(400, 'Get "": unsupported protocol scheme'),
+        ex.session(
+            "@ http", ex.listed("a"), ex.call(3), ex.answered(400, "Unsupported protocol version: SNMPv1")
+        ),
         ex.first_answer(400, "Client version 1.2 is not supported, please upgrade"),
     ),
 )
@@ -271,6 +281,9 @@ def version_header(facts: Facts) -> Iterator[Claim]:
         if not _VERSION.search(words) or exchange.asked == "server/discover":
             continue
         version, agreed = exchange.request.get("mcp-protocol-version"), facts.session.agreed_revision
+        is_call = exchange.asked.startswith("tools/call")
+        if is_call and version is not None and version == agreed and facts.answered[CLIENT, "tools/list"]:
+            continue  # The same header was accepted: it is a version that the call is about.
         where = f"in the header of {about(exchange)} ({quote(version)})" if version else "in initialize"
         title = f"the server refuses the revision {where}: {quote(words)}"
         next_step = (
@@ -531,9 +544,6 @@ define(
     ),
 )
 
-_ERROR_PAGE = re.compile(r"(?i)\bHTTP (?:status|error) 40[13]\b|authentication credentials|could not verify")
-"""The pages of Tomcat, Jetty, Apache and Flask for 401 and 403, which have no form for signing in."""
-
 _SIGN_IN_PAGE = re.compile(
     r"(?i)\b(?:log(?:ging)?[ -]?(?:in|on)|sign(?:ing)?[ -]?in|sso|single sign|authenticat\w+|vercel)\b"
 )
@@ -542,7 +552,7 @@ _SIGN_IN_PAGE = re.compile(
 def _is_sign_in_page(exchange: RefusedExchange) -> bool:
     """Return whether a page for people answered, and not a check of tokens, which names a scheme (RFC 9110, 15.5.2)."""
     is_page = exchange.media_type == "text/html" and "www-authenticate" not in exchange.response
-    is_page = is_page and not _ERROR_PAGE.search(exchange.words)
+    is_page = is_page and not ERROR_PAGE.search(exchange.words)
     return is_page and _SIGN_IN_PAGE.search(exchange.words) is not None
 
 

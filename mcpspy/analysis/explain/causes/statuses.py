@@ -228,7 +228,7 @@ def _detail(exchange: RefusedExchange, name: str) -> str:
     of_response = name.startswith(":")
     value = (exchange.response if of_response else exchange.request).get(name.lstrip(":").lower())
     if value is None:
-        return "" if of_response or not name or exchange.status == 413 else f" (it has no {name})"
+        return "" if of_response or name in ("", "Content-Length") else f" (it has no {name})"
     return f" ({name.lstrip(':')}: {quote(value, 60)})"
 
 
