@@ -18,9 +18,9 @@ _PROXIES = re.compile(
 """Proxies by the beginning of the header Server."""
 
 NO_ROUTE = re.compile(
-    r"(?i)page not found|cannot (?:post|get) /|no (?:such )?route|default backend|no service"
+    r"(?i)page not found|cannot (?:post|get) /|no (?:such )?route|default backend|no service|no static resource"
 )
-"""The words of Go's net/http (Traefik), Express, ingress-nginx and gateways for a path that they do not have."""
+"""The words of Go's net/http (Traefik), Express, Spring, ingress-nginx and gateways for a path that they do not have."""
 
 _INTERNAL = re.compile(r"(?i)^\W*(?:500|error)?\W*(?:internal )?(?:server )?error\W*$")
 

@@ -73,12 +73,14 @@ _SESSION = re.compile(r"(?i)session|initiali[sz]")
 _STALE = re.compile(r"(?i)session|initiali[sz]ed")
 _OTHER_SESSION = re.compile(
     r"(?i)\b(?:browser|database|db|sql\w*|chat|login|sign-in|playwright|query|shell|ssh|debug\w*)[ _-]?sessions?\b"
-    r"|\b(?:creat|start|open|acquir|launch|establish)\w* .{0,20}sessions?\b|\blog(?:ged)? ?(?:in|out)\b|\bsign(?:ed)? ?(?:in|out)\b"
-    r"|authenticat|mismatch|\bbelongs?\b|(?:another|different|other) (?:user|client)|\bowner|not (?:allowed|permitted|authori[sz]ed)"
+    r"|\b(?:creat|start|open|acquir|launch|establish)\w* .{0,20}sessions?\b"
+    r"|mismatch|\bbelongs?\b|(?:another|different|other) (?:user|client)|\bowner|not (?:allowed|permitted|authori[sz]ed)"
 )
-"""Words of a session of another kind, of a sign-in that is over, or of the session of another user."""
+"""Words of a session of another kind, or of the session of another user."""
+_SIGNED_OUT = re.compile(r"(?i)\blog(?:ged)? ?(?:in|out)\b|\bsign(?:ed)? ?(?:in|out)\b|authenticat")
+"""Words of 401 or 403 of a sign-in that is over."""
 _OTHER_THING = re.compile(
-    r"(?i)\b(?:method|tool|resource|prompt|task|template|project|workspace|tenant|user|file|document|record|model)s?\b"
+    r"(?i)\b(?:method|tool|(?<!requested )(?<!static )resource|prompt|task|template|project|workspace|tenant|user|file|document|record|model)s?\b"
     r"(?! session).{0,60}\b(?:not (?:be )?found|unknown|does(?: not|n't) exist|not (?:supported|implemented|available))"
     r"|\b(?:unknown|no such|invalid|unsupported)\b.{0,4} ?(?:method|tool|resource|prompt|task|project|workspace|tenant|user|file)\b"
 )
@@ -86,6 +88,12 @@ _OTHER_THING = re.compile(
 _AGAIN = re.compile(r"(?i)already initiali[sz]ed")
 _ALREADY = re.compile(r"(?i)already (?:connected|initiali[sz]ed|started)")
 """The SDKs: no session with this id, a second initialize, and a server object that has a transport."""
+
+
+def _is_of_other_session(exchange: RefusedExchange, words: str) -> bool:
+    """Return whether the words of a refusal are about a session that is not that of MCP, or of a sign-in."""
+    is_signed_out = exchange.status in (401, 403) and _SIGNED_OUT.search(words) is not None
+    return is_signed_out or _OTHER_SESSION.search(words) is not None
 
 
 def _unreadable_by(origin: str | None) -> str:
@@ -138,7 +146,7 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
         if is_other or exchange.method not in ("POST", "GET", "DELETE"):
             continue
         # A client that works without the id is refused for something else, such as an expired sign-in.
-        if exchange.status in (401, 403) and _OTHER_SESSION.search(said(exchange, symptom)):
+        if _is_of_other_session(exchange, said(exchange, symptom)):
             continue
         origin = exchange.request.get("origin")
         is_hidden = (
@@ -430,7 +438,7 @@ def _is_lost(facts: Facts, exchange: RefusedExchange, symptom: Symptom) -> bool:
         is_other = _OTHER_THING.search(words) is not None and not _STALE.search(words)
         return not is_other and not _is_unread_notification(facts, exchange, words)
     is_refused = exchange.status in (400, 401, 403, 409, 410, 422, 500, 503)
-    return is_refused and _STALE.search(words) is not None and not _OTHER_SESSION.search(words)
+    return is_refused and _STALE.search(words) is not None and not _is_of_other_session(exchange, words)
 
 
 def _is_lost_as_token(facts: Facts, exchange: RefusedExchange, words: str) -> bool:

@@ -467,11 +467,11 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
 
 
 _BOT = re.compile(
-    r"(?i)just a moment|attention required|captcha|are you (?:a )?human|checking your browser"
+    r"(?i)just a moment|attention required|captcha|are you (?:a )?human|checking your browser|security checkpoint|verifying your browser"
     r"|bot (?:detection|protection)|access denied.{0,40}(?:akamai|reference)"
     r"|enable javascript and cookies|cloudflare"
 )
-"""The pages of Cloudflare and Akamai for browsers."""
+"""The pages of Cloudflare, Akamai and Vercel for browsers."""
 
 
 _HTML = {"content-type": "text/html; charset=utf-8"}

@@ -123,7 +123,7 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
         return _without_token(exchange, words)
     if _AS_IF_NONE.search(words) and not _UNSURE.search(words) and "invalid_token" not in challenge:
         next_step = (
-            "try the same token with another program (mcpspy call --url): if the server takes it in no way, something "
+            "try the same token with another program (mcpspy call, with --url): if the server takes it in no way, something "
             "between mcpspy and the code that checks it drops the header Authorization (Apache gives it to PHP and CGI only "
             "with CGIPassAuth On); if it takes it there, correct it in the host's configuration"
         )
