@@ -22,7 +22,13 @@ _TLS = re.compile(
     r"(?i)certificate|\bssl\b|\btls\b|hostname mismatch|handshake failure|self[- ]signed|wrong version number"
 )
 _NAME = re.compile(r"(?i)name or service|resolve|getaddrinfo|no address|DNS")
-"""The errors of mcpspy's own connection: OpenSSL's, and those of the resolver."""
+_NETWORK = re.compile(r"(?i)network is (?:unreachable|down)|no route to host|host is (?:unreachable|down)")
+"""The errors of mcpspy's own connection: OpenSSL's, those of the resolver, and those of the network."""
+
+
+def _is_of_tls(error: str) -> bool:
+    """Return whether an error of the connection, without the URL in it, is one of TLS."""
+    return _TLS.search(re.sub(r"\bhttps?://\S+", "", error)) is not None
 
 
 def _unreachable(error: str) -> str:
@@ -41,12 +47,25 @@ define(
         Level.EXACT,
         why="Mcpspy does not trust the server's certificate, or the server does not speak TLS at this port.",
         title="the connection to the server failed in TLS: {error}",
-        next_step="trust the server's CA with --cacert FILE, correct the host name in the URL, or use "
-        "http:// if it has no TLS",
-        side="configuration",
-        if_refused=lambda _, exchange: _TLS.search(exchange.error) is not None,
-        positive=_WRONG_TLS,
-        negative=_NO_SERVER,
+        next_step=(
+            (
+                "certificate has expired|not yet valid",
+                "renew the certificate of the server, and restart or reload what uses it; compare the clock of this machine",
+            ),
+            (
+                "",
+                "trust the server's CA with --cacert FILE, correct the host name in the URL, or use http:// if it has no TLS",
+            ),
+        ),
+        side=lambda _, exchange: (
+            SERVER if exchange is not None and "has expired" in exchange.error else "configuration"
+        ),
+        if_refused=lambda _, exchange: _is_of_tls(exchange.error),
+        positive=(
+            _WRONG_TLS,
+            _unreachable("https://a.example: certificate verify failed: certificate has expired"),
+        ),
+        negative=(_NO_SERVER, _unreachable("https://tls.example/mcp: Connection refused")),
     ),
 )
 
@@ -92,21 +111,34 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     """Nothing listens at the URL, its name does not resolve, a proxy is in between, or the server
     has ended.
     """
-    found = [each for each in exchanges(facts) if each[0].error and not _TLS.search(each[0].error)]
+    found = [each for each in exchanges(facts) if each[0].error and not _is_of_tls(each[0].error)]
     found = [each for each in found if not REFUSED_BY_MCPSPY.search(each[0].error)]
     if not found:
         return
     first, side = found[0][0], "environment"
     upstream, error = facts.header.upstream or "its URL", first.error
     next_step = f"check that the server runs at {quote(upstream)}"
+    title = f"the server cannot be reached: {quote(error)}"
+    if _CLOSED.search(error) and not facts.server.messages:
+        side = ""  # Something listens there.
+        title = f"the connection was made, and ended without a response to {about(first)}: {quote(error)}"
+        next_step = (
+            f"something at {quote(upstream)} takes the connection and ends it: look into the log of the server at this request, "
+            f"and whether this port speaks https, or another protocol"
+        )
     if _NAME.search(error):
+        # A wrong name, or a resolver that does not know it: the recording does not tell.
+        side = "environment" if facts.server.messages else ""
         next_step = "correct the host name in the URL, or check DNS, HTTPS_PROXY and NO_PROXY"
+    elif _NETWORK.search(error):
+        next_step = (
+            "check the network and the VPN of this machine at this time, and the address of the server"
+        )
     elif facts.server.messages:
         next_step = "it had answered before: look into its own log for why it ended or restarted"
         side = SERVER
     elif "localhost" in upstream or "127.0.0.1" in upstream:
         next_step += "; in a container, localhost is the container itself"
-    title = f"the server cannot be reached: {quote(error)}"
     is_gone = any(_ENDED.search(each.error) and each.at >= first.at for each, _ in found)
     if first.asked and is_gone and _CLOSED.search(error):
         title = (
@@ -129,7 +161,10 @@ def upstream_unreachable(facts: Facts) -> Iterator[Claim]:
     "the client left after a refusal that the specification allows",
     Level.EXACT,
     positive=ex.session("@ http", ex.http("GET", 405), ex.http("GET", 405, 51)),
-    negative=ex.session("@ http", ex.http("GET", 405)),
+    negative=(
+        ex.session("@ http", ex.http("GET", 405)),
+        ex.session("@ http", ex.http("GET", 504)),
+    ),
 )
 def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
     """A server that sends nothing on its own answers GET with 405, and one that does not let
@@ -142,7 +177,8 @@ def optional_refusal_fatal(facts: Facts) -> Iterator[Claim]:
         refused = others[-1] if others else again[0] if len(again) > 1 else None
         if refused is None or max(refused.last_at, refused.at) < left.at:
             continue
-        if facts.failed() or refused.status in (401, 403):
+        is_of_gateway = refused.status in (502, 503, 504) or (refused.status or 0) >= 520
+        if facts.failed() or refused.status in (401, 403) or is_of_gateway:
             continue
         why, side = ": a server without a stream answers 405", SERVER
         next_step = (
@@ -290,7 +326,11 @@ def stream_cut(facts: Facts) -> Iterator[Claim]:
                 "let the server send the response on the stream of its request, before it ends this "
                 "stream; look into its log at this time"
             )
-        side = "proxy" if silent >= 1 and not is_short else SERVER
+        side = SERVER
+        if silent >= 1 and not is_short:
+            # Limits of proxies are round numbers; a server that ends the stream by itself does so at any time.
+            is_round = abs(silent - 10 * round(silent / 10)) < 1.0
+            side = "proxy" if is_round or via else ""
         yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
 
 
@@ -322,7 +362,9 @@ def response_incomplete(facts: Facts) -> Iterator[Claim]:
         title = f"no response to {failed.about}: {failed.why}"
         symptoms = [failed, *facts.of(ClientLeft), *facts.violations("HTTP310", "ENV113", "ENV119")]
         level = Level.EXACT if is_event else None
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER, level=level)
+        is_open = not is_event and failed.refusal is not None and failed.refusal.hung_up == SERVER
+        side = "" if is_open else SERVER
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
 
 
 _PROGRESS = ex.notified("<", "notifications/progress", progressToken=1, progress=1)

@@ -18,11 +18,17 @@ _PROXIES = re.compile(
 """Proxies by the beginning of the header Server."""
 
 NO_ROUTE = re.compile(
-    r"(?i)page not found|cannot (?:post|get) /|no (?:such )?route|default backend|no service"
+    r"(?i)page not found|cannot (?:post|get) /|no (?:such )?route|default backend|no service|no static resource"
 )
-"""The words of Go's net/http (Traefik), Express, ingress-nginx and gateways for a path that they do not have."""
+"""The words of Go's net/http (Traefik), Express, Spring, ingress-nginx and gateways for a path that they do not have."""
+
+_INTERNAL = re.compile(r"(?i)^\W*(?:500|error)?\W*(?:internal )?(?:server )?error\W*$")
 
 LOGIN = re.compile(r"(?i)\b(?:log ?in|sign ?in|sso|single sign|authenticate)\b")
+
+
+ERROR_PAGE = re.compile(r"(?i)\bHTTP (?:status|error) 40[13]\b|authentication credentials|could not verify")
+"""The pages of Tomcat, Jetty, Apache and Flask for 401 and 403, which have no form for signing in."""
 
 
 def exchanges(facts: Facts, *statuses: int) -> Iterator[tuple[RefusedExchange, Symptom]]:
@@ -58,9 +64,17 @@ def said(exchange: RefusedExchange, symptom: Symptom) -> str:
     return (symptom.words if isinstance(symptom, FailedRequest) else "") or exchange.words
 
 
+def says_nothing(words: str) -> bool:
+    """Return whether the words of an error, such as "Internal server error", have no reason in them."""
+    return _INTERNAL.search(words) is not None
+
+
 def who_refused(exchange: RefusedExchange) -> str:
-    """Return who refused: a proxy that names itself, or the server."""
-    server = exchange.response.get("server", "")
+    """Return who refused: a proxy that names itself, or the server.
+
+    Proxies put their name on what they pass on, too. Their own refusals are pages or text, and not JSON.
+    """
+    server = "" if exchange.media_type == JSON else exchange.response.get("server", "")
     return f"the proxy {quote(server, 40)}" if _PROXIES.match(server) else "the server"
 
 

@@ -16,6 +16,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
     said,
     who_refused,
 )
+from mcpspy.analysis.explain.causes.http_sse import endpoints
 from mcpspy.analysis.explain.causes.requests import ERRORS
 from mcpspy.analysis.explain.causes.sign_in import RULES, sign_in_claim
 from mcpspy.analysis.explain.claims import Claim, Level, cause
@@ -67,14 +68,19 @@ _CLAIMED = (
     _Claimed(
         "authorization",
         (400, 401, 403),
-        r"(?:authori[sz]ation|bearer|access[ _-]?token|auth(?:entication)? (?:header|token|credentials?)|credentials|token)",
-        f"{_REFUSED_VALUE}|insufficient|scope",
+        r"(?:authori[sz]ation|bearer|access[ _-]?token|auth(?:entication)? (?:header|token|credentials?)|credentials|token|jwt)",
+        # The token came, and was looked up or read: its claims, its permissions, the user that it is of.
+        rf"{_REFUSED_VALUE}|insufficient|scope|\bclaim|\bpermissions?\b|\broles?\b|[cx]srf|\black(?:s|ing)?\b"
+        r"|missing authentication token|\b401 authorization required"
+        r"|(?:token|key|credentials?) (?:was |is |could )?not (?:be )?found(?! in\b)"
+        r"|\b(?:for|in|of|with) (?:this |the |your |an? )?(?:access |bearer |api )?(?:token|key|credentials?)\b",
     ),
     _Claimed(
         "mcp-session-id",
         (400, 404, 422),
         r"\bsession(?:[ _-]?id)?\b",
-        rf"{_REFUSED_VALUE}|(?:session|id) not found|bad session|terminated|closed|initiali[sz]",
+        rf"{_REFUSED_VALUE}|\bsession\b.{{0,60}}not found(?! in\b)|id not found|bad session|terminated|closed|initiali[sz]"
+        r"|\bno (?:active |such |open |matching |known |existing )?(?:session|transport)s?(?: (?:found|with|for|exists|matches)\b|\W*$)",
     ),
     _Claimed("mcp-protocol-version", (400, 406, 422), r"protocol[ -]version", _REFUSED_VALUE),
 )
@@ -150,12 +156,19 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
             f"sending {header} again does not help: look at what passes requests on from here (a proxy, a gateway, the "
             f"adapter of a platform), and let it keep this header; ask the server directly to compare"
         )
+        is_of_scheme = name == "authorization" and "header" not in words.lower()
         if name == "authorization":
             next_step += "; if its value is an empty Bearer, the host did not replace a variable"
+        if is_of_scheme:
+            next_step = (
+                "look whether the value of Authorization in the host's configuration begins with 'Bearer ' and has a token after "
+                f"it; if so, {next_step}"
+            )
         elif not words:
             next_step += "; or this URL is not that of an MCP endpoint"
         # A server that misses a header has not removed it; one that misreads its value does so itself.
         side = "proxy" if who != "the server" or re.search(_MISSING, words, re.IGNORECASE) else SERVER
+        side = "" if is_of_scheme else side  # A value of another form has no token, either.
         claim = Claim(title=title, next_step=next_step, symptoms=same, side=side)
         claim.is_observation = is_overcome(same)
         if exchange.status == 401 and not claim.is_observation:
@@ -186,6 +199,7 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
         ),
         ex.list_answer(415, "Unsupported Media Type"),
         ex.list_answer(401, ex.WITH_TOKEN, "Missing Authorization header"),
+        ex.list_answer(401, ex.WITH_TOKEN, "Missing bearer token"),
         ex.list_answer(400, "Bad Request: Mcp-Session-Id header is required"),
         ex.list_answer(400, "MCP-Protocol-Version header is missing"),
         ex.list_answer(403, {"x-api-key": "[redacted]"}, "No X-Api-Key in the request"),
@@ -197,6 +211,14 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
         ex.list_answer(415, {"content-type": "text/plain"}, "Unsupported Media Type"),
         ex.list_answer(401, "Missing Authorization header"),
         ex.list_answer(401, ex.WITH_TOKEN, "Missing or invalid access token"),
+        ex.list_answer(403, ex.WITH_TOKEN, "Your token lacks the required permission 'read'"),
+        ex.list_answer(401, ex.WITH_TOKEN, "Token is missing required claim: aud"),
+        ex.list_answer(401, ex.WITH_TOKEN, "Token not found"),
+        ex.list_answer(401, ex.WITH_TOKEN, "No user found for token"),
+        ex.list_answer(403, ex.WITH_TOKEN, "CSRF token missing"),
+        ex.list_answer(404, "Session 'abc' not found"),
+        ex.list_answer(400, "No transport found for sessionId"),
+        ex.list_answer(400, "No active session"),
         ex.list_answer(400, "No valid session ID provided"),
         ex.list_answer(400, "Unsupported MCP-Protocol-Version"),
     ),
@@ -312,7 +334,8 @@ def header_twice(facts: Facts) -> Iterator[Claim]:
 
 
 def _wants_too_early(facts: Facts, exchange: RefusedExchange) -> bool:
-    return exchange.asked == "initialize" and not any(name in exchange.request for name in _AFTER_INITIALIZE)
+    is_begun = exchange.asked == "initialize" and not endpoints(facts)
+    return is_begun and not any(name in exchange.request for name in _AFTER_INITIALIZE)
 
 
 define(
@@ -329,10 +352,14 @@ define(
         "MCP-Protocol-Version and Mcp-Session-Id only on the requests after it",
         statuses=(400, 401, 403, 404, 406, 422, 428),
         words=rf"\b{_MISSING}\b.{{0,40}}(?:protocol[ -]version|mcp-session-id|session[ _-]?id)"
-        rf"|(?:protocol[ -]version|mcp-session-id|session[ _-]?id).{{0,40}}\b{_MISSING}\b",
+        rf"|(?:protocol[ -]version|mcp-session-id|session[ _-]?id).{{0,40}}\b{_MISSING}\b"
+        r"|^\W*(?:\w+ )?(?:session|transport)\b.{0,30}(?:not found|unknown|does not exist)|\b(?:invalid|unknown) session",
         if_refused=_wants_too_early,
         is_together=True,
-        positive=ex.first_answer(400, "Missing required MCP-Protocol-Version header"),
+        positive=(
+            ex.first_answer(400, "Missing required MCP-Protocol-Version header"),
+            ex.first_answer(404, "Session not found"),
+        ),
         negative=(
             ex.first_answer(400, "Unsupported protocol version"),
             ex.list_answer(400, "MCP-Protocol-Version header is missing"),

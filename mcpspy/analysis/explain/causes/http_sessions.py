@@ -13,13 +13,16 @@ from mcpspy.analysis.explain.causes.exchanges import (
     exchanges,
     is_overcome,
     said,
+    says_nothing,
 )
+from mcpspy.analysis.explain.causes.http_sse import endpoints
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import clause, evidence, quote
+from mcpspy.analysis.explain.evidence import BUG, clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.counted import counted, duration
+from mcpspy.core.protocol.http_headers import JSON
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.exchange import State
 
@@ -29,6 +32,7 @@ _ID = "mcp-session-id"
 def _has_none(facts: Facts, exchange: RefusedExchange) -> bool:
     """Return whether a message was posted without the session id that the server had not assigned."""
     is_unassigned = not facts.http.session_ids and facts.answered[CLIENT, "initialize"] > 0
+    is_unassigned = is_unassigned and not endpoints(facts)  # HTTP+SSE has the session in the address.
     return is_unassigned and exchange.method == "POST" and _ID not in exchange.request
 
 
@@ -67,9 +71,29 @@ _EXPIRED_ALONE = re.compile(r"(?i)^(?!.*\b(?:or|invalid)\b).*\bexpired\b")
 
 _SESSION = re.compile(r"(?i)session|initiali[sz]")
 _STALE = re.compile(r"(?i)session|initiali[sz]ed")
+_OTHER_SESSION = re.compile(
+    r"(?i)\b(?:browser|database|db|sql\w*|chat|login|sign-in|playwright|query|shell|ssh|debug\w*)[ _-]?sessions?\b"
+    r"|\b(?:creat|start|open|acquir|launch|establish)\w* .{0,20}sessions?\b"
+    r"|mismatch|\bbelongs?\b|(?:another|different|other) (?:user|client)|\bowner|not (?:allowed|permitted|authori[sz]ed)"
+)
+"""Words of a session of another kind, or of the session of another user."""
+_SIGNED_OUT = re.compile(r"(?i)\blog(?:ged)? ?(?:in|out)\b|\bsign(?:ed)? ?(?:in|out)\b|authenticat")
+"""Words of 401 or 403 of a sign-in that is over."""
+_OTHER_THING = re.compile(
+    r"(?i)\b(?:method|tool|(?<!requested )(?<!static )resource|prompt|task|template|project|workspace|tenant|user|file|document|record|model)s?\b"
+    r"(?! session).{0,60}\b(?:not (?:be )?found|unknown|does(?: not|n't) exist|not (?:supported|implemented|available))"
+    r"|\b(?:unknown|no such|invalid|unsupported)\b.{0,4} ?(?:method|tool|resource|prompt|task|project|workspace|tenant|user|file)\b"
+)
+"""Words of a 404 that is about what a request names, and not about its session."""
 _AGAIN = re.compile(r"(?i)already initiali[sz]ed")
 _ALREADY = re.compile(r"(?i)already (?:connected|initiali[sz]ed|started)")
 """The SDKs: no session with this id, a second initialize, and a server object that has a transport."""
+
+
+def _is_of_other_session(exchange: RefusedExchange, words: str) -> bool:
+    """Return whether the words of a refusal are about a session that is not that of MCP, or of a sign-in."""
+    is_signed_out = exchange.status in (401, 403) and _SIGNED_OUT.search(words) is not None
+    return is_signed_out or _OTHER_SESSION.search(words) is not None
 
 
 def _unreadable_by(origin: str | None) -> str:
@@ -90,6 +114,7 @@ _WITHOUT_ID = (ex.call(), ex.answered(200, {_ID: None}))
     positive=(
         ex.list_answer(400, {_ID: None}, "Missing session id"),
         ex.list_answer(400, {_ID: None}, "Bad Request: Server not initialized"),
+        ex.session("@ http", ex.ping_answered(400, {_ID: None}, {}, "Bad Request")),
         ex.session("@ http", *_WITHOUT_ID, ex.error("invalid during session initialization", 0)),
         ex.session("@ http", *_WITHOUT_ID, ex.error("Invalid request parameters", -32602)),
     ),
@@ -103,6 +128,7 @@ _WITHOUT_ID = (ex.call(), ex.answered(200, {_ID: None}))
             ex.answered(200, {_ID: None}),
             ex.error("no", -32602, 3),
         ),
+        ex.session("@ http", *_WITHOUT_ID, ex.error("KeyError: 'a' is not defined")),
     ),
 )
 def session_header_missing(facts: Facts) -> Iterator[Claim]:
@@ -119,9 +145,15 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
         is_other = exchange.asked in ("initialize", "server/discover") or ".well-known" in exchange.path
         if is_other or exchange.method not in ("POST", "GET", "DELETE"):
             continue
+        # A client that works without the id is refused for something else, such as an expired sign-in.
+        if _is_of_other_session(exchange, said(exchange, symptom)):
+            continue
         origin = exchange.request.get("origin")
-        is_hidden = bool(origin) and begin is not None and _ID not in exposed
-        if not is_hidden and not _SESSION.search(said(exchange, symptom)):
+        is_hidden = (
+            bool(origin) and begin is not None and _ID not in exposed and not facts.http.accepted_count
+        )
+        is_bare_response = exchange.is_response and exchange.status in (400, 404)
+        if not (is_hidden or is_bare_response or _SESSION.search(said(exchange, symptom))):
             continue
         title = (
             f"{about(exchange)} came without the session id that the server had assigned, and got HTTP "
@@ -158,6 +190,8 @@ def session_header_missing(facts: Facts) -> Iterator[Claim]:
         or has_worked
         or not errors
         or any(each.is_handshake for each in errors)
+        or not any(JSON in finding.excerpt for each in lacking for finding in each.findings)  # Of GET alone.
+        or BUG.search(errors[0].words)
     ):
         return
     title = (
@@ -186,14 +220,41 @@ _LOST = ex.session(ex.request("tools/list"), ex.answered(404, "Session not found
 _ABOUT_SESSIONS = re.compile(r"(?i)\bsessions?\b|initiali[sz]ed|\btransport\b|^bad request$")
 
 
+def _is_about_its_message(exchange: RefusedExchange, words: str) -> bool:
+    """Return whether a refusal is about what its message names, and not about its session."""
+    if NO_ROUTE.search(words) or (exchange.status == 400 and words and not _ABOUT_SESSIONS.search(words)):
+        return True
+    return _OTHER_THING.search(words) is not None and not re.search(r"(?i)\bsessions?\b", words)
+
+
+def _is_unread_notification(facts: Facts, exchange: RefusedExchange, words: str) -> bool:
+    """Return whether a notification was refused without a word in a session that requests still used after it."""
+    is_used = facts.http.accepted.get(exchange.request.get(_ID, ""), 0.0) > exchange.last_at
+    return exchange.asked.startswith("notifications/") and not words and is_used
+
+
 @cause(
     "replicas",
     "several copies of the server do not share their sessions",
     Level.EXACT,
-    positive=ex.session("@ http", ex.request("tools/list"), ex.answered(404), _ping(3)),
+    positive=(
+        ex.session("@ http", ex.request("tools/list"), ex.answered(404), _ping(3)),
+        ex.session("@ sse 2024-11-05", ex.request("tools/list"), ex.answered(404, "Could not find session")),
+        ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(404, "Could not find session")),
+    ),
     negative=(
         ex.session("@ http", _ping(3, 4), _LOST),
         ex.session("@ http", ex.request("tools/list"), ex.answered(400, "no handler"), _ping(3)),
+        ex.session("@ http", ex.call(), ex.answered(404, "Tool not found: a"), _ping(3)),
+        ex.session(
+            "@ http",
+            ex.request("prompts/list"),
+            ex.answered(404),
+            ex.error("Method not found", -32601),
+            _ping(3),
+        ),
+        ex.session("@ http", ex.notified(">", "notifications/x"), ex.answered(404), _ping(3)),
+        ex.session("@ sse 2024-11-05", ex.listed("a"), ex.call(3), ex.answered(404, "Unknown tool: a")),
     ),
 )
 def replicas(facts: Facts) -> Iterator[Claim]:
@@ -204,7 +265,7 @@ def replicas(facts: Facts) -> Iterator[Claim]:
         session_id, status, words = exchange.request.get(_ID), exchange.status, said(exchange, symptom)
         if session_id is None or exchange.asked in ("initialize", ""):
             continue
-        if NO_ROUTE.search(words) or (status == 400 and words and not _ABOUT_SESSIONS.search(words)):
+        if _is_about_its_message(exchange, words) or _is_unread_notification(facts, exchange, words):
             continue  # It refuses this message, and not its session.
         since = exchange.at - facts.http.session_ids.get(session_id, float("-inf"))
         if facts.http.accepted.get(session_id, 0.0) > exchange.at:
@@ -228,6 +289,29 @@ def replicas(facts: Facts) -> Iterator[Claim]:
         symptoms = [each for other, each in exchanges(facts) if other.status == status]
         side = "proxy" if level is Level.EXACT else SERVER  # One copy that forgets its sessions.
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
+        break
+    yield from _unknown_to_its_stream(facts)
+
+
+def _unknown_to_its_stream(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim of messages of HTTP+SSE whose session is not known, although its stream is open."""
+    for exchange, symptom in exchanges(facts, 400, 404) if endpoints(facts) else ():
+        words = said(exchange, symptom)
+        if exchange.method != "POST" or not re.search(r"(?i)\b(?:session|transport|connection)", words):
+            continue
+        if any(get.ended_at is not None and get.ended_at < exchange.at for get in facts.http.gets):
+            continue  # `sse-stream-ended`
+        title = (
+            f"{about(exchange)}: the server does not know the session of this address (HTTP {exchange.status}{clause(words)}), "
+            f"although the SSE stream that named it is open: another copy or process of the server answered"
+        )
+        next_step = (
+            "run one process of the server (one worker), or route all requests with one sessionId to the copy that has the "
+            "stream; if there is only one, it was restarted behind a proxy that kept the stream open"
+        )
+        symptoms = [each for other, each in exchanges(facts) if other.status == exchange.status]
+        # A balancer that distributes, or workers of one server: the recording does not tell.
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="")
         break
 
 
@@ -260,7 +344,10 @@ define(
         ex.session("@ http", ex.initialize(), ex.answered(404, {_ID: "s-1"})),
         ex.session(ex.initialize(9), ex.error("Already initialized", -32600, 9)),
     ),
-    negative=ex.session("@ http", ex.initialize(), ex.answered(404)),
+    negative=(
+        ex.session("@ http", ex.initialize(), ex.answered(404)),
+        ex.session("@ http", ex.initialize(), ex.answered(400, {_ID: "s-1"}, "Missing field: tenant")),
+    ),
 )
 def initialize_with_session(facts: Facts) -> Iterator[Claim]:
     """Initialize begins a session, so it carries no session id; a server looks the id up and refuses it."""
@@ -280,7 +367,12 @@ def initialize_with_session(facts: Facts) -> Iterator[Claim]:
         symptoms = [*(each for each, _ in again), *facts.violations("LIFE105", "LIFE114")]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT)
         return
-    for exchange, _ in [each for each in begun if _ID in each[0].request][:1]:
+    refused = [
+        (exchange, words)
+        for exchange, symptom in begun
+        if _ID in exchange.request and not _is_about_its_message(exchange, words := said(exchange, symptom))
+    ]
+    for exchange, _ in refused[:1]:
         same = [each for each in exchanges(facts) if each[0].status == exchange.status]
         title = (
             f"the client sent initialize with the id of the session that had ended, and the server "
@@ -316,7 +408,8 @@ define(
         "end sessions that are idle",
         side=CLIENT,
         statuses=(429, 500, 503),
-        words="too many|limit|max|session",
+        # A limit of requests is another one.
+        words=r"session|connection|^(?!.*(?:\brate\b|\brequests\b|\bper (?:second|minute|hour|day)\b)).*(?:too many|limit|max)",
         if_refused=_is_one_too_many,
         is_together=True,
         positive=ex.session(
@@ -324,30 +417,45 @@ define(
             *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)),
             _NO_ROOM,
         ),
-        negative=ex.session("@ http", _NO_ROOM),
+        negative=(
+            ex.session("@ http", _NO_ROOM),
+            ex.session(
+                "@ http",
+                *(ex.session(ex.request("initialize", n), ex.welcome(n)) for n in (11, 12, 13)),
+                *(ex.request("initialize", 14), ex.answered(429, "Too many requests: limit 100 per minute")),
+            ),
+        ),
     ),
 )
 
 
-def _is_lost(exchange: RefusedExchange, symptom: Symptom) -> bool:
+def _is_lost(facts: Facts, exchange: RefusedExchange, symptom: Symptom) -> bool:
     """Return whether a server refused a request for its session id."""
-    if exchange.method == "DELETE" or _ID not in exchange.request:
+    if exchange.method == "DELETE" or _ID not in exchange.request or exchange.error:
         return False
-    is_refused = exchange.status in (400, 401, 403, 409, 410, 422, 500, 503) and not exchange.error
-    is_stale = is_refused and _STALE.search(said(exchange, symptom)) is not None
-    return is_stale or (exchange.status == 404 and not exchange.error)
+    words = said(exchange, symptom)
+    if exchange.status == 404:
+        is_other = _OTHER_THING.search(words) is not None and not _STALE.search(words)
+        return not is_other and not _is_unread_notification(facts, exchange, words)
+    is_refused = exchange.status in (400, 401, 403, 409, 410, 422, 500, 503)
+    return is_refused and _STALE.search(words) is not None and not _is_of_other_session(exchange, words)
 
 
 def _is_lost_as_token(facts: Facts, exchange: RefusedExchange, words: str) -> bool:
     """Return whether 401 answered to a session that had worked, and a new session needed no new sign-in."""
     session_id, http = exchange.request.get(_ID, ""), facts.http
+    steps = [step.at for step in http.oauth if step.step == "token"]
     is_refused = exchange.status == 401 and "authorization" in exchange.request
     if not is_refused or not http.accepted_count[session_id] or _EXPIRED_ALONE.search(words):
         return False
     renewed_at = min((at for at in http.session_ids.values() if at > exchange.at), default=None)
     if renewed_at is None or http.accepted.get(session_id, 0.0) > exchange.at:
         return False
-    return not any(step.step == "token" and exchange.at < step.at < renewed_at for step in http.oauth)
+    if "resource_metadata" in exchange.response.get("www-authenticate", "") and not steps:
+        return (
+            False  # The authorization server may be at another host: a new token from there is not recorded.
+        )
+    return not any(exchange.at < at < renewed_at for at in steps)
 
 
 _REFUSED_ONCE = ex.session(
@@ -367,7 +475,17 @@ _REFUSED_ONCE = ex.session(
         ex.answered(200, ex.WITH_TOKEN, {_ID: "s-2"}),
         ex.welcome(5),
     ),
-    negative=ex.session("@ http", _REFUSED_ONCE),
+    negative=(
+        ex.session("@ http", _REFUSED_ONCE),
+        ex.session(
+            "@ http",
+            *(ex.call(3), ex.answered(200, ex.WITH_TOKEN), ex.done(3), ex.call(4)),
+            ex.answered(
+                401, ex.WITH_TOKEN, {"www-authenticate": 'Bearer resource_metadata="https://a.example/b"'}
+            ),
+            *(ex.initialize(5), ex.answered(200, ex.WITH_TOKEN, {_ID: "s-2"}), ex.welcome(5)),
+        ),
+    ),
 )
 def session_lost_as_token(facts: Facts) -> Iterator[Claim]:
     """A server that keeps tokens with its sessions forgets both in a restart. To 401, clients sign in again, or
@@ -401,13 +519,23 @@ def session_lost_as_token(facts: Facts) -> Iterator[Claim]:
         ex.session("@ http", _ping(3, 4), _LOST),
         ex.session("@ http", _ping(3), ex.http("DELETE", 200, head={_ID: "s-1"}), _LOST),
     ),
-    negative=ex.list_answer(404, {_ID: None}),
+    negative=(
+        ex.list_answer(404, {_ID: None}),
+        ex.session("@ http", _ping(3), ex.call(), ex.answered(404, "Unknown tool: a")),
+        ex.session("@ http", _ping(3), ex.call(), ex.answered(500, "Failed to create browser session")),
+        ex.session(
+            "@ http",
+            *(_ping(3), ex.call()),
+            ex.answered(401, ex.WITH_TOKEN, "Your session has expired, please log in again"),
+        ),
+        ex.session("@ http", _ping(3), ex.call(), ex.answered(403, "session user mismatch")),
+    ),
 )
 def session_lost(facts: Facts) -> Iterator[Claim]:
     """The server restarted, or the session expired. It answers 404, and the client must send
     initialize again.
     """
-    refused = [each for each in exchanges(facts) if _is_lost(*each)]
+    refused = [each for each in exchanges(facts) if _is_lost(facts, *each)]
     if not refused:
         return
     first, lost = refused[0][0], [symptom for _, symptom in refused]
@@ -457,7 +585,10 @@ def session_lost(facts: Facts) -> Iterator[Claim]:
     "the server can serve one session only",
     Level.EXACT,
     positive=ex.session("@ http", ex.request("initialize"), ex.answered(500)),
-    negative=ex.first_answer(500),
+    negative=(
+        ex.first_answer(500),
+        ex.session("@ http", ex.request("initialize"), ex.answered(500, "database is locked")),
+    ),
 )
 def one_session_only(facts: Facts) -> Iterator[Claim]:
     """One server object is shared by all sessions, and the SDK connects it to one transport only."""
@@ -474,7 +605,8 @@ def one_session_only(facts: Facts) -> Iterator[Claim]:
         if any(each.asked not in ("initialize", "") for each in others):
             continue  # Whatever it is, it does not concern new sessions alone.
         says_so = _ALREADY.search(failed.words)
-        if says_so or status == 500:
+        is_mute = not failed.words or says_nothing(failed.words)
+        if says_so or (status == 500 and is_mute and facts.answered[CLIENT, "initialize"] == 1):
             how = f"HTTP {status}" if status else "an error"
             title = (
                 f"the server answered the first initialize, and each later one with {how}: "

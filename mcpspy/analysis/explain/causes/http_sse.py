@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -72,6 +73,8 @@ def sse_stream_ended(facts: Facts) -> Iterator[Claim]:
             side = CLIENT
         else:
             title += f", before the response to {failed.about} came"
+            if side == SERVER and lasted >= 20.0 and abs(lasted - 10 * round(lasted / 10)) < 1.0:
+                side = ""  # Limits of proxies and platforms are round numbers, and so are those of servers.
         symptoms = [each for each in facts.failed() if each.at >= failed.at and each.side == CLIENT]
         yield Claim(title=title, next_step=next_step, symptoms=[*symptoms], side=side)
         break
@@ -100,7 +103,16 @@ def sse_endpoint_missing(facts: Facts) -> Iterator[Claim]:
             "let the server send the event endpoint, with the address for messages, as the first event of the stream "
             "(2024-11-05, HTTP with SSE); for Streamable HTTP, set the client's transport to it: it begins with POST"
         )
-        yield Claim(title=title, next_step=next_step, symptoms=[], side=SERVER)
+        side = SERVER
+        if (
+            not came
+        ):  # A server of Streamable HTTP, a proxy that holds events back, or a server that sends none.
+            side = ""
+            next_step += (
+                "; ask the server without the proxy in front of it, which may hold the stream back (nginx: "
+                "proxy_buffering off)"
+            )
+        yield Claim(title=title, next_step=next_step, symptoms=[], side=side)
 
 
 @cause(
@@ -208,7 +220,8 @@ def sse_endpoint_lost(facts: Facts) -> Iterator[Claim]:
             )
             yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=SERVER)
         for exchange, symptom in exchanges(facts, 404, 405, 400, 307, 308):
-            if exchange.status == 400 and said(exchange, symptom):
+            words = said(exchange, symptom)
+            if (exchange.status == 400 and words) or re.search(r"(?i)\bsession", words):
                 continue  # It found the endpoint, and names another reason.
             is_endpoint = endpoint.path.rstrip("/") == exchange.path.rstrip("/")
             if exchange.method == "POST" and is_new and is_endpoint:

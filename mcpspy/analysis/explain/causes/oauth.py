@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, advised, define
+from mcpspy.analysis.explain.causes.exchanges import ERROR_PAGE, side_of, who_refused
 from mcpspy.analysis.explain.causes.sign_in import (
     RULES,
     names_of,
@@ -20,9 +21,13 @@ from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.http_facts import OauthStep
+from mcpspy.analysis.explain.symptoms import RefusedExchange
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER
+
+_OF_KEYS = re.compile(r"(?i)\bsignatur|\bissuer|\biss\b|\bjwks?\b|\bkid\b|\bkeys?\b|\balg")
+"""Words of a check of a token that its audience does not decide."""
 
 
 @cause(
@@ -63,7 +68,8 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
             "in again brings the same"
         )
         side = SERVER if has_resource else CLIENT
-        if exchange.media_type.startswith("text/html") and "www-authenticate" not in exchange.response:
+        is_page = exchange.media_type.startswith("text/html") and not ERROR_PAGE.search(words)
+        if is_page and "www-authenticate" not in exchange.response:
             side = "proxy"
             title = (
                 f"something in front of the MCP server refuses the new token: its HTTP 401 has no WWW-Authenticate, "
@@ -76,6 +82,9 @@ def new_token_refused(facts: Facts) -> Iterator[Claim]:
         elif not has_resource:
             title += "; the client asked for it without resource, so it may be for another audience"
             next_step = "let the client send resource = the URL of this server in both requests (RFC 8707)"
+            if _OF_KEYS.search(words):  # A token for another audience may have another issuer and other keys.
+                side = ""
+                next_step += "; compare issuer and keys of the token with what the server checks"
         yield sign_in_claim(facts, title, next_step, issued[-1], side=side)
         break
 
@@ -99,7 +108,10 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
         later += [each for each in challenges if each.at >= step.at]
         if step.status != 200 or later or not refused or any(each.at >= step.at for each in refused):
             continue
-        secret = "" if "client_secret" in names_of(step) else "; the request had no client_secret"
+        has_secret = "client_secret" in names_of(step) or step.fields.get("http") in facts.http.with_token
+        # One that has just registered may have no secret, and its id is right.
+        has_secret |= any((each.status or 400) < 300 for each in steps_of(facts, "registration"))
+        secret = "" if has_secret else "; the request had no client_secret"
         title = (
             f"the token request was answered with HTTP 200, and the client sent no request with a token "
             f"after it: the answer has an error in place of a token, or the client refuses it{secret}"
@@ -108,7 +120,13 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
             "look at the answer in the client's log (its body is not recorded): often the client_id or "
             "client_secret is wrong"
         )
-        yield sign_in_claim(facts, title, next_step, step)
+        if has_secret:
+            next_step = (
+                "look in the client's log for what it misses in the answer, whose body is not recorded: it has an error in "
+                "place of a token, or a member in another form (access_token, token_type, expires_in)"
+            )
+        side = "" if has_secret else "configuration"
+        yield sign_in_claim(facts, title, next_step, step, side=side)
 
 
 _REGISTER_RESOURCE = (
@@ -138,6 +156,11 @@ def _is_resource_unknown(facts: Facts, step: OauthStep) -> bool:
         ex.unauthorized(ex.METADATA, ex.oauth("authorize", 302, error="invalid_target", names=["resource"])),
         ex.unauthorized(ex.METADATA, ex.oauth("authorize", 302, error="server_error")),
         ex.unauthorized(ex.METADATA, ex.oauth("authorize", 302, error="access_denied")),
+        ex.unauthorized(
+            ex.METADATA,
+            ex.http("GET", 302, 63, {}, location="/login?next=/authorize"),
+            ex.oauth("authorize", 302, 63),
+        ),
     ),
     negative=ex.unauthorized(ex.METADATA),
 )
@@ -152,6 +175,10 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
         words = words_of(step)  # Empty in recordings before 2026-11-28.
         is_named = words or re.search(r"[?&#]error=", facts.http.locations.get(step.fields.get("http"), ""))
         how = f" that has an error and no code{clause(words)}" if is_named else ""
+        location = facts.http.locations.get(step.fields.get("http"), "")
+        is_page = not is_named and LOGIN_PAGE.search(location) is not None
+        if is_page:
+            how = f" to a page for signing in ({quote(location, 80)})"
         title = (
             f"the authorization server answered the request for authorization with a redirect (HTTP "
             f"{step.status}){how}, and the client never asked for a token"
@@ -162,7 +189,12 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
             else "look at error and error_description in the address of the redirect (in the browser or the "
             "client's log)"
         )
-        if "scope" in names_of(step):
+        if is_page:
+            next_step = (
+                "complete the sign-in in the browser, in the time that the client waits; if it was completed, look where the "
+                "page led to then, and whether that address reaches the client"
+            )
+        elif "scope" in names_of(step):
             next_step += "; the request had a scope: compare it with scopes_supported of the metadata"
         side = CLIENT if is_named else ""
         if "scope" in words:
@@ -171,8 +203,10 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
             side, next_step = SERVER, _REGISTER_RESOURCE
         elif re.search(r"server_error|temporarily_unavailable", words):
             side = SERVER
-        elif "access_denied" in words:
-            side = ""
+        elif re.search(r"access_denied|_required|account_selection", words):
+            side = ""  # What the person did, or has to do.
+        elif re.search(r"unauthorized_client|invalid_client", words):
+            side = "configuration"
         claim = sign_in_claim(facts, title, next_step, step, side=side)
         claim.level = Level.EXACT if is_named else Level.SPECIFIC
         yield claim
@@ -194,6 +228,12 @@ _NOT_PERMITTED = re.compile(
 """An authorization server that has a list of redirect URIs beside the registered ones."""
 
 
+LOGIN_PAGE = re.compile(
+    r"(?i)(?:^|[/._-])(?:log[-_]?in|sign[-_]?in|sso|consent|saml2?|accounts?)(?=$|[/._?-])"
+)
+"""The address of a page for signing in."""
+
+
 _TOKEN_ERRORS = (
     ("redirect", "register exactly the redirect URI that the client uses, with its port and path"),
     (
@@ -204,10 +244,16 @@ _TOKEN_ERRORS = (
         ),
     ),
     (
+        "verifier|pkce|challenge",
+        (
+            "compare the code_verifier of this request with the code_challenge of the sign-in: a client that begins two sign-ins "
+            "at once mixes them up; the authorization server may also compute S256 otherwise (RFC 7636, 4.6)"
+        ),
+    ),
+    (
         "invalid_grant|expired|code",
         "sign in again: the code or refresh token is used up, expired, or from another client or redirect URI",
     ),
-    ("verifier|pkce|challenge", "send the code_verifier that belongs to the code_challenge"),
     (
         "resource|target|audience",
         (
@@ -230,12 +276,42 @@ step; the first one counts.
 """
 
 
+def _by_status(facts: Facts, step: OauthStep, words: str) -> tuple[str, str] | None:
+    """Return the side and the next step if the status of a refused step, or its sender, is reason enough."""
+    status = step.status or 0
+    if status >= 500:
+        return SERVER, "look into the log of the authorization server at this time"
+    number = step.fields.get("http")
+    refused = next((each for each in facts.of(RefusedExchange) if each.number == number), None)
+    if refused is not None and status == 403 and not words and side_of(refused) == "proxy":
+        return "proxy", (
+            f"look which rule of {who_refused(refused)} refuses this request (a protection against bots, a firewall), and exempt "
+            f"the addresses of the sign-in from it, as that of the endpoint"
+        )
+    if status == 429:
+        return (
+            "",
+            "wait, and sign in again; let the client ask less often, or the authorization server allow more",
+        )
+    if status in (404, 405) and step.step == "token":
+        return (
+            SERVER,
+            "let the metadata name the token_endpoint at which the authorization server answers POST",
+        )
+    if re.match(r"authorization_pending|slow_down|expired_token|access_denied", words):
+        return (
+            "",
+            "complete the sign-in on the page that the client named, in the time that its code is valid",
+        )
+    return None
+
+
 def _by_error(facts: Facts, step: OauthStep, words: str) -> tuple[str, str]:
     """Return the side that an error of a step of OAuth is about, and the next step."""
     if _is_resource_unknown(facts, step):
         return SERVER, _REGISTER_RESOURCE
-    if (step.status or 0) >= 500:
-        return SERVER, "look into the log of the authorization server at this time"
+    if (found := _by_status(facts, step, words)) is not None:
+        return found
     next_step = advised(_TOKEN_ERRORS, words)
     is_registered, is_offered = (
         any((each.status or 400) < 300 for each in steps_of(facts, "registration")),
@@ -243,6 +319,21 @@ def _by_error(facts: Facts, step: OauthStep, words: str) -> tuple[str, str]:
     )
     if "scope" in words:  # At first, clients ask for what the resource's metadata list.
         return CLIENT if "refresh_token" in names_of(step) else "", next_step
+    if step.step in ("token", "authorize") and (named := _named_as_missing(step, words)):
+        name, is_sent = named
+        if is_sent:
+            return SERVER, (
+                f"let the authorization server read {quote(name, 40)} from the form of the request, in which it is: it may expect "
+                f"JSON, or drop the body"
+            )
+        side = "" if name in _OPTIONAL else CLIENT
+        other = "; or let the authorization server do without it" if name in _OPTIONAL else ""
+        return side, f"let the client send {quote(name, 40)} in the request{other}"
+    if step.step == "token" and words.startswith("invalid_grant"):
+        return (
+            "",
+            next_step,
+        )  # A code or refresh token that the one has used up or kept too long, or the other lost.
     if "client" in words and not is_registered:
         if is_offered:
             return CLIENT, (
@@ -256,6 +347,27 @@ def _by_error(facts: Facts, step: OauthStep, words: str) -> tuple[str, str]:
         return CLIENT, next_step
     # Without words, the request may name a client or a redirect URI that was registered by hand, or is forgotten.
     return "" if is_offered else "configuration", next_step
+
+
+_PARAMETERS = (
+    *("code_verifier", "redirect_uri", "grant_type", "resource", "refresh_token", "code"),
+    *("code_challenge", "code_challenge_method", "response_type", "audience", "scope", "state"),
+)
+"""Parameters of a request, beside those by which a client authenticates, which may be in a header."""
+
+_OPTIONAL = ("audience", "scope", "state")
+"""Those that a client need not send, and a server should not demand (RFC 6749, 3.3 and 4.1.1)."""
+
+
+def _named_as_missing(step: OauthStep, words: str) -> tuple[str, bool] | None:
+    """Return the parameter that an error calls missing, and whether the request has it."""
+    if not re.search(
+        r"(?i)\bmissing\b|\brequired\b|\bnot (?:provided|present|included|found in)|must (?:have|include)",
+        words,
+    ):
+        return None
+    found = [name for name in _PARAMETERS if re.search(rf"(?i)\b{name}\b", words)]
+    return (found[0], found[0] in names_of(step)) if len(found) == 1 and names_of(step) else None
 
 
 TOGETHER = 30.0
@@ -280,6 +392,15 @@ TOGETHER = 30.0
             ex.METADATA,
             ex.oauth("registration", 201, 64, names=["client_name", "redirect_uris"]),
             ex.oauth("token", 401, 65, error="invalid_client", names=["client_id", "code", "code_verifier"]),
+        ),
+        ex.unauthorized(
+            ex.METADATA,
+            ex.oauth(
+                *("token", 400, 65),
+                error="invalid_request",
+                error_description="code_verifier is required",
+                names=["grant_type", "code"],
+            ),
         ),
     ),
     negative=ex.unauthorized(ex.METADATA, ex.oauth("registration", 403)),
@@ -393,6 +514,8 @@ def _is_unauthenticated(facts: Facts, step: OauthStep, words: str) -> bool:
     )
 
 
+_ACCEPTED = ex.session("@ http", ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done())
+
 define(
     __name__,
     FailureRow(
@@ -406,14 +529,30 @@ define(
         next_step='let the server answer 401 with error="invalid_token", so that the client refreshes the '
         "token; until then sign in again",
         statuses=(400, 403, 500),
-        words=r"\b(?:server_error|invalid_token|token|jwt|unauthorized)\b",
+        # Not a token of a parser, a form or a page of results, and not what the token may do.
+        words=r"^(?!.*(?:unexpected token|[cx]srf|\b(?:page|next|cursor|continuation|invite|reset|max|device|push)[ _-]tokens?\b"
+        r"|token (?:limit|count|budget)|\bjson\b|permi(?:ssion|tted)|\bscope|not allowed|not authori[sz]ed|forbidden))"
+        r".*\b(?:server_error|invalid_token|token|jwt|unauthorized)\b",
         if_refused=lambda facts, exchange: (
-            facts.http.token_accepted_at is not None and "authorization" in exchange.request
+            facts.http.token_accepted_at is not None
+            and "authorization" in exchange.request
+            and facts.http.accepted.get(exchange.request.get("mcp-session-id", ""), 0.0) <= exchange.last_at
         ),
         is_together=True,
+        negative=(
+            ex.session(_ACCEPTED, ex.call(3), ex.answered(500, ex.WITH_TOKEN, "Unexpected token < in JSON")),
+            ex.session(_ACCEPTED, ex.call(3), ex.answered(403, ex.WITH_TOKEN, "CSRF token missing")),
+            ex.session(
+                _ACCEPTED, ex.call(3), ex.answered(403, ex.WITH_TOKEN, "This token is not permitted to do it")
+            ),
+            ex.session(
+                _ACCEPTED,
+                *(ex.call(3), ex.answered(400, ex.WITH_TOKEN, "Invalid token")),
+                *(ex.call(4), ex.answered(200, ex.WITH_TOKEN), ex.done(4)),
+            ),
+        ),
         positive=ex.session(
-            "@ http",
-            *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
+            _ACCEPTED,
             *(ex.call(3), ex.answered(500, ex.WITH_TOKEN), '<< {"error":"server_error"}'),
         ),
     ),

@@ -119,7 +119,13 @@ def _not_asked(facts: Facts) -> str | None:
     "the server wants a token, and names no way to sign in",
     Level.EXACT,
     rules=RULES,
-    positive=ex.unauthorized(ex.oauth("resource metadata", 404), ex.oauth("server metadata", 404)),
+    positive=(
+        ex.unauthorized(ex.oauth("resource metadata", 404), ex.oauth("server metadata", 404)),
+        ex.session(
+            ex.first_answer(401, ex.WITH_TOKEN, "Invalid API key"),
+            *(ex.oauth("resource metadata", 404), ex.oauth("server metadata", 404)),
+        ),
+    ),
     negative=ex.unauthorized(ex.METADATA),
 )
 def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
@@ -145,6 +151,14 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
             "configure a token (header Authorization) in the host, if the server takes a fixed one; else "
             "let the server serve /.well-known/oauth-protected-resource and name it in WWW-Authenticate"
         )
+        if "authorization" in refused[0].request and named is None:
+            title = f"the server refused the token{clause(refused[0].words)}, and names no way to sign in: {title.partition(': ')[2]}"
+            next_step = (
+                "correct the token in the host's configuration (header Authorization): this server takes only one that was "
+                "made by hand, and has no sign-in for clients"
+            )
+            yield sign_in_claim(facts, title, next_step, *metadata[:2], side="configuration")
+            return
         yield sign_in_claim(facts, title, next_step, *metadata[:2], side=SERVER)
 
 
@@ -193,6 +207,12 @@ def oauth_metadata_not_followed(facts: Facts) -> Iterator[Claim]:
     else:
         title += f"never asked there, but at {quote(read[0].path, 100)} (HTTP {read[0].status})"
     yield sign_in_claim(facts, title, next_step, *read[:2], side=CLIENT)
+
+
+def _offers_registration(metadata: list[OauthStep]) -> bool:
+    """Return whether metadata of an authorization server name an address for the registration, or are not known."""
+    servers = [names_of(step) for step in metadata if step.step == "server metadata"]
+    return not servers or any("registration_endpoint" in names for names in servers)
 
 
 def _other_resource(step: OauthStep, endpoint: str) -> str:
@@ -287,6 +307,18 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
             next_step = f"{_METADATA_STEPS['AUTH101']} (RFC 9728, 3.3); or let the host connect to {quote(resource, 80)}"
             yield sign_in_claim(facts, title, next_step, refused, side=SERVER)
             return
+        elif refused.status in (401, 403):
+            side = ""  # It may be protected on purpose (RFC 7591, 3).
+            next_step = (
+                "register the client by hand and configure its client_id: this registration wants its own token, or is "
+                "closed; or let the authorization server open it"
+            )
+        elif refused.status in (404, 405) and not _offers_registration(found):
+            side = ""
+            next_step = (
+                "register the client by hand and configure its client_id: the metadata name no registration_endpoint, and the "
+                "address that the client asked was its own guess; or let the authorization server offer one"
+            )
         elif refused.status in (404, 405, 501) or (refused.status or 0) >= 500:
             next_step = (
                 "let the authorization server answer at its registration_endpoint, or leave it out of its metadata; "
@@ -332,7 +364,14 @@ _METADATA_STEPS = {
     Level.EXACT,
     rules=RULES,
     positive=ex.unauthorized(ex.oauth("resource metadata", 200, resource="http://127.0.0.1:3001/other")),
-    negative=ex.unauthorized(ex.METADATA),
+    negative=(
+        ex.unauthorized(ex.METADATA),
+        # The client did not mind, and the sign-in in the browser was not completed.
+        ex.unauthorized(
+            ex.oauth("resource metadata", 200, resource="http://127.0.0.1:3001/other"),
+            *(ex.oauth("registration", 201, 64), ex.oauth("authorize", 200, 65)),
+        ),
+    ),
 )
 def oauth_metadata(facts: Facts) -> Iterator[Claim]:
     """The issuer must be the URL that it was asked from, the resource the URL of the endpoint (RFC
@@ -351,13 +390,14 @@ def oauth_metadata(facts: Facts) -> Iterator[Claim]:
         claim.symptoms += facts.of(RefusedExchange) if has_stopped else []
         yield claim
         return
-    for violation in facts.violations(*_METADATA_STEPS):
+    went_on = any((each.status or 400) < 400 for each in steps_of(facts, "authorize", "device authorization"))
+    for violation in () if went_on else facts.violations(*_METADATA_STEPS):
         title = quote(violation.findings[0].message)
         claim = sign_in_claim(facts, title, _METADATA_STEPS[violation.code], side=SERVER)
         claim.evidence = violation.lines[:1]
         yield claim
     endpoint = urlsplit(facts.header.upstream or "").path
-    for step in steps_of(facts, "resource metadata"):
+    for step in () if went_on else steps_of(facts, "resource metadata"):
         if resource := _other_resource(step, endpoint):
             title = (
                 f"the metadata is that of the resource {quote(resource, 80)}, which is not the URL of "

@@ -10,6 +10,7 @@ from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.connection import REFUSED_BY_MCPSPY
 from mcpspy.analysis.explain.causes.definition import FailureRow, define
 from mcpspy.analysis.explain.causes.exchanges import (
+    ERROR_PAGE,
     LOGIN,
     about,
     alike,
@@ -22,7 +23,7 @@ from mcpspy.analysis.explain.evidence import evidence, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange
 from mcpspy.core.protocol.http_headers import JSON
-from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.protocol.spec import CLIENT, REVISIONS, SERVER
 from mcpspy.core.session.exchange import State
 
 _HOST = re.compile(
@@ -35,6 +36,14 @@ _ORIGIN = re.compile(
     r"|\borigin\b.{0,30}\b(?:not (?:allowed|trusted|permitted)|invalid|blocked)"
 )
 """The checks against DNS rebinding of the SDKs, and of Starlette, Django, Rails and Vite."""
+_OF_HEADER = re.compile(
+    r"(?i)\bheader|\ballow|\borigin|rebinding|^\W*(?:\d+\W*)?(?:forbidden|misdirected.*)?\W*$"
+)
+_OTHER_REASON = re.compile(
+    r"(?i)\b(?:token|api|key|scopes?|permissions?|permitted|roles?|plan|user|account|organi[sz]ation|license|subscription"
+    r"|credentials?|csrf|ip|country|region|disabled|quota|limit|tools?)\b|auth"
+)
+"""Words of a refusal that is not about the page from which a request came."""
 
 
 @cause(
@@ -44,8 +53,16 @@ _ORIGIN = re.compile(
     positive=(
         ex.first_answer(421, "Invalid Host header"),
         ex.first_answer(403, "mcpspy: Host mcp.example.com is not this machine"),
+        ex.first_answer(403, {"origin": "https://a.example"}, "Forbidden"),
     ),
-    negative=ex.first_answer(421, {":error": "cannot reach it"}),
+    negative=(
+        ex.first_answer(421, {":error": "cannot reach it"}),
+        ex.first_answer(403, {"origin": "https://a.example"}, "Invalid API key"),
+        ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(400, "Unknown host: db.internal")),
+        ex.session(
+            "@ http", ex.listed("a"), ex.call(3), ex.answered(403, {"origin": "https://a.example"}, "Denied")
+        ),
+    ),
 )
 def host_refused(facts: Facts) -> Iterator[Claim]:
     """SDKs, frameworks and mcpspy accept only known names, against DNS rebinding; a proxy in front
@@ -64,10 +81,17 @@ def host_refused(facts: Facts) -> Iterator[Claim]:
                 return
     for exchange, symptom in exchanges(facts, 400, 403, 421):
         words = said(exchange, symptom)
+        if exchange.asked.startswith("tools/call") and facts.answered and not _OF_HEADER.search(words):
+            continue  # A host that the call names.
         is_host, is_origin = bool(_HOST.search(words)), bool(_ORIGIN.search(words))
         if exchange.status == 403 and "origin" in exchange.request and not is_host:
             # A short 403 with an Origin, and no word of signing in: the check of the origin, which gives no reason.
             is_short = len(words) < 40 and exchange.media_type != "text/html"
+            # A session that worked came from the same page.
+            is_short = (
+                is_short and exchange.request.get("mcp-session-id", "") not in facts.http.accepted_count
+            )
+            is_short = is_short and not _OTHER_REASON.search(words)
             is_origin = is_origin or (is_short and "www-authenticate" not in exchange.response)
         if exchange.status != 421 and not is_origin and not is_host:
             continue
@@ -100,12 +124,22 @@ define(
         next_step="something before the MCP handler has read the body: pass the parsed body on to the "
         "transport (handleRequest(req, res, req.body)), or do not parse it there",
         statuses=(400, 500),
-        words=r"parse error|stream is not readable|body (?:already|has been)|unexpected end of (?:json"
-        r"|input)|invalid json",
+        # A message of another form than that of JSON-RPC was read.
+        words=r"^(?!.*\b(?:json-?rpc|message|schema)\b).*parse error|stream is not readable|body (?:already|has been)|unexpected end of (?:json"
+        r"|input)|invalid json(?!-?rpc)",
         if_refused=lambda facts, exchange: (
-            bool(exchange.asked) and not facts.violations("ENV107", side=CLIENT)
+            # Where requests were read, the message is not what cannot be read.
+            bool(exchange.asked) and not facts.answered and not facts.violations("ENV107", side=CLIENT)
         ),
         is_together=True,
+        negative=(
+            ex.session(
+                "@ http bare",
+                *(ex.initialize(), ex.answered(400)),
+                ex.error("Parse error: Invalid JSON-RPC message", -32700, None),
+            ),
+            ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(400, "Invalid JSON: no object")),
+        ),
         positive=ex.session(
             "@ http bare", ex.initialize(), ex.answered(400), ex.error("Parse error", -32700, None)
         ),
@@ -136,6 +170,12 @@ define(
 _PAGE = {"origin": "http://localhost:6274", "access-control-request-headers": "mcp-protocol-version"}
 
 
+def _unknown_revision(facts: Facts) -> str:
+    """Return the revision that the client asked for, if there is none of this name; else nothing."""
+    asked = facts.listed.asked_revision or ""
+    return "" if asked in REVISIONS else asked
+
+
 def _preflight_flaw(preflight: RefusedExchange) -> str | None:
     """Return what is wrong with the answer to a preflight; None if the browser goes ahead."""
     if preflight.status is None or preflight.status >= 300:
@@ -143,8 +183,11 @@ def _preflight_flaw(preflight: RefusedExchange) -> str | None:
     names = preflight.request.get("access-control-request-headers", "").replace(",", " ").split()
     allowed = preflight.response.get("access-control-allow-headers", "").lower()
     missing = [name for name in names if allowed.strip() != "*" and name.lower() not in allowed]
-    if "access-control-allow-origin" not in preflight.response:
+    origin, page = preflight.response.get("access-control-allow-origin"), preflight.request.get("origin")
+    if origin is None:
         missing = missing or ["Access-Control-Allow-Origin"]
+    elif page and "," not in origin and origin.strip() not in ("*", page):
+        return f"with Access-Control-Allow-Origin: {quote(origin, 60)}, which is not this page"
     return f"without {', '.join(missing)}" if missing else None
 
 
@@ -152,7 +195,21 @@ def _preflight_flaw(preflight: RefusedExchange) -> str | None:
     "preflight-refused",
     "a browser's preflight request was refused (CORS)",
     Level.EXACT,
-    positive=ex.session("@ http bare", ex.http("OPTIONS", 405, head=_PAGE)),
+    positive=(
+        ex.session("@ http bare", ex.http("OPTIONS", 405, head=_PAGE)),
+        ex.session(
+            "@ http bare",
+            ex.http(
+                "OPTIONS",
+                204,
+                head=_PAGE,
+                access_control_allow_origin="https://a.example",
+                access_control_allow_headers="*",
+            ),
+        ),
+        # An observation: the program continues.
+        ex.session("@ http", ex.http("OPTIONS", 405, head=_PAGE), ex.listed("a"), ex.call(3), ex.done(3)),
+    ),
     negative=ex.session(
         "@ http bare",
         ex.http(
@@ -180,13 +237,23 @@ def preflight_refused(facts: Facts) -> Iterator[Claim]:
         )
         symptoms = [*symptoms] or [preflight]
         lines = [evidence(preflight.place, f"{preflight.line}, asked for {asked}")]
-        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        claim = Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        claim.is_observation = _has_gone_on(facts, preflight)
+        yield claim
         break
 
 
+def _has_gone_on(facts: Facts, preflight: RefusedExchange) -> bool:
+    """Return whether calls of the program that asked succeeded after its preflight was refused, as none of a browser does."""
+    calls = facts.answered[CLIENT, "tools/call"]
+    is_later = (facts.client.last_at or 0.0) > preflight.at < (facts.server.last_at or 0.0)
+    return bool(calls) and is_later and preflight.agent in facts.http.agents and not facts.failed()
+
+
 _VERSION = re.compile(
-    r"(?i)(?:protocol|unsupported|mcp)[ -]?version|version .{0,30}(?:not supported|unsupported)"
-    r"|unsupported protocol"
+    r"(?i)(?:protocol|unsupported|mcp)[ -]?version"
+    r"|(?<!api )(?<!client )(?<!app )(?<!plugin )(?<!extension )(?<!server )\bversion .{0,30}(?:not supported|unsupported)"
+    r"|unsupported protocol(?! scheme)"
 )
 """The SDKs, which check MCP-Protocol-Version."""
 
@@ -196,7 +263,14 @@ _VERSION = re.compile(
     "the server refuses the revision in a header or in initialize",
     Level.EXACT,
     positive=ex.notification_answer(400, "Unsupported protocol version"),
-    negative=ex.notification_answer(400),
+    negative=(
+        ex.notification_answer(400),
+        ex.list_answer(400, 'Get "": unsupported protocol scheme'),
+        ex.session(
+            "@ http", ex.listed("a"), ex.call(3), ex.answered(400, "Unsupported protocol version: SNMPv1")
+        ),
+        ex.first_answer(400, "Client version 1.2 is not supported, please upgrade"),
+    ),
 )
 def version_header(facts: Facts) -> Iterator[Claim]:
     """Some servers refuse a revision that they do not know, in place of answering initialize with
@@ -207,6 +281,9 @@ def version_header(facts: Facts) -> Iterator[Claim]:
         if not _VERSION.search(words) or exchange.asked == "server/discover":
             continue
         version, agreed = exchange.request.get("mcp-protocol-version"), facts.session.agreed_revision
+        is_call = exchange.asked.startswith("tools/call")
+        if is_call and version is not None and version == agreed and facts.answered[CLIENT, "tools/list"]:
+            continue  # The same header was accepted: it is a version that the call is about.
         where = f"in the header of {about(exchange)} ({quote(version)})" if version else "in initialize"
         title = f"the server refuses the revision {where}: {quote(words)}"
         next_step = (
@@ -214,6 +291,13 @@ def version_header(facts: Facts) -> Iterator[Claim]:
             "server's SDK"
         )
         side = SERVER if exchange.asked == "initialize" else ""
+        if exchange.asked == "initialize" and (unknown := _unknown_revision(facts)):
+            title = f"the client asks for the revision {quote(unknown, 40)}, which does not exist, and the server refuses it: {quote(words)}"
+            next_step = (
+                f"let the client ask for a revision that exists, such as {REVISIONS[-2]}; the server should answer any other "
+                f"with the latest one that it supports (2025-11-25, Lifecycle)"
+            )
+            side = ""
         if version is None and exchange.asked != "initialize":
             title = f"{about(exchange)} has no MCP-Protocol-Version, and the server wants it: {quote(words)}"
             next_step = (
@@ -252,6 +336,11 @@ def _sign_in_page(facts: Facts, redirects: str) -> str:
             return redirect
     return ""
 
+
+_GATEWAY = re.compile(
+    r"(?i)cloudflareaccess\.com|/cdn-cgi/access/|/oauth2/(?:start|sign_in)|/\.auth/login|/outpost\.goauthentik|authelia|vercel\.com/sso"
+)
+"""Pages for signing in of what stands in front of a site, and not of the site itself."""
 
 _TO_LOGIN = ex.answered(307, {}, {"location": "http://127.0.0.1:3001/login/visitor"})
 
@@ -303,7 +392,8 @@ def redirected_to_sign_in(facts: Facts) -> Iterator[Claim]:
             "WWW-Authenticate; until then give the client a token (Authorization), if it takes one"
         )
     symptoms = [*(each for each, _ in found), *facts.violations("HTTP307")]
-    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
+    side = "proxy" if _GATEWAY.search(page) else SERVER
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
 
 
 def _is_behind(old: SplitResult, new: SplitResult) -> bool:
@@ -357,6 +447,11 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
                 "let the server trust the proxy's X-Forwarded-Proto (uvicorn --proxy-headers "
                 "--forwarded-allow-ips), or use the URL with the slash at once"
             )
+        elif new.path in ("", "/") and len(path) > 1:
+            title += ": it leads to the first page of a site, and not to an endpoint"
+            next_step = (
+                "correct the URL in the client's configuration: the site has no MCP endpoint at this path"
+            )
         elif new.path.rstrip("/") == path.rstrip("/") and new.path != old.path:
             next_step += " (with the slash as the server wants it)"
             if _is_behind(old, new):
@@ -372,15 +467,23 @@ def redirect_not_followed(facts: Facts) -> Iterator[Claim]:
 
 
 _BOT = re.compile(
-    r"(?i)just a moment|attention required|captcha|are you (?:a )?human|checking your browser"
+    r"(?i)just a moment|attention required|captcha|are you (?:a )?human|checking your browser|security checkpoint|verifying your browser"
     r"|bot (?:detection|protection)|access denied.{0,40}(?:akamai|reference)"
     r"|enable javascript and cookies|cloudflare"
 )
-"""The pages of Cloudflare and Akamai for browsers."""
+"""The pages of Cloudflare, Akamai and Vercel for browsers."""
 
 
 _HTML = {"content-type": "text/html; charset=utf-8"}
 _BLOCKED = {"server": "cloudflare", "content-type": "text/html"}
+
+
+_OF_EDGE = re.compile(
+    r"(?i)\bblock(?:ed|s)?\b|error code: \d{4}|^\W*(?:403\W*)?(?:forbidden|access denied)\W*$|firewall|\bwaf\b"
+)
+"""Words of a proxy that refuses by itself; it names itself in what it passes on, too."""
+
+_BRAND = re.compile(r"(?i)cloudflare")
 
 
 def _is_bot_wall(facts: Facts, exchange: RefusedExchange) -> bool:
@@ -388,11 +491,22 @@ def _is_bot_wall(facts: Facts, exchange: RefusedExchange) -> bool:
 
     A proxy's page of 502, 504 or 520 has its name too: it could not reach the server. Challenges come with 503 as well.
     """
-    is_block = (exchange.status or 0) < 500 or exchange.status == 503
-    is_page = is_block and exchange.media_type.startswith("text/html") and _BOT.search(exchange.words)
-    is_edge = exchange.status == 403 and who_refused(exchange) != "the server" and exchange.media_type != JSON
+    is_block, words = (exchange.status or 0) < 500 or exchange.status == 503, exchange.words
+    # On another page, such as that of a limit or of an unknown address, the name of the proxy is not a sign.
+    named = words if exchange.status in (403, 503) else _BRAND.sub("", words)
+    is_page = is_block and exchange.media_type.startswith("text/html") and _BOT.search(named)
+    is_edge = exchange.status == 403 and who_refused(exchange) != "the server"
     is_edge = is_edge and "www-authenticate" not in exchange.response
+    is_edge = is_edge and (not words or exchange.media_type == "text/html" or bool(_OF_EDGE.search(words)))
     return bool(is_page or is_edge or "cf-mitigated" in exchange.response)
+
+
+def _looks_at_agents(exchange: RefusedExchange) -> bool:
+    """Return whether what refused is known to refuse programs without a name."""
+    named = re.match(
+        r"(?i)cloudflare|akamai|vercel|varnish|gws|awselb|cloudfront", exchange.response.get("server", "")
+    )
+    return named is not None or "cf-mitigated" in exchange.response or _BOT.search(exchange.words) is not None
 
 
 define(
@@ -419,7 +533,14 @@ define(
                 ex.answered(403, {}, _BLOCKED, "blocked"),
             ),
         ),
-        negative=ex.session("@ http", *(ex.call(), ex.answered(200), ex.done())),
+        negative=(
+            ex.session("@ http", *(ex.call(), ex.answered(200), ex.done())),
+            ex.session(
+                "@ http",
+                *(ex.call(), ex.answered(200), ex.done(), ex.call(3)),
+                ex.answered(403, {}, {**_BLOCKED, "content-type": "text/plain"}, "No access to project X"),
+            ),
+        ),
     ),
 )
 
@@ -431,6 +552,7 @@ _SIGN_IN_PAGE = re.compile(
 def _is_sign_in_page(exchange: RefusedExchange) -> bool:
     """Return whether a page for people answered, and not a check of tokens, which names a scheme (RFC 9110, 15.5.2)."""
     is_page = exchange.media_type == "text/html" and "www-authenticate" not in exchange.response
+    is_page = is_page and not ERROR_PAGE.search(exchange.words)
     return is_page and _SIGN_IN_PAGE.search(exchange.words) is not None
 
 
@@ -455,7 +577,15 @@ define(
             ex.first_answer(401, ex.WITH_TOKEN, _HTML, "Authentication Required: Redirecting to the login"),
             ex.first_answer(403, {}, _HTML, "Sign in to continue"),
         ),
-        negative=ex.first_answer(401, ex.WITH_TOKEN, {"www-authenticate": "Bearer"}, "Log in first"),
+        negative=(
+            ex.first_answer(401, ex.WITH_TOKEN, {"www-authenticate": "Bearer"}, "Log in first"),
+            ex.first_answer(
+                401,
+                ex.WITH_TOKEN,
+                _HTML,
+                "HTTP Status 401: it lacks valid authentication credentials for the resource",
+            ),
+        ),
     ),
 )
 
@@ -506,10 +636,12 @@ define(
         Level.EXACT,
         why="Cloudflare, Akamai and others answer programs with a page for browsers.",
         title="{who} blocked {about} before it reached the server (HTTP {status}){quoted}",
-        next_step="allow this client (User-Agent) and the path of the endpoint in the rules of this "
-        "protection against bots; it is not about signing in",
+        next_step="look which of its rules refuses the request (a protection against bots, a list of addresses, a firewall), "
+        "and allow this client (User-Agent) and the path of the endpoint there; it is not about signing in",
         side="proxy",
-        if_refused=lambda facts, exchange: _is_bot_wall(facts, exchange) and bool(exchange.agent),
+        if_refused=lambda facts, exchange: (
+            _is_bot_wall(facts, exchange) and (bool(exchange.agent) or not _looks_at_agents(exchange))
+        ),
         is_together=True,
         positive=ex.first_answer(
             403,
@@ -520,6 +652,11 @@ define(
         negative=(
             ex.first_answer(403, "Forbidden"),
             ex.first_answer(502, {"user-agent": "node"}, _BLOCKED, "502 Bad Gateway cloudflare"),
+            ex.first_answer(429, {"user-agent": "node"}, _BLOCKED, "You are being rate limited | Cloudflare"),
+            ex.first_answer(404, {"user-agent": "node"}, _BLOCKED, "Nothing is here yet | Cloudflare Pages"),
+            ex.first_answer(
+                403, {"user-agent": "node"}, {"server": "nginx", "content-type": "text/plain"}, "Unknown key"
+            ),
         ),
     ),
 )
@@ -536,9 +673,16 @@ define(
         next_step="let the client send a User-Agent that names it; or allow requests without one to the path of the "
         "endpoint in the rules of this protection; it is not about signing in",
         side=CLIENT,
-        if_refused=lambda facts, exchange: _is_bot_wall(facts, exchange) and not exchange.agent,
+        if_refused=lambda facts, exchange: (
+            _is_bot_wall(facts, exchange) and not exchange.agent and _looks_at_agents(exchange)
+        ),
         is_together=True,
         positive=ex.first_answer(403, {"user-agent": None}, _BLOCKED, "Sorry, you have been blocked"),
-        negative=ex.first_answer(403, {"user-agent": "node"}, _BLOCKED, "Sorry, you have been blocked"),
+        negative=(
+            ex.first_answer(403, {"user-agent": "node"}, _BLOCKED, "Sorry, you have been blocked"),
+            ex.first_answer(
+                403, {"user-agent": None}, {"server": "nginx", "content-type": "text/html"}, "403 Forbidden"
+            ),
+        ),
     ),
 )

@@ -17,11 +17,13 @@ from mcpspy.analysis.explain.causes.exchanges import (
     alike,
     exchanges,
     is_overcome,
+    is_stream,
     said,
     side_of,
     who_refused,
 )
 from mcpspy.analysis.explain.causes.http_sse import endpoints
+from mcpspy.analysis.explain.causes.requests import has_fixed_form
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
@@ -62,6 +64,11 @@ _STATUSES = {
         "send Accept: application/json, text/event-stream with each POST, notifications too",
         CLIENT,
         "Accept",
+    ),
+    407: _Status(
+        "wants the proxy's own sign-in",
+        "give what connects from here the name and password of this proxy (HTTPS_PROXY), or exempt the address (NO_PROXY)",
+        "environment",
     ),
     408: _Status(
         "waited too long for the request",
@@ -109,6 +116,42 @@ _STATUSES = {
         SERVER,
         "took",
     ),
+    520: _Status(
+        "got an answer from the server behind it that it does not understand, or none",
+        "look into the log of the server behind the proxy at this time: it ended the connection, or sent headers "
+        "that are too large or not of HTTP",
+        SERVER,
+    ),
+    521: _Status(
+        "could not connect to the server behind it, which refused the connection",
+        "look whether the server behind the proxy runs, and whether its firewall lets the addresses of the proxy pass",
+        SERVER,
+    ),
+    **dict.fromkeys(
+        (522, 523),
+        _Status(
+            "could not reach the server behind it",
+            "look whether the server behind the proxy runs, whether its address in DNS is right, and whether a firewall "
+            "lets the addresses of the proxy pass",
+            "environment",
+            "took",
+        ),
+    ),
+    **dict.fromkeys(
+        (525, 526),
+        _Status(
+            "could not make a TLS connection to the server behind it",
+            "give the server behind the proxy a valid certificate for this name, or change how the proxy connects to it "
+            "(Cloudflare: SSL/TLS mode)",
+            "proxy",
+        ),
+    ),
+    530: _Status(
+        "does not reach the server behind it",
+        "look whether the tunnel to the server runs (Cloudflare: error 1033 is a cloudflared that is not connected, 1016 a "
+        "name that does not resolve)",
+        "proxy",
+    ),
     503: _Status(
         "is not available",
         "look whether the server runs and is not overloaded; Retry-After has the time to try again",
@@ -129,7 +172,54 @@ _STATUSES = {
         "took",
     ),
 }
-"""Statuses with a fixed meaning (RFC 9110, 15.5 and 15.6; RFC 6585; 524 is Cloudflare's)."""
+"""Statuses with a fixed meaning (RFC 9110, 15.5 and 15.6; RFC 6585; those from 520 on are Cloudflare's)."""
+
+_GAVE_UP = _Status(
+    "gave up its own work on the request",
+    "look into the log of the server at this time, and raise its limit of time; the request had arrived as a whole",
+    "",
+    "took",
+)
+"""408 to a message that was recorded, which is sent as a whole."""
+
+_NOT_IMPLEMENTED = _Status(
+    "does not implement this request",
+    "let the server answer a method that it does not have with a JSON-RPC error (-32601) and HTTP 200 or 404",
+    "",
+)
+"""501 at an endpoint that answers other requests."""
+
+_NEEDS_NO_WORK = (
+    "look whether the server behind the proxy runs, and whether the proxy reaches it (its log at this time): this request "
+    "needs no long work; if the server starts on demand, raise the proxy's timeout until it has started"
+)
+"""The next step if a proxy gave up a server at a request such as initialize."""
+
+_OPEN = "open"
+"""The side of a row that the recording does not decide."""
+
+
+_TOO_LARGE = re.compile(
+    r"(?i)\b(?:body|entity|payload|request) (?:is )?too large|PayloadTooLarge|\bexceed\w* .{0,20}(?:body|payload|request) (?:size|limit)"
+)
+_BEHIND = re.compile(r"(?i)\bupstream\b|\bno server is available|\bbackend\b")
+"""The words of proxies (Envoy, HAProxy) that do not reach what is behind them."""
+
+
+def _in_context(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
+    """Return what a status means for a message that was sent as a whole, to an endpoint that may have worked."""
+    status, row = exchange.status or 0, _STATUSES.get(exchange.status or 0)
+    if _TOO_LARGE.search(words):
+        return _STATUSES[413]
+    if status == 503 and _BEHIND.search(words):
+        return _STATUSES[502]
+    if status == 408 and exchange.asked:
+        return _GAVE_UP
+    if status == 501 and exchange.asked and facts.answered:
+        return _NOT_IMPLEMENTED
+    if status in (504, 524) and row is not None and has_fixed_form(exchange.asked):
+        return row._replace(next_step=_NEEDS_NO_WORK, side=_OPEN)
+    return row
 
 
 def _detail(exchange: RefusedExchange, name: str) -> str:
@@ -138,7 +228,7 @@ def _detail(exchange: RefusedExchange, name: str) -> str:
     of_response = name.startswith(":")
     value = (exchange.response if of_response else exchange.request).get(name.lstrip(":").lower())
     if value is None:
-        return "" if of_response or not name or exchange.status == 413 else f" (it has no {name})"
+        return "" if of_response or name in ("", "Content-Length") else f" (it has no {name})"
     return f" ({name.lstrip(':')}: {quote(value, 60)})"
 
 
@@ -150,7 +240,7 @@ def _overcome(claim: Claim) -> Claim:
 
 def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
     """Return what a refusal means; None if neither its status nor its words have a fixed meaning."""
-    row = _STATUSES[415] if _TYPE.search(words) else _STATUSES.get(exchange.status or 0)
+    row = _STATUSES[415] if _TYPE.search(words) else _in_context(facts, exchange, words)
     if row is _STATUSES[415]:
         sent = exchange.request.get("content-type", "")
         # RFC 9110, 8.3.1: parameters do not belong to the type.
@@ -167,8 +257,8 @@ def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
         return row._replace(next_step=next_step, side=side_of(exchange))
     if row is not None and exchange.status == 409 and exchange.method != "GET":
         return None  # A conflict about a message has no fixed meaning.
-    if row is not None and not row.side:
-        row = row._replace(side=side_of(exchange))
+    if row is not None and row.side in ("", _OPEN):
+        row = row._replace(side="" if row.side == _OPEN else side_of(exchange))
     is_gateway = exchange.method == "GET" and exchange.status in (502, 503, 504)
     if row is not None and is_gateway and exchange.took >= STREAM_SILENCE and facts.answered:
         what = (
@@ -191,6 +281,12 @@ def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
     positive=(
         ex.list_answer(429, {}, {"retry-after": "30"}),
         ex.first_answer(406, "Not Acceptable. Supported types: text/html, text/markdown"),
+        ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(408, "Request timed out")),
+        ex.session("@ http", ex.listed("a"), ex.request("resources/list", 3), ex.answered(501)),
+        ex.first_answer(504),
+        ex.first_answer(503, {}, {"server": "envoy", "content-type": "text/plain"}, "no healthy upstream"),
+        ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(500, "request entity too large")),
+        ex.first_answer(530, {}, {"server": "cloudflare"}, "error code: 530"),
     ),
     negative=(ex.list_answer(500), ex.list_answer(409, "no such state")),
 )
@@ -214,6 +310,15 @@ def http_status(facts: Facts) -> Iterator[Claim]:
         yield _overcome(Claim(title=title, next_step=row.next_step, symptoms=symptoms, side=row.side))
 
 
+def _paths(facts: Facts) -> set[str]:
+    """Return the paths for messages: that of the endpoint, and the one that a stream of HTTP+SSE names."""
+    urls = [
+        facts.header.upstream or "",
+        *(str(note.fields.get("data", "")) for note, _ in endpoints(facts)[:1]),
+    ]
+    return {urlsplit(url).path.rstrip("/") for url in urls}
+
+
 @cause(
     "endpoint-gone",
     "the endpoint that had worked does not exist for a while",
@@ -222,6 +327,12 @@ def http_status(facts: Facts) -> Iterator[Claim]:
     negative=(
         ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(404, "Session not found")),
         ex.first_answer(404),
+        ex.session(
+            "@ http",
+            ex.listed("a"),
+            ex.call(3),
+            ex.answered(404, {":path": "/message"}, "Cannot POST /message"),
+        ),
     ),
 )
 def endpoint_gone(facts: Facts) -> Iterator[Claim]:
@@ -231,6 +342,8 @@ def endpoint_gone(facts: Facts) -> Iterator[Claim]:
     for exchange, symptom in exchanges(facts, 404):
         words = said(exchange, symptom)
         is_page = bool(NO_ROUTE.search(words)) or exchange.media_type == "text/html"
+        if exchange.path.rstrip("/") not in _paths(facts):
+            continue  # `posted-elsewhere`
         if not is_page or not isinstance(symptom, FailedRequest) or symptom.is_first:
             continue
         title = (
@@ -271,9 +384,10 @@ def posted_elsewhere(facts: Facts) -> Iterator[Claim]:
     """
     upstream = urlsplit(facts.header.upstream or "").path
     named = [(str(note.fields.get("data", "")), place) for note, place in endpoints(facts)[:1]]
-    paths = {path.rstrip("/") for path in (upstream, *(urlsplit(url).path for url, _ in named))}
     for exchange, symptom in exchanges(facts, 404, 405, 410):
-        is_other = exchange.method == "POST" and exchange.asked and exchange.path.rstrip("/") not in paths
+        is_other = (
+            exchange.method == "POST" and exchange.asked and exchange.path.rstrip("/") not in _paths(facts)
+        )
         is_redirected = isinstance(symptom, FailedRequest) and symptom.redirect
         if not is_other or is_redirected or len(upstream) < 2:
             continue
@@ -300,18 +414,39 @@ def posted_elsewhere(facts: Facts) -> Iterator[Claim]:
         break
 
 
+_NO_APPLICATION = re.compile(
+    r"(?i)\bapplication not found|no such app|\bdeployment[_ ](?:could not be|not)[_ ]found|\bapp(?:lication)? (?:is )?(?:not running|stopped)"
+    r"|web ?site (?:is )?(?:not found|stopped)|there.s nothing here, yet|no server is available"
+)
+"""The words of platforms (Railway, Heroku, Vercel, Azure) for an address at which no application runs."""
+
+_NOT_FOUND = re.compile(r"(?i)\bnot found\b|not allowed|does(?: not|n't) exist")
+"""The words of frameworks for a path or a method that they do not have."""
+
+_AWS_HAS_NO_ROUTE = re.compile(r"^Missing Authentication Token$")
+
+
 @cause(
     "wrong-endpoint",
     "the URL is not that of an MCP endpoint",
     Level.SPECIFIC,
     rules="HTTP307",
-    positive=ex.first_answer(404),
+    positive=(
+        ex.first_answer(404),
+        ex.first_answer(404, "Application not found"),
+        ex.first_answer(403, ex.WITH_TOKEN, "Missing Authentication Token"),
+        ex.first_answer(403, "Error 403 - This web app is stopped."),
+    ),
     negative=ex.list_answer(404),
 )
 def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
     """The path, the port or the host is wrong: a page, a 404 or a 405 answers to the first POST."""
-    for exchange, symptom in exchanges(facts, 404, 405, 410):
+    for exchange, symptom in exchanges(facts, 403, 404, 405, 410):
+        words = said(exchange, symptom)
         is_other = exchange.method != "POST" or ".well-known" in exchange.path
+        is_other |= exchange.status == 403 and not (
+            _AWS_HAS_NO_ROUTE.search(words) or _NO_APPLICATION.search(words)
+        )
         has_worked = exchange.asked != "initialize" and facts.server.messages > (exchange.media_type == JSON)
         has_worked |= isinstance(symptom, FailedRequest) and not symptom.is_first
         if is_other or has_worked or "mcp-session-id" in exchange.request:
@@ -329,15 +464,30 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
             )
         title = (
             f"no MCP endpoint at {quote(facts.header.upstream or exchange.path)}: "
-            f"{who_refused(exchange)} answers HTTP {exchange.status}{clause(said(exchange, symptom))}"
+            f"{who_refused(exchange)} answers HTTP {exchange.status}{clause(words)}"
         )
-        next_step = f"correct the path of the URL ({hint})"
+        next_step, side = f"correct the path of the URL ({hint})", "configuration"
+        if exchange.status == 403:
+            next_step = (
+                f"{next_step}: Amazon API Gateway answers so for a path or a method that it does not have"
+            )
+        elif words and not NO_ROUTE.search(words) and not _NOT_FOUND.search(words):
+            next_step = f"look what the refusal means; if it knows nothing of MCP, {next_step}"
+        if _NO_APPLICATION.search(words) or "x-railway-fallback" in exchange.response:
+            side = ""
+            next_step = (
+                "look at the platform whether the application runs (it may not have started, or have been removed), and "
+                "compare the host name of the URL with the one that it shows: no path of this address would answer"
+            )
         symptoms = [*alike(facts, exchange), *facts.violations("HTTP307")]
-        claim = _overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, side="configuration"))
+        claim = _overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, side=side))
         if any(note.at > exchange.at for note, _ in endpoints(facts)):
             # A client that tries Streamable HTTP first (2025-11-25, Transports: backwards compatibility).
             claim.title += ", and the client then used the old HTTP+SSE transport, as it should"
             claim.is_observation = True
+        elif any(is_stream(other) and other.at > exchange.at for other, _ in exchanges(facts, 401, 403)):
+            claim.title += ", and the client then asked for a stream, as the old HTTP+SSE transport begins"
+            claim.is_observation = True  # What refused that is the reason.
         yield claim
         break
 
@@ -347,7 +497,10 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
     "a page or another body came in place of a message",
     Level.SPECIFIC,
     rules="HTTP303",
-    positive=ex.first_answer(200, {}, {"content-type": "text/html"}, "<title>Sign in</title>"),
+    positive=(
+        ex.first_answer(200, {}, {"content-type": "text/html"}, "<title>Sign in</title>"),
+        ex.first_answer(200, {}, {"content-type": "text/plain"}, "OK"),
+    ),
 )
 def page_in_place(facts: Facts) -> Iterator[Claim]:
     """A proxy, a gateway for signing in or the web server of an application answers, not the MCP server."""
@@ -373,6 +526,12 @@ def page_in_place(facts: Facts) -> Iterator[Claim]:
                 f"{kind or 'none'}"
             )
             side = SERVER
+            if exchange.words and not re.match(r"\s*[{\[]|(?:event|data|id|retry)?:", exchange.words):
+                side = ""
+                next_step = (
+                    "check the URL: what answered may not be an MCP server; if it is, its log has the reason for this text, "
+                    "in place of which a message belongs"
+                )
         title = (
             f"{exchange.asked} was answered with {kind or 'no content type'} in place of a message (HTTP "
             f"{exchange.status}): {quote(exchange.words)}"
@@ -429,7 +588,7 @@ def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
     a word.
     """
     is_silent_get = exchange.method == "GET" and facts.server.messages and not exchange.words
-    return ".well-known" not in exchange.path and not is_silent_get
+    return ".well-known" not in exchange.path and not is_silent_get and exchange.method != "HEAD"
 
 
 define(
@@ -456,8 +615,25 @@ _OF_REFUSAL = ("HTTP205", "HTTP304", "HTTP307")
 """Findings on requests that are made of their refusals."""
 
 
+_OF_USER = re.compile(
+    r"(?i)\bapi[ _-]?key|\bx-[\w-]*(?:key|token|id)\b|\bquery (?:string|param)|\bpayment|\bbilling|\bsubscription|\btrial\b"
+    r"|\bcredits?\b|\b(?:upgrade|update) (?:your|to a|the) (?:plan|client|app|version)|please (?:upgrade|update)"
+    r"|\b(?:missing|required?)\b.{0,20}\b(?:authori[sz]ation|bearer|(?:access|auth) token|credentials)"
+    r"|\b(?:missing|required?|invalid|unknown)\b.{0,20}\b(?:tenant|workspace|project|organi[sz]ation|account)\b"
+)
+"""Words of what a user has to give, such as a key, a parameter of the URL or a plan."""
+
+_WANTS_TLS = r"HTTP request (?:was sent )?to (?:an )?HTTPS"
+"""The words of Go's net/http and of nginx at a port for TLS."""
+
+
 def _side_of_refusal(facts: Facts, exchange: RefusedExchange | None) -> str:
     """Return who refused a message without a flaw; else nothing is known."""
+    words = next((said(each, symptom) for each, symptom in exchanges(facts) if each is exchange), "")
+    if exchange is not None and (
+        exchange.status == 402 or _OF_USER.search(words) or re.search(_WANTS_TLS, words)
+    ):
+        return "configuration"
     is_flawed = any(
         violation.side == CLIENT and violation.code not in _OF_REFUSAL
         for violation in facts.findings.values()
@@ -481,6 +657,18 @@ define(
                     "session id"
                 ),
             ),
+            (_WANTS_TLS, "use https:// in place of http:// in the URL: this port speaks TLS"),
+            (
+                r"csrf|xsrf|page expired",
+                (
+                    "exempt the endpoint from the check of forms of its framework (Django: csrf_exempt; Laravel: except of its "
+                    "middleware; Rails: skip_forgery_protection)"
+                ),
+            ),
+            (
+                r"\bapi[ _-]?key|\bauthori[sz]ation\b|\bbearer\b|\btoken\b|credentials",
+                "give the client what the refusal names in the host's configuration; the server should answer 401 for that",
+            ),
             ("", "correct what the refusal names; signing in would not help"),
         ),
         side=_side_of_refusal,
@@ -488,7 +676,14 @@ define(
             status for status in range(400, 500) if status == 409 or status not in (401, 403, *_STATUSES)
         ),
         if_refused=_is_of_mcp,
-        positive=ex.list_answer(400, "Bad Request: no such list"),
+        positive=(
+            ex.list_answer(400, "Bad Request: no such list"),
+            ex.first_answer(400, "Client sent an HTTP request to an HTTPS server."),
+            ex.first_answer(400, "Missing API key. Provide the x-api-key header"),
+            ex.first_answer(402),
+            ex.first_answer(400, "bad request: missing required Authorization header"),
+            ex.first_answer(419, "Page Expired"),
+        ),
         negative=ex.list_answer(500),
     ),
 )

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.exchanges import exchanges, is_stream, who_refused
+from mcpspy.analysis.explain.causes.exchanges import exchanges, is_stream, says_nothing, who_refused
 from mcpspy.analysis.explain.causes.http_sse import endpoints
-from mcpspy.analysis.explain.causes.requests import without_response
+from mcpspy.analysis.explain.causes.requests import has_fixed_form, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import RefusedExchange
+from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange
 from mcpspy.core.counted import duration
 from mcpspy.core.protocol.http_headers import EVENTS
 from mcpspy.core.protocol.refusal import ACCEPTED
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 from mcpspy.core.session.http_exchanges import NOT_OFFERED
+
+
+def _get(number: int, at: float) -> str:
+    """Return a GET stream that begins."""
+    head = {"http": number, "method": "GET", "path": "/mcp", "status": 200, "asked_at": at}
+    return ex.note("http", **head, request={}, response=ex.EVENT_STREAM)
+
+
+_NO_ANSWER = (
+    ex.note("http", http=3, stream="1", method="POST", path="/mcp", status=None, request={}, response={}),
+    ex.note("http-end", http=3, stream="1", hung_up="client"),
+    ex.note("http-end", http=50, hung_up="client"),
+)
 
 
 @cause(
@@ -25,21 +39,11 @@ from mcpspy.core.session.http_exchanges import NOT_OFFERED
     Level.EXACT,
     positive=ex.session(
         "@ http",
-        ex.note(
-            "http",
-            http=50,
-            method="GET",
-            path="/mcp",
-            status=200,
-            request={},
-            response=ex.EVENT_STREAM,
-            asked_at=7.0,
-        ),
+        _get(50, 7.0),
         ex.request("tools/list"),
-        ex.note("http", http=3, stream="1", method="POST", path="/mcp", status=None, request={}, response={}),
-        ex.note("http-end", http=3, stream="1", hung_up="client"),
-        ex.note("http-end", http=50, hung_up="client"),
+        *_NO_ANSWER,
     ),
+    negative=ex.session("@ http", _get(50, 7.0), ex.call(), *_NO_ANSWER),
 )
 def get_blocks_server(facts: Facts) -> Iterator[Claim]:
     """A server that works on one HTTP request at a time is busy as long as the GET stream is open."""
@@ -49,7 +53,12 @@ def get_blocks_server(facts: Facts) -> Iterator[Claim]:
     failed = [each for each in waiting if each.refusal is None or each.refusal.status is None]
     for get in facts.http.gets:
         ended_at = get.ended_at if get.ended_at is not None else facts.last_at
-        during = [each for each in failed if get.asked_at <= each.asked_at <= ended_at + 1.0]
+        # A call may be slow by itself.
+        during = [
+            each
+            for each in failed
+            if get.asked_at <= each.asked_at <= ended_at + 1.0 and has_fixed_form(each.method)
+        ]
         if during and not get.is_refused and (facts.server.last_at or 0.0) <= get.asked_at:
             title = (
                 f"the server answered nothing any more since the client had opened its GET stream: "
@@ -63,10 +72,9 @@ def get_blocks_server(facts: Facts) -> Iterator[Claim]:
             break
 
 
-def _get(number: int, at: float) -> str:
-    """Return a GET stream that begins."""
-    head = {"http": number, "method": "GET", "path": "/mcp", "status": 200, "asked_at": at}
-    return ex.note("http", **head, request={}, response=ex.EVENT_STREAM)
+def _is_of_shared_server(failed: FailedRequest) -> bool:
+    """Return whether an error has no reason in it, or that a server object is connected already."""
+    return not failed.words or says_nothing(failed.words) or "already" in failed.words.lower()
 
 
 @cause(
@@ -81,7 +89,19 @@ def _get(number: int, at: float) -> str:
         ex.error("Internal server error", -32603, None),
         ex.note("http-end", http=50, hung_up="client"),
     ),
-    negative=ex.session("@ http", ex.list_answer(500).partition("\n")[2]),
+    negative=(
+        ex.session("@ http", ex.list_answer(500).partition("\n")[2]),
+        ex.session(
+            "@ http",
+            *(_get(50, 7.0), ex.request("tools/list"), ex.answered(500)),
+            *(ex.error("KeyError: 'inputSchema'"), ex.note("http-end", http=50, hung_up="client")),
+        ),
+        ex.session(
+            "@ http",
+            *(_get(50, 7.0), ex.request("tools/list"), ex.answered(502, {}, {"server": "nginx"})),
+            ex.note("http-end", http=50, hung_up="client"),
+        ),
+    ),
 )
 def fails_beside_stream(facts: Facts) -> Iterator[Claim]:
     """A server object that serves one connection is shared by all requests: what comes while another
@@ -94,6 +114,10 @@ def fails_beside_stream(facts: Facts) -> Iterator[Claim]:
     ]
     streams += [(each.at - each.took, facts.last_at) for each in facts.http.open.values() if each.is_stream]
     failed = [each for each in facts.failed() if each.refusal and (each.refusal.status or 0) >= 500]
+    if any(
+        (each.refusal and each.refusal.status != 500) or not _is_of_shared_server(each) for each in failed
+    ):
+        return  # A gateway, or another error, which has nothing to do with the stream.
     if not failed or facts.http.answered_beside or not facts.answered[CLIENT, "initialize"]:
         return
     if not all(any(begin <= each.asked_at <= end for begin, end in streams) for each in failed):
@@ -208,6 +232,12 @@ def get_in_vain(facts: Facts) -> Iterator[Claim]:
     yield Claim(title=title, next_step=next_step, symptoms=limited, evidence=lines, side=CLIENT)
 
 
+_PROBE = re.compile(
+    r"(?i)kube-probe|healthcheck|googlehc|\bELB-|uptime|pingdom|mozilla/.*(?:chrome|firefox|safari)/"
+)
+"""User agents of probes and browsers, which do not speak MCP."""
+
+
 @cause(
     "get-accept",
     "the client asks for a stream without text/event-stream in Accept",
@@ -229,7 +259,9 @@ def get_accept(facts: Facts) -> Iterator[Claim]:
     asked = [each for each in gets if ".well-known" in each.path]
     title += "; then it looked for a sign-in, which no one had asked it for" if asked else ""
     next_step = "let the client send Accept: text/event-stream with GET, and Accept: application/json, text/event-stream with POST"
-    yield Claim(title=title, next_step=next_step, symptoms=[*refused, *asked], side=CLIENT)
+    claim = Claim(title=title, next_step=next_step, symptoms=[*refused, *asked], side=CLIENT)
+    claim.is_observation = _PROBE.search(refused[0].agent) is not None
+    yield claim
 
 
 @cause(
@@ -249,10 +281,10 @@ def get_storm(facts: Facts) -> Iterator[Claim]:
     """
     works = bool(facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"])
     for refusal in facts.of(RefusedExchange):
-        if refusal.method != "GET" or ".well-known" in refusal.path:
+        if refusal.method not in ("GET", "HEAD") or ".well-known" in refusal.path:
             continue
         if not is_stream(refusal):
-            title = f"a GET that does not ask for events (a browser, a probe) got HTTP {refusal.status}"
+            title = f"a {refusal.method} that does not ask for events (a browser, a probe) got HTTP {refusal.status}"
             next_step = "nothing: it is not of MCP"
             yield Claim(title=title, next_step=next_step, symptoms=[refusal], is_observation=True)
             continue

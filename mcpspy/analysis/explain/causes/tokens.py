@@ -10,11 +10,13 @@ from urllib.parse import urlsplit
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said, side_of
 from mcpspy.analysis.explain.causes.sign_in import RULES, names_of, sign_in_claim, steps_of, unauthorized
+from mcpspy.analysis.explain.causes.token_words import other_reason
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.http_facts import OauthStep
 from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
+from mcpspy.core.protocol.http_headers import LOOPBACK
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, SERVER
 
@@ -38,7 +40,58 @@ _AS_IF_NONE = re.compile(
 )
 """A server that has found no token in the request."""
 
-_NOT_ABOUT_TOKENS = "a token would not help: look which check of the server or proxy refuses the request"
+_NOT_EXPIRED = re.compile(
+    r"(?i)\bsignatur|\bissuer|\biss\b|\bmalformed|\bsegments?\b|\bkid\b|\balg\w*\b|\bclaims?\b|\bdecod|\bformat\b|\bparse"
+)
+"""Another reason than time."""
+
+_NOT_ABOUT_TOKENS = (
+    "look which check of the server or proxy refuses the request (its address, Host, a key, a right): for a missing token, "
+    "the answer is 401"
+)
+
+
+def _without_token(exchange: RefusedExchange, words: str) -> tuple[str, str, str]:
+    """Return why a request without a token was refused with 403."""
+    if not _AS_IF_NONE.search(words):
+        return f"{about(exchange)} is forbidden", _NOT_ABOUT_TOKENS, side_of(exchange)
+    next_step = (
+        "set the Authorization header in the host's configuration; the server should answer 401 in place of 403, so that "
+        "clients begin to sign in"
+    )
+    return f"{about(exchange)} was sent without a token, and the server wants one", next_step, "configuration"
+
+
+def _in_time(facts: Facts, exchange: RefusedExchange, text: str, own: str) -> tuple[str, str, str] | None:
+    """Return why a token that was called expired or invalid was refused; None if the words do not call it so."""
+    is_expired = "expired" in text.lower() and not _UNSURE.search(text)
+    if _NOT_EXPIRED.search(text) and not is_expired:
+        next_step = (
+            "compare issuer, keys and form of the token with what the server checks (both may have changed), and sign in "
+            "again; or correct Authorization in the host's configuration"
+        )
+        return "the server refused the token", next_step, "" if own == CLIENT else own
+    if _EXPIRED.search(text) and any(at > exchange.at for at in facts.http.session_ids.values()):
+        next_step = (
+            "let the client repeat the refused request after it has a new token; if it continued with the same token, the "
+            "server lost its sessions, and has to answer 404 for that"
+        )
+        return "the server refused the token, and accepted a new session after that", next_step, ""
+    if _EXPIRED.search(text) and (is_expired or facts.server.messages > 1):
+        next_step = (
+            "the client should ask for a new token with its refresh token after a 401, and did not; sign "
+            "in again"
+        )
+        if any("refresh_token" in names_of(step) for step in steps_of(facts, "token")):
+            next_step = "sign in again; look why the new token is refused too"
+        return "the token has expired", next_step, own
+    if _EXPIRED.search(text):
+        next_step = (
+            "check the value of the Authorization header in the host's configuration: a variable that "
+            "the host does not replace (${TOKEN}), a missing 'Bearer', or an old token"
+        )
+        return "the server refused the token with which the client began", next_step, "configuration"
+    return None
 
 
 def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, str, str]:
@@ -56,37 +109,33 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
             "insufficient_scope" in challenge
         )  # The client has to ask for more (2025-11-25, Authorization).
         return f"{lack} a scope for {about(exchange)}", next_step, CLIENT if is_asked else own
+    if (found := other_reason(exchange, words, text)) is not None:
+        return found
     if _AUDIENCE.search(text):
         next_step = (
             "request the token with resource = the URL of this server; mcpspy exec keeps the server's "
             "own URL, mcpspy http has another one (--keep-resource)"
         )
         return "the token is for another audience", next_step, own
-    is_expired = "expired" in text.lower() and not _UNSURE.search(text)
-    if _EXPIRED.search(text) and (is_expired or facts.server.messages > 1):
-        next_step = (
-            "the client should ask for a new token with its refresh token after a 401, and did not; sign "
-            "in again"
-        )
-        if any("refresh_token" in names_of(step) for step in steps_of(facts, "token")):
-            next_step = "sign in again; look why the new token is refused too"
-        return "the token has expired", next_step, own
-    if _EXPIRED.search(text):
-        next_step = (
-            "check the value of the Authorization header in the host's configuration: a variable that "
-            "the host does not replace (${TOKEN}), a missing 'Bearer', or an old token"
-        )
-        return "the server refused the token with which the client began", next_step, "configuration"
+    if (found := _in_time(facts, exchange, text, own)) is not None:
+        return found
     if not has_token:
-        return f"{about(exchange)} is forbidden", _NOT_ABOUT_TOKENS, side_of(exchange)
+        return _without_token(exchange, words)
     if _AS_IF_NONE.search(words) and not _UNSURE.search(words) and "invalid_token" not in challenge:
         next_step = (
-            "try the same token with another program (mcpspy call --url): if the server takes it in no way, something "
+            "try the same token with another program (mcpspy call, with --url): if the server takes it in no way, something "
             "between mcpspy and the code that checks it drops the header Authorization (Apache gives it to PHP and CGI only "
             "with CGIPassAuth On); if it takes it there, correct it in the host's configuration"
         )
         return "the request has a token, and the server answers as if it had none", next_step, ""
     next_step = "send a valid token: sign in again, or correct Authorization in the host's configuration"
+    accepted_at = facts.http.token_accepted_at
+    if exchange.status == 401 and not words and accepted_at is not None and accepted_at < exchange.at:
+        next_step = (
+            "if this token has expired, the client should get a new one by its refresh token after a 401; if not, look whether "
+            "the server was restarted and keeps its tokens in memory; sign in again"
+        )
+        return "the server refused the token, although it had accepted one before", next_step, ""
     return "the server refused the token", next_step, "configuration"
 
 
@@ -95,8 +144,25 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
     "the server refused the token",
     Level.SPECIFIC,
     rules=RULES,
-    positive=ex.session("@ http", ex.call(), ex.answered(401, ex.WITH_TOKEN, {"www-authenticate": _EXPIRY})),
-    negative=ex.session("@ http", ex.call(), ex.answered(401)),
+    positive=(
+        ex.session("@ http", ex.call(), ex.answered(401, ex.WITH_TOKEN, {"www-authenticate": _EXPIRY})),
+        ex.list_answer(401, ex.WITH_TOKEN, "Token verification failed: fetch failed"),
+        ex.list_answer(
+            401, ex.WITH_TOKEN, {"www-authenticate": 'Basic realm="a"'}, "401 Authorization Required"
+        ),
+        ex.list_answer(403, ex.WITH_TOKEN, "You have no access to this project"),
+        ex.list_answer(403, ex.WITH_TOKEN, "session user mismatch"),
+        ex.list_answer(403, "Not authenticated"),
+        ex.list_answer(403, {}, {"x-deny-reason": "host_not_allowed"}, "Host not in allowlist"),
+        ex.list_answer(403, ex.WITH_TOKEN, "IP address not allowed"),
+        ex.list_answer(403, ex.WITH_TOKEN, "RBAC: access denied"),
+        ex.list_answer(401, ex.WITH_TOKEN, "The token is not yet valid (nbf)"),
+        ex.list_answer(403, "CSRF token missing"),
+    ),
+    negative=(
+        ex.session("@ http", ex.call(), ex.answered(401)),
+        ex.first_answer(403, ex.WITH_TOKEN, "Missing Authentication Token"),
+    ),
 )
 def token_refused(facts: Facts) -> Iterator[Claim]:
     """The token has expired, is for another audience, lacks a scope, or is not a token of this server."""
@@ -157,8 +223,25 @@ def _stop(facts: Facts, last: OauthStep) -> _Stop:
             "the server, or demand a member): update the client, or give it a token (Authorization)"
         )
         return _Stop(title, next_step, CLIENT)
+    if last.step == "resource metadata" and (elsewhere := _server_elsewhere(facts, last)):
+        title = (
+            f"; the metadata name the authorization server {quote(elsewhere, 80)}, and what the client asked there did not pass "
+            f"this point"
+        )
+        next_step = (
+            "look in the client's log how far the sign-in came, and complete it in the browser; compare what this "
+            "authorization server offers (metadata, registration, S256) with what the client needs"
+        )
+        return _Stop(title, next_step, "")
     next_step = "complete the sign-in in the browser; the client's log states why it stopped at this step"
     return _Stop(title, next_step, "configuration")
+
+
+def _server_elsewhere(facts: Facts, step: OauthStep) -> str:
+    """Return the authorization server that metadata name, if it is at another host than they are; else nothing."""
+    servers = [str(each) for each in step.fields.get("servers") or ()]
+    own = {urlsplit(str(url or "")).netloc for url in (facts.header.upstream, step.fields.get("address"))}
+    return servers[0] if servers and urlsplit(servers[0]).netloc not in own else ""
 
 
 def _elsewhere(facts: Facts) -> str | None:
@@ -182,6 +265,21 @@ def _elsewhere(facts: Facts) -> str | None:
     if path:  # Keycloak has the metadata of each realm only there.
         wanted.append(f"{path}/.well-known/openid-configuration")
     return next((each for each in wanted if each not in paths), None)
+
+
+def _metadata_elsewhere(facts: Facts, challenge: str) -> str:
+    """Return the address of metadata that a 401 names, if it is at another host than the endpoint; else nothing."""
+    named = re.search(r'resource_metadata="?([^",\s]+)', challenge)
+    hosts = {urlsplit(facts.header.upstream or "").hostname, first_host(facts)}
+    return (
+        named[1] if named is not None and urlsplit(named[1]).hostname not in {None, *LOOPBACK, *hosts} else ""
+    )
+
+
+def first_host(facts: Facts) -> str:
+    """Return the name by which the client calls the endpoint, without its port."""
+    first = next((exchange for exchange, _ in unauthorized(facts)), None)
+    return "" if first is None else first.request.get("host", "").partition(":")[0]
 
 
 _RESOURCE = {"resource": f"{ex.ISSUER}/mcp", "servers": [ex.ISSUER], "address": ex.ISSUER, "path": "/mcp"}
@@ -213,10 +311,17 @@ _ASKED_AT_THE_PATH = ex.session(
     positive=(
         ex.session("@ http", ex.call(), ex.answered(401)),
         ex.session("@ http", ex.call(), ex.answered(401, {}, {REMAPPED: "Bearer"})),
+        ex.first_answer(401, {"x-api-key": "[redacted]"}, "Invalid API key"),
+        ex.first_answer(401, "Missing X-API-Key header"),
         _ASKED_AT_THE_PATH,
         ex.unauthorized(
             _NAMES_ITS_SERVER,
             ex.oauth("server metadata", 200, 62, issuer=f"{ex.ISSUER}/", address=ex.ISSUER, pkce=["S256"]),
+        ),
+        ex.unauthorized(
+            ex.oauth(
+                "resource metadata", 200, 61, **{**_RESOURCE, "servers": ["https://login.example/tenant"]}
+            )
         ),
     ),
     negative=ex.session("@ http", ex.call(), ex.answered(401, ex.WITH_TOKEN)),
@@ -229,11 +334,17 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     first, challenge = refused[0], refused[0].response.get("www-authenticate")
     words = challenge_words(challenge or "") or first.words
     title = f"{about(first)} was sent without a token, and the server answered HTTP {first.status}"
+    if key := _key_of(facts, first):
+        title = f"{about(first)} was sent with {quote(key, 40)}, and the server answered HTTP {first.status}"
     title += f" ({quote(words, 80)})" if words else ""
     has_worked = facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]
     if has_worked:
         title += ", although requests before had succeeded"
     next_step = "set the Authorization header in the host's configuration, or sign in there"
+    if key:
+        next_step = f"correct the value of {quote(key, 40)} in the host's configuration: a variable that the host does not replace, or an old key"
+    elif re.search(r"(?i)\bapi[ _-]?key|\bx-[a-z][\w-]+", words):
+        next_step = f"give the client in the host's configuration what the refusal names: {quote(words, 100)}"
     if REMAPPED in first.response:
         title += f", and the gateway in front of it renamed WWW-Authenticate to {REMAPPED}: no client finds the sign-in"
         next_step = (
@@ -274,6 +385,14 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
         stop = _stop(facts, steps[-1])
         yield sign_in_claim(facts, title + stop.title, stop.next_step, *steps[-2:], side=stop.side)
         return
+    if (elsewhere := _metadata_elsewhere(facts, challenge or "")) and not has_worked:
+        title += f", naming the metadata of its sign-in at {quote(elsewhere, 100)}, and the client sent no token after that"
+        next_step = (
+            "begin the sign-in in the client, and look in its log whether it read this document: what it asks there does not "
+            "pass this point; if the server takes a fixed token, set the Authorization header in the host's configuration"
+        )
+        yield sign_in_claim(facts, title, next_step, side="")
+        return
     if "resource_metadata" in (challenge or "") and not has_worked:
         title += ", naming the metadata of its sign-in, which the client never asked for"
         next_step = (
@@ -285,6 +404,19 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
     if challenge is None and first.status == 401:
         next_step += "; the server names no way to sign in: 401 lacks WWW-Authenticate"
     yield sign_in_claim(facts, title, next_step)
+
+
+_KEY = re.compile(r"(?i)(?:^|[-_])(?:api[-_]?key|key|token|secret)$")
+"""The name of a header, or of a parameter of a URL, that has a key."""
+
+
+def _key_of(facts: Facts, exchange: RefusedExchange) -> str:
+    """Return the header, or the parameter of the URL, by which a request without Authorization has a key; else nothing."""
+    names = [
+        *exchange.request,
+        *(part.partition("=")[0] for part in urlsplit(facts.header.upstream or "").query.split("&")),
+    ]
+    return next((name for name in names if _KEY.search(name)), "")
 
 
 SECONDS_OF_A_PROBE = 2.0
@@ -308,6 +440,11 @@ SECONDS_OF_A_PROBE = 2.0
             *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
             *(ex.call(3), ex.answered(401, "Missing bearer token"), ex.METADATA),
         ),
+        ex.session(
+            "@ http",
+            *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
+            *(ex.initialize(3), ex.answered(401, {"user-agent": "another"}, "Missing bearer token")),
+        ),
     ),
 )
 def token_left_out(facts: Facts) -> Iterator[Claim]:
@@ -321,8 +458,12 @@ def token_left_out(facts: Facts) -> Iterator[Claim]:
         for exchange, symptom in exchanges(facts, 401)
         if since is not None
         and exchange.at > since
-        and exchange.method == "POST"
+        and (
+            exchange.method == "POST"
+            or exchange.request.get("mcp-session-id", "") in facts.http.accepted_count
+        )
         and "authorization" not in exchange.request
+        and exchange.agent in facts.http.agents  # Another program may have no token at all.
     ]
     if not left_out or any(at > left_out[0][0].at for at in signing_in):
         return  # A sign-in begins with a request without a token.
