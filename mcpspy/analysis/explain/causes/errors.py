@@ -340,9 +340,10 @@ _SHAPE = re.compile(
 )
 """A decoder that refuses the form of a message: Jackson, serde, System.Text.Json, Foundation, encoding/json, zod."""
 _OF_OTHERS = re.compile(
-    r"(?i)\b(?:response|reply|upstream|backend|downstream|remote|config\w*|settings?|spec|openapi|swagger|yaml|database|file)\b"
+    r"(?i)(?<![\w.])(?:response|reply|upstream|backend|downstream|remote|config\w*|settings?|spec|openapi|swagger|yaml|database|file)"
+    r"(?!\.?\w)"
 )
-"""Inputs that a receiver reads beside the request."""
+"""Inputs that a receiver reads beside the request; not the parts of a dotted name, such as io.modelcontextprotocol.spec.X."""
 _EMPTY_LIST = '> {"id":2,"method":"tools/list","params":[]}'
 
 
