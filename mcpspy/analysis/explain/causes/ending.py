@@ -237,9 +237,9 @@ def _event_form(facts: Facts) -> str:
         return ""
     if not frame.has_data_space:
         return 'an event with "data:" and no space after the colon'
-    ends = frame.event_end or ""
-    name = "CR LF" if "\r\n" in ends else "CR"
-    return f"an event whose lines end with {name}" if "\r" in ends else ""
+    # Servers on the Python SDK end their lines with CR LF, and nearly every reader accepts that.
+    ends = (frame.event_end or "").replace("\r\n", "")
+    return "an event whose lines end with CR alone" if "\r" in ends else ""
 
 
 _NOTIFICATION = re.compile(r"notifications/[\w/]+")
@@ -313,7 +313,11 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             symptoms = [left, *open_then]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
         elif is_silent and facts.answered[CLIENT, "initialize"]:
-            how = " (its lines end with CR LF)" if facts.server.carriage_returns else ""
+            last = facts.server.last
+            is_crlf = facts.server.carriage_returns or (
+                last is not None and "\r\n" in (last[0].frame.event_end or "")
+            )
+            how = " (its lines end with CR LF)" if is_crlf else ""
             if form := _event_form(facts):
                 title = (
                     f"the client did not continue after {left.message}, which came as {form}: a valid event (HTML, 9.2.6), "

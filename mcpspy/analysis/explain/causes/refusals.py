@@ -290,7 +290,13 @@ def version_header(facts: Facts) -> Iterator[Claim]:
             "let the client send the revision that the server answered to initialize, or update the "
             "server's SDK"
         )
-        side = SERVER if exchange.asked == "initialize" else ""
+        side = ""
+        if exchange.asked == "initialize":
+            side = SERVER
+            next_step = (
+                "let the server answer initialize with a revision that it supports, in place of an error (2025-11-25, "
+                "Lifecycle): update its SDK"
+            )
         if exchange.asked == "initialize" and (unknown := _unknown_revision(facts)):
             title = f"the client asks for the revision {quote(unknown, 40)}, which does not exist, and the server refuses it: {quote(words)}"
             next_step = (

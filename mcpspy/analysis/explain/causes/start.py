@@ -313,6 +313,15 @@ def placeholder_not_replaced(facts: Facts) -> Iterator[Claim]:
             "starts: this host does not replace the placeholder"
         )
         lines, side = [evidence(place, f"a placeholder: {shown}")], "configuration"
+        homes = [word for word in facts.header.command or () if word.startswith("~")]
+        if homes and not note_.fields.get("variables"):
+            # Some hosts replace it, some do not.
+            title = f"the path {quote(homes[0], 80)!r} begins with ~, which neither the host nor the program replaced{quoted}"
+            next_step = (
+                "write the whole path into the host's configuration: this host starts no shell, which would replace ~; or let "
+                "the host replace it"
+            )
+            side = ""
         claim = Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
         claim.is_observation = not symptoms
         yield claim

@@ -84,6 +84,12 @@ def _in_time(facts: Facts, exchange: RefusedExchange, text: str, own: str) -> tu
         )
         if any("refresh_token" in names_of(step) for step in steps_of(facts, "token")):
             next_step = "sign in again; look why the new token is refused too"
+        elif own != CLIENT and steps_of(facts, "resource metadata", "server metadata"):
+            next_step = (
+                "sign in again; the client should get a new token by its refresh token after a 401: look in its log whether it "
+                "has one, which the authorization server may not have issued (the scope offline_access, the grant refresh_token)"
+            )
+            own = ""  # What the authorization server issued is not in the recording.
         return "the token has expired", next_step, own
     if _EXPIRED.search(text):
         next_step = (
