@@ -13,6 +13,10 @@ LAST_SECONDS = 5.0
 """Seconds before the end of the server whose lines on stderr explain it."""
 
 
+_BY_SIGNAL = (128 + 2, 128 + 9, 128 + 15)
+"""Exit codes for SIGINT, SIGKILL and SIGTERM."""
+
+
 def server_end(facts: Facts) -> ServerEnd | None:
     """Return the end of the server, if the client had not asked for it."""
     error = facts.notes.get("error")
@@ -28,8 +32,10 @@ def server_end(facts: Facts) -> ServerEnd | None:
     server_closed = facts.server.closed_at
     first = min(at for at in (server_closed, ended_at) if at is not None)
     asked = stopped_at is not None and stopped_at <= first
+    # Runtimes that handle a signal, such as the JVM, end with 128 and its number.
+    is_by_signal = signal is not None or (bool(host_signals) and code in _BY_SIGNAL)
     during = [each for each in facts.failed(State.UNANSWERED) if each.side == CLIENT and not each.refusal]
-    if asked and error is None and (left_at is None or not during or signal is not None or not code):
+    if asked and error is None and (left_at is None or not during or is_by_signal or not code):
         return None
     has_answered = facts.server.messages > 0
     if (

@@ -343,6 +343,47 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             yield Claim(title=title, next_step=next_step, symptoms=[left], level=Level.GENERAL)
 
 
+IDLE_AFTER_HANDSHAKE = 10.0
+"""Seconds without a request after the handshake after which it is worth knowing."""
+
+
+@cause(
+    "client-idle",
+    "the client asked for nothing after the handshake",
+    Level.GENERAL,
+    positive=ex.session(
+        "@ bare", ex.initialize(), ex.welcome(), ex.INITIALIZED, "+ 30", ex.CLIENT_CLOSED, ex.exited(0)
+    ),
+    negative=ex.session(
+        ex.request("tools/list"), ex.result(tools=[]), "+ 30", ex.CLIENT_CLOSED, ex.exited(0)
+    ),
+)
+def client_idle(facts: Facts) -> Iterator[Claim]:
+    """Hosts list the tools at once. A client that does not may wait for something that never comes, such as a response to
+    notifications/initialized; or its user asked for nothing.
+    """
+    has_asked = facts.client.methods.keys() - {"initialize", "notifications/initialized"}
+    ends = [note.at for note, _ in facts.notes.get("signal", [])]
+    ends += [] if facts.client.closed_at is None else [facts.client.closed_at]
+    is_open = not facts.is_stdio or not ends or facts.client.last_at is None
+    if (
+        has_asked
+        or is_open
+        or not facts.client.methods["notifications/initialized"]
+        or facts.header.origin in CLIENTS
+    ):
+        return
+    idle = min(ends) - (facts.client.last_at or 0.0)
+    if idle < IDLE_AFTER_HANDSHAKE:
+        return
+    title = f"the client asked for nothing after the handshake, and ended the session {duration(idle)} later"
+    next_step = (
+        "if its tools did not appear, look in the client what it waits for there: a notification, such as "
+        "notifications/initialized, gets no response"
+    )
+    yield Claim(title=title, next_step=next_step, symptoms=[], side="", is_observation=True)
+
+
 @cause(
     "client-sent-nothing",
     "the client closed the server's stdin and had sent nothing",

@@ -425,6 +425,10 @@ def _ended_quietly(facts: Facts, end: ServerEnd, without: str) -> tuple[str, str
     return title, next_step
 
 
+_OTHER_SDK = re.compile(r"'(?:Server|FastMCP|ServerSession)' object has no attribute")
+"""The Python SDK 2 has no decorators of the low-level server, and other names, than the SDK 1."""
+
+
 @cause(
     "start-failed",
     "the server ended before it answered",
@@ -446,6 +450,11 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
         if end.named is not None and last is None:
             title = f"the server ended before it answered ({end.words}): {quote(end.named.framed)}"
             next_step, lines = end.named.next_step, [end.named.evidence]
+            if _OTHER_SDK.search(end.named.text):
+                next_step = (
+                    "the server was installed with another version of its SDK than it was written for: let its dependencies "
+                    "name that version (mcp<2), or update it; until then start it with that version (uvx --with 'mcp<2')"
+                )
             if _CONTENT.search(end.named.text):
                 next_step += ": a file of settings that the server reads, in most cases; look which one, and for a comma or a quote in it"
         elif odd := facts.server.odd:

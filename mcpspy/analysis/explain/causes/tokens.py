@@ -229,6 +229,16 @@ def _stop(facts: Facts, last: OauthStep) -> _Stop:
             "the server, or demand a member): update the client, or give it a token (Authorization)"
         )
         return _Stop(title, next_step, CLIENT)
+    if last.step == "resource metadata" and (resource := _shorter_resource(facts, last)):
+        title += (
+            f": these are the metadata of {quote(resource, 80)}, and not of the endpoint, and a client must not use them then "
+            f"(RFC 9728, 3.3), which not all clients check"
+        )
+        next_step = (
+            "let the metadata name the URL of the endpoint as its resource, with its path: at the address that WWW-Authenticate "
+            "names"
+        )
+        return _Stop(title, next_step, SERVER)
     if last.step == "resource metadata" and (elsewhere := _server_elsewhere(facts, last)):
         title = (
             f"; the metadata name the authorization server {quote(elsewhere, 80)}, and what the client asked there did not pass "
@@ -241,6 +251,12 @@ def _stop(facts: Facts, last: OauthStep) -> _Stop:
         return _Stop(title, next_step, "")
     next_step = "complete the sign-in in the browser; the client's log states why it stopped at this step"
     return _Stop(title, next_step, "configuration")
+
+
+def _shorter_resource(facts: Facts, step: OauthStep) -> str:
+    """Return the resource of metadata if its path is another than that of the endpoint; else nothing."""
+    resource, endpoint = str(step.fields.get("resource") or ""), urlsplit(facts.header.upstream or "").path
+    return resource if resource and urlsplit(resource).path.rstrip("/") != endpoint.rstrip("/") else ""
 
 
 def _server_elsewhere(facts: Facts, step: OauthStep) -> str:

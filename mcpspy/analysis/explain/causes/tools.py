@@ -292,6 +292,39 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
 
 
+_ROWS = {"type": "object", "properties": {"rows": {"type": "array"}}, "required": ["rows"]}
+_TABLE = ex.listed({**ex.with_schema(), "outputSchema": _ROWS}, number=9)
+
+
+@cause(
+    "error-structured",
+    "the error of a tool has structured content that its outputSchema does not allow",
+    Level.EXACT,
+    rules="DATA302",
+    positive=ex.session(
+        _TABLE, ex.call(), ex.done(2, "no such table", isError=True, structuredContent={"code": -3})
+    ),
+    negative=ex.session(_TABLE, ex.call(), ex.done(2, "no such table", isError=True)),
+)
+def error_structured(facts: Facts) -> Iterator[Claim]:
+    """Clients check structuredContent wherever it is, and raise an error of their own in place of the tool's."""
+    for failed in errors(facts):
+        found = [each for each in failed.findings if each.code == "DATA302"]
+        if not found or failed.method != "tools/call":
+            continue
+        title = (
+            f"{failed.about}: its error has structuredContent that does not fit the outputSchema, so a client that checks it "
+            f"reports that in place of: {quote(failed.words, 100)}"
+        )
+        next_step = (
+            "let the server leave structuredContent out of results with isError: true, or allow this form in the outputSchema; "
+            "then the error itself is seen, which is to be corrected too"
+        )
+        lines = [evidence(each.place, f"{each.code} {each.message}") for each in found[:2]]
+        symptoms = [failed, *facts.violations("DATA302")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+
+
 _SEARCH = ex.listed(ex.with_schema(properties={"query": {"type": "string"}}))
 _SURPLUS = ex.request("tools/call", 3, name="a", arguments={"query": "b", "toolCallId": "c"})
 _REFUSES = re.compile(

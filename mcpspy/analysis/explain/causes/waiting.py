@@ -10,6 +10,7 @@ from mcpspy.analysis.explain.causes.framing import LISTENS
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, held_up, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import (
+    EvidenceLine,
     NamedError,
     PrintedLine,
     clause,
@@ -286,6 +287,10 @@ _STARTS = re.compile(
 """A server that is starting."""
 
 
+_STARTED = re.compile(r"(?i)\bstarted\b|\bready\b|\brunning\b")
+"""A server that has started, by its own words."""
+
+
 @cause(
     "nothing-on-stdout",
     "the server runs, and has not written one byte to stdout",
@@ -318,35 +323,7 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         next_step = "start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
         lines = [listens[0].evidence]
     elif unread:
-        title += f": no process reads its stdin ({unread[-1][0].fields.get('size')} bytes are unread)"
-        next_step = (
-            "the process that mcpspy started does not read stdin: start the server itself and not a "
-            "wrapper that keeps its stdin (docker run -i, ssh without -n)"
-        )
-        lines = [evidence(unread[-1][1], "bytes are unread in the server's stdin")]
-        ran = [line for line in printed if not _FETCHES.search(line.text)]
-        runner = _INSTALLS.search((facts.header.command or [""])[0])
-        if runner and ran:
-            title += f", although the server has started: {quote(ran[0].text, 100)}"
-            next_step = (
-                "look what starts the server in there: a shell script that starts it in the background (&) gives it "
-                '/dev/null as stdin (use exec "$@" as its last line)'
-            )
-            if runner[1] in ("docker", "podman"):
-                next_step += f"; {runner[1]} run needs -i"
-            lines = [*lines, ran[0].evidence]
-        elif runner:
-            title = (
-                f"no answer to {asking.method} in {asking.waited}, and not one byte on stdout: "
-                f"{runner[1]} had not started the server yet ({unread[-1][0].fields.get('size')} bytes "
-                f"of its stdin are unread)"
-            )
-            next_step = (
-                f"run the command once in a terminal: {runner[1]} installs the package at its first "
-                f"start (and asks for the newest version at each start with @latest); pin a version, "
-                f"install it, or raise the host's timeout of the start"
-            )
-            side = "environment"
+        title, next_step, lines, side = _unread(facts, asking, printed)
     elif asking.method == "server/discover" and printed:
         title += f": it does not know this method, and says so only on stderr: {quote(printed[-1].text, 100)}"
         next_step = (
@@ -367,6 +344,50 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         title, next_step, side = _without_a_sign(asking, printed)
     symptoms = [*failed, *facts.of(ServerEnd)]
     yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+
+
+def _unread(
+    facts: Facts, asking: FailedRequest, printed: Sequence[PrintedLine]
+) -> tuple[str, str, list[EvidenceLine], str]:
+    """Return the title, the next step, the evidence and the side of a start that left stdin unread."""
+    note, place = facts.notes["unread"][-1]
+    count, title = (
+        note.fields.get("size"),
+        f"no answer to {asking.method} in {asking.waited}, and not one byte on stdout",
+    )
+    lines = [evidence(place, "bytes are unread in the server's stdin")]
+    ran = [line for line in printed if not _FETCHES.search(line.text)]
+    started = [line for line in printed if _STARTED.search(line.text)]
+    runner = _INSTALLS.search((facts.header.command or [""])[0])
+    if runner and not ran:
+        title += f": {runner[1]} had not started the server yet ({count} bytes of its stdin are unread)"
+        next_step = (
+            f"run the command once in a terminal: {runner[1]} installs the package at its first "
+            f"start (and asks for the newest version at each start with @latest); pin a version, "
+            f"install it, or raise the host's timeout of the start"
+        )
+        return title, next_step, lines, "environment"
+    title += f": no process reads its stdin ({count} bytes are unread)"
+    next_step = (
+        "the process that mcpspy started does not read stdin: start the server itself and not a "
+        "wrapper that keeps its stdin (docker run -i, ssh without -n)"
+    )
+    if runner:
+        title += f", although the server has started: {quote(ran[0].text, 100)}"
+        next_step = (
+            "look what starts the server in there: a shell script that starts it in the background (&) gives it "
+            '/dev/null as stdin (use exec "$@" as its last line)'
+        )
+        next_step += f"; {runner[1]} run needs -i" if runner[1] in ("docker", "podman") else ""
+        lines.append(ran[0].evidence)
+    elif started:
+        title += f", although it has started: {quote(started[-1].text, 100)}"
+        next_step = (
+            "switch on its transport for stdio (an option, a profile, a setting): a server that serves HTTP alone does not "
+            "read stdin; or start the server itself, and not a wrapper that keeps its stdin"
+        )
+        lines.append(started[-1].evidence)
+    return title, next_step, lines, SERVER
 
 
 def _without_a_sign(asking: FailedRequest, printed: Sequence[PrintedLine]) -> tuple[str, str, str]:
