@@ -73,13 +73,33 @@ def _trouble_around(
     lines = [line for line in facts.stderr if line.at <= named.line.at + 0.5][-8:]
     texts = [(line.text.strip(), line.evidence) for line in reversed(lines)]
     if trouble := trouble_of(named.text, at_start=at_start):
-        return trouble, named.text, named.evidence
+        setting = _setting_before(facts, named) if at_start and trouble.code == "file-missing" else None
+        return setting or (trouble, named.text, named.evidence)
     for text, line in texts:
         trouble = trouble_of(text, at_start=at_start)
         # A program that continues after a warning ends for another reason, but a runtime of the wrong version for this one.
         is_other = BUG.search(named.text) or _GOES_ON.search(text)
         if trouble is not None and not (is_other and trouble.code != "runtime-version"):
             return trouble, text, line
+    return None
+
+
+_NAMED_SETTING = re.compile(
+    r"\b(?:[Ss]et|[Pp]rovide|[Ee]xport|[Mm]issing|[Rr]equire[sd]?)\b.{0,40}\b[A-Z][A-Z0-9]+_[A-Z0-9_]+"
+)
+
+
+def _setting_before(facts: Facts, named: NamedError) -> tuple[Trouble, str, EvidenceLine] | None:
+    """Return the setting that a server names before the file which it looks for without it; None if it names none."""
+    for line in facts.stderr:
+        text = line.text.strip()
+        trouble = trouble_of(text, at_start=True) if _NAMED_SETTING.search(text) else None
+        if (
+            trouble is not None
+            and trouble.code == "setting-missing"
+            and named.line.at - 1.0 <= line.at <= named.line.at
+        ):
+            return trouble, f"{named.text}; before it: {text}", line.evidence
     return None
 
 

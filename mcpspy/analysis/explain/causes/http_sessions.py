@@ -14,6 +14,8 @@ from mcpspy.analysis.explain.causes.exchanges import (
     is_overcome,
     said,
     says_nothing,
+    side_of,
+    who_refused,
 )
 from mcpspy.analysis.explain.causes.http_sse import endpoints
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, without_response
@@ -265,6 +267,8 @@ def replicas(facts: Facts) -> Iterator[Claim]:
         session_id, status, words = exchange.request.get(_ID), exchange.status, said(exchange, symptom)
         if session_id is None or exchange.asked in ("initialize", ""):
             continue
+        if _NOT_YET.search(words) and facts.client.methods["notifications/initialized"]:
+            continue  # `initialized-overtaken`
         if _is_about_its_message(exchange, words) or _is_unread_notification(facts, exchange, words):
             continue  # It refuses this message, and not its session.
         since = exchange.at - facts.http.session_ids.get(session_id, float("-inf"))
@@ -287,10 +291,54 @@ def replicas(facts: Facts) -> Iterator[Claim]:
             "the server stateless"
         )
         symptoms = [each for other, each in exchanges(facts) if other.status == status]
-        side = "proxy" if level is Level.EXACT else SERVER  # One copy that forgets its sessions.
+        side = SERVER  # One copy that forgets its sessions.
+        if level is Level.EXACT:
+            next_step = (
+                "run one process of the server (one worker: gunicorn, uvicorn, Puma, a cluster of Node.js), or "
+                + next_step
+            )
+            side = side_of(exchange) if who_refused(exchange) != "the server" else ""
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
         break
     yield from _unknown_to_its_stream(facts)
+
+
+_NOT_YET = re.compile(r"(?i)\bnot (?:yet |been )*initiali[sz]ed|before initiali[sz]ation")
+"""A server that waits for the end of the handshake."""
+
+
+@cause(
+    "initialized-overtaken",
+    "a request came before the server had taken notifications/initialized",
+    Level.EXACT,
+    positive=ex.session(
+        "@ http", ex.request("tools/list"), ex.answered(400, "Session not initialized"), _ping(3)
+    ),
+    negative=ex.session("@ http bare", ex.request("tools/list"), ex.answered(400, "Session not initialized")),
+)
+def initialized_overtaken(facts: Facts) -> Iterator[Claim]:
+    """Over HTTP, two messages that are posted at once may change their order on the way."""
+    if not facts.client.methods["notifications/initialized"]:
+        return
+    found = [
+        (exchange, symptom)
+        for exchange, symptom in exchanges(facts, 400, 404, 409, 422)
+        if exchange.method == "POST"
+        and _NOT_YET.search(said(exchange, symptom))
+        and facts.http.accepted.get(exchange.request.get(_ID, ""), 0.0) > exchange.at
+    ]
+    if not found:
+        return
+    exchange, symptom = found[0]
+    title = (
+        f"{about(exchange)} was refused, as the server had not taken notifications/initialized yet, which the client had "
+        f"sent before it{clause(said(exchange, symptom))}"
+    )
+    next_step = (
+        "let the client wait for the response (202) to notifications/initialized before it sends a request; the server may "
+        "take requests as soon as it has answered initialize"
+    )
+    yield Claim(title=title, next_step=next_step, symptoms=[each for _, each in found], side="")
 
 
 def _unknown_to_its_stream(facts: Facts) -> Iterator[Claim]:

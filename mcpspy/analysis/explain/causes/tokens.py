@@ -26,7 +26,7 @@ _EXPIRY = 'Bearer error="invalid_token", error_description="The token expired"'
 _EXPIRED = re.compile(r"(?i)\bexpired?\b|invalid_token")
 _UNSURE = re.compile(r"(?i)\bor\b|invalid|incorrect")
 _AUDIENCE = re.compile(
-    r"(?i)\baudience\b|\baud\b|not (?:intended|issued) for|resource indicator|wrong resource"
+    r"(?i)\baudiences?\b|\baud\b|not (?:intended|issued) for|resource indicator|wrong resource"
 )
 _SCOPE = re.compile(r"(?i)insufficient[_ ]scope|\bscopes?\b")
 """The errors of RFC 6750, 3.1, and the words of libraries that check tokens (PyJWT, jose, Spring
@@ -105,7 +105,7 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
     is_issued = any(step.status == 200 for step in steps_of(facts, "token"))
     own = CLIENT if is_issued else "configuration"
     challenge, has_token = exchange.response.get("www-authenticate", ""), "authorization" in exchange.request
-    text = f"{words} {challenge}"
+    text = f"{words} {challenge} {exchange.words}"
     if exchange.status == 403 and _SCOPE.search(text):
         scope = re.search(r'scope="([^"]*)"', challenge)
         wanted = f"the scope {quote(scope[1], 60)}" if scope else "this scope"
@@ -122,6 +122,13 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
             "request the token with resource = the URL of this server; mcpspy exec keeps the server's "
             "own URL, mcpspy http has another one (--keep-resource)"
         )
+        asked = steps_of(facts, "token", "authorize")
+        if not asked or any("resource" in names_of(step) for step in asked):
+            next_step = (
+                "compare the audience of the token (aud) with what the server accepts: it must be the URL of this server, for "
+                "which the client asks by resource (RFC 8707), and not an id of a client; " + next_step
+            )
+            own = ""  # The authorization server wrote it, and the server compares it.
         return "the token is for another audience", next_step, own
     if (found := _in_time(facts, exchange, text, own)) is not None:
         return found

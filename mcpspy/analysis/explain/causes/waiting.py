@@ -516,10 +516,34 @@ def timeout(facts: Facts) -> Iterator[Claim]:
 _BATCH = '>> [{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]'
 
 
+def _has_hung_up(failed: FailedRequest) -> bool:
+    """Return whether the client closed the connection of its request after a while."""
+    return failed.side == CLIENT and "the client disconnected" in failed.why and failed.took >= SHORT_WAIT
+
+
+def _gave_up_progress(facts: Facts, failed: FailedRequest) -> Claim | None:
+    """Return a claim of a call whose connection the client closed although the server reported progress; else None."""
+    until = failed.asked_at + failed.took
+    unknown = [
+        violation
+        for violation in facts.violations("LIFE303", side=SERVER)
+        if any(failed.asked_at <= finding.at <= until for finding in violation.findings)
+    ]
+    if not _has_hung_up(failed) or not (failed.progress or unknown):
+        return None
+    title = (
+        f"the client disconnected {failed.waited} after {failed.about}, before a response, although the server reported "
+        f"progress until then"
+    )
+    next_step = "let the client start its timeout again at each progress, as it may (2025-11-25, Lifecycle: timeouts), or raise it"
+    return Claim(title=title, next_step=next_step, symptoms=[failed, *unknown], side=CLIENT)
+
+
 @cause(
     "no-response",
     "a request got no response before the session ended",
     Level.GENERAL,
+    rules="LIFE303",
     positive=(ex.session(ex.request("ping"), ex.END), ex.session("@ 2025-03-26", _BATCH, ex.END)),
 )
 def no_response(facts: Facts) -> Iterator[Claim]:
@@ -529,9 +553,11 @@ def no_response(facts: Facts) -> Iterator[Claim]:
         if failed.state is not State.UNANSWERED or failed in ended:
             continue
         receiver = other(failed.side)
-        title = (
-            f"the {receiver} did not respond to {failed.about} for {failed.waited}, until the session ended"
-        )
+        if (given_up := _gave_up_progress(facts, failed)) is not None:
+            yield given_up
+            continue
+        until = "the client disconnected" if _has_hung_up(failed) else "the session ended"
+        title = f"the {receiver} did not respond to {failed.about} for {failed.waited}, until {until}"
         next_step = f"look where the {receiver} waits at this request, with a debugger or py-spy dump"
         next_step += "; mcpspy send repeats it alone" if failed.side == CLIENT else ""
         can_be_asked = facts.session.client_capabilities and not facts.session.is_modern
