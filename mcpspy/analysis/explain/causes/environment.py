@@ -85,7 +85,7 @@ def _trouble_around(
 
 
 _NAMED_SETTING = re.compile(
-    r"\b(?:[Ss]et|[Pp]rovide|[Ee]xport|[Mm]issing|[Rr]equire[sd]?)\b.{0,40}\b[A-Z][A-Z0-9]+_[A-Z0-9_]+"
+    r"\b(?i:set|provide|export|missing|requires?|required)\b.{0,40}\b[A-Z][A-Z0-9]+_[A-Z0-9_]+"
 )
 
 

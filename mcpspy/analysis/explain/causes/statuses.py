@@ -415,7 +415,7 @@ def posted_elsewhere(facts: Facts) -> Iterator[Claim]:
 
 
 _NO_APPLICATION = re.compile(
-    r"(?i)\bapplication not found|no such app|\bdeployment[_ ](?:could not be|not)[_ ]found|\bapp(?:lication)? (?:is )?(?:not running|stopped)"
+    r"(?i)\bapplication not found|no such app|\bdeployment[_ ](?:could not be|not)[_ ]found|\b(?:app|application) (?:is )?(?:not running|stopped)"
     r"|web ?site (?:is )?(?:not found|stopped)|there.s nothing here, yet|no server is available"
 )
 """The words of platforms (Railway, Heroku, Vercel, Azure) for an address at which no application runs."""
