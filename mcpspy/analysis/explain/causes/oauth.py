@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, advised, define
-from mcpspy.analysis.explain.causes.exchanges import ERROR_PAGE, side_of, who_refused
+from mcpspy.analysis.explain.causes.exchanges import ERROR_PAGE, exchanges, side_of, who_refused
 from mcpspy.analysis.explain.causes.sign_in import (
     RULES,
     names_of,
@@ -106,7 +106,9 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
         # Refusals that are alike are one symptom, at the time of the first: the last one is among the steps.
         challenges = [each for each in steps_of(facts, "challenge") if each.fields.get("authorized")]
         later += [each for each in challenges if each.at >= step.at]
-        if step.status != 200 or later or not refused or any(each.at >= step.at for each in refused):
+        went_on = [each for each, _ in exchanges(facts) if "authorization" in each.request]
+        is_used = any(max(each.at, each.last_at) >= step.at for each in went_on)
+        if step.status != 200 or later or not refused or is_used:
             continue
         has_secret = "client_secret" in names_of(step) or step.fields.get("http") in facts.http.with_token
         # One that has just registered may have no secret, and its id is right.
@@ -130,16 +132,38 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
 
 
 _REGISTER_RESOURCE = (
-    "register the URL of the MCP server at the authorization server as a resource (an audience that it accepts): the "
-    "client sends the one that the server's metadata name, as it must (RFC 8707)"
+    "register the URL of the MCP server at the authorization server as a resource (an audience that it accepts): a client sends "
+    "the one that the server's metadata name, as it must (RFC 8707)"
 )
+_COMPARE_RESOURCES = (
+    "compare the resource that the client sent (in the address of the page) with the one that the server's metadata name: a "
+    "slash at its end, or the origin alone, is the client's mistake; if they are the same"
+)
+
+
+def _named_resources(facts: Facts) -> list[str]:
+    """Return the resources that metadata of the resource name."""
+    return [
+        str(each.fields["resource"])
+        for each in steps_of(facts, "resource metadata")
+        if each.fields.get("resource")
+    ]
 
 
 def _is_resource_unknown(facts: Facts, step: OauthStep) -> bool:
     """Return whether the authorization server refuses a resource, although metadata name one."""
-    is_named = any(each.fields.get("resource") for each in steps_of(facts, "resource metadata"))
     words = words_of(step)
-    return is_named and "resource" in names_of(step) and "invalid_target" in words and "scope" not in words
+    is_asked = "resource" in names_of(step) and "invalid_target" in words and "scope" not in words
+    return is_asked and bool(_named_resources(facts))
+
+
+def _of_resource(facts: Facts, step: OauthStep) -> tuple[str, str]:
+    """Return the side and the next step if a resource is refused. The values of parameters are not recorded."""
+    words = words_of(step)
+    is_quoted = any(
+        re.search(rf"{re.escape(each)}(?![\w/])", words) is not None for each in _named_resources(facts)
+    )
+    return (SERVER, _REGISTER_RESOURCE) if is_quoted else ("", f"{_COMPARE_RESOURCES}, {_REGISTER_RESOURCE}")
 
 
 @cause(
@@ -200,13 +224,17 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
         if "scope" in words:
             side = ""  # Clients ask for what the resource's metadata list, or for more: the values are not recorded.
         elif _is_resource_unknown(facts, step):
-            side, next_step = SERVER, _REGISTER_RESOURCE
+            side, next_step = _of_resource(facts, step)
+        elif (named := _named_as_missing(step, words)) is not None:
+            side, next_step = _of_missing(*named)
         elif re.search(r"server_error|temporarily_unavailable", words):
             side = SERVER
         elif re.search(r"access_denied|_required|account_selection", words):
             side = ""  # What the person did, or has to do.
         elif re.search(r"unauthorized_client|invalid_client", words):
             side = "configuration"
+            if _is_registered(facts):
+                side, next_step = SERVER, _JUST_REGISTERED
         claim = sign_in_claim(facts, title, next_step, step, side=side)
         claim.level = Level.EXACT if is_named else Level.SPECIFIC
         yield claim
@@ -309,44 +337,99 @@ def _by_status(facts: Facts, step: OauthStep, words: str) -> tuple[str, str] | N
 def _by_error(facts: Facts, step: OauthStep, words: str) -> tuple[str, str]:
     """Return the side that an error of a step of OAuth is about, and the next step."""
     if _is_resource_unknown(facts, step):
-        return SERVER, _REGISTER_RESOURCE
+        return _of_resource(facts, step)
     if (found := _by_status(facts, step, words)) is not None:
         return found
     next_step = advised(_TOKEN_ERRORS, words)
-    is_registered, is_offered = (
-        any((each.status or 400) < 300 for each in steps_of(facts, "registration")),
-        any("registration_endpoint" in names_of(each) for each in steps_of(facts, "server metadata")),
-    )
     if "scope" in words:  # At first, clients ask for what the resource's metadata list.
         return CLIENT if "refresh_token" in names_of(step) else "", next_step
     if step.step in ("token", "authorize") and (named := _named_as_missing(step, words)):
-        name, is_sent = named
-        if is_sent:
-            return SERVER, (
-                f"let the authorization server read {quote(name, 40)} from the form of the request, in which it is: it may expect "
-                f"JSON, or drop the body"
-            )
-        side = "" if name in _OPTIONAL else CLIENT
-        other = "; or let the authorization server do without it" if name in _OPTIONAL else ""
-        return side, f"let the client send {quote(name, 40)} in the request{other}"
+        return _of_missing(*named)
+    if _is_nameless(facts, step):
+        return CLIENT, (
+            "let the client name itself: by client_id in the form of the request, with or without client_secret, or by the header "
+            "Authorization (RFC 6749, 2.3.1 and 3.2.1)"
+        )
     if step.step == "token" and words.startswith("invalid_grant"):
         return (
             "",
             next_step,
         )  # A code or refresh token that the one has used up or kept too long, or the other lost.
-    if "client" in words and not is_registered:
-        if is_offered:
-            return CLIENT, (
-                "the client registered earlier, and the authorization server no longer knows it: let the client register "
-                "again after invalid_client; until then remove what it has stored for this server"
-            )
-        return "configuration", next_step
-    if step.step == "token":
-        return SERVER, next_step
-    if "redirect" in words and (is_registered or is_offered):
-        return CLIENT, next_step
+    if (found := _by_client(facts, step, words)) is not None:
+        return found
     # Without words, the request may name a client or a redirect URI that was registered by hand, or is forgotten.
-    return "" if is_offered else "configuration", next_step
+    is_open = step.step != "token" and _is_offered(facts)
+    return SERVER if step.step == "token" else "" if is_open else "configuration", next_step
+
+
+def _by_client(facts: Facts, step: OauthStep, words: str) -> tuple[str, str] | None:
+    """Return the side and the next step if an error is about the client or its redirect URI."""
+    is_offered, is_redirect = _is_offered(facts), "redirect" in words and step.step != "token"
+    if _is_registered(facts):
+        is_loopback = re.search(r"localhost|127\.0\.0\.1|\[::1\]", words) is not None
+        side, next_step = ("", _JUST_REGISTERED) if is_loopback else (CLIENT, advised(_TOKEN_ERRORS, words))
+        return (side, next_step) if is_redirect else None
+    if is_redirect and is_offered:
+        return (SERVER if _METADATA_DOCUMENT.search(words) else ""), _COMPARE_REDIRECTS
+    if "client" not in words:
+        return None
+    if is_offered and step.step == "token" and "unauthorized_client" in words:
+        return "", (
+            "remove what the client has stored for this server: its registration is probably lost; let the authorization server "
+            "answer invalid_client for a client that it does not know (RFC 6749, 5.2), after which the client has to register again"
+        )
+    if is_offered:
+        return CLIENT, (
+            "the client registered earlier, and the authorization server no longer knows it: let the client register "
+            "again after invalid_client; until then remove what it has stored for this server"
+        )
+    return "configuration", advised(_TOKEN_ERRORS, words)
+
+
+def _is_nameless(facts: Facts, step: OauthStep) -> bool:
+    """Return whether a token request names no client, by form or by header."""
+    names = set(names_of(step))
+    is_named = {"client_id", "client_assertion"} & names or step.fields.get("http") in facts.http.with_token
+    return step.step == "token" and bool(names) and not is_named
+
+
+def _is_offered(facts: Facts) -> bool:
+    """Return whether clients can register by themselves."""
+    return any("registration_endpoint" in names_of(each) for each in steps_of(facts, "server metadata"))
+
+
+def _is_registered(facts: Facts) -> bool:
+    """Return whether the client has registered in this recording."""
+    return any((each.status or 400) < 300 for each in steps_of(facts, "registration"))
+
+
+_METADATA_DOCUMENT = re.compile(r"(?i)\bCIMD\b|metadata document")
+"""A client that is known by the document at the address that is its id."""
+
+_COMPARE_REDIRECTS = (
+    "compare the redirect URI in the address of the request (in the browser) with those of the client's registration or metadata "
+    "document: the port of a loopback address does not count, so the authorization server has to take any (RFC 8252, 7.3); "
+    "another address needs a new registration: remove the stored one"
+)
+
+_JUST_REGISTERED = (
+    "the authorization server has just registered this client: let it use the same rules at the request for authorization "
+    "(redirect URIs, grant types), or refuse the registration; look whether the store of registrations is the one that it reads here"
+)
+
+
+def _of_missing(name: str, is_sent: bool) -> tuple[str, str]:
+    """Return the side and the next step for a parameter that an error calls missing."""
+    if is_sent:
+        return SERVER, (
+            f"let the authorization server read {quote(name, 40)} of the request, in which it is: it may expect another form, drop "
+            f"it, or leave it out where it passes the request on to another authorization server"
+        )
+    if name in _OPTIONAL:
+        return "", (
+            f"let the client send {quote(name, 40)} in the request; or let the authorization server do without it"
+        )
+    return CLIENT, f"let the client send {quote(name, 40)} in the request"
 
 
 _PARAMETERS = (
@@ -427,8 +510,7 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
             "with the registration or the client's metadata document, in which the port of a loopback address does "
             "not count (RFC 8252, 7.3); a registration from earlier may be lost: remove the stored one"
         )
-    is_registered = any((each.status or 400) < 300 for each in steps_of(facts, "registration"))
-    if step.step == "authorize" and is_registered and _NOT_PERMITTED.search(words):
+    if step.step == "authorize" and _is_registered(facts) and _NOT_PERMITTED.search(words):
         next_step = (
             "the authorization server has just accepted this redirect URI in the registration: let it "
             "check both by one list, or refuse the registration (invalid_redirect_uri)"
@@ -459,8 +541,9 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     if step.step == "token" and _LACKS.search(words) and is_basic:
         title += "; the request has an Authorization header, and no client_id in its form"
         next_step = (
-            "the client named itself by HTTP Basic (client_secret_basic): it must use the method that the registration "
-            "answered (token_endpoint_auth_method), such as client_secret_post"
+            "the client named itself by HTTP Basic (client_secret_basic): let the token endpoint read this header, as it must for "
+            "clients with a secret (RFC 6749, 2.3.1); or let the client use the method that the registration answered "
+            "(token_endpoint_auth_method), such as client_secret_post"
         )
     has_header = step.fields.get("http") in facts.http.with_token
     is_bare = words.startswith("invalid_client") or words == "invalid_request"
