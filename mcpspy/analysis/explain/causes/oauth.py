@@ -197,47 +197,59 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
         if not unauthorized(facts) or later or not 300 <= (step.status or 0) < 400:
             continue
         words = words_of(step)  # Empty in recordings before 2026-11-28.
-        is_named = words or re.search(r"[?&#]error=", facts.http.locations.get(step.fields.get("http"), ""))
-        how = f" that has an error and no code{clause(words)}" if is_named else ""
         location = facts.http.locations.get(step.fields.get("http"), "")
-        is_page = not is_named and LOGIN_PAGE.search(location) is not None
-        if is_page:
-            how = f" to a page for signing in ({quote(location, 80)})"
+        is_named = bool(words or re.search(r"[?&#]error=", location))
+        how, next_step = _of_redirect(words, location)
         title = (
             f"the authorization server answered the request for authorization with a redirect (HTTP "
             f"{step.status}){how}, and the client never asked for a token"
         )
-        next_step = (
-            "change what the error names, and sign in again"
-            if words
-            else "look at error and error_description in the address of the redirect (in the browser or the "
-            "client's log)"
-        )
-        if is_page:
-            next_step = (
-                "complete the sign-in in the browser, in the time that the client waits; if it was completed, look where the "
-                "page led to then, and whether that address reaches the client"
-            )
-        elif "scope" in names_of(step):
+        if not how.startswith((" to a", " that has a code")) and "scope" in names_of(step):
             next_step += "; the request had a scope: compare it with scopes_supported of the metadata"
-        side = CLIENT if is_named else ""
-        if "scope" in words:
-            side = ""  # Clients ask for what the resource's metadata list, or for more: the values are not recorded.
-        elif _is_resource_unknown(facts, step):
-            side, next_step = _of_resource(facts, step)
-        elif (named := _named_as_missing(step, words)) is not None:
-            side, next_step = _of_missing(*named)
-        elif re.search(r"server_error|temporarily_unavailable", words):
-            side = SERVER
-        elif re.search(r"access_denied|_required|account_selection", words):
-            side = ""  # What the person did, or has to do.
-        elif re.search(r"unauthorized_client|invalid_client", words):
-            side = "configuration"
-            if _is_registered(facts):
-                side, next_step = SERVER, _JUST_REGISTERED
-        claim = sign_in_claim(facts, title, next_step, step, side=side)
+        side, next_step = _of_refused_authorization(facts, step, words, next_step)
+        claim = sign_in_claim(facts, title, next_step, step, side=side if is_named else "")
         claim.level = Level.EXACT if is_named else Level.SPECIFIC
         yield claim
+
+
+def _of_redirect(words: str, location: str) -> tuple[str, str]:
+    """Return what a redirect of the authorization server has, in words, and the next step."""
+    if words or re.search(r"[?&#]error=", location):
+        how = f" that has an error and no code{clause(words)}"
+        if words:
+            return how, "change what the error names, and sign in again"
+    elif re.search(r"[?&]code=", location):
+        return " that has a code", (
+            "look in the client's log for why it did not use this code: it may not have reached the client (a browser on another "
+            "machine, a port at which nothing listens any more), or its state or issuer is not the one that the client expects"
+        )
+    elif LOGIN_PAGE.search(location):
+        return f" to a page for signing in ({quote(location, 80)})", (
+            "complete the sign-in in the browser, in the time that the client waits; if it was completed, look where the "
+            "page led to then, and whether that address reaches the client"
+        )
+    else:
+        how = ""
+    return how, (
+        "look at error and error_description in the address of the redirect (in the browser or the client's log)"
+    )
+
+
+def _of_refused_authorization(facts: Facts, step: OauthStep, words: str, next_step: str) -> tuple[str, str]:
+    """Return the side that the error of a redirect is about, and the next step: the given one if its words decide no more."""
+    if "scope" in words:
+        return "", next_step  # Clients ask for what the resource's metadata list, or for more.
+    if _is_resource_unknown(facts, step):
+        return _of_resource(facts, step)
+    if (named := _named_as_missing(step, words)) is not None:
+        return _of_missing(*named)
+    if re.search(r"server_error|temporarily_unavailable", words):
+        return SERVER, next_step
+    if re.search(r"access_denied|_required|account_selection", words):
+        return "", next_step  # What the person did, or has to do.
+    if re.search(r"unauthorized_client|invalid_client", words):
+        return (SERVER, _JUST_REGISTERED) if _is_registered(facts) else ("configuration", next_step)
+    return CLIENT, next_step
 
 
 _TWICE = re.compile(
@@ -371,8 +383,10 @@ def _by_client(facts: Facts, step: OauthStep, words: str) -> tuple[str, str] | N
         return (side, next_step) if is_redirect else None
     if is_redirect and is_offered:
         return (SERVER if _METADATA_DOCUMENT.search(words) else ""), _COMPARE_REDIRECTS
-    if "client" not in words:
+    if "client" not in words.lower():
         return None
+    if is_offered and step.step == "authorize" and not words.startswith("invalid_client"):
+        return "", _FORGOTTEN
     if is_offered and step.step == "token" and "unauthorized_client" in words:
         return "", (
             "remove what the client has stored for this server: its registration is probably lost; let the authorization server "
@@ -418,6 +432,13 @@ _JUST_REGISTERED = (
 )
 
 
+_FORGOTTEN = (
+    "remove what the client has stored for this server, so that it registers again: the authorization server no longer knows "
+    "its client_id, and the error of a page in the browser does not reach the client; let it keep registrations longer than the "
+    "tokens of their clients"
+)
+
+
 def _of_missing(name: str, is_sent: bool) -> tuple[str, str]:
     """Return the side and the next step for a parameter that an error calls missing."""
     if is_sent:
@@ -455,6 +476,10 @@ def _named_as_missing(step: OauthStep, words: str) -> tuple[str, bool] | None:
 
 TOGETHER = 30.0
 """Seconds after a refresh within which another one probably used the same refresh token."""
+
+
+AT_ONCE = 5.0
+"""Seconds within which no person begins a sign-in twice, because the first did not work."""
 
 
 @cause(
@@ -503,19 +528,7 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
             "endpoint read the Authorization header, or not offer this method in "
             "token_endpoint_auth_methods_supported"
         )
-    is_of_client = not words or "client" in words
-    if step.step == "authorize" and is_of_client and side != CLIENT and not steps_of(facts, "registration"):
-        next_step = (
-            "it does not know the client_id, or its redirect_uri is not registered (RFC 6749, 4.1.2.1): compare both "
-            "with the registration or the client's metadata document, in which the port of a loopback address does "
-            "not count (RFC 8252, 7.3); a registration from earlier may be lost: remove the stored one"
-        )
-    if step.step == "authorize" and _is_registered(facts) and _NOT_PERMITTED.search(words):
-        next_step = (
-            "the authorization server has just accepted this redirect URI in the registration: let it "
-            "check both by one list, or refuse the registration (invalid_redirect_uri)"
-        )
-        side = SERVER
+    side, next_step = _of_authorize(facts, step, words, (side, next_step))
     if "refresh_token" in names:
         what = "refresh of the token"
         if "invalid_grant" not in words and "scope" not in words:
@@ -524,6 +537,9 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
                 "answers invalid_grant for a dead refresh token"
             )
     title = f"the {what} was refused (HTTP {step.status}){clause(words)}"
+    if (count := _at_once(facts, step)) > 1:
+        title += f"; the client had begun {count} sign-ins at once, and each replaces the code_verifier of the one before"
+        next_step, side = _ONE_SIGN_IN, CLIENT
     before = [
         step.at - each.at
         for each in steps_of(facts, "token")
@@ -572,6 +588,43 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
         )
         side = CLIENT
     yield sign_in_claim(facts, title, next_step, step, side=side)
+
+
+def _of_authorize(facts: Facts, step: OauthStep, words: str, found: tuple[str, str]) -> tuple[str, str]:
+    """Return the side and the next step for a refused request for authorization, if more is known of it; else what was found."""
+    if step.step != "authorize":
+        return found
+    if _is_registered(facts) and _NOT_PERMITTED.search(words):
+        return SERVER, (
+            "the authorization server has just accepted this redirect URI in the registration: let it "
+            "check both by one list, or refuse the registration (invalid_redirect_uri)"
+        )
+    is_of_client = (not words or "client" in words) and found[1] is not _FORGOTTEN
+    if is_of_client and found[0] != CLIENT and not steps_of(facts, "registration"):
+        return found[0], (
+            "it does not know the client_id, or its redirect_uri is not registered (RFC 6749, 4.1.2.1): compare both "
+            "with the registration or the client's metadata document, in which the port of a loopback address does "
+            "not count (RFC 8252, 7.3); a registration from earlier may be lost: remove the stored one"
+        )
+    return found
+
+
+def _at_once(facts: Facts, token: OauthStep) -> int:
+    """Return how many requests for authorization with PKCE were sent within seconds, before a code was refused; else 0."""
+    if token.step != "token" or "invalid_grant" not in words_of(token) or "refresh_token" in names_of(token):
+        return 0
+    begun = [
+        each.at
+        for each in steps_of(facts, "authorize")
+        if each.at <= token.at and "code_challenge" in names_of(each) and (each.status or 400) < 400
+    ]
+    return sum(abs(at - begun[-1]) < AT_ONCE for at in begun)
+
+
+_ONE_SIGN_IN = (
+    "let the client begin one sign-in for a server, and all its requests wait for that; until then sign in again with one "
+    "window of the client open"
+)
 
 
 def _refused_request(facts: Facts) -> OauthStep | None:

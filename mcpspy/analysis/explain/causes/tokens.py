@@ -84,6 +84,12 @@ def _in_time(facts: Facts, exchange: RefusedExchange, text: str, own: str) -> tu
         )
         if any("refresh_token" in names_of(step) for step in steps_of(facts, "token")):
             next_step = "sign in again; look why the new token is refused too"
+        elif own != CLIENT and facts.http.token_accepted_at is not None and not facts.http.oauth:
+            next_step = (
+                "let the client get a new token by its refresh token after a 401 (it asked for none), and sign in again; if the token was "
+                "written by hand into the host's configuration, write a new one there"
+            )
+            own = ""  # Where the token is from is not in the recording.
         elif own != CLIENT and steps_of(facts, "resource metadata", "server metadata"):
             next_step = (
                 "sign in again; the client should get a new token by its refresh token after a 401: look in its log whether it "
@@ -152,6 +158,12 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
     return "the server refused the token", next_step, "configuration"
 
 
+def _is_overcome(facts: Facts, exchange: RefusedExchange) -> bool:
+    """Return whether a request without a token was refused, and a token was issued after it."""
+    issued = [step for step in steps_of(facts, "token") if step.status == 200 and step.at >= exchange.at]
+    return bool(issued) and "authorization" not in exchange.request
+
+
 @cause(
     "token-refused",
     "the server refused the token",
@@ -186,7 +198,14 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
         words = challenge_words(exchange.response.get("www-authenticate", "")) or said(exchange, symptom)
         why, next_step, side = _refusal(facts, exchange, words)
         claim = sign_in_claim(facts, f"{why} (HTTP {exchange.status}){clause(words)}", next_step, side=side)
-        claim.symptoms = claim.symptoms if exchange.status == 401 else [symptom]
+        if exchange.status != 401:
+            # The 401 with which a sign-in begins is overcome if a token was issued for it.
+            began = [
+                each
+                for other, each in unauthorized(facts)
+                if other.status == 401 and _is_overcome(facts, other)
+            ]
+            claim.symptoms = [symptom, *began]
         claim.level = Level.SPECIFIC
         if next_step == _NOT_ABOUT_TOKENS:
             claim.level = Level.GENERAL

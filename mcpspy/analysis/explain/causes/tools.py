@@ -307,7 +307,7 @@ _TABLE = ex.listed({**ex.with_schema(), "outputSchema": _ROWS}, number=9)
     negative=ex.session(_TABLE, ex.call(), ex.done(2, "no such table", isError=True)),
 )
 def error_structured(facts: Facts) -> Iterator[Claim]:
-    """Clients check structuredContent wherever it is, and raise an error of their own in place of the tool's."""
+    """Clients check structuredContent wherever it is, and raise their own error in place of the tool's."""
     for failed in errors(facts):
         found = [each for each in failed.findings if each.code == "DATA302"]
         if not found or failed.method != "tools/call":

@@ -77,6 +77,38 @@ def refused(step: str, status: int, words: str, *names: str) -> str:
 _REGISTERED = ex.oauth("registration", 201, 64, names=["client_name", "redirect_uris"])
 
 SIDES = (
+    (signing_in(refused("authorize", 422, "Unrecognized client_id")), "oauth-token", ""),
+    (signing_in(refused("authorize", 401, "invalid_client: Unknown client_id")), "oauth-token", "client"),
+    (
+        signing_in(
+            "+ 0.5",
+            *(ex.oauth("authorize", 302, number, names=["code_challenge"]) for number in (66, 67)),
+            refused("token", 400, "invalid_grant", "code", "code_verifier"),
+        ),
+        "oauth-token",
+        "client",
+    ),
+    (
+        signing_in(
+            refused("registration", 400, "invalid_client_metadata: Requested scopes are not valid", "scope")
+        ),
+        "oauth-registration",
+        "",
+    ),
+    (
+        ex.session(
+            "@ http",
+            *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
+            *(
+                ex.call(3),
+                ex.answered(
+                    401, ex.WITH_TOKEN, {"www-authenticate": 'Bearer error_description="Token expired"'}
+                ),
+            ),
+        ),
+        "token-refused",
+        "",
+    ),
     (
         signing_in(
             refused(
