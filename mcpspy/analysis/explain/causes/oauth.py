@@ -277,6 +277,20 @@ LOGIN_PAGE = re.compile(
 _TOKEN_ERRORS = (
     ("redirect", "register exactly the redirect URI that the client uses, with its port and path"),
     (
+        r"public.{0,80}secret|neither .{0,40}secret",
+        (
+            "leave client_secret out of the request (in the client's configuration too): this client is registered as a public "
+            "one, which has no secret; or register it as one with a secret"
+        ),
+    ),
+    (
+        r"secret\b.{0,20}\b(?:required|missing)|(?:required|missing)\b.{0,20}\bsecret",
+        (
+            "let the token endpoint want no secret from a client that registered with token_endpoint_auth_method none (a public "
+            "client, with PKCE), and give it none in the answer to the registration; a client with a secret must send it"
+        ),
+    ),
+    (
         "invalid_client|client authentication|unauthorized_client",
         (
             "configure the client_id and client_secret that the authorization server knows; it may have "

@@ -238,6 +238,10 @@ def preflight_refused(facts: Facts) -> Iterator[Claim]:
         symptoms = [*symptoms] or [preflight]
         lines = [evidence(preflight.place, f"{preflight.line}, asked for {asked}")]
         claim = Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        if (
+            facts.http.oauth and facts.http.oauth[-1].at < preflight.at
+        ):  # The last step of a sign-in in the browser.
+            claim.symptoms += [each for _, each in exchanges(facts, 401) if each not in claim.symptoms]
         claim.is_observation = _has_gone_on(facts, preflight)
         yield claim
         break

@@ -238,6 +238,15 @@ def _overcome(claim: Claim) -> Claim:
     return claim
 
 
+_TOO_MANY_SESSIONS = re.compile(
+    r"(?i)(?:too many|max\w*|concurrent|limit|capacity).{0,60}\bsessions?\b|\bsessions?\b.{0,40}(?:limit|max|capacity)"
+)
+_END_SESSIONS = (
+    "restart the server to end the sessions that are left over; let it end those that are idle, since most clients do not end "
+    "them by DELETE, or make it stateless"
+)
+
+
 def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
     """Return what a refusal means; None if neither its status nor its words have a fixed meaning."""
     row = _STATUSES[415] if _TYPE.search(words) else _in_context(facts, exchange, words)
@@ -249,6 +258,10 @@ def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
                 "the type is right: let the server compare the media type without its parameters (charset)"
             )
             return row._replace(next_step=next_step, side=SERVER)
+    if row is _STATUSES[503] and _TOO_MANY_SESSIONS.search(words):
+        return row._replace(
+            what="has no room for another session", next_step=_END_SESSIONS, side=side_of(exchange)
+        )
     if row is _STATUSES[406] and accepts_messages(exchange):
         next_step = (
             "the request has the Accept header of MCP: something treats the endpoint as a page (content negotiation of "
@@ -284,6 +297,7 @@ def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
         ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(408, "Request timed out")),
         ex.session("@ http", ex.listed("a"), ex.request("resources/list", 3), ex.answered(501)),
         ex.first_answer(504),
+        ex.first_answer(503, "Maximum 9999 concurrent sessions allowed. Please try again later"),
         ex.first_answer(503, {}, {"server": "envoy", "content-type": "text/plain"}, "no healthy upstream"),
         ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(500, "request entity too large")),
         ex.first_answer(530, {}, {"server": "cloudflare"}, "error code: 530"),

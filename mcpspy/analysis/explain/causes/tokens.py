@@ -102,7 +102,14 @@ def _in_time(facts: Facts, exchange: RefusedExchange, text: str, own: str) -> tu
             "check the value of the Authorization header in the host's configuration: a variable that "
             "the host does not replace (${TOKEN}), a missing 'Bearer', or an old token"
         )
-        return "the server refused the token with which the client began", next_step, "configuration"
+        side = "configuration"
+        if is_expired or "resource_metadata" in exchange.response.get("www-authenticate", ""):
+            side = ""  # The client may have stored a token of an earlier sign-in.
+            next_step = (
+                "sign in again, if the client has this token from an earlier sign-in: it should get a new one by its refresh token after "
+                f"a 401, or sign in by itself; if the token was written by hand, {next_step}"
+            )
+        return "the server refused the token with which the client began", next_step, side
     return None
 
 
