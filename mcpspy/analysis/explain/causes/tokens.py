@@ -24,6 +24,7 @@ _EXPIRY = 'Bearer error="invalid_token", error_description="The token expired"'
 
 
 _EXPIRED = re.compile(r"(?i)\bexpired?\b|invalid_token")
+_IS_OVER = re.compile(r"(?i)\b(?:is|has|was|token) expired\b(?! or\b)|\bexpired (?:access )?token")
 _UNSURE = re.compile(r"(?i)\bor\b|invalid|incorrect")
 _AUDIENCE = re.compile(
     r"(?i)\baudiences?\b|\baud\b|not (?:intended|issued) for|resource indicator|wrong resource"
@@ -84,7 +85,7 @@ def _in_time(facts: Facts, exchange: RefusedExchange, text: str, own: str) -> tu
         )
         if any("refresh_token" in names_of(step) for step in steps_of(facts, "token")):
             next_step = "sign in again; look why the new token is refused too"
-        elif own != CLIENT and facts.http.token_accepted_at is not None and not facts.http.oauth:
+        elif own != CLIENT and all(step.step in ("challenge", "retry") for step in facts.http.oauth):
             next_step = (
                 "let the client get a new token by its refresh token after a 401 (it asked for none), and sign in again; if the token was "
                 "written by hand into the host's configuration, write a new one there"
@@ -103,7 +104,7 @@ def _in_time(facts: Facts, exchange: RefusedExchange, text: str, own: str) -> tu
             "the host does not replace (${TOKEN}), a missing 'Bearer', or an old token"
         )
         side = "configuration"
-        if is_expired or "resource_metadata" in exchange.response.get("www-authenticate", ""):
+        if _IS_OVER.search(text) or "resource_metadata" in exchange.response.get("www-authenticate", ""):
             side = ""  # The client may have stored a token of an earlier sign-in.
             next_step = (
                 "sign in again, if the client has this token from an earlier sign-in: it should get a new one by its refresh token after "
@@ -283,6 +284,14 @@ def _stop(facts: Facts, last: OauthStep) -> _Stop:
         )
         return _Stop(title, next_step, "")
     next_step = "complete the sign-in in the browser; the client's log states why it stopped at this step"
+    if last.step == "registration":
+        next_step += (
+            "; compare the address of the page that the client opened (authorization_endpoint of the metadata) with what the browser "
+            "can reach"
+        )
+        return _Stop(
+            title, next_step, ""
+        )  # That address, and what the page showed, are not in the recording.
     return _Stop(title, next_step, "configuration")
 
 

@@ -77,6 +77,18 @@ def refused(step: str, status: int, words: str, *names: str) -> str:
 _REGISTERED = ex.oauth("registration", 201, 64, names=["client_name", "redirect_uris"])
 
 SIDES = (
+    (
+        ex.first_answer(
+            401, ex.WITH_TOKEN, {"www-authenticate": 'Bearer error_description="Token is expired"'}
+        ),
+        "token-refused",
+        "",
+    ),
+    (
+        ex.first_answer(401, ex.WITH_TOKEN, {"www-authenticate": 'Bearer error="invalid_token"'}),
+        "token-refused",
+        "configuration",
+    ),
     (signing_in(refused("authorize", 422, "Unrecognized client_id")), "oauth-token", ""),
     (signing_in(refused("authorize", 401, "invalid_client: Unknown client_id")), "oauth-token", "client"),
     (
