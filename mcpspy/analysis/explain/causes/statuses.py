@@ -422,6 +422,12 @@ def posted_elsewhere(facts: Facts) -> Iterator[Claim]:
             title += f"the endpoint is {quote(upstream, 100)}"
             if isinstance(symptom, FailedRequest) and not symptom.is_first:
                 side, next_step = CLIENT, "let the client send each message to the URL of the endpoint"
+            elif exchange.path.startswith(f"{upstream.rstrip('/')}/"):
+                side = ""  # Some clients append the usual path to each URL.
+                next_step += (
+                    f"; if it has this path already, the client appends {quote(exchange.path[len(upstream.rstrip('/')) :], 40)} "
+                    f"by itself: give it the URL without that, or correct the client"
+                )
         same = [each for other, each in exchanges(facts, 404, 405, 410) if other.path == exchange.path]
         symptoms = [*same, *facts.violations("HTTP307")]
         yield _overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side))
@@ -487,6 +493,14 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
             )
         elif words and not NO_ROUTE.search(words) and not _NOT_FOUND.search(words):
             next_step = f"look what the refusal means; if it knows nothing of MCP, {next_step}"
+        own = urlsplit(facts.header.upstream or "").path
+        if exchange.path != own and exchange.path.rstrip("/") == own.rstrip("/"):
+            title += f"; the client posts to {quote(exchange.path, 60)}, and the endpoint has the path {quote(own, 60)}"
+            side = ""  # In its configuration, or by the client itself.
+            next_step = (
+                "use the path of the endpoint in the client's configuration, without or with a slash as it is there; if it has that "
+                "already, the client changes it: let the client keep the URL, or the server answer at both paths"
+            )
         if _NO_APPLICATION.search(words) or "x-railway-fallback" in exchange.response:
             side = ""
             next_step = (

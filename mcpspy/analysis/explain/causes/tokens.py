@@ -367,6 +367,9 @@ _ASKED_AT_THE_PATH = ex.session(
 )
 
 
+_NAMED_METADATA = f'Bearer resource_metadata="{ex.ISSUER}/.well-known/oauth-protected-resource/mcp"'
+
+
 @cause(
     "token-missing",
     "the server wants a token, and the request has none",
@@ -377,6 +380,9 @@ _ASKED_AT_THE_PATH = ex.session(
         ex.session("@ http", ex.call(), ex.answered(401, {}, {REMAPPED: "Bearer"})),
         ex.first_answer(401, {"x-api-key": "[redacted]"}, "Invalid API key"),
         ex.first_answer(401, "Missing X-API-Key header"),
+        ex.session(
+            "@ http", ex.listed("a"), ex.call(3), ex.answered(401, {}, {"www-authenticate": _NAMED_METADATA})
+        ),
         _ASKED_AT_THE_PATH,
         ex.unauthorized(
             _NAMES_ITS_SERVER,
@@ -457,7 +463,7 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
         )
         yield sign_in_claim(facts, title, next_step, side="")
         return
-    if "resource_metadata" in (challenge or "") and not has_worked:
+    if "resource_metadata" in (challenge or "") and (not has_worked or facts.http.token_accepted_at is None):
         title += ", naming the metadata of its sign-in, which the client never asked for"
         next_step = (
             "use a client that signs in by OAuth, or begin the sign-in in it; if the server takes a fixed token, set the "

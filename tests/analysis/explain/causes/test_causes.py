@@ -78,6 +78,18 @@ _REGISTERED = ex.oauth("registration", 201, 64, names=["client_name", "redirect_
 
 SIDES = (
     (
+        ex.session(
+            "@ http",
+            *(ex.listed("a"), ex.call(3)),
+            ex.answered(401, {}, {"www-authenticate": 'Bearer resource_metadata="http://127.0.0.1:3001/a"'}),
+        ),
+        "token-missing",
+        "client",
+    ),
+    (ex.first_answer(404, {":path": "/mcp/mcp"}), "posted-elsewhere", ""),
+    (ex.first_answer(404, {":path": "/other"}), "posted-elsewhere", "configuration"),
+    (ex.first_answer(404, {":path": "/mcp/"}), "wrong-endpoint", ""),
+    (
         ex.first_answer(
             401, ex.WITH_TOKEN, {"www-authenticate": 'Bearer error_description="Token is expired"'}
         ),
