@@ -471,9 +471,21 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
         )
         yield sign_in_claim(facts, title, next_step, side=CLIENT)
         return
-    if challenge is None and first.status == 401:
-        next_step += "; the server names no way to sign in: 401 lacks WWW-Authenticate"
+    if first.status == 401:
+        next_step += _of_challenge(challenge)
     yield sign_in_claim(facts, title, next_step)
+
+
+def _of_challenge(challenge: str | None) -> str:
+    """Return what the challenge of a 401 lacks for a sign-in, to follow a next step; the client asked for no metadata."""
+    if challenge is None:
+        return "; the server names no way to sign in: 401 lacks WWW-Authenticate"
+    if "bearer" in challenge.lower() and "resource_metadata" not in challenge:
+        return (
+            "; if the server has a sign-in (OAuth), its WWW-Authenticate should name the metadata (resource_metadata; RFC 9728, 5.1): "
+            "this client did not look for them at /.well-known/ by itself"
+        )
+    return ""
 
 
 _KEY = re.compile(r"(?i)(?:^|[-_])(?:api[-_]?key|key|token|secret)$")
