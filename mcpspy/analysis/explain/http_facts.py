@@ -349,6 +349,7 @@ def _exchange(note: Note, place: EntryPosition, posted: _Posted) -> RefusedExcha
         number=fields["http"],
         method=str(fields.get("method")),
         path=str(fields.get("path", "")).partition("?")[0],
+        has_query="?" in str(fields.get("path", "")),
         status=_status(fields),
         asked=posted.asked,
         request_number=posted.number,

@@ -38,6 +38,8 @@ class RefusedExchange(Symptom, eq=False, kw_only=True):
     number: int
     method: str
     path: str
+    """Without its query."""
+    has_query: bool = False
     status: int | None
     """None if the exchange ended without a response."""
     asked: str = ""

@@ -22,7 +22,7 @@ from mcpspy.analysis.explain.causes.sign_in import RULES, sign_in_claim
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts
-from mcpspy.analysis.explain.symptoms import ClientLeft, RefusedExchange, Symptom
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, Symptom
 from mcpspy.core.protocol.http_headers import EVENTS, JSON
 from mcpspy.core.protocol.refusal import challenge_words
 from mcpspy.core.protocol.spec import CLIENT, MODERN, SERVER
@@ -221,6 +221,12 @@ def _lost_behind(facts: Facts) -> Iterator[Claim]:
         ex.list_answer(400, "No active session"),
         ex.list_answer(400, "No valid session ID provided"),
         ex.list_answer(400, "Unsupported MCP-Protocol-Version"),
+        ex.session(
+            "@ http",
+            ex.request("tools/list"),
+            ex.answered(400, {"mcp-protocol-version": "2026-07-28"}),
+            ex.error("Unsupported MCP-Protocol-Version", -32020),
+        ),
     ),
 )
 def header_dropped(facts: Facts) -> Iterator[Claim]:
@@ -237,6 +243,8 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
             continue  # Which header is meant, only the words tell.
         if failed.method == "initialize" and named is not None and named[0].lower() in _AFTER_INITIALIZE:
             continue  # `header-too-early`
+        if _has_other_revision(facts, failed, named[0].lower() if named else ""):
+            continue  # `version-header`
         is_sent = failed.refusal is None or named is None or named[0].lower() in failed.refusal.request
         title = (
             f"the server misses a header of {failed.about} that the client sent ({quote(failed.words)}): "
@@ -265,6 +273,18 @@ def header_dropped(facts: Facts) -> Iterator[Claim]:
                 )
         symptoms, is_over = [failed, *missing], failed.succeeded_at is not None
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, is_observation=is_over)
+
+
+def _has_other_revision(facts: Facts, failed: FailedRequest, name: str) -> bool:
+    """Return whether a refused header has another revision than the handshake agreed on, which needs no header of 2026-07-28."""
+    sent = "" if failed.refusal is None else failed.refusal.request.get("mcp-protocol-version", "")
+    agreed = facts.session.agreed_revision
+    return (
+        name == "mcp-protocol-version"
+        and not facts.session.is_modern
+        and bool(agreed)
+        and sent not in ("", agreed)
+    )
 
 
 _ONCE = ("mcp-session-id", "content-type", "access-control-allow-origin")

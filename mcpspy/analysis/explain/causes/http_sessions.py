@@ -17,7 +17,7 @@ from mcpspy.analysis.explain.causes.exchanges import (
     side_of,
     who_refused,
 )
-from mcpspy.analysis.explain.causes.http_sse import endpoints
+from mcpspy.analysis.explain.causes.http_sse import endpoints, lost_query
 from mcpspy.analysis.explain.causes.requests import LONG_WAIT, without_response
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, clause, evidence, quote
@@ -349,6 +349,8 @@ def _unknown_to_its_stream(facts: Facts) -> Iterator[Claim]:
             continue
         if any(get.ended_at is not None and get.ended_at < exchange.at for get in facts.http.gets):
             continue  # `sse-stream-ended`
+        if lost_query(facts, exchange):
+            continue  # `sse-query-lost`
         title = (
             f"{about(exchange)}: the server does not know the session of this address (HTTP {exchange.status}{clause(words)}), "
             f"although the SSE stream that named it is open: another copy or process of the server answered"

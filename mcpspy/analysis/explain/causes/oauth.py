@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.definition import FailureRow, advised, define
-from mcpspy.analysis.explain.causes.exchanges import ERROR_PAGE, side_of, who_refused
+from mcpspy.analysis.explain.causes.exchanges import ERROR_PAGE, exchanges, side_of, who_refused
 from mcpspy.analysis.explain.causes.sign_in import (
     RULES,
     names_of,
@@ -106,7 +106,9 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
         # Refusals that are alike are one symptom, at the time of the first: the last one is among the steps.
         challenges = [each for each in steps_of(facts, "challenge") if each.fields.get("authorized")]
         later += [each for each in challenges if each.at >= step.at]
-        if step.status != 200 or later or not refused or any(each.at >= step.at for each in refused):
+        went_on = [each for each, _ in exchanges(facts) if "authorization" in each.request]
+        is_used = any(max(each.at, each.last_at) >= step.at for each in went_on)
+        if step.status != 200 or later or not refused or is_used:
             continue
         has_secret = "client_secret" in names_of(step) or step.fields.get("http") in facts.http.with_token
         # One that has just registered may have no secret, and its id is right.
@@ -126,20 +128,46 @@ def no_token_issued(facts: Facts) -> Iterator[Claim]:
                 "place of a token, or a member in another form (access_token, token_type, expires_in)"
             )
         side = "" if has_secret else "configuration"
+        if mismatch := facts.violations("AUTH102"):
+            title += f"; its metadata does not fit: {quote(mismatch[0].findings[0].message)}"
+            next_step = f"let both documents and the token name one issuer (RFC 8414, 3.3; RFC 9068, 2.2); {next_step}"
+            side = ""
         yield sign_in_claim(facts, title, next_step, step, side=side)
 
 
 _REGISTER_RESOURCE = (
-    "register the URL of the MCP server at the authorization server as a resource (an audience that it accepts): the "
-    "client sends the one that the server's metadata name, as it must (RFC 8707)"
+    "register the URL of the MCP server at the authorization server as a resource (an audience that it accepts): a client sends "
+    "the one that the server's metadata name, as it must (RFC 8707)"
 )
+_COMPARE_RESOURCES = (
+    "compare the resource that the client sent (in the address of the page) with the one that the server's metadata name: a "
+    "slash at its end, or the origin alone, is the client's mistake; if they are the same"
+)
+
+
+def _named_resources(facts: Facts) -> list[str]:
+    """Return the resources that metadata of the resource name."""
+    return [
+        str(each.fields["resource"])
+        for each in steps_of(facts, "resource metadata")
+        if each.fields.get("resource")
+    ]
 
 
 def _is_resource_unknown(facts: Facts, step: OauthStep) -> bool:
     """Return whether the authorization server refuses a resource, although metadata name one."""
-    is_named = any(each.fields.get("resource") for each in steps_of(facts, "resource metadata"))
     words = words_of(step)
-    return is_named and "resource" in names_of(step) and "invalid_target" in words and "scope" not in words
+    is_asked = "resource" in names_of(step) and "invalid_target" in words and "scope" not in words
+    return is_asked and bool(_named_resources(facts))
+
+
+def _of_resource(facts: Facts, step: OauthStep) -> tuple[str, str]:
+    """Return the side and the next step if a resource is refused. The values of parameters are not recorded."""
+    words = words_of(step)
+    is_quoted = any(
+        re.search(rf"{re.escape(each)}(?![\w/])", words) is not None for each in _named_resources(facts)
+    )
+    return (SERVER, _REGISTER_RESOURCE) if is_quoted else ("", f"{_COMPARE_RESOURCES}, {_REGISTER_RESOURCE}")
 
 
 @cause(
@@ -173,43 +201,59 @@ def authorization_refused(facts: Facts) -> Iterator[Claim]:
         if not unauthorized(facts) or later or not 300 <= (step.status or 0) < 400:
             continue
         words = words_of(step)  # Empty in recordings before 2026-11-28.
-        is_named = words or re.search(r"[?&#]error=", facts.http.locations.get(step.fields.get("http"), ""))
-        how = f" that has an error and no code{clause(words)}" if is_named else ""
         location = facts.http.locations.get(step.fields.get("http"), "")
-        is_page = not is_named and LOGIN_PAGE.search(location) is not None
-        if is_page:
-            how = f" to a page for signing in ({quote(location, 80)})"
+        is_named = bool(words or re.search(r"[?&#]error=", location))
+        how, next_step = _of_redirect(words, location)
         title = (
             f"the authorization server answered the request for authorization with a redirect (HTTP "
             f"{step.status}){how}, and the client never asked for a token"
         )
-        next_step = (
-            "change what the error names, and sign in again"
-            if words
-            else "look at error and error_description in the address of the redirect (in the browser or the "
-            "client's log)"
-        )
-        if is_page:
-            next_step = (
-                "complete the sign-in in the browser, in the time that the client waits; if it was completed, look where the "
-                "page led to then, and whether that address reaches the client"
-            )
-        elif "scope" in names_of(step):
+        if not how.startswith((" to a", " that has a code")) and "scope" in names_of(step):
             next_step += "; the request had a scope: compare it with scopes_supported of the metadata"
-        side = CLIENT if is_named else ""
-        if "scope" in words:
-            side = ""  # Clients ask for what the resource's metadata list, or for more: the values are not recorded.
-        elif _is_resource_unknown(facts, step):
-            side, next_step = SERVER, _REGISTER_RESOURCE
-        elif re.search(r"server_error|temporarily_unavailable", words):
-            side = SERVER
-        elif re.search(r"access_denied|_required|account_selection", words):
-            side = ""  # What the person did, or has to do.
-        elif re.search(r"unauthorized_client|invalid_client", words):
-            side = "configuration"
-        claim = sign_in_claim(facts, title, next_step, step, side=side)
+        side, next_step = _of_refused_authorization(facts, step, words, next_step)
+        claim = sign_in_claim(facts, title, next_step, step, side=side if is_named else "")
         claim.level = Level.EXACT if is_named else Level.SPECIFIC
         yield claim
+
+
+def _of_redirect(words: str, location: str) -> tuple[str, str]:
+    """Return what a redirect of the authorization server has, in words, and the next step."""
+    if words or re.search(r"[?&#]error=", location):
+        how = f" that has an error and no code{clause(words)}"
+        if words:
+            return how, "change what the error names, and sign in again"
+    elif re.search(r"[?&]code=", location):
+        return " that has a code", (
+            "look in the client's log for why it did not use this code: it may not have reached the client (a browser on another "
+            "machine, a port at which nothing listens any more), or its state or issuer is not the one that the client expects"
+        )
+    elif LOGIN_PAGE.search(location):
+        return f" to a page for signing in ({quote(location, 80)})", (
+            "complete the sign-in in the browser, in the time that the client waits; if it was completed, look where the "
+            "page led to then, and whether that address reaches the client"
+        )
+    else:
+        how = ""
+    return how, (
+        "look at error and error_description in the address of the redirect (in the browser or the client's log)"
+    )
+
+
+def _of_refused_authorization(facts: Facts, step: OauthStep, words: str, next_step: str) -> tuple[str, str]:
+    """Return the side that the error of a redirect is about, and the next step: the given one if its words decide no more."""
+    if "scope" in words:
+        return "", next_step  # Clients ask for what the resource's metadata list, or for more.
+    if _is_resource_unknown(facts, step):
+        return _of_resource(facts, step)
+    if (named := _named_as_missing(step, words)) is not None:
+        return _of_missing(*named)
+    if re.search(r"server_error|temporarily_unavailable", words):
+        return SERVER, next_step
+    if re.search(r"access_denied|_required|account_selection", words):
+        return "", next_step  # What the person did, or has to do.
+    if re.search(r"unauthorized_client|invalid_client", words):
+        return (SERVER, _JUST_REGISTERED) if _is_registered(facts) else ("configuration", next_step)
+    return CLIENT, next_step
 
 
 _TWICE = re.compile(
@@ -236,6 +280,20 @@ LOGIN_PAGE = re.compile(
 
 _TOKEN_ERRORS = (
     ("redirect", "register exactly the redirect URI that the client uses, with its port and path"),
+    (
+        r"public.{0,80}secret|neither .{0,40}secret",
+        (
+            "leave client_secret out of the request (in the client's configuration too): this client is registered as a public "
+            "one, which has no secret; or register it as one with a secret"
+        ),
+    ),
+    (
+        r"secret\b.{0,20}\b(?:required|missing)|(?:required|missing)\b.{0,20}\bsecret",
+        (
+            "let the token endpoint want no secret from a client that registered with token_endpoint_auth_method none (a public "
+            "client, with PKCE), and give it none in the answer to the registration; a client with a secret must send it"
+        ),
+    ),
     (
         "invalid_client|client authentication|unauthorized_client",
         (
@@ -309,44 +367,108 @@ def _by_status(facts: Facts, step: OauthStep, words: str) -> tuple[str, str] | N
 def _by_error(facts: Facts, step: OauthStep, words: str) -> tuple[str, str]:
     """Return the side that an error of a step of OAuth is about, and the next step."""
     if _is_resource_unknown(facts, step):
-        return SERVER, _REGISTER_RESOURCE
+        return _of_resource(facts, step)
     if (found := _by_status(facts, step, words)) is not None:
         return found
     next_step = advised(_TOKEN_ERRORS, words)
-    is_registered, is_offered = (
-        any((each.status or 400) < 300 for each in steps_of(facts, "registration")),
-        any("registration_endpoint" in names_of(each) for each in steps_of(facts, "server metadata")),
-    )
     if "scope" in words:  # At first, clients ask for what the resource's metadata list.
         return CLIENT if "refresh_token" in names_of(step) else "", next_step
     if step.step in ("token", "authorize") and (named := _named_as_missing(step, words)):
-        name, is_sent = named
-        if is_sent:
-            return SERVER, (
-                f"let the authorization server read {quote(name, 40)} from the form of the request, in which it is: it may expect "
-                f"JSON, or drop the body"
-            )
-        side = "" if name in _OPTIONAL else CLIENT
-        other = "; or let the authorization server do without it" if name in _OPTIONAL else ""
-        return side, f"let the client send {quote(name, 40)} in the request{other}"
+        return _of_missing(*named)
+    if _is_nameless(facts, step):
+        return CLIENT, (
+            "let the client name itself: by client_id in the form of the request, with or without client_secret, or by the header "
+            "Authorization (RFC 6749, 2.3.1 and 3.2.1)"
+        )
     if step.step == "token" and words.startswith("invalid_grant"):
         return (
             "",
             next_step,
         )  # A code or refresh token that the one has used up or kept too long, or the other lost.
-    if "client" in words and not is_registered:
-        if is_offered:
-            return CLIENT, (
-                "the client registered earlier, and the authorization server no longer knows it: let the client register "
-                "again after invalid_client; until then remove what it has stored for this server"
-            )
-        return "configuration", next_step
-    if step.step == "token":
-        return SERVER, next_step
-    if "redirect" in words and (is_registered or is_offered):
-        return CLIENT, next_step
+    if (found := _by_client(facts, step, words)) is not None:
+        return found
     # Without words, the request may name a client or a redirect URI that was registered by hand, or is forgotten.
-    return "" if is_offered else "configuration", next_step
+    is_open = step.step != "token" and _is_offered(facts)
+    return SERVER if step.step == "token" else "" if is_open else "configuration", next_step
+
+
+def _by_client(facts: Facts, step: OauthStep, words: str) -> tuple[str, str] | None:
+    """Return the side and the next step if an error is about the client or its redirect URI."""
+    is_offered, is_redirect = _is_offered(facts), "redirect" in words and step.step != "token"
+    if _is_registered(facts):
+        is_loopback = re.search(r"localhost|127\.0\.0\.1|\[::1\]", words) is not None
+        side, next_step = ("", _JUST_REGISTERED) if is_loopback else (CLIENT, advised(_TOKEN_ERRORS, words))
+        return (side, next_step) if is_redirect else None
+    if is_redirect and is_offered:
+        return (SERVER if _METADATA_DOCUMENT.search(words) else ""), _COMPARE_REDIRECTS
+    if "client" not in words.lower():
+        return None
+    if is_offered and step.step == "authorize" and not words.startswith("invalid_client"):
+        return "", _FORGOTTEN
+    if is_offered and step.step == "token" and "unauthorized_client" in words:
+        return "", (
+            "remove what the client has stored for this server: its registration is probably lost; let the authorization server "
+            "answer invalid_client for a client that it does not know (RFC 6749, 5.2), after which the client has to register again"
+        )
+    if is_offered:
+        return CLIENT, (
+            "the client registered earlier, and the authorization server no longer knows it: let the client register "
+            "again after invalid_client; until then remove what it has stored for this server"
+        )
+    return "configuration", advised(_TOKEN_ERRORS, words)
+
+
+def _is_nameless(facts: Facts, step: OauthStep) -> bool:
+    """Return whether a token request names no client, by form or by header."""
+    names = set(names_of(step))
+    is_named = {"client_id", "client_assertion"} & names or step.fields.get("http") in facts.http.with_token
+    return step.step == "token" and bool(names) and not is_named
+
+
+def _is_offered(facts: Facts) -> bool:
+    """Return whether clients can register by themselves."""
+    return any("registration_endpoint" in names_of(each) for each in steps_of(facts, "server metadata"))
+
+
+def _is_registered(facts: Facts) -> bool:
+    """Return whether the client has registered in this recording."""
+    return any((each.status or 400) < 300 for each in steps_of(facts, "registration"))
+
+
+_METADATA_DOCUMENT = re.compile(r"(?i)\bCIMD\b|metadata document")
+"""A client that is known by the document at the address that is its id."""
+
+_COMPARE_REDIRECTS = (
+    "compare the redirect URI in the address of the request (in the browser) with those of the client's registration or metadata "
+    "document: the port of a loopback address does not count, so the authorization server has to take any (RFC 8252, 7.3); "
+    "another address needs a new registration: remove the stored one"
+)
+
+_JUST_REGISTERED = (
+    "the authorization server has just registered this client: let it use the same rules at the request for authorization "
+    "(redirect URIs, grant types), or refuse the registration; look whether the store of registrations is the one that it reads here"
+)
+
+
+_FORGOTTEN = (
+    "remove what the client has stored for this server, so that it registers again: the authorization server no longer knows "
+    "its client_id, and the error of a page in the browser does not reach the client; let it keep registrations longer than the "
+    "tokens of their clients"
+)
+
+
+def _of_missing(name: str, is_sent: bool) -> tuple[str, str]:
+    """Return the side and the next step for a parameter that an error calls missing."""
+    if is_sent:
+        return SERVER, (
+            f"let the authorization server read {quote(name, 40)} of the request, in which it is: it may expect another form, drop "
+            f"it, or leave it out where it passes the request on to another authorization server"
+        )
+    if name in _OPTIONAL:
+        return "", (
+            f"let the client send {quote(name, 40)} in the request; or let the authorization server do without it"
+        )
+    return CLIENT, f"let the client send {quote(name, 40)} in the request"
 
 
 _PARAMETERS = (
@@ -372,6 +494,10 @@ def _named_as_missing(step: OauthStep, words: str) -> tuple[str, bool] | None:
 
 TOGETHER = 30.0
 """Seconds after a refresh within which another one probably used the same refresh token."""
+
+
+AT_ONCE = 5.0
+"""Seconds within which no person begins a sign-in twice, because the first did not work."""
 
 
 @cause(
@@ -420,20 +546,7 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
             "endpoint read the Authorization header, or not offer this method in "
             "token_endpoint_auth_methods_supported"
         )
-    is_of_client = not words or "client" in words
-    if step.step == "authorize" and is_of_client and side != CLIENT and not steps_of(facts, "registration"):
-        next_step = (
-            "it does not know the client_id, or its redirect_uri is not registered (RFC 6749, 4.1.2.1): compare both "
-            "with the registration or the client's metadata document, in which the port of a loopback address does "
-            "not count (RFC 8252, 7.3); a registration from earlier may be lost: remove the stored one"
-        )
-    is_registered = any((each.status or 400) < 300 for each in steps_of(facts, "registration"))
-    if step.step == "authorize" and is_registered and _NOT_PERMITTED.search(words):
-        next_step = (
-            "the authorization server has just accepted this redirect URI in the registration: let it "
-            "check both by one list, or refuse the registration (invalid_redirect_uri)"
-        )
-        side = SERVER
+    side, next_step = _of_authorize(facts, step, words, (side, next_step))
     if "refresh_token" in names:
         what = "refresh of the token"
         if "invalid_grant" not in words and "scope" not in words:
@@ -442,6 +555,9 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
                 "answers invalid_grant for a dead refresh token"
             )
     title = f"the {what} was refused (HTTP {step.status}){clause(words)}"
+    if (count := _at_once(facts, step)) > 1:
+        title += f"; the client had begun {count} sign-ins at once, and each replaces the code_verifier of the one before"
+        next_step, side = _ONE_SIGN_IN, CLIENT
     before = [
         step.at - each.at
         for each in steps_of(facts, "token")
@@ -459,8 +575,9 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
     if step.step == "token" and _LACKS.search(words) and is_basic:
         title += "; the request has an Authorization header, and no client_id in its form"
         next_step = (
-            "the client named itself by HTTP Basic (client_secret_basic): it must use the method that the registration "
-            "answered (token_endpoint_auth_method), such as client_secret_post"
+            "the client named itself by HTTP Basic (client_secret_basic): let the token endpoint read this header, as it must for "
+            "clients with a secret (RFC 6749, 2.3.1); or let the client use the method that the registration answered "
+            "(token_endpoint_auth_method), such as client_secret_post"
         )
     has_header = step.fields.get("http") in facts.http.with_token
     is_bare = words.startswith("invalid_client") or words == "invalid_request"
@@ -489,6 +606,43 @@ def oauth_token(facts: Facts) -> Iterator[Claim]:
         )
         side = CLIENT
     yield sign_in_claim(facts, title, next_step, step, side=side)
+
+
+def _of_authorize(facts: Facts, step: OauthStep, words: str, found: tuple[str, str]) -> tuple[str, str]:
+    """Return the side and the next step for a refused request for authorization, if more is known of it; else what was found."""
+    if step.step != "authorize":
+        return found
+    if _is_registered(facts) and _NOT_PERMITTED.search(words):
+        return SERVER, (
+            "the authorization server has just accepted this redirect URI in the registration: let it "
+            "check both by one list, or refuse the registration (invalid_redirect_uri)"
+        )
+    is_of_client = (not words or "client" in words) and found[1] is not _FORGOTTEN
+    if is_of_client and found[0] != CLIENT and not steps_of(facts, "registration"):
+        return found[0], (
+            "it does not know the client_id, or its redirect_uri is not registered (RFC 6749, 4.1.2.1): compare both "
+            "with the registration or the client's metadata document, in which the port of a loopback address does "
+            "not count (RFC 8252, 7.3); a registration from earlier may be lost: remove the stored one"
+        )
+    return found
+
+
+def _at_once(facts: Facts, token: OauthStep) -> int:
+    """Return how many requests for authorization with PKCE were sent within seconds, before a code was refused; else 0."""
+    if token.step != "token" or "invalid_grant" not in words_of(token) or "refresh_token" in names_of(token):
+        return 0
+    begun = [
+        each.at
+        for each in steps_of(facts, "authorize")
+        if each.at <= token.at and "code_challenge" in names_of(each) and (each.status or 400) < 400
+    ]
+    return sum(abs(at - begun[-1]) < AT_ONCE for at in begun)
+
+
+_ONE_SIGN_IN = (
+    "let the client begin one sign-in for a server, and all its requests wait for that; until then sign in again with one "
+    "window of the client open"
+)
 
 
 def _refused_request(facts: Facts) -> OauthStep | None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.exchanges import who_refused
+from mcpspy.analysis.explain.causes.refusals import is_bot_wall
 from mcpspy.analysis.explain.causes.sign_in import (
     RULES,
     names_of,
@@ -114,6 +116,9 @@ def _not_asked(facts: Facts) -> str | None:
     return next((url for url in named if urlsplit(url).path.rstrip("/") not in asked), None)
 
 
+_CHALLENGED = ex.http("GET", 403, 61, {"user-agent": "a"}, content_type="text/html", cf_mitigated="challenge")
+
+
 @cause(
     "sign-in-not-offered",
     "the server wants a token, and names no way to sign in",
@@ -125,6 +130,7 @@ def _not_asked(facts: Facts) -> str | None:
             ex.first_answer(401, ex.WITH_TOKEN, "Invalid API key"),
             *(ex.oauth("resource metadata", 404), ex.oauth("server metadata", 404)),
         ),
+        ex.unauthorized(_CHALLENGED, ex.oauth("resource metadata", 403, 61)),
     ),
     negative=ex.unauthorized(ex.METADATA),
 )
@@ -136,6 +142,17 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
     metadata = steps_of(facts, "resource metadata", "server metadata")
     if _not_asked(facts) is not None or any(REMAPPED in exchange.response for exchange in refused):
         return  # `oauth-metadata-not-followed`, `token-missing`
+    if (wall := _blocked(facts, metadata)) is not None:
+        title = (
+            f"{who_refused(wall)} blocked {wall.method} {quote(wall.path, 100)} before it reached the server (HTTP {wall.status}), "
+            f"and the client found no way to sign in"
+        )
+        next_step = (
+            "exempt the addresses of the sign-in (/.well-known/, registration, token) from the rule that refused this request (a "
+            "protection against bots, a firewall), as that of the endpoint; a browser passes there, and a program does not"
+        )
+        yield sign_in_claim(facts, title, next_step, *metadata[:2], side="proxy")
+        return
     if refused and metadata and all(step.status != 200 for step in metadata):
         named = _NAMED.search(refused[0].response.get("www-authenticate", ""))
         title = (
@@ -160,6 +177,17 @@ def sign_in_not_offered(facts: Facts) -> Iterator[Claim]:
             yield sign_in_claim(facts, title, next_step, *metadata[:2], side="configuration")
             return
         yield sign_in_claim(facts, title, next_step, *metadata[:2], side=SERVER)
+
+
+def _blocked(facts: Facts, metadata: list[OauthStep]) -> RefusedExchange | None:
+    """Return the first request for metadata that a protection against bots answered, if none got its document."""
+    if not metadata or any(step.status == 200 for step in metadata):
+        return None
+    numbers = {step.fields.get("http") for step in metadata}
+    asked = [
+        each for each in facts.of(RefusedExchange) if each.number in numbers or ".well-known" in each.path
+    ]
+    return next((each for each in asked if is_bot_wall(each)), None)
 
 
 def _other_document(path: str, status: int = 200) -> str:
@@ -298,6 +326,12 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
                     "let the authorization server accept http on the loopback address in a redirect URI, with any port: "
                     "programs on a desktop have no other (RFC 8252, 7.3); until then register a client by hand"
                 )
+        elif re.search(r"(?i)\bscopes?\b", words) and "scope" in names_of(refused):
+            side = ""  # Clients ask for what the resource's metadata list, or for scopes of OpenID Connect.
+            next_step = (
+                "compare the scope of the registration (its value is not recorded) with scopes_supported of the metadata: the client "
+                "should ask for no others, and the authorization server leave out what it does not know (RFC 7591, 2)"
+            )
         elif refused.status in (404, 405) and (resource := _foreign_resource(facts)):
             title = (
                 f"the server's metadata names the resource {quote(resource, 80)}, which is on another host than the "

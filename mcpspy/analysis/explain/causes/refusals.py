@@ -238,6 +238,10 @@ def preflight_refused(facts: Facts) -> Iterator[Claim]:
         symptoms = [*symptoms] or [preflight]
         lines = [evidence(preflight.place, f"{preflight.line}, asked for {asked}")]
         claim = Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        if (
+            facts.http.oauth and facts.http.oauth[-1].at < preflight.at
+        ):  # The last step of a sign-in in the browser.
+            claim.symptoms += [each for _, each in exchanges(facts, 401) if each not in claim.symptoms]
         claim.is_observation = _has_gone_on(facts, preflight)
         yield claim
         break
@@ -492,7 +496,7 @@ _OF_EDGE = re.compile(
 _BRAND = re.compile(r"(?i)cloudflare")
 
 
-def _is_bot_wall(facts: Facts, exchange: RefusedExchange) -> bool:
+def is_bot_wall(exchange: RefusedExchange) -> bool:
     """Return whether a page for browsers answered, or a proxy with 403 and no word of signing in.
 
     A proxy's page of 502, 504 or 520 has its name too: it could not reach the server. Challenges come with 503 as well.
@@ -528,7 +532,7 @@ define(
         "arguments of tools are text, also if they look like SQL, HTML or commands",
         side="proxy",
         if_refused=lambda facts, exchange: bool(
-            exchange.status == 403 and facts.answered[CLIENT, "tools/call"] and _is_bot_wall(facts, exchange)
+            exchange.status == 403 and facts.answered[CLIENT, "tools/call"] and is_bot_wall(exchange)
         ),
         is_together=True,
         positive=ex.session(
@@ -595,6 +599,52 @@ define(
     ),
 )
 
+_OF_PLATFORM = re.compile(
+    r"(?i)client does not have permission to (?:get|the requested) URL|invalid IAP credentials"
+)
+"""The words of Google Cloud Run and of its Identity-Aware Proxy."""
+
+
+def _is_of_platform(exchange: RefusedExchange) -> bool:
+    """Return whether the platform that runs a server refused a request, which so did not reach the server."""
+    is_iap = "x-goog-iap-generated-response" in exchange.response
+    is_aws = "accessdenied" in exchange.response.get("x-amzn-errortype", "").lower().replace("-", "")
+    return is_iap or is_aws or _OF_PLATFORM.search(exchange.words) is not None
+
+
+define(
+    __name__,
+    FailureRow(
+        "platform-access",
+        "the platform that runs the server lets in only its own accounts",
+        Level.EXACT,
+        why="Google Cloud Run, its Identity-Aware Proxy and function URLs of AWS check each request by accounts of the platform "
+        "(IAM), before the server and its own sign-in.",
+        title="the platform in front of the server refused {about}, for which it wants one of its accounts (HTTP {status}), so "
+        "the request did not reach the MCP server{quoted}",
+        next_step="let the platform pass requests without such an account, if the server checks tokens itself (Google Cloud Run: "
+        "the role roles/run.invoker for allUsers; AWS: the authorization type NONE); or let the client send what the platform wants "
+        "(Google: an identity token; AWS: a signature)",
+        side="proxy",
+        statuses=(401, 403),
+        if_refused=lambda facts, exchange: (
+            _is_of_platform(exchange) and not any(step.step == "token" for step in facts.http.oauth)
+        ),  # `new-token-refused`
+        is_together=True,
+        positive=(
+            ex.first_answer(
+                403, {}, _HTML, "Your client does not have permission to get URL / from this server."
+            ),
+            ex.first_answer(401, ex.WITH_TOKEN, _HTML, "Invalid IAP credentials: empty token"),
+            ex.first_answer(403, {}, {"x-amzn-errortype": "AccessDeniedException"}, "Forbidden"),
+        ),
+        negative=(
+            ex.first_answer(403, {}, {"x-amzn-errortype": "ForbiddenException"}, "Forbidden"),
+            ex.first_answer(401, ex.WITH_TOKEN, "You do not have permission to get the document"),
+        ),
+    ),
+)
+
 define(
     __name__,
     FailureRow(
@@ -646,7 +696,7 @@ define(
         "and allow this client (User-Agent) and the path of the endpoint there; it is not about signing in",
         side="proxy",
         if_refused=lambda facts, exchange: (
-            _is_bot_wall(facts, exchange) and (bool(exchange.agent) or not _looks_at_agents(exchange))
+            is_bot_wall(exchange) and (bool(exchange.agent) or not _looks_at_agents(exchange))
         ),
         is_together=True,
         positive=ex.first_answer(
@@ -680,7 +730,7 @@ define(
         "endpoint in the rules of this protection; it is not about signing in",
         side=CLIENT,
         if_refused=lambda facts, exchange: (
-            _is_bot_wall(facts, exchange) and not exchange.agent and _looks_at_agents(exchange)
+            is_bot_wall(exchange) and not exchange.agent and _looks_at_agents(exchange)
         ),
         is_together=True,
         positive=ex.first_answer(403, {"user-agent": None}, _BLOCKED, "Sorry, you have been blocked"),

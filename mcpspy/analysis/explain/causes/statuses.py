@@ -238,6 +238,15 @@ def _overcome(claim: Claim) -> Claim:
     return claim
 
 
+_TOO_MANY_SESSIONS = re.compile(
+    r"(?i)(?:too many|max\w*|concurrent|limit|capacity).{0,60}\bsessions?\b|\bsessions?\b.{0,40}(?:limit|max|capacity)"
+)
+_END_SESSIONS = (
+    "restart the server to end the sessions that are left over; let it end those that are idle, since most clients do not end "
+    "them by DELETE, or make it stateless"
+)
+
+
 def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
     """Return what a refusal means; None if neither its status nor its words have a fixed meaning."""
     row = _STATUSES[415] if _TYPE.search(words) else _in_context(facts, exchange, words)
@@ -249,6 +258,10 @@ def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
                 "the type is right: let the server compare the media type without its parameters (charset)"
             )
             return row._replace(next_step=next_step, side=SERVER)
+    if row is _STATUSES[503] and _TOO_MANY_SESSIONS.search(words):
+        return row._replace(
+            what="has no room for another session", next_step=_END_SESSIONS, side=side_of(exchange)
+        )
     if row is _STATUSES[406] and accepts_messages(exchange):
         next_step = (
             "the request has the Accept header of MCP: something treats the endpoint as a page (content negotiation of "
@@ -284,6 +297,7 @@ def _row(facts: Facts, exchange: RefusedExchange, words: str) -> _Status | None:
         ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(408, "Request timed out")),
         ex.session("@ http", ex.listed("a"), ex.request("resources/list", 3), ex.answered(501)),
         ex.first_answer(504),
+        ex.first_answer(503, "Maximum 9999 concurrent sessions allowed. Please try again later"),
         ex.first_answer(503, {}, {"server": "envoy", "content-type": "text/plain"}, "no healthy upstream"),
         ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(500, "request entity too large")),
         ex.first_answer(530, {}, {"server": "cloudflare"}, "error code: 530"),
@@ -408,6 +422,12 @@ def posted_elsewhere(facts: Facts) -> Iterator[Claim]:
             title += f"the endpoint is {quote(upstream, 100)}"
             if isinstance(symptom, FailedRequest) and not symptom.is_first:
                 side, next_step = CLIENT, "let the client send each message to the URL of the endpoint"
+            elif exchange.path.startswith(f"{upstream.rstrip('/')}/"):
+                side = ""  # Some clients append the usual path to each URL.
+                next_step += (
+                    f"; if it has this path already, the client appends {quote(exchange.path[len(upstream.rstrip('/')) :], 40)} "
+                    f"by itself: give it the URL without that, or correct the client"
+                )
         same = [each for other, each in exchanges(facts, 404, 405, 410) if other.path == exchange.path]
         symptoms = [*same, *facts.violations("HTTP307")]
         yield _overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side))
@@ -473,6 +493,14 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
             )
         elif words and not NO_ROUTE.search(words) and not _NOT_FOUND.search(words):
             next_step = f"look what the refusal means; if it knows nothing of MCP, {next_step}"
+        own = urlsplit(facts.header.upstream or "").path
+        if exchange.path != own and exchange.path.rstrip("/") == own.rstrip("/"):
+            title += f"; the client posts to {quote(exchange.path, 60)}, and the endpoint has the path {quote(own, 60)}"
+            side = ""  # In its configuration, or by the client itself.
+            next_step = (
+                "use the path of the endpoint in the client's configuration, without or with a slash as it is there; if it has that "
+                "already, the client changes it: let the client keep the URL, or the server answer at both paths"
+            )
         if _NO_APPLICATION.search(words) or "x-railway-fallback" in exchange.response:
             side = ""
             next_step = (

@@ -232,6 +232,52 @@ def get_in_vain(facts: Facts) -> Iterator[Claim]:
     yield Claim(title=title, next_step=next_step, symptoms=limited, evidence=lines, side=CLIENT)
 
 
+AT_ONCE = 1.0
+"""Seconds within which no limit of a proxy ends a stream."""
+MANY_ENDS = 4
+"""Streams that ended at once, from which it is the rule."""
+
+
+@cause(
+    "get-ends-at-once",
+    "the server ends the GET stream at once, and the client opens it again and again",
+    Level.SPECIFIC,
+    positive=(
+        ex.session(
+            "@ http", "+ 0.2", *(ex.http("GET", 200, number, content_type=EVENTS) for number in range(50, 56))
+        ),
+        # An observation: the calls do not need the stream.
+        ex.session(
+            "@ http",
+            "+ 0.2",
+            *(ex.http("GET", 200, number, content_type=EVENTS) for number in range(50, 56)),
+            *(ex.call(), ex.done()),
+        ),
+    ),
+    negative=ex.session("@ http", ex.http("GET", 200, content_type=EVENTS), ex.call(), ex.done()),
+)
+def get_ends_at_once(facts: Facts) -> Iterator[Claim]:
+    """A server that sends nothing on its own keeps the stream open, or answers GET with 405. Platforms that end each
+    function with its response, and servers that hold a stream that is gone for the current one, end it at once.
+    """
+    ended = [
+        get
+        for get in facts.http.gets
+        if not get.is_refused and get.hung_up != CLIENT and (get.took or 0.0) < AT_ONCE and not get.events
+    ]
+    count = sum(not get.is_folded for get in ended) + sum(get.repeats for get in ended)
+    if endpoints(facts) or count < MANY_ENDS or facts.failed():
+        return
+    title = f"the server ended the GET stream {count} times at once, without an event, and the client opened it again each time"
+    next_step = (
+        "let the server keep the stream open as long as the session (a new GET of a client takes the place of its earlier one), or "
+        "answer GET with 405 if it sends nothing on its own"
+    )
+    claim = Claim(title=title, next_step=next_step, symptoms=[], side=SERVER)
+    claim.is_observation = bool(facts.answered[CLIENT, "tools/call"])
+    yield claim
+
+
 _PROBE = re.compile(
     r"(?i)kube-probe|healthcheck|googlehc|\bELB-|uptime|pingdom|mozilla/.*(?:chrome|firefox|safari)/"
 )

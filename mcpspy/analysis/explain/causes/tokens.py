@@ -24,6 +24,7 @@ _EXPIRY = 'Bearer error="invalid_token", error_description="The token expired"'
 
 
 _EXPIRED = re.compile(r"(?i)\bexpired?\b|invalid_token")
+_IS_OVER = re.compile(r"(?i)\b(?:is|has|was|token) expired\b(?! or\b)|\bexpired (?:access )?token")
 _UNSURE = re.compile(r"(?i)\bor\b|invalid|incorrect")
 _AUDIENCE = re.compile(
     r"(?i)\baudiences?\b|\baud\b|not (?:intended|issued) for|resource indicator|wrong resource"
@@ -84,6 +85,12 @@ def _in_time(facts: Facts, exchange: RefusedExchange, text: str, own: str) -> tu
         )
         if any("refresh_token" in names_of(step) for step in steps_of(facts, "token")):
             next_step = "sign in again; look why the new token is refused too"
+        elif own != CLIENT and all(step.step in ("challenge", "retry") for step in facts.http.oauth):
+            next_step = (
+                "let the client get a new token by its refresh token after a 401 (it asked for none), and sign in again; if the token was "
+                "written by hand into the host's configuration, write a new one there"
+            )
+            own = ""  # Where the token is from is not in the recording.
         elif own != CLIENT and steps_of(facts, "resource metadata", "server metadata"):
             next_step = (
                 "sign in again; the client should get a new token by its refresh token after a 401: look in its log whether it "
@@ -96,7 +103,14 @@ def _in_time(facts: Facts, exchange: RefusedExchange, text: str, own: str) -> tu
             "check the value of the Authorization header in the host's configuration: a variable that "
             "the host does not replace (${TOKEN}), a missing 'Bearer', or an old token"
         )
-        return "the server refused the token with which the client began", next_step, "configuration"
+        side = "configuration"
+        if _IS_OVER.search(text) or "resource_metadata" in exchange.response.get("www-authenticate", ""):
+            side = ""  # The client may have stored a token of an earlier sign-in.
+            next_step = (
+                "sign in again, if the client has this token from an earlier sign-in: it should get a new one by its refresh token after "
+                f"a 401, or sign in by itself; if the token was written by hand, {next_step}"
+            )
+        return "the server refused the token with which the client began", next_step, side
     return None
 
 
@@ -152,6 +166,12 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
     return "the server refused the token", next_step, "configuration"
 
 
+def _is_overcome(facts: Facts, exchange: RefusedExchange) -> bool:
+    """Return whether a request without a token was refused, and a token was issued after it."""
+    issued = [step for step in steps_of(facts, "token") if step.status == 200 and step.at >= exchange.at]
+    return bool(issued) and "authorization" not in exchange.request
+
+
 @cause(
     "token-refused",
     "the server refused the token",
@@ -186,7 +206,14 @@ def token_refused(facts: Facts) -> Iterator[Claim]:
         words = challenge_words(exchange.response.get("www-authenticate", "")) or said(exchange, symptom)
         why, next_step, side = _refusal(facts, exchange, words)
         claim = sign_in_claim(facts, f"{why} (HTTP {exchange.status}){clause(words)}", next_step, side=side)
-        claim.symptoms = claim.symptoms if exchange.status == 401 else [symptom]
+        if exchange.status != 401:
+            # The 401 with which a sign-in begins is overcome if a token was issued for it.
+            began = [
+                each
+                for other, each in unauthorized(facts)
+                if other.status == 401 and _is_overcome(facts, other)
+            ]
+            claim.symptoms = [symptom, *began]
         claim.level = Level.SPECIFIC
         if next_step == _NOT_ABOUT_TOKENS:
             claim.level = Level.GENERAL
@@ -257,6 +284,14 @@ def _stop(facts: Facts, last: OauthStep) -> _Stop:
         )
         return _Stop(title, next_step, "")
     next_step = "complete the sign-in in the browser; the client's log states why it stopped at this step"
+    if last.step == "registration":
+        next_step += (
+            "; compare the address of the page that the client opened (authorization_endpoint of the metadata) with what the browser "
+            "can reach"
+        )
+        return _Stop(
+            title, next_step, ""
+        )  # That address, and what the page showed, are not in the recording.
     return _Stop(title, next_step, "configuration")
 
 
@@ -332,6 +367,9 @@ _ASKED_AT_THE_PATH = ex.session(
 )
 
 
+_NAMED_METADATA = f'Bearer resource_metadata="{ex.ISSUER}/.well-known/oauth-protected-resource/mcp"'
+
+
 @cause(
     "token-missing",
     "the server wants a token, and the request has none",
@@ -342,6 +380,9 @@ _ASKED_AT_THE_PATH = ex.session(
         ex.session("@ http", ex.call(), ex.answered(401, {}, {REMAPPED: "Bearer"})),
         ex.first_answer(401, {"x-api-key": "[redacted]"}, "Invalid API key"),
         ex.first_answer(401, "Missing X-API-Key header"),
+        ex.session(
+            "@ http", ex.listed("a"), ex.call(3), ex.answered(401, {}, {"www-authenticate": _NAMED_METADATA})
+        ),
         _ASKED_AT_THE_PATH,
         ex.unauthorized(
             _NAMES_ITS_SERVER,
@@ -422,7 +463,7 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
         )
         yield sign_in_claim(facts, title, next_step, side="")
         return
-    if "resource_metadata" in (challenge or "") and not has_worked:
+    if "resource_metadata" in (challenge or "") and (not has_worked or facts.http.token_accepted_at is None):
         title += ", naming the metadata of its sign-in, which the client never asked for"
         next_step = (
             "use a client that signs in by OAuth, or begin the sign-in in it; if the server takes a fixed token, set the "
@@ -430,9 +471,21 @@ def token_missing(facts: Facts) -> Iterator[Claim]:
         )
         yield sign_in_claim(facts, title, next_step, side=CLIENT)
         return
-    if challenge is None and first.status == 401:
-        next_step += "; the server names no way to sign in: 401 lacks WWW-Authenticate"
+    if first.status == 401:
+        next_step += _of_challenge(challenge)
     yield sign_in_claim(facts, title, next_step)
+
+
+def _of_challenge(challenge: str | None) -> str:
+    """Return what the challenge of a 401 lacks for a sign-in, to follow a next step; the client asked for no metadata."""
+    if challenge is None:
+        return "; the server names no way to sign in: 401 lacks WWW-Authenticate"
+    if "bearer" in challenge.lower() and "resource_metadata" not in challenge:
+        return (
+            "; if the server has a sign-in (OAuth), its WWW-Authenticate should name the metadata (resource_metadata; RFC 9728, 5.1): "
+            "this client did not look for them at /.well-known/ by itself"
+        )
+    return ""
 
 
 _KEY = re.compile(r"(?i)(?:^|[-_])(?:api[-_]?key|key|token|secret)$")

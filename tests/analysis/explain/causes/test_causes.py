@@ -61,7 +61,132 @@ def failed_with(text: str) -> str:
     return ex.done(2, text, isError=True)
 
 
+def signing_in(*steps: str) -> str:
+    """Return a sign-in after which the client is not signed in."""
+    offered = {"issuer": ex.ISSUER, "address": ex.ISSUER, "pkce": ["S256"]}
+    metadata = ex.oauth("server metadata", 200, 62, **offered, names=["issuer", "registration_endpoint"])
+    resource = {"resource": f"{ex.ISSUER}/mcp", "address": ex.ISSUER, "path": "/mcp"}
+    return ex.unauthorized(ex.oauth("resource metadata", 200, 61, **resource), metadata, *steps)
+
+
+def refused(step: str, status: int, words: str, *names: str) -> str:
+    error, _, description = words.partition(": ")
+    return ex.oauth(step, status, 65, error=error, error_description=description, names=[*names])
+
+
+_REGISTERED = ex.oauth("registration", 201, 64, names=["client_name", "redirect_uris"])
+
 SIDES = (
+    (
+        ex.session(
+            "@ http",
+            *(ex.listed("a"), ex.call(3)),
+            ex.answered(401, {}, {"www-authenticate": 'Bearer resource_metadata="http://127.0.0.1:3001/a"'}),
+        ),
+        "token-missing",
+        "client",
+    ),
+    (ex.first_answer(404, {":path": "/mcp/mcp"}), "posted-elsewhere", ""),
+    (ex.first_answer(404, {":path": "/other"}), "posted-elsewhere", "configuration"),
+    (ex.first_answer(404, {":path": "/mcp/"}), "wrong-endpoint", ""),
+    (
+        ex.first_answer(
+            401, ex.WITH_TOKEN, {"www-authenticate": 'Bearer error_description="Token is expired"'}
+        ),
+        "token-refused",
+        "",
+    ),
+    (
+        ex.first_answer(401, ex.WITH_TOKEN, {"www-authenticate": 'Bearer error="invalid_token"'}),
+        "token-refused",
+        "configuration",
+    ),
+    (signing_in(refused("authorize", 422, "Unrecognized client_id")), "oauth-token", ""),
+    (signing_in(refused("authorize", 401, "invalid_client: Unknown client_id")), "oauth-token", "client"),
+    (
+        signing_in(
+            "+ 0.5",
+            *(ex.oauth("authorize", 302, number, names=["code_challenge"]) for number in (66, 67)),
+            refused("token", 400, "invalid_grant", "code", "code_verifier"),
+        ),
+        "oauth-token",
+        "client",
+    ),
+    (
+        signing_in(
+            refused("registration", 400, "invalid_client_metadata: Requested scopes are not valid", "scope")
+        ),
+        "oauth-registration",
+        "",
+    ),
+    (
+        ex.session(
+            "@ http",
+            *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
+            *(
+                ex.call(3),
+                ex.answered(
+                    401, ex.WITH_TOKEN, {"www-authenticate": 'Bearer error_description="Token expired"'}
+                ),
+            ),
+        ),
+        "token-refused",
+        "",
+    ),
+    (
+        signing_in(
+            refused(
+                "authorize", 400, "invalid_request: http://localhost:5/cb does not match CIMD redirect_uris"
+            )
+        ),
+        "oauth-token",
+        "server",
+    ),
+    (
+        signing_in(refused("authorize", 400, "invalid_client: Unknown client or redirect_uri")),
+        "oauth-token",
+        "",
+    ),
+    (signing_in(refused("authorize", 302, "invalid_target", "resource")), "authorization-refused", ""),
+    (
+        signing_in(refused("authorize", 302, f"invalid_target: {ex.ISSUER}/mcp is unknown", "resource")),
+        "authorization-refused",
+        "server",
+    ),
+    (
+        signing_in(
+            _REGISTERED, refused("authorize", 302, "unauthorized_client: redirect_uri http://127.0.0.1:5")
+        ),
+        "authorization-refused",
+        "server",
+    ),
+    (
+        signing_in(
+            refused("authorize", 302, "invalid_request: Missing parameter: code_challenge", "code_challenge")
+        ),
+        "authorization-refused",
+        "server",
+    ),
+    (
+        signing_in(
+            refused("token", 401, "invalid_client: client_id is required", "grant_type", "client_secret")
+        ),
+        "oauth-token",
+        "client",
+    ),
+    (
+        signing_in(refused("token", 401, "unauthorized_client: Invalid client_id", "client_id")),
+        "oauth-token",
+        "",
+    ),
+    (
+        signing_in(
+            ex.oauth("token", 200, 65, names=["client_id", "code"]),
+            ex.http("GET", 401, 66, {"accept": "text/event-stream"}),
+        ),
+        "no-token-issued",
+        "configuration",
+    ),
     (
         ex.session(call_with(path="/x/y"), failed_with("ENOENT: no such file, open '/x/y'")),
         "file-missing",
