@@ -5,6 +5,7 @@ from mcpspy.analysis.explain.causes import (
     connection,
     definitions,
     ending,
+    endpoints,
     environment,
     errors,
     framing,
@@ -12,6 +13,7 @@ from mcpspy.analysis.explain.causes import (
     http_sessions,
     http_sse,
     matching,
+    missing_tokens,
     oauth,
     oauth_metadata,
     refusals,
@@ -22,6 +24,7 @@ from mcpspy.analysis.explain.causes import (
     tokens,
     tools,
     waiting,
+    walls,
 )
 from mcpspy.analysis.explain.claims import CAUSES as CAUSES
 
@@ -38,9 +41,11 @@ AREAS = (
         headers,
         http_sessions,
         refusals,
+        walls,
         statuses,
+        endpoints,
     ),
-    *(oauth_metadata, oauth, tokens, tools, apps, revisions, errors, definitions, ending),
+    *(oauth_metadata, oauth, tokens, missing_tokens, tools, apps, revisions, errors, definitions, ending),
 )
 
 _ORDER = [area.__name__ for area in AREAS]

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.exchanges import who_refused
-from mcpspy.analysis.explain.causes.refusals import is_bot_wall
+from mcpspy.analysis.explain.causes.missing_tokens import REMAPPED
 from mcpspy.analysis.explain.causes.sign_in import (
     RULES,
     names_of,
@@ -18,7 +18,7 @@ from mcpspy.analysis.explain.causes.sign_in import (
     unauthorized,
     words_of,
 )
-from mcpspy.analysis.explain.causes.tokens import REMAPPED
+from mcpspy.analysis.explain.causes.walls import is_bot_wall
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, evidence, quote
 from mcpspy.analysis.explain.facts import Facts

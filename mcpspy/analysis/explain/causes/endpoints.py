@@ -1,0 +1,435 @@
+"""HTTP requests that did not reach an endpoint of MCP, or got something else than a message there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.definition import FailureRow, define
+from mcpspy.analysis.explain.causes.exchanges import (
+    LOGIN,
+    NO_ROUTE,
+    about,
+    alike,
+    exchanges,
+    is_stream,
+    said,
+    side_of,
+    who_refused,
+)
+from mcpspy.analysis.explain.causes.http_sse import endpoints
+from mcpspy.analysis.explain.causes.statuses import STATUSES, overcome
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import clause, evidence, quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange
+from mcpspy.core.protocol.http_headers import EVENTS, JSON
+from mcpspy.core.protocol.refusal import ACCEPTED
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+
+
+def _paths(facts: Facts) -> set[str]:
+    """Return the paths for messages: that of the endpoint, and the one that a stream of HTTP+SSE names."""
+    urls = [
+        facts.header.upstream or "",
+        *(str(note.fields.get("data", "")) for note, _ in endpoints(facts)[:1]),
+    ]
+    return {urlsplit(url).path.rstrip("/") for url in urls}
+
+
+@cause(
+    "endpoint-gone",
+    "the endpoint that had worked does not exist for a while",
+    Level.EXACT,
+    positive=ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(404, "404 page not found")),
+    negative=(
+        ex.session("@ http", ex.listed("a"), ex.call(3), ex.answered(404, "Session not found")),
+        ex.first_answer(404),
+        ex.session(
+            "@ http",
+            ex.listed("a"),
+            ex.call(3),
+            ex.answered(404, {":path": "/message"}, "Cannot POST /message"),
+        ),
+    ),
+)
+def endpoint_gone(facts: Facts) -> Iterator[Claim]:
+    """A proxy that finds its servers by itself (Traefik, an ingress) answers 404 while a container is
+    replaced. Clients take this 404 for a lost session.
+    """
+    for exchange, symptom in exchanges(facts, 404):
+        words = said(exchange, symptom)
+        is_page = bool(NO_ROUTE.search(words)) or exchange.media_type == "text/html"
+        if exchange.path.rstrip("/") not in _paths(facts):
+            continue  # `posted-elsewhere`
+        if not is_page or not isinstance(symptom, FailedRequest) or symptom.is_first:
+            continue
+        title = (
+            f"{about(exchange)}: the endpoint that had worked before answers HTTP 404 with a page that is not of MCP"
+            f"{clause(words)}"
+        )
+        next_step = (
+            "look whether the server was restarted at this time: a proxy in front of it that has no route meanwhile "
+            "should answer 503 with Retry-After; clients take a 404 for a lost session"
+        )
+        yield overcome(Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side="proxy"))
+        break
+
+
+_AT_MESSAGE = ex.answered(404, {":path": "/message"}, {}, "Not Found")
+
+
+@cause(
+    "posted-elsewhere",
+    "the client posts to another path than that of the endpoint",
+    Level.EXACT,
+    rules="HTTP307",
+    positive=(
+        ex.session("@ http bare", ex.initialize(), _AT_MESSAGE),
+        ex.session("@ sse bare 2024-11-05", ex.initialize(), _AT_MESSAGE),
+        ex.session("@ http", ex.listed("a"), ex.call(3), _AT_MESSAGE),
+    ),
+    negative=(
+        ex.first_answer(404),
+        ex.session("@ http bare", ex.initialize(), ex.answered(404, {":path": "/mcp/"})),
+    ),
+)
+def posted_elsewhere(facts: Facts) -> Iterator[Claim]:
+    """The URL in the client's configuration has another path, or the client makes the address of its messages
+    itself, from the URL of the stream, in place of the one that the server names.
+    """
+    upstream = urlsplit(facts.header.upstream or "").path
+    named = [(str(note.fields.get("data", "")), place) for note, place in endpoints(facts)[:1]]
+    for exchange, symptom in exchanges(facts, 404, 405, 410):
+        is_other = (
+            exchange.method == "POST" and exchange.asked and exchange.path.rstrip("/") not in _paths(facts)
+        )
+        is_redirected = isinstance(symptom, FailedRequest) and symptom.redirect
+        if not is_other or is_redirected or len(upstream) < 2:
+            continue
+        title = (
+            f"the client posts {exchange.asked} to {quote(exchange.path, 100)}, where {who_refused(exchange)} answers "
+            f"HTTP {exchange.status}: "
+        )
+        lines, side = [evidence(place, f"endpoint: {url}") for url, place in named], "configuration"
+        next_step = f"use the path {quote(upstream, 100)} in the URL of the client's configuration"
+        if named:
+            title += f"the SSE stream names {quote(named[0][0], 100)} for messages"
+            side = CLIENT
+            next_step = (
+                "let the client resolve this address against the URL of the stream (RFC 3986, 5.2): a path that "
+                "begins with a slash replaces the whole path; look for an update of its SDK"
+            )
+        else:
+            title += f"the endpoint is {quote(upstream, 100)}"
+            if isinstance(symptom, FailedRequest) and not symptom.is_first:
+                side, next_step = CLIENT, "let the client send each message to the URL of the endpoint"
+            elif exchange.path.startswith(f"{upstream.rstrip('/')}/"):
+                side = ""  # Some clients append the usual path to each URL.
+                next_step += (
+                    f"; if it has this path already, the client appends {quote(exchange.path[len(upstream.rstrip('/')) :], 40)} "
+                    f"by itself: give it the URL without that, or correct the client"
+                )
+        same = [each for other, each in exchanges(facts, 404, 405, 410) if other.path == exchange.path]
+        symptoms = [*same, *facts.violations("HTTP307")]
+        yield overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side))
+        break
+
+
+_NO_APPLICATION = re.compile(
+    r"(?i)\bapplication not found|no such app|\bdeployment[_ ](?:could not be|not)[_ ]found|\b(?:app|application) (?:is )?(?:not running|stopped)"
+    r"|web ?site (?:is )?(?:not found|stopped)|there.s nothing here, yet|no server is available"
+)
+"""The words of platforms (Railway, Heroku, Vercel, Azure) for an address at which no application runs."""
+
+_NOT_FOUND = re.compile(r"(?i)\bnot found\b|not allowed|does(?: not|n't) exist")
+"""The words of frameworks for a path or a method that they do not have."""
+
+_AWS_HAS_NO_ROUTE = re.compile(r"^Missing Authentication Token$")
+
+
+@cause(
+    "wrong-endpoint",
+    "the URL is not that of an MCP endpoint",
+    Level.SPECIFIC,
+    rules="HTTP307",
+    positive=(
+        ex.first_answer(404),
+        ex.first_answer(404, "Application not found"),
+        ex.first_answer(403, ex.WITH_TOKEN, "Missing Authentication Token"),
+        ex.first_answer(403, "Error 403 - This web app is stopped."),
+    ),
+    negative=ex.list_answer(404),
+)
+def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
+    """The path, the port or the host is wrong: a page, a 404 or a 405 answers to the first POST."""
+    for exchange, symptom in exchanges(facts, 403, 404, 405, 410):
+        words = said(exchange, symptom)
+        is_other = exchange.method != "POST" or ".well-known" in exchange.path
+        is_other |= exchange.status == 403 and not (
+            _AWS_HAS_NO_ROUTE.search(words) or _NO_APPLICATION.search(words)
+        )
+        has_worked = exchange.asked != "initialize" and facts.server.messages > (exchange.media_type == JSON)
+        has_worked |= isinstance(symptom, FailedRequest) and not symptom.is_first
+        if is_other or has_worked or "mcp-session-id" in exchange.request:
+            continue
+        hint, allow = "most servers use /mcp, those of 2024-11-05 use /sse", exchange.response.get("allow")
+        if exchange.status == 405 and allow:
+            hint = (
+                f"it allows {quote(allow, 40)}: with GET alone it may be an endpoint of the old HTTP+SSE "
+                f"transport"
+            )
+        elif exchange.status == 405 and exchange.path.rstrip("/").endswith("/sse"):
+            hint = (
+                "/sse is the usual address of the old HTTP+SSE transport, which takes no POST: set the type of this "
+                "server to sse, or leave /sse out for Streamable HTTP"
+            )
+        title = (
+            f"no MCP endpoint at {quote(facts.header.upstream or exchange.path)}: "
+            f"{who_refused(exchange)} answers HTTP {exchange.status}{clause(words)}"
+        )
+        next_step, side = f"correct the path of the URL ({hint})", "configuration"
+        if exchange.status == 403:
+            next_step = (
+                f"{next_step}: Amazon API Gateway answers so for a path or a method that it does not have"
+            )
+        elif words and not NO_ROUTE.search(words) and not _NOT_FOUND.search(words):
+            next_step = f"look what the refusal means; if it knows nothing of MCP, {next_step}"
+        own = urlsplit(facts.header.upstream or "").path
+        if exchange.path != own and exchange.path.rstrip("/") == own.rstrip("/"):
+            title += f"; the client posts to {quote(exchange.path, 60)}, and the endpoint has the path {quote(own, 60)}"
+            side = ""  # In its configuration, or by the client itself.
+            next_step = (
+                "use the path of the endpoint in the client's configuration, without or with a slash as it is there; if it has that "
+                "already, the client changes it: let the client keep the URL, or the server answer at both paths"
+            )
+        if _NO_APPLICATION.search(words) or "x-railway-fallback" in exchange.response:
+            side = ""
+            next_step = (
+                "look at the platform whether the application runs (it may not have started, or have been removed), and "
+                "compare the host name of the URL with the one that it shows: no path of this address would answer"
+            )
+        symptoms = [*alike(facts, exchange), *facts.violations("HTTP307")]
+        claim = overcome(Claim(title=title, next_step=next_step, symptoms=symptoms, side=side))
+        if any(note.at > exchange.at for note, _ in endpoints(facts)):
+            # A client that tries Streamable HTTP first (2025-11-25, Transports: backwards compatibility).
+            claim.title += ", and the client then used the old HTTP+SSE transport, as it should"
+            claim.is_observation = True
+        elif any(is_stream(other) and other.at > exchange.at for other, _ in exchanges(facts, 401, 403)):
+            claim.title += ", and the client then asked for a stream, as the old HTTP+SSE transport begins"
+            claim.is_observation = True  # What refused that is the reason.
+        yield claim
+        break
+
+
+@cause(
+    "page-in-place-of-message",
+    "a page or another body came in place of a message",
+    Level.SPECIFIC,
+    rules="HTTP303",
+    positive=(
+        ex.first_answer(200, {}, {"content-type": "text/html"}, "<title>Sign in</title>"),
+        ex.first_answer(200, {}, {"content-type": "text/plain"}, "OK"),
+    ),
+)
+def page_in_place(facts: Facts) -> Iterator[Claim]:
+    """A proxy, a gateway for signing in or the web server of an application answers, not the MCP server."""
+    for exchange, symptom in exchanges(facts):
+        is_success = exchange.status is not None and exchange.status < 300 and exchange.status not in ACCEPTED
+        if not is_success or exchange.method != "POST" or exchange.error or exchange.request_number is None:
+            continue
+        kind = exchange.media_type
+        if kind in (JSON, EVENTS):
+            continue
+        side = "configuration"
+        next_step = (
+            "check the URL, and what is in front of the server: a web page answered, and not the MCP endpoint"
+        )
+        if LOGIN.search(exchange.words):
+            next_step = (
+                "this is a page for signing in: give the client a token, or let the gateway answer "
+                "programs with 401"
+            )
+        elif "html" not in kind:
+            next_step = (
+                f"let the server answer with Content-Type application/json or text/event-stream, not "
+                f"{kind or 'none'}"
+            )
+            side = SERVER
+            if exchange.words and not re.match(r"\s*[{\[]|(?:event|data|id|retry)?:", exchange.words):
+                side = ""
+                next_step = (
+                    "check the URL: what answered may not be an MCP server; if it is, its log has the reason for this text, "
+                    "in place of which a message belongs"
+                )
+        title = (
+            f"{exchange.asked} was answered with {kind or 'no content type'} in place of a message (HTTP "
+            f"{exchange.status}): {quote(exchange.words)}"
+        )
+        symptoms = [symptom, *facts.of(ClientLeft), *facts.violations("HTTP303")]
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side)
+
+
+@cause(
+    "notification-body",
+    "a notification was not answered with 202",
+    Level.SPECIFIC,
+    rules="HTTP301 HTTP302",
+    positive=ex.notification_answer(200),
+    negative=ex.notification_answer(202),
+)
+def notification_body(facts: Facts) -> Iterator[Claim]:
+    """Notifications and responses are answered with 202 and no body; clients that parse each 200 as
+    a message fail.
+    """
+    left = facts.of(ClientLeft)
+    for violation in facts.violations("HTTP301", "HTTP302"):
+        if left or facts.failed() or not facts.answered[CLIENT, "tools/call"]:
+            title, side = violation.findings[0].message, SERVER
+            next_step = "let the server answer notifications with 202 Accepted and no body"
+            if violation.code == "HTTP302":  # Its status is enough.
+                title = f"a notification was answered with {title}"
+                side = ""
+                next_step = (
+                    "let the client ignore the body and the type of a 202, whose status is enough; the server should "
+                    "send none (2025-11-25, Transports)"
+                )
+            yield Claim(title=title, next_step=next_step, symptoms=[violation, *left], side=side)
+
+
+define(
+    __name__,
+    FailureRow(
+        "server-error",
+        "the server failed at a request",
+        Level.GENERAL,
+        why="An HTTP status of 500 and more without a message: an exception that nothing caught.",
+        title="{about}: {who} failed with HTTP {status}{quoted}",
+        next_step="look into the server's own log at this time: an exception is there",
+        statuses=tuple(status for status in range(500, 1000) if status not in STATUSES),
+        positive=ex.list_answer(500, "Internal Server Error"),
+        negative=ex.list_answer(429),
+    ),
+)
+
+
+def _is_of_mcp(facts: Facts, exchange: RefusedExchange) -> bool:
+    """Return False for a metadata address, and for a GET for a stream that a server refuses without
+    a word.
+    """
+    is_silent_get = exchange.method == "GET" and facts.server.messages and not exchange.words
+    return ".well-known" not in exchange.path and not is_silent_get and exchange.method != "HEAD"
+
+
+define(
+    __name__,
+    FailureRow(
+        "notification-refused",
+        "a notification is refused where requests are answered",
+        Level.SPECIFIC,
+        why="A handler that answers only requests leaves notifications to the framework, which answers 404 or 405.",
+        title="{about} was refused with HTTP {status}, at the endpoint that had answered requests{quoted}",
+        next_step="let the server answer each notification with 202 Accepted and no body, also one that it does nothing with",
+        side=lambda _, exchange: SERVER if exchange is None else side_of(exchange),
+        statuses=(400, 404, 405, 500, 501),
+        if_refused=lambda facts, exchange: (
+            exchange.asked.startswith("notifications/") and bool(facts.answered) and not exchange.words
+        ),
+        positive=ex.notification_answer(404, {"mcp-session-id": None}),
+        negative=(ex.notification_answer(202), ex.first_answer(404)),
+    ),
+)
+
+
+_OF_REFUSAL = ("HTTP205", "HTTP304", "HTTP307")
+"""Findings on requests that are made of their refusals."""
+
+
+_OF_USER = re.compile(
+    r"(?i)\bapi[ _-]?key|\bx-[\w-]*(?:key|token|id)\b|\bquery (?:string|param)|\bpayment|\bbilling|\bsubscription|\btrial\b"
+    r"|\bcredits?\b|\b(?:upgrade|update) (?:your|to a|the) (?:plan|client|app|version)|please (?:upgrade|update)"
+    r"|\b(?:missing|required?)\b.{0,20}\b(?:authori[sz]ation|bearer|(?:access|auth) token|credentials)"
+    r"|\b(?:missing|required?|invalid|unknown)\b.{0,20}\b(?:tenant|workspace|project|organi[sz]ation|account)\b"
+)
+"""Words of what a user has to give, such as a key, a parameter of the URL or a plan."""
+
+_WANTS_TLS = r"HTTP request (?:was sent )?to (?:an )?HTTPS"
+"""The words of Go's net/http and of nginx at a port for TLS."""
+
+
+def _side_of_refusal(facts: Facts, exchange: RefusedExchange | None) -> str:
+    """Return who refused a message without a flaw; else nothing is known."""
+    words = next((said(each, symptom) for each, symptom in exchanges(facts) if each is exchange), "")
+    if exchange is not None and (
+        exchange.status == 402 or _OF_USER.search(words) or re.search(_WANTS_TLS, words)
+    ):
+        return "configuration"
+    is_flawed = any(
+        violation.side == CLIENT and violation.code not in _OF_REFUSAL
+        for violation in facts.findings.values()
+    )
+    return side_of(exchange) if exchange is not None and exchange.asked and not is_flawed else ""
+
+
+define(
+    __name__,
+    FailureRow(
+        "request-refused",
+        "the server refused an HTTP request",
+        Level.GENERAL,
+        why="A status of 400 to 499, with the text of the refusal.",
+        title="{about}: {who} refused it with HTTP {status}{quoted}",
+        next_step=(
+            (
+                r"not (?:been )?initiali[sz]ed|initiali[sz]e first|before initiali",
+                (
+                    "the client must send initialize first, and then notifications/initialized with the "
+                    "session id"
+                ),
+            ),
+            (_WANTS_TLS, "use https:// in place of http:// in the URL: this port speaks TLS"),
+            (
+                r"csrf|xsrf|page expired",
+                (
+                    "exempt the endpoint from the check of forms of its framework (Django: csrf_exempt; Laravel: except of its "
+                    "middleware; Rails: skip_forgery_protection)"
+                ),
+            ),
+            (
+                r"\bapi[ _-]?key|\bauthori[sz]ation\b|\bbearer\b|\btoken\b|credentials",
+                "give the client what the refusal names in the host's configuration; the server should answer 401 for that",
+            ),
+            ("", "correct what the refusal names; signing in would not help"),
+        ),
+        side=_side_of_refusal,
+        statuses=tuple(
+            status for status in range(400, 500) if status == 409 or status not in (401, 403, *STATUSES)
+        ),
+        if_refused=_is_of_mcp,
+        positive=(
+            ex.list_answer(400, "Bad Request: no such list"),
+            ex.first_answer(400, "Client sent an HTTP request to an HTTPS server."),
+            ex.first_answer(400, "Missing API key. Provide the x-api-key header"),
+            ex.first_answer(402),
+            ex.first_answer(400, "bad request: missing required Authorization header"),
+            ex.first_answer(419, "Page Expired"),
+        ),
+        negative=ex.list_answer(500),
+    ),
+)
+
+
+@cause(
+    "http-refused",
+    "an HTTP request was refused",
+    Level.QUOTE,
+    positive=ex.session("@ http", ex.call(), ex.done(), ex.http("PUT", 304, head={})),
+)
+def http_refused(facts: Facts) -> Iterator[Claim]:
+    """The status and the text of the refusal are the best explanation there is."""
+    for refusal in facts.of(RefusedExchange):
+        title = f"{refusal.line}{clause(refusal.error or refusal.words)}"
+        next_step = "look into the log of the server, or of the proxy in front of it, at this time"
+        yield Claim(title=title, next_step=next_step, symptoms=[refusal])

@@ -1,0 +1,390 @@
+"""Requests without a token, and sign-ins that were not begun or not completed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.exchanges import about, exchanges, is_overcome, said
+from mcpspy.analysis.explain.causes.sign_in import RULES, sign_in_claim, steps_of, unauthorized
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import clause, quote
+from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.http_facts import OauthStep
+from mcpspy.analysis.explain.symptoms import FailedRequest, RefusedExchange, Symptom
+from mcpspy.core.protocol.http_headers import LOOPBACK
+from mcpspy.core.protocol.refusal import challenge_words
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+
+REMAPPED = "x-amzn-remapped-www-authenticate"
+
+
+def _other_issuer(facts: Facts, metadata: OauthStep) -> str:
+    """Return the authorization server that the resource's metadata name, if its metadata write the issuer otherwise."""
+    issuer = metadata.fields.get("issuer")
+    named = [
+        each.fields["servers"] for each in steps_of(facts, "resource metadata") if each.fields.get("servers")
+    ]
+    return str(named[-1][0]) if named and issuer is not None and issuer not in named[-1] else ""
+
+
+class _Stop(NamedTuple):
+    """The end of a sign-in in words, the next step, and the side that has to take it."""
+
+    title: str
+    next_step: str
+    side: str
+
+
+def _stop(facts: Facts, last: OauthStep) -> _Stop:
+    """Return why a sign-in ended after a step."""
+    title, status = f"; the sign-in ended after the step {last.step!r} (HTTP {last.status})", last.status or 0
+    if status >= 400:
+        is_named = any(each.fields.get("servers") for each in steps_of(facts, "resource metadata"))
+        # Not all addresses of metadata need exist, unless the server names who has them.
+        is_needed = "metadata" not in last.step or (is_named and last.step == "server metadata")
+        side = SERVER if status >= 500 or is_needed else "configuration"
+        return _Stop(title, f"let the server answer the step {last.step!r}; clients stop here", side)
+    if last.step == "server metadata" and (other := _other_issuer(facts, last)):
+        title += (
+            f": its issuer {quote(str(last.fields.get('issuer')), 80)} is not to the letter the authorization server that "
+            f"the resource's metadata name, {quote(other, 80)}, and a client must not use it then (RFC 8414, 3.3)"
+        )
+        next_step = "let both documents name the authorization server in the same way, with or without the slash at the end"
+        return _Stop(title, next_step, SERVER)
+    if last.step == "server metadata" and "registration_endpoint" in last.fields.get("names", ()):
+        title += ", which names everything that a client needs: it did not register, and opened no page for signing in"
+        next_step = (
+            "look in the client's log for what it misses in this metadata (some compare the issuer with the address of "
+            "the server, or demand a member): update the client, or give it a token (Authorization)"
+        )
+        return _Stop(title, next_step, CLIENT)
+    if last.step == "resource metadata" and (resource := _shorter_resource(facts, last)):
+        title += (
+            f": these are the metadata of {quote(resource, 80)}, and not of the endpoint, and a client must not use them then "
+            f"(RFC 9728, 3.3), which not all clients check"
+        )
+        next_step = (
+            "let the metadata name the URL of the endpoint as its resource, with its path: at the address that WWW-Authenticate "
+            "names"
+        )
+        return _Stop(title, next_step, SERVER)
+    if last.step == "resource metadata" and (elsewhere := _server_elsewhere(facts, last)):
+        title = (
+            f"; the metadata name the authorization server {quote(elsewhere, 80)}, and what the client asked there did not pass "
+            f"this point"
+        )
+        next_step = (
+            "look in the client's log how far the sign-in came, and complete it in the browser; compare what this "
+            "authorization server offers (metadata, registration, S256) with what the client needs"
+        )
+        return _Stop(title, next_step, "")
+    next_step = "complete the sign-in in the browser; the client's log states why it stopped at this step"
+    if last.step == "registration":
+        next_step += (
+            "; compare the address of the page that the client opened (authorization_endpoint of the metadata) with what the browser "
+            "can reach"
+        )
+        return _Stop(
+            title, next_step, ""
+        )  # That address, and what the page showed, are not in the recording.
+    return _Stop(title, next_step, "configuration")
+
+
+def _shorter_resource(facts: Facts, step: OauthStep) -> str:
+    """Return the resource of metadata if its path is another than that of the endpoint; else nothing."""
+    resource, endpoint = str(step.fields.get("resource") or ""), urlsplit(facts.header.upstream or "").path
+    return resource if resource and urlsplit(resource).path.rstrip("/") != endpoint.rstrip("/") else ""
+
+
+def _server_elsewhere(facts: Facts, step: OauthStep) -> str:
+    """Return the authorization server that metadata name, if it is at another host than they are; else nothing."""
+    servers = [str(each) for each in step.fields.get("servers") or ()]
+    own = {urlsplit(str(url or "")).netloc for url in (facts.header.upstream, step.fields.get("address"))}
+    return servers[0] if servers and urlsplit(servers[0]).netloc not in own else ""
+
+
+def _elsewhere(facts: Facts) -> str | None:
+    """Return where the metadata of the authorization server would be, if the client asked only at other addresses.
+
+    A client must try all of them, those of OpenID Connect too (2025-11-25, Authorization).
+    """
+    asked = steps_of(facts, "server metadata")
+    named = [
+        step
+        for step in steps_of(facts, "resource metadata")
+        if step.status == 200 and step.fields.get("servers")
+    ]
+    if not named or not asked or any(step.status == 200 for step in asked):
+        return None
+    issuer = urlsplit(str(named[-1].fields["servers"][0]))
+    if issuer.netloc != urlsplit(str(named[-1].fields.get("address") or "")).netloc:
+        return None  # What is asked of another host is not recorded.
+    path, paths = issuer.path.rstrip("/"), {step.path.rstrip("/") for step in asked}
+    wanted = [f"/.well-known/oauth-authorization-server{path}"]
+    if path:  # Keycloak has the metadata of each realm only there.
+        wanted.append(f"{path}/.well-known/openid-configuration")
+    return next((each for each in wanted if each not in paths), None)
+
+
+def _metadata_elsewhere(facts: Facts, challenge: str) -> str:
+    """Return the address of metadata that a 401 names, if it is at another host than the endpoint; else nothing."""
+    named = re.search(r'resource_metadata="?([^",\s]+)', challenge)
+    hosts = {urlsplit(facts.header.upstream or "").hostname, first_host(facts)}
+    return (
+        named[1] if named is not None and urlsplit(named[1]).hostname not in {None, *LOOPBACK, *hosts} else ""
+    )
+
+
+def first_host(facts: Facts) -> str:
+    """Return the name by which the client calls the endpoint, without its port."""
+    first = next((exchange for exchange, _ in unauthorized(facts)), None)
+    return "" if first is None else first.request.get("host", "").partition(":")[0]
+
+
+_RESOURCE = {"resource": f"{ex.ISSUER}/mcp", "servers": [ex.ISSUER], "address": ex.ISSUER, "path": "/mcp"}
+_NAMES_ITS_SERVER = ex.oauth("resource metadata", 200, 61, **_RESOURCE)
+_ASKED_AT_THE_PATH = ex.session(
+    ex.first_answer(401, {}, {"www-authenticate": "Bearer"}),
+    _NAMES_ITS_SERVER,
+    *(
+        ex.note(
+            "http",
+            http=62,
+            method="GET",
+            path="/.well-known/oauth-authorization-server/mcp",
+            status=404,
+            request={},
+            response={},
+        ),
+        ex.oauth("server metadata", 404, 62),
+        ex.note("http-end", http=62),
+    ),
+)
+
+
+_NAMED_METADATA = f'Bearer resource_metadata="{ex.ISSUER}/.well-known/oauth-protected-resource/mcp"'
+
+
+@cause(
+    "token-missing",
+    "the server wants a token, and the request has none",
+    Level.GENERAL,
+    rules=RULES,
+    positive=(
+        ex.session("@ http", ex.call(), ex.answered(401)),
+        ex.session("@ http", ex.call(), ex.answered(401, {}, {REMAPPED: "Bearer"})),
+        ex.first_answer(401, {"x-api-key": "[redacted]"}, "Invalid API key"),
+        ex.first_answer(401, "Missing X-API-Key header"),
+        ex.session(
+            "@ http", ex.listed("a"), ex.call(3), ex.answered(401, {}, {"www-authenticate": _NAMED_METADATA})
+        ),
+        _ASKED_AT_THE_PATH,
+        ex.unauthorized(
+            _NAMES_ITS_SERVER,
+            ex.oauth("server metadata", 200, 62, issuer=f"{ex.ISSUER}/", address=ex.ISSUER, pkce=["S256"]),
+        ),
+        ex.unauthorized(
+            ex.oauth(
+                "resource metadata", 200, 61, **{**_RESOURCE, "servers": ["https://login.example/tenant"]}
+            )
+        ),
+    ),
+    negative=ex.session("@ http", ex.call(), ex.answered(401, ex.WITH_TOKEN)),
+)
+def token_missing(facts: Facts) -> Iterator[Claim]:
+    """The client has no token, a proxy drops Authorization, or the sign-in was not begun or not completed."""
+    refused = [exchange for exchange, _ in unauthorized(facts) if "authorization" not in exchange.request]
+    if not refused or any(step.status == 200 for step in steps_of(facts, "token")):
+        return
+    first, challenge = refused[0], refused[0].response.get("www-authenticate")
+    words = challenge_words(challenge or "") or first.words
+    title = f"{about(first)} was sent without a token, and the server answered HTTP {first.status}"
+    if key := _key_of(facts, first):
+        title = f"{about(first)} was sent with {quote(key, 40)}, and the server answered HTTP {first.status}"
+    title += f" ({quote(words, 80)})" if words else ""
+    has_worked = facts.answered[CLIENT, "tools/list"] or facts.answered[CLIENT, "tools/call"]
+    if has_worked:
+        title += ", although requests before had succeeded"
+    next_step = "set the Authorization header in the host's configuration, or sign in there"
+    if key:
+        next_step = f"correct the value of {quote(key, 40)} in the host's configuration: a variable that the host does not replace, or an old key"
+    elif re.search(r"(?i)\bapi[ _-]?key|\bx-[a-z][\w-]+", words):
+        next_step = f"give the client in the host's configuration what the refusal names: {quote(words, 100)}"
+    if REMAPPED in first.response:
+        title += f", and the gateway in front of it renamed WWW-Authenticate to {REMAPPED}: no client finds the sign-in"
+        next_step = (
+            "let the gateway answer with the header's own name (Amazon API Gateway renames it in answers of an "
+            "integration: set it in a gateway response, or use another kind of integration)"
+        )
+        yield sign_in_claim(facts, title, next_step, side="proxy")
+        return
+    steps = [step for step in facts.http.oauth if step.step not in ("challenge", "retry")]
+    own_flow = {step.fields.get("flow") for step in steps_of(facts, "challenge") if step.at <= first.at}
+    metadata = [step for step in steps if step.step.endswith("metadata") and step.status == 200]
+    is_hidden = first.status == 401 and challenge is None and metadata
+    if is_hidden and not any(step.fields.get("flow") in own_flow or step.step == "token" for step in steps):
+        title += (
+            ", without WWW-Authenticate; the metadata of a sign-in exists, and the client never asked for it: it did not "
+            "know where"
+        )
+        next_step = (
+            'let the server answer 401 with WWW-Authenticate: Bearer resource_metadata="URL" (RFC 9728, 5.1); some '
+            "libraries for signing in answer 401 on their own, before the code that adds it"
+        )
+        yield sign_in_claim(facts, title, next_step, *metadata, side=SERVER)
+        return
+    if (wanted := _elsewhere(facts)) is not None:
+        asked = steps_of(facts, "server metadata")
+        paths = ", ".join(dict.fromkeys(step.path for step in asked))
+        title += (
+            f"; the client asked for the metadata of the authorization server at {quote(paths, 120)} (HTTP "
+            f"{asked[-1].status}), and never at {quote(wanted, 80)}, where they belong"
+        )
+        next_step = (
+            "let the client ask at the address that is made of the issuer in authorization_servers (RFC 8414, 3.1), not of "
+            "the path of the endpoint; until then let the server answer there too"
+        )
+        yield sign_in_claim(facts, title, next_step, *asked[-2:], side=CLIENT)
+        return
+    if steps:
+        stop = _stop(facts, steps[-1])
+        yield sign_in_claim(facts, title + stop.title, stop.next_step, *steps[-2:], side=stop.side)
+        return
+    if (elsewhere := _metadata_elsewhere(facts, challenge or "")) and not has_worked:
+        title += f", naming the metadata of its sign-in at {quote(elsewhere, 100)}, and the client sent no token after that"
+        next_step = (
+            "begin the sign-in in the client, and look in its log whether it read this document: what it asks there does not "
+            "pass this point; if the server takes a fixed token, set the Authorization header in the host's configuration"
+        )
+        yield sign_in_claim(facts, title, next_step, side="")
+        return
+    if "resource_metadata" in (challenge or "") and (not has_worked or facts.http.token_accepted_at is None):
+        title += ", naming the metadata of its sign-in, which the client never asked for"
+        next_step = (
+            "use a client that signs in by OAuth, or begin the sign-in in it; if the server takes a fixed token, set the "
+            "Authorization header in the host's configuration"
+        )
+        yield sign_in_claim(facts, title, next_step, side=CLIENT)
+        return
+    if first.status == 401:
+        next_step += _of_challenge(challenge)
+    yield sign_in_claim(facts, title, next_step)
+
+
+def _of_challenge(challenge: str | None) -> str:
+    """Return what the challenge of a 401 lacks for a sign-in, to follow a next step; the client asked for no metadata."""
+    if challenge is None:
+        return "; the server names no way to sign in: 401 lacks WWW-Authenticate"
+    if "bearer" in challenge.lower() and "resource_metadata" not in challenge:
+        return (
+            "; if the server has a sign-in (OAuth), its WWW-Authenticate should name the metadata (resource_metadata; RFC 9728, 5.1): "
+            "this client did not look for them at /.well-known/ by itself"
+        )
+    return ""
+
+
+_KEY = re.compile(r"(?i)(?:^|[-_])(?:api[-_]?key|key|token|secret)$")
+"""The name of a header, or of a parameter of a URL, that has a key."""
+
+
+def _key_of(facts: Facts, exchange: RefusedExchange) -> str:
+    """Return the header, or the parameter of the URL, by which a request without Authorization has a key; else nothing."""
+    names = [
+        *exchange.request,
+        *(part.partition("=")[0] for part in urlsplit(facts.header.upstream or "").query.split("&")),
+    ]
+    return next((name for name in names if _KEY.search(name)), "")
+
+
+SECONDS_OF_A_PROBE = 2.0
+"""Some clients ask without a token first, and send it at once after the 401."""
+
+
+@cause(
+    "token-left-out",
+    "the client leaves out the token that it has",
+    Level.EXACT,
+    rules=RULES,
+    positive=ex.session(
+        "@ http",
+        *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
+        *(ex.call(3), ex.answered(401, "Missing bearer token")),
+    ),
+    negative=(
+        ex.unauthorized(ex.request("ping", 4), ex.answered(200, ex.WITH_TOKEN), ex.result(4)),
+        ex.session(
+            "@ http",
+            *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
+            *(ex.call(3), ex.answered(401, "Missing bearer token"), ex.METADATA),
+        ),
+        ex.session(
+            "@ http",
+            *(ex.call(), ex.answered(200, ex.WITH_TOKEN), ex.done()),
+            *(ex.initialize(3), ex.answered(401, {"user-agent": "another"}, "Missing bearer token")),
+        ),
+    ),
+)
+def token_left_out(facts: Facts) -> Iterator[Claim]:
+    """Hosts have several paths to a server (to list its tools, to run one, to test the connection), and not each of them
+    has the header that was configured.
+    """
+    since = facts.http.token_accepted_at
+    signing_in = [step.at for step in facts.http.oauth if step.step not in ("challenge", "retry")]
+    left_out = [
+        (exchange, symptom)
+        for exchange, symptom in exchanges(facts, 401)
+        if since is not None
+        and exchange.at > since
+        and (
+            exchange.method == "POST"
+            or exchange.request.get("mcp-session-id", "") in facts.http.accepted_count
+        )
+        and "authorization" not in exchange.request
+        and exchange.agent in facts.http.agents  # Another program may have no token at all.
+    ]
+    if not left_out or any(at > left_out[0][0].at for at in signing_in):
+        return  # A sign-in begins with a request without a token.
+    first, symptom = left_out[0]
+    succeeded_at = getattr(symptom, "succeeded_at", None)
+    is_probe = succeeded_at is not None and succeeded_at - first.at < SECONDS_OF_A_PROBE
+    words = said(first, symptom)
+    title = f"{about(first)} was sent without the token with which requests before had succeeded: HTTP 401{clause(words)}"
+    next_step = (
+        "let the client send the same Authorization header with each request to this server; until then look which of its "
+        "functions leaves it out"
+    )
+    symptoms = [*(each for _, each in left_out), *facts.violations(*RULES.split())]
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=CLIENT, is_observation=is_probe)
+
+
+@cause(
+    "signed-in",
+    "a request was refused until the client had signed in",
+    Level.EXACT,
+    positive=ex.unauthorized(
+        ex.request("initialize"),
+        ex.answered(200, ex.WITH_TOKEN),
+        ex.welcome(2),
+        ex.INITIALIZED,
+        ex.request("ping", 3),
+        ex.result(3),
+    ),
+    negative=ex.unauthorized(),
+)
+def signed_in(facts: Facts) -> Iterator[Claim]:
+    """The 401 with which a sign-in begins is not a failure."""
+    refused = [symptom for exchange, symptom in exchanges(facts) if exchange.status in (401, 403)]
+    began: list[Symptom] = [
+        each for each in refused if isinstance(each, FailedRequest) and is_overcome([each])
+    ]
+    if steps_of(facts, "retry"):
+        began += [each for exchange, each in unauthorized(facts) if "authorization" not in exchange.request]
+    if began:  # Clients ask for metadata at several places; that some have none is foreseen (RFC 9728, 3.1).
+        absent = [each for each in facts.of(RefusedExchange) if each.status == 404]
+        began += [each for each in absent if ".well-known" in each.path]
+        title = "the client signed in after HTTP 401, as it should"
+        yield Claim(title=title, next_step="nothing", symptoms=began, is_observation=True)
