@@ -288,10 +288,9 @@ def client_left(facts: Facts) -> Iterator[Claim]:
                     f"the client left after the server had answered {named[0]} with an error, under an "
                     f"id that is not its own: {quote(first.message)}"
                 )
-                next_step = (
-                    "let the server answer only messages with an id: a notification gets no response, "
-                    "not even an error"
-                )
+                next_step = _NOT_TO_NOTIFICATIONS
+            elif first.code == "ENV206":
+                next_step = _NOT_TO_NOTIFICATIONS
             symptoms = [left, *facts.violations(*{each.code for each in suspects}, side=SERVER)]
             lines = [of_finding(each) for each in suspects[:3]]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
@@ -342,6 +341,10 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             )
             yield Claim(title=title, next_step=next_step, symptoms=[left], level=Level.GENERAL)
 
+
+_NOT_TO_NOTIFICATIONS = (
+    "let the server answer only messages with an id: a notification gets no response, not even an error"
+)
 
 IDLE_AFTER_HANDSHAKE = 10.0
 """Seconds without a request after the handshake after which it is worth knowing."""

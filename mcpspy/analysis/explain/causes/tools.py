@@ -212,6 +212,24 @@ def _is_about_arguments(failed: FailedRequest, *, is_prompt: bool, is_broken: bo
     return is_broken or is_prompt or (failed.method == "tools/call" and is_said)
 
 
+_NO_OBJECT = re.compile(
+    r"(?is)(?:\bexpected\W{1,6}object\b.{0,120}\bpath\W{1,6}\[\s*\]|\bpath\W{1,6}\[\s*\].{0,120}\bexpected\W{1,6}object\b)"
+)
+"""Zod, about the arguments as a whole."""
+
+
+def _without_arguments(failed: FailedRequest) -> Claim | None:
+    """Return a claim of a call without `arguments`, which the server does not take for an empty object; else None."""
+    if failed.method != "tools/call" or failed.arguments or not _NO_OBJECT.search(failed.words[:400]):
+        return None
+    return Claim(
+        title=f"{failed.about} was called without arguments, and the server wants an object: {quote(failed.words)}",
+        next_step='let the client send "arguments": {} also to tools that need none, and let the server take missing ones for {}: they '
+        "may be left out",
+        symptoms=[failed],
+    )
+
+
 @cause(
     "invalid-arguments",
     "arguments do not fit the tool's schema",
@@ -248,6 +266,9 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
     for failed in errors(facts):
         broken = [each for each in failed.findings if each.code in ("DATA301", "DATA101")]
         is_prompt = failed.method == "prompts/get" and _ARGUMENTS.search(failed.words[:400]) is not None
+        if not broken and (claim := _without_arguments(failed)) is not None:
+            yield claim
+            continue
         if not _is_about_arguments(failed, is_prompt=is_prompt, is_broken=bool(broken)):
             continue
         side, next_step = "", "compare the arguments with the schema, which should state what is required"
@@ -307,7 +328,7 @@ _TABLE = ex.listed({**ex.with_schema(), "outputSchema": _ROWS}, number=9)
     negative=ex.session(_TABLE, ex.call(), ex.done(2, "no such table", isError=True)),
 )
 def error_structured(facts: Facts) -> Iterator[Claim]:
-    """Clients check structuredContent wherever it is, and raise an error of their own in place of the tool's."""
+    """Clients check structuredContent wherever it is, and raise an error about it in place of the tool's."""
     for failed in errors(facts):
         found = [each for each in failed.findings if each.code == "DATA302"]
         if not found or failed.method != "tools/call":

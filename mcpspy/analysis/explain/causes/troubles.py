@@ -107,6 +107,20 @@ TROUBLES = (
         ),
     ),
     Trouble(
+        "version-not-chosen",
+        "a version manager does not know which version of a program to start",
+        next_step="give the absolute path of the program in the version that you want in the host's configuration, or set a "
+        "version for the whole user (asdf, mise, pyenv, rbenv, volta): the host starts the server in another folder, and may not pass HOME on",
+        named_by="The programs that asdf, mise, pyenv, rbenv, jenv and volta put into PATH under the names of others.",
+        signs=r"no version is set for (?:command|shim)|\b(?:pyenv|rbenv|nodenv|jenv|goenv): .{0,60}(?:command not found|is not installed)"
+        r"|volta error|mise .{0,40}no version",
+        only_at_start=True,
+        errors=(
+            "No version is set for command node",
+            "pyenv: version `3.12.1' is not installed (set by /home/b/.python-version)",
+        ),
+    ),
+    Trouble(
         "program-not-in-package",
         "a package was installed, and has no program of the name that was started",
         next_step=(
@@ -147,19 +161,75 @@ TROUBLES = (
         ),
     ),
     Trouble(
+        "install-failed",
+        "the package runner could not install the server, for a reason of this machine",
+        next_step=(
+            (
+                r"being used by another process|os error 32",
+                (
+                    "another process uses this file, in most cases a second start of the same server: end what is left of it, start it "
+                    "once in a terminal until it is installed, and start it then from one host at a time; or install it for good (uv tool "
+                    "install)"
+                ),
+            ),
+            (
+                r"hardlink|os error 396",
+                (
+                    "set UV_LINK_MODE=copy by env in the host's configuration, or UV_CACHE_DIR to a folder that no program synchronises "
+                    "(OneDrive)"
+                ),
+            ),
+            (r"minor version link", "install the Python of uv again: uv python install --reinstall"),
+            (
+                "",
+                "run the command in a terminal: it prints the whole reason; then empty the cache of uv (uv cache clean)",
+            ),
+        ),
+        named_by="uv, about files of its cache that it could not write, link or replace.",
+        signs=r"failed to install: \S+\.whl|failed to hardlink|target directory for python minor version link"
+        r"|being used by another process.{0,40}os error 32",
+        only_at_start=True,
+        errors=(
+            "error: Failed to install: pywin32-312-cp314-cp314-win_amd64.whl (pywin32==312)",
+            "error: Missing expected target directory for Python minor version link at C:\\uv\\python\\cpython-3.13",
+        ),
+    ),
+    Trouble(
+        "build-failed",
+        "a package that the server needs could not be built",
+        next_step="the package has no ready build for this system and this version of the runtime, or its build is broken: start the "
+        "server with another version of Python or Node.js (uvx --python 3.12), or with another version of itself; else "
+        "install what the error names (a compiler, headers), and tell the server's author",
+        named_by="uv, pip, npm (node-gyp) and Ruby build packages from source where no ready build fits.",
+        signs=r"failed to build [`']|failed building wheel|failed-wheel-build|metadata-generation-failed|\bnode-gyp\b|gyp ERR!"
+        r"|failed to build gem native extension|build backend returned an error",
+        side="",
+        only_at_start=True,
+        errors=(
+            "error: Failed to build `valkey-glide==2.2.3`",
+            "npm error gyp ERR! build error",
+            "ERROR: Failed building wheel for pymssql",
+        ),
+    ),
+    Trouble(
         "package-broken",
         "a package is installed, and a file of it or of one that it uses is missing",
         next_step="use the version before, or wait for the next one: if the same error comes on another machine, this version "
         "was published without the file, or for another version of what it uses; if not, the installation is "
         "incomplete: empty the cache of the runner (npx: rm -rf ~/.npm/_npx) and start again",
         named_by="Node.js names the file, and the module of the package that imports it.",
-        signs=r"cannot find (?:module|package) .{1,400}\bimported from .{0,300}[/\\]node_modules[/\\]",
+        signs=r"cannot find (?:module|package) .{1,400}\bimported from .{0,300}[/\\]node_modules[/\\]"
+        r"|ERR_PACKAGE_PATH_NOT_EXPORTED",
         side="server",
         only_at_start=True,
         errors=(
             (
                 "Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/srv/node_modules/ui/dist/index.mjs' imported from "
                 "/srv/node_modules/weather-mcp/dist/tool.js"
+            ),
+            (
+                'Error [ERR_PACKAGE_PATH_NOT_EXPORTED]: No "exports" main defined in '
+                "/srv/node_modules/@modelcontextprotocol/sdk/package.json"
             ),
         ),
     ),
@@ -356,12 +426,13 @@ TROUBLES = (
         signs=r"""(?x)(?:environment\ variable|env(?:ironment)?\ var|api[ _-]?key|access[ _-]?token|token
         |secret|password|credentials?|settings?|config(?:uration)?|connection\ string
         |(?-i:[A-Z][A-Z0-9]+_[A-Z0-9_]+)|--[\w-]+)\b.{0,60}
-        \b(?:not\ (?:set|found|provided|configured|defined|specified|given)|is\ required|are\ required
+        \b(?:(?<!could\ )not\ (?:set|found|provided|configured|defined|specified|given)|is\ required|are\ required
         |must\ be\ (?:set|provided|specified)|missing|undefined|is\ empty|required\b)
-        |(?:missing|required|provide|set|specify)\b.{0,40}\b(?:environment\ variable|env\ var|api[ _-]?key
+        |(?:missing|required|provide|set(?!\ lock)|specify)\b.{0,40}\b(?:environment\ variable|env\ var|api[ _-]?key
         |access[ _-]?token|token|credentials|config\w*|(?-i:[A-Z][A-Z0-9]+_[A-Z0-9_]+)\b)
         |\bno\ (?:[\w-]+\ )?api[ _-]?key\ (?:found|provided|set|configured|given)
         |(?-i:KeyError:\ '[A-Z][A-Z0-9_]+')|following\ arguments\ are\ required|^usage:\ .*|required\ option
+        |(?-i:\b[A-Z][A-Z0-9_]+:\ (?:unbound\ variable|parameter\ (?:not\ set|null)))
         |(?-i:VarError|\bNotPresent\b)|Field\ required|NoCredentialsError|Unable\ to\ locate\ credentials|could\ not\ (?:find
         |load)\ (?:the\ )?default\ credentials""",
         side="configuration",
@@ -369,6 +440,7 @@ TROUBLES = (
             "KeyError: 'WEATHER_API_KEY'",
             "Error: Missing required environment variable: DATABASE_URL",
             "server: error: the following arguments are required: --api-key",
+            "start.sh: line 22: HOME: unbound variable",
         ),
     ),
     Trouble(
@@ -457,6 +529,13 @@ TROUBLES = (
             (
                 r"\bspawn\b|\bexec\b|interpreter|: permission denied$",
                 "make the file executable (chmod +x), or start it with its interpreter",
+            ),
+            (
+                r"/nonexistent",
+                (
+                    "the user that starts the server has no home folder, or the host does not pass HOME on: set HOME by env in the host's "
+                    "configuration to a folder that this user may write to"
+                ),
             ),
             ("", "give the user that starts the server access to it, or set another path"),
         ),

@@ -295,7 +295,13 @@ _STARTED = re.compile(r"(?i)\bstarted\b|\bready\b|\brunning\b")
     "nothing-on-stdout",
     "the server runs, and has not written one byte to stdout",
     Level.SPECIFIC,
-    positive=ex.session("@ bare", ex.initialize(), ex.cancelled(1)),
+    positive=(
+        ex.session("@ bare", ex.initialize(), ex.cancelled(1)),
+        ex.session(
+            *("@ bare", ex.initialize(), ex.stderr("Please authorize this client by visiting:")),
+            *(ex.stderr("https://notes.example/authorize?client_id=1"), "+ 60", ex.cancelled(1)),
+        ),
+    ),
     negative=ex.session(ex.request("ping"), ex.cancelled()),
 )
 def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
@@ -390,10 +396,33 @@ def _unread(
     return title, next_step, lines, SERVER
 
 
+_SIGN_IN = re.compile(
+    r"(?i)\bauthori[sz]e this\b|\b(?:visit|open)(?:ing)?\b.{0,60}(?:https?://|browser|url|link)|\bbrowser (?:has been |was )?opened"
+    r"|waiting for (?:the |an? )?(?:auth|sign|log[- ]?in|oauth|callback)|enter the code|device code|/(?:oauth2?/)?authorize\?"
+)
+"""A program that opens a browser, or shows an address and a code, for a sign-in."""
+
+_WARNS = re.compile(r"(?i)warning\b|\bnode -{2}trace-")
+"""A runtime about the program that it starts: no sign that this one works."""
+
+_SIGNED_IN = re.compile(
+    r"(?i)auth\w* (?:successful|succeeded|completed?)|successfully (?:auth|sign|logg)|(?:signed|logged) in|token (?:saved|received)"
+    r"|proxy established"
+)
+
+
 def _without_a_sign(asking: FailedRequest, printed: Sequence[PrintedLine]) -> tuple[str, str, str]:
     """Return the title, the next step and the side of a start that did not end, for whatever reason."""
     title = f"no answer to {asking.method} in {asking.waited}"
-    after = [line for line in printed if line.at >= asking.asked_at]
+    after = [line for line in printed if line.at >= asking.asked_at and not _WARNS.search(line.text)]
+    sign_in = [line for line in after if _SIGN_IN.search(line.text)]
+    if sign_in and not any(_SIGNED_IN.search(line.text) for line in after):
+        title += f": the server waits until its user has signed in: {quote(sign_in[-1].text, 100)}"
+        next_step = (
+            "start this command once in a terminal and sign in there: most servers keep the token; let the server answer "
+            "initialize before the sign-in, or raise the client's timeout of the start"
+        )
+        return title, next_step, ""
     if after:
         title += (
             f": the server still works before it answers, or hangs there; its last words on stderr, "
@@ -467,6 +496,7 @@ def _waited(failed: FailedRequest, title: str, next_step: str, error: NamedError
         ex.session(ex.call(), ex.cancelled()),
         ex.session(ex.call(), "+ 60", ex.cancelled()),
         ex.session(ex.call(), ex.cancelled(), ex.done()),
+        ex.session(ex.request("ping"), "+ 30", ex.cancelled()),
     ),
 )
 def timeout(facts: Facts) -> Iterator[Claim]:
@@ -501,6 +531,8 @@ def timeout(facts: Facts) -> Iterator[Claim]:
             )
         else:
             next_step = f"it reported progress {failed.progress} times: raise {limit} of {failed.waited}"
+        if failed.method == "ping":
+            next_step = f"let the {other(failed.side)} answer ping with an empty result at once, also while it works on a request"
         claim = _waited(failed, title, next_step, error)
         # Without a reason, the user may have stopped a call that worked.
         is_open = failed.progress or (
