@@ -152,6 +152,8 @@ def _explains(trouble: Trouble) -> Explain:
             if not is_end and (named := _named_by_call(same[0].symptom, trouble, same[0].words)):
                 side = ""
                 step = f"the call itself names {quote(named, 80)!r}: check that first; if it is right: {step}"
+            elif trouble.code == "port-in-use" and not is_end:
+                side = ""  # This server may have the port itself.
             elif trouble.code == "service-refused-key" and _FORBIDDEN.search(same[0].words):
                 side = ""  # The service may know who asks.
                 step = (
@@ -294,6 +296,8 @@ def _side(facts: Facts, trouble: Trouble, words: str) -> str:
         return ""  # The program should bring it, or the user has to make it, such as a file of credentials.
     if trouble.code == "module-missing" and _lacks_itself(facts, words):
         return SERVER
+    if trouble.code == "permission-denied" and ".bin" in words and _IN_PACKAGE.search(words):
+        return ""  # The package was published so, or its installation.
     if _is_half_installed(facts, trouble, words):
         return ""  # An interrupted installation, or a release of one of them.
     if _has_conflict(facts, trouble, words):

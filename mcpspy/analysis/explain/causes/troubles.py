@@ -212,6 +212,37 @@ TROUBLES = (
         ),
     ),
     Trouble(
+        "system-not-covered",
+        "a package has no compiled part for this system or this version of the runtime",
+        next_step=(
+            (
+                r"EBADPLATFORM|unsupported platform for",
+                (
+                    "the package excludes this system (os and cpu in its package.json): use another server, or another system such as a "
+                    "container or WSL, and ask its author"
+                ),
+            ),
+            (
+                "",
+                (
+                    "start the server with a version of Node.js that the package has a compiled part for (an even one, not the newest), and "
+                    "empty the cache of the runner (npx: rm -rf ~/.npm/_npx), so that optional packages are installed again; in a folder that is "
+                    "shared with another system (WSL, a container), install it again there"
+                ),
+            ),
+        ),
+        named_by="npm (EBADPLATFORM), and packages with compiled parts: sharp, bindings, node-gyp-build, prebuild-install, rollup.",
+        signs=r"EBADPLATFORM|could not load the \"\w+\" module using the|could not locate the bindings file|no native build was found"
+        r"|something went wrong installing the \"\w+\" module|cannot find module '[^']{0,200}\.node'|cannot find module '?@\w+/[\w-]+-(?:linux|darwin|win32)-",
+        side="",
+        only_at_start=True,
+        errors=(
+            'Error: Could not load the "sharp" module using the darwin-arm64 runtime',
+            "Error: Could not locate the bindings file. Tried: /srv/node_modules/a/build/a.node",
+            'npm error notsup Unsupported platform for notes@6.0.0: wanted {"os":"darwin,linux"} (current: {"os":"win32"}) EBADPLATFORM',
+        ),
+    ),
+    Trouble(
         "package-broken",
         "a package is installed, and a file of it or of one that it uses is missing",
         next_step="use the version before, or wait for the next one: if the same error comes on another machine, this version "
@@ -288,10 +319,11 @@ TROUBLES = (
         "port-in-use",
         "a port that the server needs is in use",
         next_step="end the other copy of the server, or the other program that has the port, or set "
-        "another port",
+        "another port; it may be this server itself that has it, if it listens twice",
         named_by="The system refuses to listen: EADDRINUSE on POSIX, `Only one usage of each socket "
         "address` on Windows.",
-        signs=r"EADDRINUSE|address already in use|Only one usage of each socket address",
+        signs=r"EADDRINUSE|address already in use|Only one usage of each socket address|\bport \d+ is (?:already )?in use"
+        r"|\bno (?:available|free) ports?\b",
         errors=("Error: listen EADDRINUSE: address already in use :::3001",),
     ),
     Trouble(
@@ -472,6 +504,33 @@ TROUBLES = (
         ),
     ),
     Trouble(
+        "browser-not-started",
+        "the browser that the server uses could not be started",
+        next_step=(
+            (
+                r"x ?server|\$?DISPLAY\b",
+                (
+                    "there is no screen where the server runs: start the browser without a window (an option such as --headless in args), or "
+                    "give it a screen (xvfb-run)"
+                ),
+            ),
+            (
+                "",
+                (
+                    "close the browser that has this profile, and what is left of another copy of the server; or give each copy its own profile "
+                    "(an option such as --isolated or --user-data-dir in args)"
+                ),
+            ),
+        ),
+        named_by="Playwright, Puppeteer and Chromium itself, about the screen and the folder of the profile.",
+        signs=r"without having a x ?server running|missing x server|cannot open display|unable to open x display"
+        r"|browser is already (?:in use|running) for|opening in existing browser session|user data director(?:y|ies) .{0,60}already in use|SingletonLock",
+        errors=(
+            "Error: Looks like you launched a headed browser without having a XServer running.",
+            "Error: Browser is already in use for /root/.cache/ms-playwright/mcp-chrome, use --isolated to run multiple instances",
+        ),
+    ),
+    Trouble(
         "container-socket-denied",
         "the command may not use the daemon of the containers",
         next_step="give the user of the host access to the socket (group docker), or mount it into the container in which "
@@ -525,6 +584,13 @@ TROUBLES = (
             (
                 r"exec format error|ENOEXEC",
                 "the program is built for another processor or system: use a build for this one (of an image: docker run --platform)",
+            ),
+            (
+                r"node_modules[/\\]\.bin",
+                (
+                    "the package was published without the right to execute its program, or lost it in the cache: empty the cache of the "
+                    "runner (npx: rm -rf ~/.npm/_npx); if the error comes again, use the version before, and tell its author"
+                ),
             ),
             (
                 r"\bspawn\b|\bexec\b|interpreter|: permission denied$",

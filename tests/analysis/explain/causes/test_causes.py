@@ -186,6 +186,29 @@ SIDES = (
         "",
     ),
     (
+        ex.session(
+            ex.listed("a"),
+            ex.call(3),
+            ex.done(3, "Error: Could not connect to Unity. Ensure the Editor is running"),
+        ),
+        "error-swallowed",
+        "environment",
+    ),
+    (
+        ex.session(ex.call(), failed_with("Cannot start the callback server: Port 8000 is already in use")),
+        "port-in-use",
+        "",
+    ),
+    (
+        ex.not_started(
+            "sh: /c/_npx/15/node_modules/.bin/notes: Permission denied",
+            126,
+            '@ bare command=["npx","-y","notes"]',
+        ),
+        "permission-denied",
+        "",
+    ),
+    (
         ex.not_started("IO exception: Could not set lock on file: /home/b/.config/notes/notes.db"),
         "start-failed",
         "",
