@@ -384,7 +384,21 @@ def client_idle(facts: Facts) -> Iterator[Claim]:
         "if its tools did not appear, look in the client what it waits for there: a notification, such as "
         "notifications/initialized, gets no response"
     )
+    declared = facts.session.server_capabilities
+    if not declared.keys() & {"tools", "resources", "prompts", "completions"}:
+        title += f"; the server had declared {_what(declared)}, so there was nothing to ask for"
+        next_step = (
+            'let the server declare in the result of initialize what it has ("tools": {}), also before the first tool is registered: '
+            "clients do not list what is not declared"
+        )
+    elif declared.get("tools") == {}:
+        next_step += '; and some clients take "tools": {} for a server without tools: {"listChanged": false} means the same, and they understand it'
     yield Claim(title=title, next_step=next_step, symptoms=[], side="", is_observation=True)
+
+
+def _what(declared: dict[str, object]) -> str:
+    """Return the names of what a server has declared."""
+    return f"only {quote(', '.join(sorted(declared)), 60)}" if declared else "nothing"
 
 
 @cause(

@@ -298,6 +298,14 @@ _STARTED = re.compile(r"(?i)\bstarted\b|\bready\b|\brunning\b")
     positive=(
         ex.session("@ bare", ex.initialize(), ex.cancelled(1)),
         ex.session(
+            *(
+                "@ bare",
+                ex.initialize(),
+                ex.stderr("Error POSTing to endpoint (HTTP 404): Session not found"),
+            ),
+            *("+ 60", ex.cancelled(1)),
+        ),
+        ex.session(
             *("@ bare", ex.initialize(), ex.stderr("Please authorize this client by visiting:")),
             *(ex.stderr("https://notes.example/authorize?client_id=1"), "+ 60", ex.cancelled(1)),
         ),
@@ -396,6 +404,11 @@ def _unread(
     return title, next_step, lines, SERVER
 
 
+_OF_REMOTE = re.compile(
+    r"(?i)\berror from remote server\b|\berror posting to endpoint\b|\bnon-200 status code\b|\b(?:sse|remote|upstream)\b.{0,40}\berror\b.{0,40}\b[45]\d\d\b"
+)
+"""The words of bridges from stdio to HTTP (mcp-remote, mcp-proxy, supergateway) for what their remote server answered."""
+
 _SIGN_IN = re.compile(
     r"(?i)\bauthori[sz]e this\b|\b(?:visit|open)(?:ing)?\b.{0,60}(?:https?://|browser|url|link)|\bbrowser (?:has been |was )?opened"
     r"|waiting for (?:the |an? )?(?:auth|sign|log[- ]?in|oauth|callback)|enter the code|device code|/(?:oauth2?/)?authorize\?"
@@ -421,6 +434,14 @@ def _without_a_sign(asking: FailedRequest, printed: Sequence[PrintedLine]) -> tu
         next_step = (
             "start this command once in a terminal and sign in there: most servers keep the token; let the server answer "
             "initialize before the sign-in, or raise the client's timeout of the start"
+        )
+        return title, next_step, ""
+    remote = [line for line in after if _OF_REMOTE.search(line.text)]
+    if remote:
+        title += f": what the server connects to has refused it: {quote(remote[-1].text, 100)}"
+        next_step = (
+            "the command is a bridge to another server, and waits for it: check the URL (its path, /mcp or /sse) and the credentials in "
+            "its arguments; mcpspy http --upstream URL records that connection"
         )
         return title, next_step, ""
     if after:
@@ -538,7 +559,8 @@ def timeout(facts: Facts) -> Iterator[Claim]:
         is_open = failed.progress or (
             failed.method == "tools/call" and failed.gave_up_at is not None and not failed.reason
         )
-        if failed.answer_at is None and failed.took >= LONG_WAIT and not is_open:
+        long = SHORT_WAIT if failed.method == "ping" else LONG_WAIT
+        if failed.answer_at is None and failed.took >= long and not is_open:
             claim.side = other(failed.side)
         elif failed.answer_at is not None and failed.took < SHORT_WAIT:
             claim.side = failed.side
