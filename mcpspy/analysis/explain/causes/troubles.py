@@ -449,6 +449,18 @@ TROUBLES = (
         ),
     ),
     Trouble(
+        "setting-surplus",
+        "the server refuses a variable that it does not know",
+        next_step="look for a .env file in the folder in which the host starts the server, which may be your project: start it in "
+        "another folder (cwd), or take the variable out; the server should ignore what it does not know (pydantic: extra='ignore')",
+        named_by="The settings of pydantic, which read a .env file of the current folder.",
+        signs=r"validation errors? for \w*(?:settings|config|env)\b[\s\S]{0,300}(?:extra inputs are not permitted|extra_forbidden)",
+        side="",
+        errors=(
+            "pydantic_core.ValidationError: 2 validation errors for Settings clickhouse_host Extra inputs are not permitted",
+        ),
+    ),
+    Trouble(
         "setting-missing",
         "a setting that the server needs is missing",
         next_step="set it by env or args in the host's configuration: hosts pass only few variables of "

@@ -297,6 +297,7 @@ _STARTED = re.compile(r"(?i)\bstarted\b|\bready\b|\brunning\b")
     Level.SPECIFIC,
     positive=(
         ex.session("@ bare", ex.initialize(), ex.cancelled(1)),
+        ex.session('@ bare command=["notes","--transport","sse"]', ex.initialize(), "+ 60", ex.cancelled(1)),
         ex.session(
             *(
                 "@ bare",
@@ -336,6 +337,11 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         title += f": it listens on a port instead: {quote(listens[0].text, 100)}"
         next_step = "start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
         lines = [listens[0].evidence]
+        side = "configuration" if _other_transport(facts) else side
+    elif (other_transport := _other_transport(facts)) and not unread:
+        title += f": its arguments choose another transport: {quote(other_transport, 60)}"
+        next_step = "start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
+        side = "configuration"
     elif unread:
         title, next_step, lines, side = _unread(facts, asking, printed)
     elif asking.method == "server/discover" and printed:
@@ -358,6 +364,25 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         title, next_step, side = _without_a_sign(asking, printed)
     symptoms = [*failed, *facts.of(ServerEnd)]
     yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+
+
+_TRANSPORT = re.compile(r"--?(?:transport|mode)(?:[= ](\S+))?|--(?:sse|http|streamable-?http)")
+_OVER_HTTP = re.compile(r"(?i)sse|http|https|streamable[-_]?http|ws|websocket")
+
+
+def _other_transport(facts: Facts) -> str:
+    """Return the arguments of the command that choose a transport over HTTP; empty if there are none."""
+    words = (facts.header.command or [])[1:]
+    for number, word in enumerate(words):
+        found = _TRANSPORT.fullmatch(word)
+        if found is None:
+            continue
+        if _OVER_HTTP.fullmatch(word.strip("-")):
+            return word
+        value = found[1] or next(iter(words[number + 1 :]), "")
+        if _OVER_HTTP.fullmatch(value):
+            return word if found[1] else f"{word} {value}"
+    return ""
 
 
 def _unread(

@@ -187,6 +187,23 @@ SIDES = (
     ),
     (
         ex.session(
+            '@ bare command=["notes","--transport","stdio"]', ex.initialize(), "+ 60", ex.cancelled(1)
+        ),
+        "nothing-on-stdout",
+        "server",
+    ),
+    (
+        ex.session('@ bare command=["notes","--transport=http"]', ex.initialize(), "+ 60", ex.cancelled(1)),
+        "nothing-on-stdout",
+        "configuration",
+    ),
+    (
+        ex.session('@ bare command=["notes","--sse"]', ex.initialize(), "+ 60", ex.cancelled(1)),
+        "nothing-on-stdout",
+        "configuration",
+    ),
+    (
+        ex.session(
             ex.listed("a"),
             ex.call(3),
             ex.done(3, "Error: Could not connect to Unity. Ensure the Editor is running"),
