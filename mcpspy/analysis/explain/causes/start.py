@@ -459,6 +459,13 @@ _ADVICE = (
         ),
     ),
     (
+        re.compile(r"ExpectedInitializeRequest|(?i:expect\w* initialize request)"),
+        (
+            "the server ends at a first request other than initialize: let it answer what it does not know with the error -32601 and wait "
+            "for the next message (rmcp: update it); until then let the client begin with initialize"
+        ),
+    ),
+    (
         re.compile(r"spawn EINVAL"),
         (
             "since 2024 Node.js starts .cmd and .bat files (npx.cmd) on Windows only through a shell: let the program that starts "

@@ -350,6 +350,13 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
             "let the server answer unknown methods with the error -32601; then the client continues with "
             "initialize"
         )
+    elif asking.method == "server/discover" and not facts.client.methods["initialize"]:
+        title += ": a server of a revision before 2026-07-28 may not answer this method"
+        next_step = (
+            "let the client take a server that does not answer for one of an older revision, and start it again with initialize "
+            "(2026-07-28, Lifecycle); let the server answer unknown methods with the error -32601"
+        )
+        side = ""
     elif error := named_error(printed, certain=True):
         title += f"; on stderr: {quote(error.text)}"
         next_step, lines = error.next_step, [error.evidence]

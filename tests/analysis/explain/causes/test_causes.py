@@ -198,6 +198,11 @@ SIDES = (
         "configuration",
     ),
     (
+        ex.session("@ bare", ex.request("server/discover", 1), "+ 60", ex.END),
+        "nothing-on-stdout",
+        "",
+    ),
+    (
         ex.session('@ bare command=["notes","--sse"]', ex.initialize(), "+ 60", ex.cancelled(1)),
         "nothing-on-stdout",
         "configuration",
