@@ -87,6 +87,11 @@ def _is_container_without_stdin(facts: Facts) -> bool:
         _NO_COMMAND,
         ex.not_started("sh: 1: weather-mcp: not found", 127, '@ bare command=["npx","-y","weather-mcp"]'),
         ex.session('@ bare command=["sh","start.sh"]', ex.initialize(), ex.exited(127)),
+        ex.not_started(
+            "bash: line 1: source /home/b/.profile && npx -y notes: No such file or directory",
+            127,
+            '@ bare command=["wsl.exe","bash","-c","notes"]',
+        ),
     ),
     negative=(
         _NO_PERMISSION,
@@ -153,6 +158,10 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
                 f"give its absolute path, or add its folder to PATH by env in the host's configuration: "
                 f"{desktop}"
             )
+        elif not end.error and (whole := _whole_line(facts)) is not None:
+            title = f"a shell took a whole line for the name of one program: {quote(whole.text)}"
+            next_step = "write the line as the one argument after -c, without quotation marks inside it: the host starts no shell that would remove them"
+            lines = [whole]
         elif not end.error:
             title = f"{quote(command)} ended with exit code 127, by which a shell reports that it did not find a command"
             next_step = "run it in a terminal, and look which command it starts; a host that is started from the desktop has another PATH"
@@ -164,6 +173,16 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
             )
         said = [line.evidence for line in lines[-2:]]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side=side)
+
+
+_WHOLE_LINE = re.compile(
+    r"^(?:/\S+/)?(?:ba|z|da)?sh: (?:(?:line )?\d+: )?\S+ .{1,300}: (?:No such file or directory|(?:command )?not found)$"
+)
+
+
+def _whole_line(facts: Facts) -> PrintedLine | None:
+    """Return the line of a shell that did not find a program whose name has blanks in it; None if there is none."""
+    return next((line for line in facts.first_stderr if _WHOLE_LINE.search(line.text.strip())), None)
 
 
 _OF_ENGINE = re.compile(r"OCI runtime|Error response from daemon")

@@ -161,6 +161,18 @@ TROUBLES = (
         ),
     ),
     Trouble(
+        "repository-not-fetched",
+        "the runner could not fetch the repository that the server comes from",
+        next_step="fetch it once in a terminal (git clone URL): correct the URL, or give the user of the host access by an SSH key or a stored "
+        "token; a host has no terminal in which git could ask for a password",
+        named_by="git, in the words of uv, pip and npm.",
+        signs=r"\bgit operation failed|could not read (?:username|password) for|failed to clone into|fatal: could not read from remote repository"
+        r"|fatal: repository '.{1,200}' not found",
+        side="",
+        only_at_start=True,
+        errors=("fatal: could not read Username for 'https://github.com': terminal prompts disabled",),
+    ),
+    Trouble(
         "install-failed",
         "the package runner could not install the server, for a reason of this machine",
         next_step=(
@@ -377,15 +389,27 @@ TROUBLES = (
     Trouble(
         "tls-failure",
         "a TLS connection could not be made",
-        next_step="trust the CA (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE), or correct the host name; the proxy "
-        "of a company has its own CA",
+        next_step=(
+            (
+                r"unsupported protocol|no protocols available|handshake failure|version too low|alert protocol version",
+                (
+                    "the two sides have no version of TLS in common: update the older one, or allow its version in the settings of the other"
+                ),
+            ),
+            (
+                "",
+                (
+                    "trust the CA (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE), or correct the host name; the proxy of a company has its own CA"
+                ),
+            ),
+        ),
         named_by="OpenSSL (Python, Node.js), Go (x509), Java (PKIX) and rustls name what is wrong with "
         "the certificate.",
         signs=r"certificate verify failed|self[- ]signed certificate|unable to (?:get"
         r"|verify).{0,30}certificate|CERT_HAS_EXPIRED"
         r"|ERR_TLS_CERT|hostname mismatch|SSLError|ssl\.SSL|tls: failed to verify|x509: "
         r"|PKIX path building|DEPTH_ZERO_SELF_SIGNED"
-        r"|UNABLE_TO_VERIFY_LEAF|wrong version number|UnknownIssuer",
+        r"|UNABLE_TO_VERIFY_LEAF|wrong version number|UnknownIssuer|SSL connection error|SSL routines:",
         errors=(
             "ssl.SSLCertVerificationError: certificate verify failed: unable to get local issuer certificate",
         ),
@@ -416,7 +440,16 @@ TROUBLES = (
     Trouble(
         "service-refused-key",
         "another service refused the server's credentials",
-        next_step="set a valid key or token for the service by env in the host's configuration",
+        next_step=(
+            (
+                r"(?:access denied|login failed|authentication failed) for user|ORA-01017",
+                (
+                    "set the user and the password of the database by env in the host's configuration, and check that this user may log in from "
+                    "this machine"
+                ),
+            ),
+            ("", "set a valid key or token for the service by env in the host's configuration"),
+        ),
         named_by="The status 401 or 403 in the words of HTTP clients, an error of OAuth, or AWS "
         "(InvalidClientTokenId, ExpiredToken).",
         signs=r"""(?x)\b(?:status|http|code|error)\b(?:\s+status)?(?:\s+code)?\W{0,6}40[13]\b
@@ -427,6 +460,7 @@ TROUBLES = (
         |(?:api[ _-]?key|token|credentials?)\ (?:is\ |are\ |has\ |have\ |was\ |were\ )?(?:been\ )?(?:invalid
         |expired|revoked|rejected|incorrect|not\ valid)
         |(?:jwt|token|session)\ (?:has\ )?expired|authentication\ (?:failed|required)|not\ authenticated
+        |(?:access\ denied|login\ failed)\ for\ user|ORA-01017
         |invalid_grant|InvalidClientTokenId|ExpiredToken|unauthori[sz]ed\b""",
         side="configuration",
         errors=("Error: Invalid API key provided",),
@@ -558,8 +592,22 @@ TROUBLES = (
     Trouble(
         "service-unreachable",
         "another program that the server needs cannot be reached",
-        next_step="start it, and check its host and port in the server's settings; in a container, "
-        "localhost is the container itself",
+        next_step=(
+            (
+                r"registry\.npmjs|(?:files\.pythonhosted|pypi)\.org|npm (?:error|ERR!) network",
+                (
+                    "check the network of the machine: the registry of packages was not reached; behind a proxy set HTTPS_PROXY by env in the "
+                    "host's configuration, or install the package beforehand"
+                ),
+            ),
+            (
+                "",
+                (
+                    "start it, and check its host and port in the server's settings; in a container, "
+                    "localhost is the container itself"
+                ),
+            ),
+        ),
         named_by="The system's errors of connections (ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH …), as "
         "runtimes and clients write them.",
         signs=r"ECONNREFUSED|connection refused|ConnectError|could not connect to|cannot connect to"
