@@ -198,7 +198,7 @@ TROUBLES = (
             ),
         ),
         named_by="uv, about files of its cache that it could not write, link or replace.",
-        signs=r"failed to install: \S+\.whl|failed to hardlink|target directory for python minor version link"
+        signs=r"failed to install: \S+\.whl(?![\s\S]*(?:no space|os error (?:5|13|28)\b|denied))|failed to hardlink|target directory for python minor version link"
         r"|being used by another process.{0,40}os error 32",
         only_at_start=True,
         errors=(
@@ -335,7 +335,7 @@ TROUBLES = (
         named_by="The system refuses to listen: EADDRINUSE on POSIX, `Only one usage of each socket "
         "address` on Windows.",
         signs=r"EADDRINUSE|address already in use|Only one usage of each socket address|\bport \d+ is (?:already )?in use"
-        r"|\bno (?:available|free) ports?\b",
+        r"|\bno (?:available|free) ports? (?:in|between|from)\b",
         errors=("Error: listen EADDRINUSE: address already in use :::3001",),
     ),
     Trouble(

@@ -61,6 +61,8 @@ def failed_with(text: str) -> str:
     return ex.done(2, text, isError=True)
 
 
+_TEMPLATES = ex.result(2, resourceTemplates=[{"name": "a", "uriTemplate": "notes://b/{name}"}])
+
 SIDES = (
     (
         ex.session(call_with(path="/x/y"), failed_with("ENOENT: no such file, open '/x/y'")),
@@ -228,6 +230,37 @@ SIDES = (
             '@ bare command=["npx","-y","notes"]',
         ),
         "permission-denied",
+        "",
+    ),
+    (
+        ex.not_started(
+            "error: Failed to install: torch.whl (torch==2) Caused by: No space left on device (os error 28)"
+        ),
+        "disk-full",
+        "environment",
+    ),
+    (
+        ex.session(
+            *(
+                ex.request("resources/templates/list"),
+                _TEMPLATES,
+                ex.request("resources/read", 3, uri="notes://b/c"),
+            ),
+            ex.error("Unknown resource URI: 'notes://b/c'", -32602, 3),
+        ),
+        "listed-resource-unknown",
+        "server",
+    ),
+    (
+        ex.session(
+            *(
+                ex.request("resources/templates/list"),
+                _TEMPLATES,
+                ex.request("resources/read", 3, uri="notes://b/c"),
+            ),
+            ex.error("Resource not found: notes://b/c", -32002, 3),
+        ),
+        "listed-resource-unknown",
         "",
     ),
     (
