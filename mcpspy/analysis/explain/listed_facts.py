@@ -25,9 +25,18 @@ LISTED = frozenset({"server/discover", *(method for method in METHODS if method.
 _COMBINED = frozenset({"oneOf", "anyOf", "allOf"})
 
 
+def _objects(value: object) -> list[dict[str, object]]:
+    """Return the objects of a list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
 class ListedFacts(Struct):
     apps: AppFacts = field(default_factory=AppFacts)
     tools: set[str] = field(default_factory=set)
+    resources: set[str] = field(default_factory=set)
+    """URIs of resources, at most `MAX_TOOLS`."""
+    templates: list[str] = field(default_factory=list)
+    """URI templates of resources, at most `MAX_TOOLS`."""
     arguments: dict[str, frozenset[str]] = field(default_factory=dict)
     """Tool → the arguments that its input schema names, if it names any."""
     text_arguments: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -74,6 +83,8 @@ class ListedFacts(Struct):
                 self.next_pages[request.method] = cursor or "", line
             if request.method == "tools/list":
                 self._add_tools(what, place)
+            elif request.method in ("resources/list", "resources/templates/list"):
+                self._add_resources(what)
 
     def _add_supported(self, what: Result, request: Request) -> None:
         """Remember the revisions of a server that knows none that the client asked for."""
@@ -81,6 +92,15 @@ class ListedFacts(Struct):
         supported = result.get("supportedVersions") if isinstance(result, dict) else None
         if isinstance(supported, list) and request.revision not in (None, *supported):
             self.unsupported = request.revision or "", [str(each) for each in supported]
+
+    def _add_resources(self, what: Result) -> None:
+        result = what.result if isinstance(what.result, dict) else {}
+        for each in _objects(result.get("resources"))[: MAX_TOOLS - len(self.resources)]:
+            if isinstance(uri := each.get("uri"), str):
+                self.resources.add(uri)
+        for each in _objects(result.get("resourceTemplates"))[: MAX_TOOLS - len(self.templates)]:
+            if isinstance(template := each.get("uriTemplate"), str):
+                self.templates.append(template)
 
     def _add_tools(self, what: Result, place: EntryPosition) -> None:
         result = what.result

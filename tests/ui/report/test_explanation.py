@@ -138,12 +138,14 @@ def test_each_line_of_the_evidence_leads_to_the_same_cause(path: Path) -> None:
 
 FOREIGN_OPTIONS = {
     "--api-key",
+    "--detach",
     "--exclude-newer",
     "--forwarded-allow-ips",
     "--interactive",
     "--max-old-space-size",
     "--proxy-headers",
     "--refresh",
+    "--silent",
     "--stdio",
     "--transport",
     "--with",

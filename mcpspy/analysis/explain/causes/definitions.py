@@ -178,8 +178,8 @@ _ENDS_SESSIONS = ("tool-dropped", "result-rejected", "response-to-notification")
 """Causes for which clients leave."""
 
 
-_SETTINGS = ("service-refused-key", "rate-limited", "setting-missing")
-"""Troubles that are fixed in the settings, although the server hides them."""
+_SETTINGS = ("service-refused-key", "rate-limited", "setting-missing", "service-unreachable")
+"""Troubles that are fixed in the settings or beside the server, although the server hides them."""
 
 
 def _blame(facts: Facts, claim: Claim, trouble: Trouble, words: str) -> None:

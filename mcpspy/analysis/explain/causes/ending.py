@@ -288,10 +288,9 @@ def client_left(facts: Facts) -> Iterator[Claim]:
                     f"the client left after the server had answered {named[0]} with an error, under an "
                     f"id that is not its own: {quote(first.message)}"
                 )
-                next_step = (
-                    "let the server answer only messages with an id: a notification gets no response, "
-                    "not even an error"
-                )
+                next_step = _NOT_TO_NOTIFICATIONS
+            elif first.code == "ENV206":
+                next_step = _NOT_TO_NOTIFICATIONS
             symptoms = [left, *facts.violations(*{each.code for each in suspects}, side=SERVER)]
             lines = [of_finding(each) for each in suspects[:3]]
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
@@ -343,6 +342,10 @@ def client_left(facts: Facts) -> Iterator[Claim]:
             yield Claim(title=title, next_step=next_step, symptoms=[left], level=Level.GENERAL)
 
 
+_NOT_TO_NOTIFICATIONS = (
+    "let the server answer only messages with an id: a notification gets no response, not even an error"
+)
+
 IDLE_AFTER_HANDSHAKE = 10.0
 """Seconds without a request after the handshake after which it is worth knowing."""
 
@@ -381,7 +384,21 @@ def client_idle(facts: Facts) -> Iterator[Claim]:
         "if its tools did not appear, look in the client what it waits for there: a notification, such as "
         "notifications/initialized, gets no response"
     )
+    declared = facts.session.server_capabilities
+    if not declared.keys() & {"tools", "resources", "prompts", "completions"}:
+        title += f"; the server had declared {_what(declared)}, so there was nothing to ask for"
+        next_step = (
+            'let the server declare in the result of initialize what it has ("tools": {}), also before the first tool is registered: '
+            "clients do not list what is not declared"
+        )
+    elif declared.get("tools") == {}:
+        next_step += '; and some clients take "tools": {} for a server without tools: {"listChanged": false} means the same, and they understand it'
     yield Claim(title=title, next_step=next_step, symptoms=[], side="", is_observation=True)
+
+
+def _what(declared: dict[str, object]) -> str:
+    """Return the names of what a server has declared."""
+    return f"only {quote(', '.join(sorted(declared)), 60)}" if declared else "nothing"
 
 
 @cause(

@@ -152,6 +152,8 @@ def _explains(trouble: Trouble) -> Explain:
             if not is_end and (named := _named_by_call(same[0].symptom, trouble, same[0].words)):
                 side = ""
                 step = f"the call itself names {quote(named, 80)!r}: check that first; if it is right: {step}"
+            elif trouble.code == "port-in-use" and not is_end:
+                side = ""  # This server may have the port itself.
             elif trouble.code == "service-refused-key" and _FORBIDDEN.search(same[0].words):
                 side = ""  # The service may know who asks.
                 step = (
@@ -179,10 +181,14 @@ _OF_REGISTRY = re.compile(
 """pip and npm name what no registry has."""
 
 
+_UNMET = re.compile(r"Because only (\S+?)==\S+ is available and .{1,200}\bdepends? on \1\b")
+"""uv, about a dependency that exists only in other versions than those that are asked for."""
+
+
 def _other_package(facts: Facts, words: str) -> str:
     """Return the package that no registry has, if the command does not name it: one that the server's package needs."""
-    found = _OF_REGISTRY.search(words)
-    name = (found[1] or found[2]) if found else ""
+    found = _UNMET.search(" ".join(words.split())) or _OF_REGISTRY.search(words)
+    name = next((each for each in found.groups() if each), "") if found else ""
     return "" if any(name in word for word in facts.header.command or ["."]) else name
 
 
@@ -199,6 +205,9 @@ _OTHER_VERSION = re.compile(
     r"|ERR_PACKAGE_PATH_NOT_EXPORTED|was (?:renamed|removed|moved)"
 )
 """A part of a package is missing, and not the package."""
+
+_OF_SDK = re.compile(r"['\s]mcp(?:\.[\w.]+)?'")
+"""The Python SDK or a module of it, in the words of an import."""
 
 _PACKAGE_RUNNER = re.compile(r"(?:^|[/\\])(?:uvx|npx|bunx|pnpx|pipx)(?:\.exe|\.cmd)?$")
 """They install a package with all that it declares, and nothing else."""
@@ -217,6 +226,8 @@ _RELATIVE_PATH = re.compile(r"['\"\s](?:\./|\.\./)?[\w-]+(?:/[\w.-]+)*\.\w{1,5}\
 def _own_package(facts: Facts, words: str) -> str:
     """Return the missing package if it is that of the program itself; else nothing."""
     missing = _MISSING.search(words)
+    if "named 'mcp." in words:
+        return ""  # The SDK is there, in another version, although its own command (mcp run) may start the server.
     names = {name for word in facts.header.command or () for name in re.split(r"[./\\]", word)}
     return missing[1] if missing and missing[1] in names else ""
 
@@ -257,6 +268,19 @@ def _is_undeclared(facts: Facts, trouble: Trouble, words: str) -> bool:
     return trouble.code == "module-missing" and is_run and is_import and not _own_package(facts, words)
 
 
+_IMPORTER = re.compile(r"imported from .*[/\\]node_modules[/\\]((?:@[\w.-]+[/\\])?[\w.-]+)")
+_FILE_MISSING = re.compile(r"(?i)cannot find module ['\"][^'\"]*[/\\]node_modules[/\\]")
+
+
+def _is_half_installed(facts: Facts, trouble: Trouble, words: str) -> bool:
+    """Return whether a file is missing between two packages that the command does not name: not the server's own mistake."""
+    importer = _IMPORTER.search(words)
+    if trouble.code != "package-broken" or importer is None or not _FILE_MISSING.search(words):
+        return False
+    name = importer[1].replace("\\", "/")
+    return bool(facts.header.command) and not any(name in word for word in facts.header.command or ())
+
+
 def _is_home_unexpanded(facts: Facts, words: str) -> bool:
     """Return whether a path begins with ~ that is not from the command."""
     return _HOME.search(words) is not None and not any("~" in word for word in facts.header.command or ())
@@ -266,10 +290,16 @@ def _side(facts: Facts, trouble: Trouble, words: str) -> str:
     """Return the side that has to correct a trouble; empty if the error does not tell."""
     if _is_other_version(facts, trouble, words) or _is_undeclared(facts, trouble, words):
         return SERVER
+    if trouble.code == "file-missing" and _split_path(facts, words):
+        return ""  # The user or the host divided it at its blanks.
     if trouble.code == "file-missing" and _beside_program(facts, words):
         return ""  # The program should bring it, or the user has to make it, such as a file of credentials.
     if trouble.code == "module-missing" and _lacks_itself(facts, words):
         return SERVER
+    if trouble.code == "permission-denied" and ".bin" in words and _IN_PACKAGE.search(words):
+        return ""  # The package was published so, or its installation.
+    if _is_half_installed(facts, trouble, words):
+        return ""  # An interrupted installation, or a release of one of them.
     if _has_conflict(facts, trouble, words):
         return "" if "--with" in (facts.header.command or ()) else SERVER
     if trouble.code == "module-missing" and _other_package(facts, words):
@@ -282,6 +312,21 @@ def _side(facts: Facts, trouble: Trouble, words: str) -> str:
         ]
         return trouble.side if named else ""  # A file of the installed package, which no configuration names.
     return trouble.side
+
+
+_BARE = re.compile(r"[^\s/\\=:.@-][^/\\=:@]*")
+"""A word that is neither an option nor a path, a package or an address."""
+
+
+def _split_path(facts: Facts, words: str) -> str:
+    """Return the path that a missing one may be the beginning of: words without a folder follow it in the command."""
+    command = facts.header.command or []
+    for number, word in enumerate(command[1:-1], 1):
+        is_path = re.match(r"/.*/|[A-Za-z]:[\\/]", word) is not None and not re.search(r"\.\w{1,5}$", word)
+        if is_path and word in words and _BARE.fullmatch(command[number + 1]):
+            rest = [each for each in command[number + 1 :] if _BARE.fullmatch(each)]
+            return " ".join([word, *rest])
+    return ""
 
 
 def _is_absolute(facts: Facts, words: str) -> bool:
@@ -327,8 +372,8 @@ def _next_step_of_module(facts: Facts, trouble: Trouble, words: str) -> str:
     if _is_other_version(facts, trouble, words):
         return (
             "the package is installed in a version that has no such module: let the server's dependencies name the "
-            "version that it was written for, or update it; until then start it with that version (uvx --with "
-            "'package<2')"
+            f"version that it was written for, or update it; until then start it with that version (uvx --with "
+            f"'{'mcp' if _OF_SDK.search(words) else 'package'}<2')"
         )
     return ""
 
@@ -342,6 +387,12 @@ def _next_step(facts: Facts, trouble: Trouble, words: str) -> str:
         next_step = (
             "no file has this path: correct it in the host's configuration, or build the project first (npm run build), if the "
             "path is of a file that its build makes"
+        )
+    if trouble.code == "file-missing" and (whole := _split_path(facts, words)):
+        return (
+            f"the path may be {quote(whole, 100)!r}, which was divided at its blanks: write it as one argument, without quotation marks; "
+            f"if the configuration has it so, the host starts the server through a shell: let it quote its arguments, or use a path "
+            f"without blanks"
         )
     if trouble.code == "file-missing" and _beside_program(facts, words):
         return (

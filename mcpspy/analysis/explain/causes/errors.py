@@ -179,16 +179,63 @@ define(
 )
 
 
+_LACKS = re.compile(
+    r"(?i)\b(?:client|host)\b.{0,80}(?:(?:not|n't|without|needs?|requires?|must).{0,40}|form )\b(sampling|elicitation|roots)(\.tools| with tools)?\b"
+    r"|\b(?:requires?|without).{0,20}\bclient\b.{0,20}\b(sampling|elicitation|roots)\b"
+    r"|\b(sampling|elicitation|roots)(?: is)? not (?:supported|available)\b(?: by)?(?: (?:the|this|your))?(?: (?:client|host))?"
+)
+"""A tool that needs what the client can do for a server."""
+
+
+def _said_by_tools(facts: Facts) -> Iterator[Claim]:
+    """Yield the calls whose error is that the client cannot do what it has indeed not declared."""
+    declared = facts.session.client_capabilities
+    asked = {failed.method.partition("/")[0] for failed in facts.failed() if failed.side == SERVER}
+    for failed in facts.failed(*ERRORS):
+        found = _LACKS.search(failed.words[:400]) if failed.method == "tools/call" else None
+        name = next((each for each in found.group(1, 3, 4) if each), "").lower() if found else ""
+        is_part = found is not None and found[2] is not None
+        inner = declared.get(name)
+        has_all = name in declared and not (
+            is_part and "tools" not in (inner if isinstance(inner, dict) else {})
+        )
+        if not name or name in asked or has_all:
+            continue
+        name = f"{name}.tools" if is_part else name
+        yield Claim(
+            title=f"{failed.about} needs {name}, which the client has not declared: {quote(failed.words)}",
+            next_step=f"use a client that declares {name}, or switch it on there (a handler, a setting); a server that is meant for all "
+            "clients should have a way without it",
+            symptoms=[failed],
+            side=CLIENT,
+            level=Level.EXACT,
+        )
+
+
 @cause(
     "capability-missing",
     "a feature is used that the other side did not declare",
     Level.SPECIFIC,
     rules="LIFE106 LIFE115 MOD305",
-    positive=ex.session("@ client={}", _SAMPLING),
-    negative=_SAMPLING,
+    positive=(
+        ex.session("@ client={}", _SAMPLING),
+        ex.session("@ client={}", ex.call(), ex.done(2, "Client does not support sampling", isError=True)),
+        ex.session(
+            '@ client={"sampling":{}}',
+            *(ex.call(), ex.done(2, "The client must advertise the sampling.tools capability", isError=True)),
+        ),
+    ),
+    negative=(
+        _SAMPLING,
+        ex.session(ex.call(), ex.done(2, "Client does not support sampling", isError=True)),
+        ex.session("@ client={}", ex.call(), ex.done(2, "Sampling rate is not supported", isError=True)),
+    ),
 )
 def capability_missing(facts: Facts) -> Iterator[Claim]:
-    """A server must not ask for sampling, elicitation or roots of a client that has not declared them."""
+    """A server must not ask for sampling, elicitation or roots of a client that has not declared them: a tool that cannot do
+    without them says so.
+    """
+    yield from _said_by_tools(facts)
     rules = ("LIFE106", "LIFE115", "MOD305")
     for failed in facts.failed():
         is_found = failed.state in ERRORS and any(each.code in rules for each in failed.findings)

@@ -287,6 +287,57 @@ LISTENS = re.compile(
 )
 """A server that listens on a port, in the words of uvicorn, Express and others."""
 
+_RUNS_SCRIPT = re.compile(r"(?:^|[/\\])(?:npm|pnpm|yarn|bun|npx)(?:\.cmd|\.exe)?$")
+_BUILDS = re.compile(r"(?:^|[/\\])(?:mvnw?|gradlew?|dotnet|sbt|cargo)(?:\.cmd|\.bat|\.exe)?$")
+_OF_RUNNER = re.compile(
+    r"^\s*(?:> |\$ |yarn run v|added \d+ packages|up to date|changed \d+ packages|Progress: resolved|Lockfile is up to date|Packages: \+)"
+)
+"""The words of npm, pnpm and yarn on stdout before the program: the script, and the packages."""
+
+_OF_BUILD = re.compile(
+    r"^\s*(?:\[(?:INFO|WARNING)\]|> Task |> Configure |BUILD |Starting a Gradle|Determining projects|Restored |Restore complete|Building\.{3}"
+    r"|Using launch settings|Build succeeded|\[info\]|\S.{0,80}(?:succeeded|warnings?\)?) .{0,30}\(\d+[.,]\d+s\)|.{1,300}: warning )"
+)
+"""The words of Maven, Gradle, .NET and sbt on stdout while they build."""
+
+
+def _step_of_runner(facts: Facts, lines: list[OddLine]) -> str:
+    """Return the next step if the text is that of the tool by which the command starts the server; else nothing."""
+    command = (facts.header.command or [""])[0]
+    texts = [text_of(each) for each in lines]
+    if _BUILDS.search(command) and all(_OF_BUILD.search(text) for text in texts):
+        return (
+            "this is the output of the build tool: build first, and let the command start what it built (java -jar, dotnet NAME.dll, "
+            "dotnet run with no build), or keep the tool quiet (mvn -q, gradle -q)"
+        )
+    if _RUNS_SCRIPT.search(command) and all(_OF_RUNNER.search(text) for text in texts):
+        return (
+            "this is the output of the package manager: start the program itself (node dist/index.js), or keep the manager quiet "
+            "(npm run --silent, pnpm --silent); a package that is installed beforehand has nothing to report"
+        )
+    return ""
+
+
+def _of_runner(facts: Facts, lines: list[OddLine], claim: Claim) -> Claim:
+    """Return a claim of text on stdout, with another side and next step if a tool of the command has written it."""
+    if step := _step_of_runner(facts, lines):
+        is_package = "npx" in (facts.header.command or [""])[0]  # The user did not choose what it prints.
+        claim.next_step, claim.side = step, "" if is_package else "configuration"
+    return claim
+
+
+_BY_SIGNAL = (None, 130, 137, 143)
+"""Exit codes of programs that were killed by a signal, as shells and the JVM report them."""
+
+
+def _is_ended_by_client(facts: Facts, end: ServerEnd) -> bool:
+    """Return whether the client may have ended the server: its log has no exit status, or it was killed after stdin was closed."""
+    if end.code is None and end.signal is None:
+        return True
+    closed_at = facts.client.closed_at
+    return closed_at is not None and end.at >= closed_at and end.code in _BY_SIGNAL
+
+
 _TO_STDERR = "write logs to stderr (print(…, file=sys.stderr), console.error)"
 
 
@@ -295,8 +346,20 @@ _TO_STDERR = "write logs to stderr (print(…, file=sys.stderr), console.error)"
     "the server writes text to stdout that is not a message",
     Level.SPECIFIC,
     rules=_UNREADABLE,
-    positive=ex.session(ex.request("ping"), "<< DEBUG: start", ex.result()),
-    negative=(ex.session(ex.request("ping"), ex.stderr("DEBUG: start"), ex.result()),),
+    positive=(
+        ex.session(
+            *('@ bare command=["npm","run","start"]', ex.initialize(), "<< > notes@1.0.0 start"),
+            *("<< > node dist/index.js", ex.welcome(), ex.CLIENT_CLOSED, ex.exited(0)),
+        ),
+        ex.session(ex.request("ping"), "<< DEBUG: start", ex.result()),
+        ex.session(
+            "@ bare", ex.initialize(), "<< [INFO] Scanning for projects...", ex.CLIENT_CLOSED, ex.exited(143)
+        ),
+    ),
+    negative=(
+        ex.session(ex.request("ping"), ex.stderr("DEBUG: start"), ex.result()),
+        ex.session("@ bare", ex.initialize(), "<< Usage: notes FILE", ex.exited(2)),
+    ),
 )
 def stdout_noise(facts: Facts) -> Iterator[Claim]:
     """`print`, `console.log`, a banner or a library's logger: stdout is reserved for messages."""
@@ -310,21 +373,17 @@ def stdout_noise(facts: Facts) -> Iterator[Claim]:
         )
         claim = _claim(facts, SERVER, lines, title, _TO_STDERR)
         claim.symptoms = [each for each in claim.symptoms if not _is_apart(facts, each, lines)]
-        yield claim
+        yield _of_runner(facts, lines, claim)
     elif lines and facts.is_stdio:
         # The log of a host has the line that it could not read, and no exit status: the host may have ended the server.
-        ends = [
-            each
-            for each in facts.of(ServerEnd)
-            if each.code is None and each.signal is None and not each.error
-        ]
+        ends = [each for each in facts.of(ServerEnd) if not each.error and _is_ended_by_client(facts, each)]
         title = (
             f"the server writes text to stdout, where only messages may be: {quote(text_of(lines[0]), 80)}"
         )
         for end in ends:
             claim = _claim(facts, SERVER, lines, title, _TO_STDERR)
             claim.symptoms += [end, *end.during]
-            yield claim
+            yield _of_runner(facts, lines, claim)
         for failed in () if facts.of(ServerEnd) else facts.failed(State.UNANSWERED, State.CANCELLED):
             if failed.is_handshake and failed.took >= PATIENCE and not failed.effects:
                 title = (

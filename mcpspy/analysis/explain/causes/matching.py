@@ -231,6 +231,9 @@ def stray_response(facts: Facts) -> Iterator[Claim]:
                     f"let the {side} read its input as UTF-8 (Python: PYTHONUTF8=1), and compare the "
                     f"line with what it expects (mcpspy show -v)"
                 )
+                if failed[0].batch is not None:
+                    title = f"the {side} does not take batches, and {failed[0].about} was sent in one: {quote(words)}"
+                    next_step = "let the client send each message on its own: only 2025-03-26 has batches, and few servers know them"
             symptoms, level = [violation, *failed], Level.EXACT if failed else None
             yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=side, level=level)
 

@@ -10,7 +10,7 @@ from mcpspy.analysis.explain.causes.framing import text_of
 from mcpspy.analysis.explain.causes.troubles import trouble_of
 from mcpspy.analysis.explain.causes.waiting import QUIET_SECONDS, SHORT_WAIT, had_read_nothing
 from mcpspy.analysis.explain.claims import Claim, Level, cause
-from mcpspy.analysis.explain.evidence import BUG, PrintedLine, clause, evidence, is_error, quote
+from mcpspy.analysis.explain.evidence import BUG, NamedError, PrintedLine, clause, evidence, is_error, quote
 from mcpspy.analysis.explain.facts import Facts
 from mcpspy.analysis.explain.symptoms import ServerEnd, Symptom
 from mcpspy.core.protocol.spec import CLIENT, SERVER
@@ -37,6 +37,8 @@ _INTERPRETERS = re.compile(
 
 _ENGINE = re.compile(r"(?:^|[/\\])(?:docker|podman|nerdctl)(?:\.exe)?$")
 _KEEPS_STDIN = re.compile(r"-[a-zA-Z]*i[a-zA-Z]*|--interactive(?:=true)?")
+_DETACHES = re.compile(r"-[it]*d[it]*|--detach(?:=true)?")
+_CONTAINER_ID = re.compile(rb"[0-9a-f]{64}")
 
 _SETTINGS = ("service-refused-key", "setting-missing", "name-not-resolved", "file-missing")
 """Troubles that a placeholder in place of a value brings about."""
@@ -62,6 +64,14 @@ def _is_runner_alone(facts: Facts) -> bool:
     return bool(command) and _RUNNERS.search(command[0]) is not None and not names
 
 
+def _is_detached(facts: Facts) -> bool:
+    """Return whether the command starts a container in the background (docker run: -d, --detach)."""
+    command = facts.header.command or []
+    if not command or _ENGINE.search(command[0]) is None or "run" not in command:
+        return False
+    return any(_DETACHES.fullmatch(word) for word in command[command.index("run") + 1 :])
+
+
 def _is_container_without_stdin(facts: Facts) -> bool:
     """Return whether the command runs a container whose stdin is not kept open (docker run: -i, --interactive)."""
     command = facts.header.command or []
@@ -77,6 +87,11 @@ def _is_container_without_stdin(facts: Facts) -> bool:
         _NO_COMMAND,
         ex.not_started("sh: 1: weather-mcp: not found", 127, '@ bare command=["npx","-y","weather-mcp"]'),
         ex.session('@ bare command=["sh","start.sh"]', ex.initialize(), ex.exited(127)),
+        ex.not_started(
+            "bash: line 1: source /home/b/.profile && npx -y notes: No such file or directory",
+            127,
+            '@ bare command=["wsl.exe","bash","-c","notes"]',
+        ),
     ),
     negative=(
         _NO_PERMISSION,
@@ -143,6 +158,10 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
                 f"give its absolute path, or add its folder to PATH by env in the host's configuration: "
                 f"{desktop}"
             )
+        elif not end.error and (whole := _whole_line(facts)) is not None:
+            title = f"a shell took a whole line for the name of one program: {quote(whole.text)}"
+            next_step = "write the line as the one argument after -c, without quotation marks inside it: the host starts no shell that would remove them"
+            lines = [whole]
         elif not end.error:
             title = f"{quote(command)} ended with exit code 127, by which a shell reports that it did not find a command"
             next_step = "run it in a terminal, and look which command it starts; a host that is started from the desktop has another PATH"
@@ -154,6 +173,16 @@ def command_not_found(facts: Facts) -> Iterator[Claim]:
             )
         said = [line.evidence for line in lines[-2:]]
         yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=said, side=side)
+
+
+_WHOLE_LINE = re.compile(
+    r"^(?:/\S+/)?(?:ba|z|da)?sh: (?:(?:line )?\d+: )?\S+ .{1,300}: (?:No such file or directory|(?:command )?not found)$"
+)
+
+
+def _whole_line(facts: Facts) -> PrintedLine | None:
+    """Return the line of a shell that did not find a program whose name has blanks in it; None if there is none."""
+    return next((line for line in facts.first_stderr if _WHOLE_LINE.search(line.text.strip())), None)
 
 
 _OF_ENGINE = re.compile(r"OCI runtime|Error response from daemon")
@@ -425,8 +454,62 @@ def _ended_quietly(facts: Facts, end: ServerEnd, without: str) -> tuple[str, str
     return title, next_step
 
 
-_OTHER_SDK = re.compile(r"'(?:Server|FastMCP|ServerSession)' object has no attribute")
-"""The Python SDK 2 has no decorators of the low-level server, and other names, than the SDK 1."""
+_OTHER_SDK = re.compile(
+    r"'(?:Server|FastMCP|ServerSession)' object has no attribute|\b(?:FastMCP|Server)(?:\.\w+)?\(\) got an unexpected keyword argument"
+)
+"""The Python SDK 2 has no decorators of the low-level server, and other names and parameters, than the SDK 1."""
+
+_NO_SCRIPT_OF_NODE = re.compile(r"Unknown file extension \"\.(?:tsx?|jsx|mts|cts)\" for (\S+)")
+"""Node.js, about a source file that it does not run."""
+
+_ADVICE = (
+    (
+        _OTHER_SDK,
+        (
+            "the server was installed with another version of its SDK than it was written for: let its dependencies "
+            "name that version (mcp<2), or update it; until then start it with that version (uvx --with 'mcp<2')"
+        ),
+    ),
+    (
+        _NO_SCRIPT_OF_NODE,
+        (
+            "Node.js does not run this kind of source file: build the project and name the file that its build makes (dist/index.js), "
+            "or start it with a runner that does (npx tsx, bun)"
+        ),
+    ),
+    (
+        re.compile(r"ExpectedInitializeRequest|(?i:expect\w* initialize request)"),
+        (
+            "the server ends at a first request other than initialize: let it answer what it does not know with the error -32601 and wait "
+            "for the next message (rmcp: update it); until then let the client begin with initialize"
+        ),
+    ),
+    (
+        re.compile(r"spawn EINVAL"),
+        (
+            "since 2024 Node.js starts .cmd and .bat files (npx.cmd) on Windows only through a shell: let the program that starts "
+            "another one pass shell: true, or start node with the script in place of the .cmd file"
+        ),
+    ),
+)
+"""Words of errors that do not say what to do → the next step."""
+
+
+def _advice(named: NamedError) -> str:
+    """Return the next step of the error by which a server ended."""
+    return next((step for words, step in _ADVICE if words.search(named.text)), named.next_step)
+
+
+def _is_named_by_command(facts: Facts, found: re.Match[str] | None) -> bool:
+    """Return whether the command names the file of an error."""
+    command = facts.header.command or []
+    return found is not None and any(word.strip("./\\") in found[1] for word in command[1:] if len(word) > 2)
+
+
+_HELD = re.compile(r"(?i)\block(?:ed)?\b|already running|another (?:copy|instance|process)|\bEBUSY\b")
+"""A file or a port that another copy of the server holds."""
+
+_OTHER_COPY = "look for another copy of the server, and end it; a server must expect that several hosts start it at once"
 
 
 @cause(
@@ -437,6 +520,15 @@ _OTHER_SDK = re.compile(r"'(?:Server|FastMCP|ServerSession)' object has no attri
         ex.not_started("SyntaxError: invalid syntax"),
         ex.session('@ bare command=["notes","--root=/srv/notes"]', ex.initialize(), ex.exited(1)),
         ex.session('@ bare command=["docker","run","mcp/notes"]', ex.initialize(), ex.exited(0)),
+        ex.session(
+            *('@ bare command=["docker","run","-d","mcp/notes"]', ex.initialize()),
+            *(f"<< {'0123456789abcdef' * 4}", ex.exited(0)),
+        ),
+        ex.not_started(
+            'TypeError [ERR_UNKNOWN_FILE_EXTENSION]: Unknown file extension ".ts" for /srv/notes/index.ts',
+            1,
+            '@ bare command=["node","/srv/notes/index.ts"]',
+        ),
         ex.session("@ bare", ex.initialize(), ex.note("exit", code=None, signal="SIGSEGV")),
         ex.not_started("Weather MCP server running on stdio", 0),
         ex.not_started("Another instance is already running (pid 42)", 0),
@@ -449,15 +541,22 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
         last = end.named if end.named is not None and not is_error(end.named.text) else None
         if end.named is not None and last is None:
             title = f"the server ended before it answered ({end.words}): {quote(end.named.framed)}"
-            next_step, lines = end.named.next_step, [end.named.evidence]
-            if _OTHER_SDK.search(end.named.text):
-                next_step = (
-                    "the server was installed with another version of its SDK than it was written for: let its dependencies "
-                    "name that version (mcp<2), or update it; until then start it with that version (uvx --with 'mcp<2')"
-                )
+            next_step, lines = _advice(end.named), [end.named.evidence]
+            if _is_named_by_command(facts, _NO_SCRIPT_OF_NODE.search(end.named.text)):
+                side = "configuration"
+            if not side and _HELD.search(end.named.text):
+                next_step = _OTHER_COPY
             if _CONTENT.search(end.named.text):
                 next_step += ": a file of settings that the server reads, in most cases; look which one, and for a comma or a quote in it"
-        elif odd := facts.server.odd:
+        elif (
+            (odd := facts.server.odd)
+            and _CONTAINER_ID.fullmatch(odd[-1].data.strip())
+            and _is_detached(facts)
+        ):
+            title = "the container was started in the background (-d): the command printed its id and ended, and no one reads its messages"
+            next_step = 'replace "-d" by "-i" in "args" of the host\'s configuration'
+            lines, side = [evidence(odd[-1].place, f"stdout: {text_of(odd[-1])}")], "configuration"
+        elif odd:
             title = f"the server printed {quote(text_of(odd[-1]))!r} on stdout and ended ({end.words})"
             next_step = "this is the server's own message: correct the argument or the setting that it names"
             lines = [evidence(each.place, f"stdout: {text_of(each)}") for each in odd[:3]]
@@ -471,7 +570,7 @@ def start_failed(facts: Facts) -> Iterator[Claim]:
             side = "configuration" if end.code == 0 and _is_container_without_stdin(facts) else side
         if last is not None and _STATE.search(last.text):
             title = f"the server ended before it answered ({end.words}): {quote(last.text)}"
-            next_step = "look for another copy of the server, and end it; a server must expect that several hosts start it at once"
+            next_step = _OTHER_COPY
         elif last is not None and not facts.server.odd:
             title += f"; its last line: {quote(last.text, 100)}"
             lines = [last.evidence]

@@ -147,6 +147,71 @@ def listed_tool_unknown(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
 
 
+_NO_RESOURCE = re.compile(
+    r"(?i)\b(?:unknown|no such|unsupported|unrecognized|unhandled) (?:resource|uri)|\bno (?:resource )?handler\b|\bresource\b.{0,200}\b(?:not (?:found|registered|supported)"
+    r"|is unknown|does not exist)"
+)
+"""A server that has no code for a URI."""
+
+_EXPRESSION = re.compile(r"\{[^}]*\}")
+
+
+def _template_of(facts: Facts, uri: str) -> str:
+    """Return the listed URI, or template, that a URI is or fits; empty if there is none."""
+    if uri in facts.listed.resources:
+        return uri
+    for template in facts.listed.templates:
+        parts = [re.escape(part) for part in _EXPRESSION.split(template)]
+        if len(parts) > 1 and parts[0] and re.fullmatch("[^/]+".join(parts), uri):
+            return template
+    return ""
+
+
+@cause(
+    "listed-resource-unknown",
+    "the server does not know a resource that it lists",
+    Level.EXACT,
+    positive=ex.session(
+        *(ex.request("resources/list"), ex.result(resources=[{"name": "a", "uri": "notes://a"}])),
+        *(
+            ex.request("resources/read", 3, uri="notes://a"),
+            ex.error("Unknown resource: notes://a", -32602, 3),
+        ),
+    ),
+    negative=(
+        ex.session(
+            *(ex.request("resources/list"), ex.result(resources=[{"name": "a", "uri": "notes://a"}])),
+            *(
+                ex.request("resources/read", 3, uri="notes://b"),
+                ex.error("Unknown resource: notes://b", -32602, 3),
+            ),
+        ),
+        ex.session(
+            ex.request("resources/templates/list"),
+            ex.result(resourceTemplates=[{"name": "a", "uriTemplate": "notes://{name}"}]),
+            *(
+                ex.request("resources/read", 3, uri="notes://b"),
+                ex.error("No note has the name b", -32002, 3),
+            ),
+        ),
+    ),
+)
+def listed_resource_unknown(facts: Facts) -> Iterator[Claim]:
+    """The lists of resources and the code that reads them go by different URIs, or the server tries only its first template."""
+    for failed in errors(facts):
+        if failed.method != "resources/read" or not _NO_RESOURCE.search(failed.words[:300]):
+            continue
+        if listed := _template_of(facts, failed.subject):
+            title = f"the server has listed the resource {quote(listed, 80)!r}, and does not know it in resources/read: {quote(failed.words)}"
+            next_step = (
+                "compare the URIs in the lists with those by which the server finds a resource: its SDK may take only one template, or "
+                "match it in another way; with a template, check also that what the URI names exists"
+            )
+            # What a URI names by a template may not exist.
+            is_open = "{" in listed and re.search(r"(?i)not found|does not exist", failed.words) is not None
+            yield Claim(title=title, next_step=next_step, symptoms=[failed], side="" if is_open else SERVER)
+
+
 define(
     __name__,
     FailureRow(
@@ -212,6 +277,24 @@ def _is_about_arguments(failed: FailedRequest, *, is_prompt: bool, is_broken: bo
     return is_broken or is_prompt or (failed.method == "tools/call" and is_said)
 
 
+_NO_OBJECT = re.compile(
+    r"(?is)(?:\bexpected\W{1,6}object\b.{0,120}\bpath\W{1,6}\[\s*\]|\bpath\W{1,6}\[\s*\].{0,120}\bexpected\W{1,6}object\b)"
+)
+"""Zod, about the arguments as a whole."""
+
+
+def _without_arguments(failed: FailedRequest) -> Claim | None:
+    """Return a claim of a call without `arguments`, which the server does not take for an empty object; else None."""
+    if failed.method != "tools/call" or failed.arguments or not _NO_OBJECT.search(failed.words[:400]):
+        return None
+    return Claim(
+        title=f"{failed.about} was called without arguments, and the server wants an object: {quote(failed.words)}",
+        next_step='let the client send "arguments": {} also to tools that need none, and let the server take missing ones for {}: they '
+        "may be left out",
+        symptoms=[failed],
+    )
+
+
 @cause(
     "invalid-arguments",
     "arguments do not fit the tool's schema",
@@ -248,6 +331,9 @@ def invalid_arguments(facts: Facts) -> Iterator[Claim]:
     for failed in errors(facts):
         broken = [each for each in failed.findings if each.code in ("DATA301", "DATA101")]
         is_prompt = failed.method == "prompts/get" and _ARGUMENTS.search(failed.words[:400]) is not None
+        if not broken and (claim := _without_arguments(failed)) is not None:
+            yield claim
+            continue
         if not _is_about_arguments(failed, is_prompt=is_prompt, is_broken=bool(broken)):
             continue
         side, next_step = "", "compare the arguments with the schema, which should state what is required"

@@ -107,6 +107,20 @@ TROUBLES = (
         ),
     ),
     Trouble(
+        "version-not-chosen",
+        "a version manager does not know which version of a program to start",
+        next_step="give the absolute path of the program in the version that you want in the host's configuration, or set a "
+        "version for the whole user (asdf, mise, pyenv, rbenv, volta): the host starts the server in another folder, and may not pass HOME on",
+        named_by="The programs that asdf, mise, pyenv, rbenv, jenv and volta put into PATH under the names of others.",
+        signs=r"no version is set for (?:command|shim)|\b(?:pyenv|rbenv|nodenv|jenv|goenv): .{0,60}(?:command not found|is not installed)"
+        r"|volta error|mise .{0,40}no version",
+        only_at_start=True,
+        errors=(
+            "No version is set for command node",
+            "pyenv: version `3.12.1' is not installed (set by /home/b/.python-version)",
+        ),
+    ),
+    Trouble(
         "program-not-in-package",
         "a package was installed, and has no program of the name that was started",
         next_step=(
@@ -147,19 +161,118 @@ TROUBLES = (
         ),
     ),
     Trouble(
+        "repository-not-fetched",
+        "the runner could not fetch the repository that the server comes from",
+        next_step="fetch it once in a terminal (git clone URL): correct the URL, or give the user of the host access by an SSH key or a stored "
+        "token; a host has no terminal in which git could ask for a password",
+        named_by="git, in the words of uv, pip and npm.",
+        signs=r"\bgit operation failed|could not read (?:username|password) for|failed to clone into|fatal: could not read from remote repository"
+        r"|fatal: repository '.{1,200}' not found",
+        side="",
+        only_at_start=True,
+        errors=("fatal: could not read Username for 'https://github.com': terminal prompts disabled",),
+    ),
+    Trouble(
+        "install-failed",
+        "the package runner could not install the server, for a reason of this machine",
+        next_step=(
+            (
+                r"being used by another process|os error 32",
+                (
+                    "another process uses this file, in most cases a second start of the same server: end what is left of it, start it "
+                    "once in a terminal until it is installed, and start it then from one host at a time; or install it for good (uv tool "
+                    "install)"
+                ),
+            ),
+            (
+                r"hardlink|os error 396",
+                (
+                    "set UV_LINK_MODE=copy by env in the host's configuration, or UV_CACHE_DIR to a folder that no program synchronises "
+                    "(OneDrive)"
+                ),
+            ),
+            (r"minor version link", "install the Python of uv again: uv python install --reinstall"),
+            (
+                "",
+                "run the command in a terminal: it prints the whole reason; then empty the cache of uv (uv cache clean)",
+            ),
+        ),
+        named_by="uv, about files of its cache that it could not write, link or replace.",
+        signs=r"failed to install: \S+\.whl(?![\s\S]*(?:no space|os error (?:5|13|28)\b|denied))|failed to hardlink|target directory for python minor version link"
+        r"|being used by another process.{0,40}os error 32",
+        only_at_start=True,
+        errors=(
+            "error: Failed to install: pywin32-312-cp314-cp314-win_amd64.whl (pywin32==312)",
+            "error: Missing expected target directory for Python minor version link at C:\\uv\\python\\cpython-3.13",
+        ),
+    ),
+    Trouble(
+        "build-failed",
+        "a package that the server needs could not be built",
+        next_step="the package has no ready build for this system and this version of the runtime, or its build is broken: start the "
+        "server with another version of Python or Node.js (uvx --python 3.12), or with another version of itself; else "
+        "install what the error names (a compiler, headers), and tell the server's author",
+        named_by="uv, pip, npm (node-gyp) and Ruby build packages from source where no ready build fits.",
+        signs=r"failed to build [`']|failed building wheel|failed-wheel-build|metadata-generation-failed|\bnode-gyp\b|gyp ERR!"
+        r"|failed to build gem native extension|build backend returned an error",
+        side="",
+        only_at_start=True,
+        errors=(
+            "error: Failed to build `valkey-glide==2.2.3`",
+            "npm error gyp ERR! build error",
+            "ERROR: Failed building wheel for pymssql",
+        ),
+    ),
+    Trouble(
+        "system-not-covered",
+        "a package has no compiled part for this system or this version of the runtime",
+        next_step=(
+            (
+                r"EBADPLATFORM|unsupported platform for",
+                (
+                    "the package excludes this system (os and cpu in its package.json): use another server, or another system such as a "
+                    "container or WSL, and ask its author"
+                ),
+            ),
+            (
+                "",
+                (
+                    "start the server with a version of Node.js that the package has a compiled part for (an even one, not the newest), and "
+                    "empty the cache of the runner (npx: rm -rf ~/.npm/_npx), so that optional packages are installed again; in a folder that is "
+                    "shared with another system (WSL, a container), install it again there"
+                ),
+            ),
+        ),
+        named_by="npm (EBADPLATFORM), and packages with compiled parts: sharp, bindings, node-gyp-build, prebuild-install, rollup.",
+        signs=r"EBADPLATFORM|could not load the \"\w+\" module using the|could not locate the bindings file|no native build was found"
+        r"|something went wrong installing the \"\w+\" module|cannot find module '[^']{0,200}\.node'|cannot find module '?@\w+/[\w-]+-(?:linux|darwin|win32)-",
+        side="",
+        only_at_start=True,
+        errors=(
+            'Error: Could not load the "sharp" module using the darwin-arm64 runtime',
+            "Error: Could not locate the bindings file. Tried: /srv/node_modules/a/build/a.node",
+            'npm error notsup Unsupported platform for notes@6.0.0: wanted {"os":"darwin,linux"} (current: {"os":"win32"}) EBADPLATFORM',
+        ),
+    ),
+    Trouble(
         "package-broken",
         "a package is installed, and a file of it or of one that it uses is missing",
         next_step="use the version before, or wait for the next one: if the same error comes on another machine, this version "
         "was published without the file, or for another version of what it uses; if not, the installation is "
         "incomplete: empty the cache of the runner (npx: rm -rf ~/.npm/_npx) and start again",
         named_by="Node.js names the file, and the module of the package that imports it.",
-        signs=r"cannot find (?:module|package) .{1,400}\bimported from .{0,300}[/\\]node_modules[/\\]",
+        signs=r"cannot find (?:module|package) .{1,400}\bimported from .{0,300}[/\\]node_modules[/\\]"
+        r"|ERR_PACKAGE_PATH_NOT_EXPORTED",
         side="server",
         only_at_start=True,
         errors=(
             (
                 "Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/srv/node_modules/ui/dist/index.mjs' imported from "
                 "/srv/node_modules/weather-mcp/dist/tool.js"
+            ),
+            (
+                'Error [ERR_PACKAGE_PATH_NOT_EXPORTED]: No "exports" main defined in '
+                "/srv/node_modules/@modelcontextprotocol/sdk/package.json"
             ),
         ),
     ),
@@ -218,10 +331,11 @@ TROUBLES = (
         "port-in-use",
         "a port that the server needs is in use",
         next_step="end the other copy of the server, or the other program that has the port, or set "
-        "another port",
+        "another port; it may be this server itself that has it, if it listens twice",
         named_by="The system refuses to listen: EADDRINUSE on POSIX, `Only one usage of each socket "
         "address` on Windows.",
-        signs=r"EADDRINUSE|address already in use|Only one usage of each socket address",
+        signs=r"EADDRINUSE|address already in use|Only one usage of each socket address|\bport \d+ is (?:already )?in use"
+        r"|\bno (?:available|free) ports? (?:in|between|from)\b",
         errors=("Error: listen EADDRINUSE: address already in use :::3001",),
     ),
     Trouble(
@@ -275,15 +389,27 @@ TROUBLES = (
     Trouble(
         "tls-failure",
         "a TLS connection could not be made",
-        next_step="trust the CA (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE), or correct the host name; the proxy "
-        "of a company has its own CA",
+        next_step=(
+            (
+                r"unsupported protocol|no protocols available|handshake failure|version too low|alert protocol version",
+                (
+                    "the two sides have no version of TLS in common: update the older one, or allow its version in the settings of the other"
+                ),
+            ),
+            (
+                "",
+                (
+                    "trust the CA (NODE_EXTRA_CA_CERTS, SSL_CERT_FILE), or correct the host name; the proxy of a company has its own CA"
+                ),
+            ),
+        ),
         named_by="OpenSSL (Python, Node.js), Go (x509), Java (PKIX) and rustls name what is wrong with "
         "the certificate.",
         signs=r"certificate verify failed|self[- ]signed certificate|unable to (?:get"
         r"|verify).{0,30}certificate|CERT_HAS_EXPIRED"
         r"|ERR_TLS_CERT|hostname mismatch|SSLError|ssl\.SSL|tls: failed to verify|x509: "
         r"|PKIX path building|DEPTH_ZERO_SELF_SIGNED"
-        r"|UNABLE_TO_VERIFY_LEAF|wrong version number|UnknownIssuer",
+        r"|UNABLE_TO_VERIFY_LEAF|wrong version number|UnknownIssuer|SSL connection error|SSL routines:",
         errors=(
             "ssl.SSLCertVerificationError: certificate verify failed: unable to get local issuer certificate",
         ),
@@ -314,7 +440,16 @@ TROUBLES = (
     Trouble(
         "service-refused-key",
         "another service refused the server's credentials",
-        next_step="set a valid key or token for the service by env in the host's configuration",
+        next_step=(
+            (
+                r"(?:access denied|login failed|authentication failed) for user|ORA-01017",
+                (
+                    "set the user and the password of the database by env in the host's configuration, and check that this user may log in from "
+                    "this machine"
+                ),
+            ),
+            ("", "set a valid key or token for the service by env in the host's configuration"),
+        ),
         named_by="The status 401 or 403 in the words of HTTP clients, an error of OAuth, or AWS "
         "(InvalidClientTokenId, ExpiredToken).",
         signs=r"""(?x)\b(?:status|http|code|error)\b(?:\s+status)?(?:\s+code)?\W{0,6}40[13]\b
@@ -325,6 +460,7 @@ TROUBLES = (
         |(?:api[ _-]?key|token|credentials?)\ (?:is\ |are\ |has\ |have\ |was\ |were\ )?(?:been\ )?(?:invalid
         |expired|revoked|rejected|incorrect|not\ valid)
         |(?:jwt|token|session)\ (?:has\ )?expired|authentication\ (?:failed|required)|not\ authenticated
+        |(?:access\ denied|login\ failed)\ for\ user|ORA-01017
         |invalid_grant|InvalidClientTokenId|ExpiredToken|unauthori[sz]ed\b""",
         side="configuration",
         errors=("Error: Invalid API key provided",),
@@ -347,6 +483,18 @@ TROUBLES = (
         ),
     ),
     Trouble(
+        "setting-surplus",
+        "the server refuses a variable that it does not know",
+        next_step="look for a .env file in the folder in which the host starts the server, which may be your project: start it in "
+        "another folder (cwd), or take the variable out; the server should ignore what it does not know (pydantic: extra='ignore')",
+        named_by="The settings of pydantic, which read a .env file of the current folder.",
+        signs=r"validation errors? for \w*(?:settings|config|env)\b[\s\S]{0,300}(?:extra inputs are not permitted|extra_forbidden)",
+        side="",
+        errors=(
+            "pydantic_core.ValidationError: 2 validation errors for Settings clickhouse_host Extra inputs are not permitted",
+        ),
+    ),
+    Trouble(
         "setting-missing",
         "a setting that the server needs is missing",
         next_step="set it by env or args in the host's configuration: hosts pass only few variables of "
@@ -356,12 +504,13 @@ TROUBLES = (
         signs=r"""(?x)(?:environment\ variable|env(?:ironment)?\ var|api[ _-]?key|access[ _-]?token|token
         |secret|password|credentials?|settings?|config(?:uration)?|connection\ string
         |(?-i:[A-Z][A-Z0-9]+_[A-Z0-9_]+)|--[\w-]+)\b.{0,60}
-        \b(?:not\ (?:set|found|provided|configured|defined|specified|given)|is\ required|are\ required
+        \b(?:(?<!could\ )not\ (?:set|found|provided|configured|defined|specified|given)|is\ required|are\ required
         |must\ be\ (?:set|provided|specified)|missing|undefined|is\ empty|required\b)
-        |(?:missing|required|provide|set|specify)\b.{0,40}\b(?:environment\ variable|env\ var|api[ _-]?key
+        |(?:missing|required|provide|set(?!\ lock)|specify)\b.{0,40}\b(?:environment\ variable|env\ var|api[ _-]?key
         |access[ _-]?token|token|credentials|config\w*|(?-i:[A-Z][A-Z0-9]+_[A-Z0-9_]+)\b)
         |\bno\ (?:[\w-]+\ )?api[ _-]?key\ (?:found|provided|set|configured|given)
         |(?-i:KeyError:\ '[A-Z][A-Z0-9_]+')|following\ arguments\ are\ required|^usage:\ .*|required\ option
+        |(?-i:\b[A-Z][A-Z0-9_]+:\ (?:unbound\ variable|parameter\ (?:not\ set|null)))
         |(?-i:VarError|\bNotPresent\b)|Field\ required|NoCredentialsError|Unable\ to\ locate\ credentials|could\ not\ (?:find
         |load)\ (?:the\ )?default\ credentials""",
         side="configuration",
@@ -369,6 +518,7 @@ TROUBLES = (
             "KeyError: 'WEATHER_API_KEY'",
             "Error: Missing required environment variable: DATABASE_URL",
             "server: error: the following arguments are required: --api-key",
+            "start.sh: line 22: HOME: unbound variable",
         ),
     ),
     Trouble(
@@ -400,6 +550,33 @@ TROUBLES = (
         ),
     ),
     Trouble(
+        "browser-not-started",
+        "the browser that the server uses could not be started",
+        next_step=(
+            (
+                r"x ?server|\$?DISPLAY\b",
+                (
+                    "there is no screen where the server runs: start the browser without a window (an option such as --headless in args), or "
+                    "give it a screen (xvfb-run)"
+                ),
+            ),
+            (
+                "",
+                (
+                    "close the browser that has this profile, and what is left of another copy of the server; or give each copy its own profile "
+                    "(an option such as --isolated or --user-data-dir in args)"
+                ),
+            ),
+        ),
+        named_by="Playwright, Puppeteer and Chromium itself, about the screen and the folder of the profile.",
+        signs=r"without having a x ?server running|missing x server|cannot open display|unable to open x display"
+        r"|browser is already (?:in use|running) for|opening in existing browser session|user data director(?:y|ies) .{0,60}already in use|SingletonLock",
+        errors=(
+            "Error: Looks like you launched a headed browser without having a XServer running.",
+            "Error: Browser is already in use for /root/.cache/ms-playwright/mcp-chrome, use --isolated to run multiple instances",
+        ),
+    ),
+    Trouble(
         "container-socket-denied",
         "the command may not use the daemon of the containers",
         next_step="give the user of the host access to the socket (group docker), or mount it into the container in which "
@@ -415,8 +592,22 @@ TROUBLES = (
     Trouble(
         "service-unreachable",
         "another program that the server needs cannot be reached",
-        next_step="start it, and check its host and port in the server's settings; in a container, "
-        "localhost is the container itself",
+        next_step=(
+            (
+                r"registry\.npmjs|(?:files\.pythonhosted|pypi)\.org|npm (?:error|ERR!) network",
+                (
+                    "check the network of the machine: the registry of packages was not reached; behind a proxy set HTTPS_PROXY by env in the "
+                    "host's configuration, or install the package beforehand"
+                ),
+            ),
+            (
+                "",
+                (
+                    "start it, and check its host and port in the server's settings; in a container, "
+                    "localhost is the container itself"
+                ),
+            ),
+        ),
         named_by="The system's errors of connections (ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH …), as "
         "runtimes and clients write them.",
         signs=r"ECONNREFUSED|connection refused|ConnectError|could not connect to|cannot connect to"
@@ -455,8 +646,22 @@ TROUBLES = (
                 "the program is built for another processor or system: use a build for this one (of an image: docker run --platform)",
             ),
             (
+                r"node_modules[/\\]\.bin",
+                (
+                    "the package was published without the right to execute its program, or lost it in the cache: empty the cache of the "
+                    "runner (npx: rm -rf ~/.npm/_npx); if the error comes again, use the version before, and tell its author"
+                ),
+            ),
+            (
                 r"\bspawn\b|\bexec\b|interpreter|: permission denied$",
                 "make the file executable (chmod +x), or start it with its interpreter",
+            ),
+            (
+                r"/nonexistent",
+                (
+                    "the user that starts the server has no home folder, or the host does not pass HOME on: set HOME by env in the host's "
+                    "configuration to a folder that this user may write to"
+                ),
             ),
             ("", "give the user that starts the server access to it, or set another path"),
         ),

@@ -295,7 +295,22 @@ _STARTED = re.compile(r"(?i)\bstarted\b|\bready\b|\brunning\b")
     "nothing-on-stdout",
     "the server runs, and has not written one byte to stdout",
     Level.SPECIFIC,
-    positive=ex.session("@ bare", ex.initialize(), ex.cancelled(1)),
+    positive=(
+        ex.session("@ bare", ex.initialize(), ex.cancelled(1)),
+        ex.session('@ bare command=["notes","--transport","sse"]', ex.initialize(), "+ 60", ex.cancelled(1)),
+        ex.session(
+            *(
+                "@ bare",
+                ex.initialize(),
+                ex.stderr("Error POSTing to endpoint (HTTP 404): Session not found"),
+            ),
+            *("+ 60", ex.cancelled(1)),
+        ),
+        ex.session(
+            *("@ bare", ex.initialize(), ex.stderr("Please authorize this client by visiting:")),
+            *(ex.stderr("https://notes.example/authorize?client_id=1"), "+ 60", ex.cancelled(1)),
+        ),
+    ),
     negative=ex.session(ex.request("ping"), ex.cancelled()),
 )
 def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
@@ -322,6 +337,11 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         title += f": it listens on a port instead: {quote(listens[0].text, 100)}"
         next_step = "start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
         lines = [listens[0].evidence]
+        side = "configuration" if _other_transport(facts) else side
+    elif (other_transport := _other_transport(facts)) and not unread:
+        title += f": its arguments choose another transport: {quote(other_transport, 60)}"
+        next_step = "start it with its option for stdio, or connect to its URL (mcpspy http --upstream URL)"
+        side = "configuration"
     elif unread:
         title, next_step, lines, side = _unread(facts, asking, printed)
     elif asking.method == "server/discover" and printed:
@@ -330,6 +350,13 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
             "let the server answer unknown methods with the error -32601; then the client continues with "
             "initialize"
         )
+    elif asking.method == "server/discover" and not facts.client.methods["initialize"]:
+        title += ": a server of a revision before 2026-07-28 may not answer this method"
+        next_step = (
+            "let the client take a server that does not answer for one of an older revision, and start it again with initialize "
+            "(2026-07-28, Lifecycle); let the server answer unknown methods with the error -32601"
+        )
+        side = ""
     elif error := named_error(printed, certain=True):
         title += f"; on stderr: {quote(error.text)}"
         next_step, lines = error.next_step, [error.evidence]
@@ -344,6 +371,25 @@ def nothing_on_stdout(facts: Facts) -> Iterator[Claim]:
         title, next_step, side = _without_a_sign(asking, printed)
     symptoms = [*failed, *facts.of(ServerEnd)]
     yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+
+
+_TRANSPORT = re.compile(r"--?(?:transport|mode)(?:[= ](\S+))?|--(?:sse|http|streamable-?http)")
+_OVER_HTTP = re.compile(r"(?i)sse|http|https|streamable[-_]?http|ws|websocket")
+
+
+def _other_transport(facts: Facts) -> str:
+    """Return the arguments of the command that choose a transport over HTTP; empty if there are none."""
+    words = (facts.header.command or [])[1:]
+    for number, word in enumerate(words):
+        found = _TRANSPORT.fullmatch(word)
+        if found is None:
+            continue
+        if _OVER_HTTP.fullmatch(word.strip("-")):
+            return word
+        value = found[1] or next(iter(words[number + 1 :]), "")
+        if _OVER_HTTP.fullmatch(value):
+            return word if found[1] else f"{word} {value}"
+    return ""
 
 
 def _unread(
@@ -390,10 +436,46 @@ def _unread(
     return title, next_step, lines, SERVER
 
 
+_OF_REMOTE = re.compile(
+    r"(?i)\berror from remote server\b|\berror posting to endpoint\b|\bnon-200 status code\b|\b(?:sse|remote|upstream)\b.{0,40}\berror\b.{0,40}\b[45]\d\d\b"
+)
+"""The words of bridges from stdio to HTTP (mcp-remote, mcp-proxy, supergateway) for what their remote server answered."""
+
+_SIGN_IN = re.compile(
+    r"(?i)\bauthori[sz]e this\b|\b(?:visit|open)(?:ing)?\b.{0,60}(?:https?://|browser|url|link)|\bbrowser (?:has been |was )?opened"
+    r"|waiting for (?:the |an? )?(?:auth|sign|log[- ]?in|oauth|callback)|enter the code|device code|/(?:oauth2?/)?authorize\?"
+)
+"""A program that opens a browser, or shows an address and a code, for a sign-in."""
+
+_WARNS = re.compile(r"(?i)warning\b|\bnode -{2}trace-")
+"""A runtime about the program that it starts: no sign that this one works."""
+
+_SIGNED_IN = re.compile(
+    r"(?i)auth\w* (?:successful|succeeded|completed?)|successfully (?:auth|sign|logg)|(?:signed|logged) in|token (?:saved|received)"
+    r"|proxy established"
+)
+
+
 def _without_a_sign(asking: FailedRequest, printed: Sequence[PrintedLine]) -> tuple[str, str, str]:
     """Return the title, the next step and the side of a start that did not end, for whatever reason."""
     title = f"no answer to {asking.method} in {asking.waited}"
-    after = [line for line in printed if line.at >= asking.asked_at]
+    after = [line for line in printed if line.at >= asking.asked_at and not _WARNS.search(line.text)]
+    sign_in = [line for line in after if _SIGN_IN.search(line.text)]
+    if sign_in and not any(_SIGNED_IN.search(line.text) for line in after):
+        title += f": the server waits until its user has signed in: {quote(sign_in[-1].text, 100)}"
+        next_step = (
+            "start this command once in a terminal and sign in there: most servers keep the token; let the server answer "
+            "initialize before the sign-in, or raise the client's timeout of the start"
+        )
+        return title, next_step, ""
+    remote = [line for line in after if _OF_REMOTE.search(line.text)]
+    if remote:
+        title += f": what the server connects to has refused it: {quote(remote[-1].text, 100)}"
+        next_step = (
+            "the command is a bridge to another server, and waits for it: check the URL (its path, /mcp or /sse) and the credentials in "
+            "its arguments; mcpspy http --upstream URL records that connection"
+        )
+        return title, next_step, ""
     if after:
         title += (
             f": the server still works before it answers, or hangs there; its last words on stderr, "
@@ -467,6 +549,7 @@ def _waited(failed: FailedRequest, title: str, next_step: str, error: NamedError
         ex.session(ex.call(), ex.cancelled()),
         ex.session(ex.call(), "+ 60", ex.cancelled()),
         ex.session(ex.call(), ex.cancelled(), ex.done()),
+        ex.session(ex.request("ping"), "+ 30", ex.cancelled()),
     ),
 )
 def timeout(facts: Facts) -> Iterator[Claim]:
@@ -501,12 +584,15 @@ def timeout(facts: Facts) -> Iterator[Claim]:
             )
         else:
             next_step = f"it reported progress {failed.progress} times: raise {limit} of {failed.waited}"
+        if failed.method == "ping":
+            next_step = f"let the {other(failed.side)} answer ping with an empty result at once, also while it works on a request"
         claim = _waited(failed, title, next_step, error)
         # Without a reason, the user may have stopped a call that worked.
         is_open = failed.progress or (
             failed.method == "tools/call" and failed.gave_up_at is not None and not failed.reason
         )
-        if failed.answer_at is None and failed.took >= LONG_WAIT and not is_open:
+        long = SHORT_WAIT if failed.method == "ping" else LONG_WAIT
+        if failed.answer_at is None and failed.took >= long and not is_open:
             claim.side = other(failed.side)
         elif failed.answer_at is not None and failed.took < SHORT_WAIT:
             claim.side = failed.side

@@ -270,6 +270,165 @@ SIDES = (
         "",
     ),
     (ex.session(ex.call(), ex.CLIENT_CLOSED, ex.exited(1)), "crash", ""),
+    (
+        ex.session(
+            *(
+                '@ bare command=["./mvnw","spring-boot:run"]',
+                ex.initialize(),
+                "<< [INFO] Scanning for projects...",
+            ),
+            *(ex.CLIENT_CLOSED, ex.exited(143)),
+        ),
+        "stdout-noise",
+        "configuration",
+    ),
+    (
+        ex.session(
+            *('@ bare command=["npx","-y","notes"]', ex.initialize(), "<< added 42 packages in 3s"),
+            *(ex.welcome(), ex.CLIENT_CLOSED, ex.exited(0)),
+        ),
+        "stdout-noise",
+        "",
+    ),
+    (
+        ex.session(
+            *('@ bare command=["npm","run","start"]', ex.initialize(), "<< Notes server started"),
+            *(ex.welcome(), ex.CLIENT_CLOSED, ex.exited(0)),
+        ),
+        "stdout-noise",
+        "server",
+    ),
+    (
+        ex.session(
+            *(ex.listed("a"), ex.request("tools/call", 3, name="a")),
+            ex.error(
+                'Invalid arguments for tool a: [{"expected":"object","code":"invalid_type","path":[]}]',
+                -32602,
+                3,
+            ),
+        ),
+        "invalid-arguments",
+        "",
+    ),
+    (
+        ex.session(
+            '@ bare command=["notes","--transport","stdio"]', ex.initialize(), "+ 60", ex.cancelled(1)
+        ),
+        "nothing-on-stdout",
+        "server",
+    ),
+    (
+        ex.session('@ bare command=["notes","--transport=http"]', ex.initialize(), "+ 60", ex.cancelled(1)),
+        "nothing-on-stdout",
+        "configuration",
+    ),
+    (
+        ex.session("@ bare", ex.request("server/discover", 1), "+ 60", ex.END),
+        "nothing-on-stdout",
+        "",
+    ),
+    (
+        ex.session('@ bare command=["notes","--sse"]', ex.initialize(), "+ 60", ex.cancelled(1)),
+        "nothing-on-stdout",
+        "configuration",
+    ),
+    (
+        ex.session(
+            ex.listed("a"),
+            ex.call(3),
+            ex.done(3, "Error: Could not connect to Unity. Ensure the Editor is running"),
+        ),
+        "error-swallowed",
+        "environment",
+    ),
+    (
+        ex.session(ex.call(), failed_with("Cannot start the callback server: Port 8000 is already in use")),
+        "port-in-use",
+        "",
+    ),
+    (
+        ex.not_started(
+            "sh: /c/_npx/15/node_modules/.bin/notes: Permission denied",
+            126,
+            '@ bare command=["npx","-y","notes"]',
+        ),
+        "permission-denied",
+        "",
+    ),
+    (
+        ex.not_started(
+            "error: Failed to install: torch.whl (torch==2) Caused by: No space left on device (os error 28)"
+        ),
+        "disk-full",
+        "environment",
+    ),
+    (
+        ex.session(
+            *(
+                ex.request("resources/templates/list"),
+                _TEMPLATES,
+                ex.request("resources/read", 3, uri="notes://b/c"),
+            ),
+            ex.error("Unknown resource URI: 'notes://b/c'", -32602, 3),
+        ),
+        "listed-resource-unknown",
+        "server",
+    ),
+    (
+        ex.session(
+            *(
+                ex.request("resources/templates/list"),
+                _TEMPLATES,
+                ex.request("resources/read", 3, uri="notes://b/c"),
+            ),
+            ex.error("Resource not found: notes://b/c", -32002, 3),
+        ),
+        "listed-resource-unknown",
+        "",
+    ),
+    (
+        ex.not_started("IO exception: Could not set lock on file: /home/b/.config/notes/notes.db"),
+        "start-failed",
+        "",
+    ),
+    (
+        ex.not_started(
+            "ModuleNotFoundError: No module named 'mcp.server.fastmcp'",
+            1,
+            '@ bare command=["uv","run","--with","mcp[cli]","mcp","run","/srv/notes.py"]',
+        ),
+        "module-missing",
+        "server",
+    ),
+    (
+        ex.not_started(
+            "Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/c/_npx/4/node_modules/domutils/lib/index.js' imported from "
+            "/c/_npx/4/node_modules/htmlparser2/dist/index.js",
+            1,
+            '@ bare command=["npx","notes"]',
+        ),
+        "package-broken",
+        "",
+    ),
+    (
+        ex.not_started(
+            "Error: ENOENT: no such file or directory, stat 'C:\\Notes\\My'",
+            1,
+            '@ bare command=["npx","-y","files","C:\\\\Notes\\\\My","Own","Texts"]',
+        ),
+        "file-missing",
+        "",
+    ),
+    (
+        ex.not_started(
+            "No solution found when resolving tool dependencies: Because only fitz==0.0.0 is available and notes==1.0 depends on "
+            "fitz>=0.0.1.",
+            1,
+            '@ bare command=["uvx","notes"]',
+        ),
+        "module-missing",
+        "",
+    ),
 )
 """Sessions, the cause that comes first, and the side: an empty one if the recording does not decide it."""
 
