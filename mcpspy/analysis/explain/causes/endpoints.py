@@ -191,6 +191,8 @@ def wrong_endpoint(facts: Facts) -> Iterator[Claim]:
             f"{who_refused(exchange)} answers HTTP {exchange.status}{clause(words)}"
         )
         next_step, side = f"correct the path of the URL ({hint})", "configuration"
+        if hint.startswith("/sse"):  # A host may also use another transport than the one that is configured.
+            next_step, side = f"{hint}; if it is set to sse already, the client does not use it", ""
         if exchange.status == 403:
             next_step = (
                 f"{next_step}: Amazon API Gateway answers so for a path or a method that it does not have"

@@ -311,6 +311,7 @@ _NOT_YET = re.compile(r"(?i)\bnot (?:yet |been )*initiali[sz]ed|before initiali[
     "initialized-overtaken",
     "a request came before the server had taken notifications/initialized",
     Level.EXACT,
+    rules="ENV205",
     positive=ex.session(
         "@ http", ex.request("tools/list"), ex.answered(400, "Session not initialized"), _ping(3)
     ),
@@ -327,18 +328,29 @@ def initialized_overtaken(facts: Facts) -> Iterator[Claim]:
         and _NOT_YET.search(said(exchange, symptom))
         and facts.http.accepted.get(exchange.request.get(_ID, ""), 0.0) > exchange.at
     ]
-    if not found:
+    failed = [
+        each
+        for each in facts.failed(State.ERROR)
+        if not facts.is_stdio
+        and each.side == CLIENT
+        and not each.is_handshake
+        and _NOT_YET.search(each.words)
+    ]
+    symptoms = [*(each for _, each in found), *(each for each in failed if each.refusal is None)]
+    if not symptoms:
         return
-    exchange, symptom = found[0]
+    what, words = (about(found[0][0]), said(*found[0])) if found else (failed[0].about, failed[0].words)
     title = (
-        f"{about(exchange)} was refused, as the server had not taken notifications/initialized yet, which the client had "
-        f"sent before it{clause(said(exchange, symptom))}"
+        f"{what} was refused, as the server had not taken notifications/initialized yet, which the client had "
+        f"sent before it{clause(words)}"
     )
     next_step = (
         "let the client wait for the response (202) to notifications/initialized before it sends a request; the server may "
         "take requests as soon as it has answered initialize"
     )
-    yield Claim(title=title, next_step=next_step, symptoms=[each for _, each in found], side="")
+    # Two answers, of which one is to the notification.
+    symptoms += [*facts.violations("ENV205", side=SERVER), *facts.of(ClientLeft)]
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, side="")
 
 
 def _unknown_to_its_stream(facts: Facts) -> Iterator[Claim]:

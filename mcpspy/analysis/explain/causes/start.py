@@ -437,6 +437,15 @@ def _ended_quietly(facts: Facts, end: ServerEnd, without: str) -> tuple[str, str
             "check that this command starts the server on stdio, and not another transport or a "
             "command that ends; in the code, wait for the transport to close"
         )
+        if facts.client.carriage_returns:
+            title = (
+                "the server ended by itself with exit code 0 before it answered a line that ends with CR LF, which the client "
+                "writes and not every server reads"
+            )
+            next_step = (
+                "let the server take the CR at the end of a line for a blank, as JSON does; and let the client end its lines "
+                f"with LF alone. If this is not it, {next_step}"
+            )
         return title, next_step
     how = end.words if end.signal else f"with {end.words}"
     title = f"the server ended before it answered, {how} and without {without}"

@@ -75,6 +75,7 @@ def refused(step: str, status: int, words: str, *names: str) -> str:
 
 
 _REGISTERED = ex.oauth("registration", 201, 64, names=["client_name", "redirect_uris"])
+_TEMPLATES = ex.result(2, resourceTemplates=[{"name": "a", "uriTemplate": "notes://b/{name}"}])
 
 SIDES = (
     (
