@@ -320,8 +320,14 @@ def oauth_registration(facts: Facts) -> Iterator[Claim]:
                 f"does not know, as it must (RFC 7591, 2)"
             )
         elif "redirect" in words.lower():
-            next_step = "allow the client's redirect URI at the authorization server"
+            side = ""  # Its value is not recorded.
+            next_step = (
+                "compare the client's redirect URI (its log has it) with what the authorization server accepts: a program on a "
+                "desktop should register http on the loopback address, and the server has to accept it with any port (RFC "
+                "8252, 7.3)"
+            )
             if _LOOPBACK.search(words):
+                side = SERVER
                 next_step = (
                     "let the authorization server accept http on the loopback address in a redirect URI, with any port: "
                     "programs on a desktop have no other (RFC 8252, 7.3); until then register a client by hand"
