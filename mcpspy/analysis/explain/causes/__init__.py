@@ -12,6 +12,7 @@ from mcpspy.analysis.explain.causes import (
     headers,
     http_sessions,
     http_sse,
+    leaving,
     matching,
     missing_tokens,
     oauth,
@@ -23,6 +24,7 @@ from mcpspy.analysis.explain.causes import (
     streams,
     tokens,
     tools,
+    unanswered,
     waiting,
     walls,
 )
@@ -37,6 +39,7 @@ AREAS = (
         http_sse,
         streams,
         waiting,
+        unanswered,
         connection,
         headers,
         http_sessions,
@@ -45,7 +48,19 @@ AREAS = (
         statuses,
         endpoints,
     ),
-    *(oauth_metadata, oauth, tokens, missing_tokens, tools, apps, revisions, errors, definitions, ending),
+    *(
+        oauth_metadata,
+        oauth,
+        tokens,
+        missing_tokens,
+        tools,
+        apps,
+        revisions,
+        errors,
+        definitions,
+        ending,
+        leaving,
+    ),
 )
 
 _ORDER = [area.__name__ for area in AREAS]

@@ -14,6 +14,9 @@ SILENT = (State.UNANSWERED, State.CANCELLED)
 _LATE = (State.LATE_OK, State.LATE_ERROR, State.LATE_TOOL_ERROR)
 
 
+SHORT_WAIT = 10.0
+"""Seconds below which a limit is short for a call, as its response shows."""
+
 LONG_WAIT = 20.0
 """Seconds after which a request without a response is a hang, and not slow work."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
-from mcpspy.analysis.explain.causes.ending import REJECTED, SECONDS_TO_LEAVE
+from mcpspy.analysis.explain.causes.leaving import REJECTED, SECONDS_TO_LEAVE
 from mcpspy.analysis.explain.causes.requests import ERRORS, errors, has_fixed_form, held_up
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import clause, quote
@@ -21,6 +21,20 @@ _OPTIONAL = (
     "tools/list"
 ).split()
 """Methods that clients ask for without need."""
+
+
+_UNKNOWN_METHOD = re.compile(r"(?i)\bmethod\b")
+"""The words of a receiver that does not know a method, under whatever code."""
+
+
+def _is_unknown(failed: FailedRequest) -> bool:
+    """Return whether an error means that its receiver does not know the method."""
+    known = failed.method in METHODS
+    if failed.method == "ping" and _UNKNOWN_METHOD.search(failed.words):
+        return True
+    is_other_code = not known and _NO_PARAMS.fullmatch(failed.words.strip()) is not None
+    is_no_method = not known and "/" not in failed.method
+    return failed.code == -32601 or is_other_code or (is_no_method and failed.code in (-32600, -32602))
 
 
 @cause(
@@ -51,10 +65,7 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
         for failed in errors(facts, side):
             known, receiver = METHODS.get(failed.method), other(side)
             is_no_method = known is None and "/" not in failed.method
-            is_other_code = known is None and _NO_PARAMS.fullmatch(failed.words.strip()) is not None
-            is_refused = (
-                failed.code == -32601 or is_other_code or (is_no_method and failed.code in (-32600, -32602))
-            )
+            is_ping, is_refused = failed.method == "ping", _is_unknown(failed)
             # A receiver that has answered others knows the method, and not what this request names.
             if not is_refused or failed.method == "server/discover" or facts.answered[side, failed.method]:
                 continue
@@ -65,7 +76,6 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
                 for each in facts.of(ClientLeft)
                 if side == CLIENT and each.at <= (failed.answer_at or 0.0)
             ]
-            is_ping = failed.method == "ping"
             if is_declared:
                 title = f"the {receiver} declared {needed}, and does not know {failed.method} (error -32601)"
                 next_step = f"implement {failed.method}, or do not declare {needed}"
@@ -75,10 +85,10 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
                 next_step = f"let the {side} ask only for what is declared; or declare and implement {needed}"
             elif is_ping:
                 title = (
-                    f"the {receiver} answers ping with the error -32601; every side must answer it with "
+                    f"the {receiver} answers ping with the error {failed.code}; every side must answer it with "
                     f"an empty result"
                 )
-                next_step = f"let the {receiver} answer ping with {{}}"
+                next_step = f"let the {receiver} answer ping with {{}}; the {side} may take any answer for a sign of life"
                 answered_at = failed.answer_at or 0.0
                 ends = [each for each in facts.of(ServerEnd) if side == SERVER and answered_at <= each.at]
                 # With a code, it has ended by an error that nothing caught, which may have another reason later.
@@ -108,6 +118,8 @@ def method_not_found(facts: Facts) -> Iterator[Claim]:
             # The code is the right answer to a method that MCP does not have.
             is_right = known is None and failed.code == -32601
             who = side if is_early or is_no_method or is_right else receiver
+            if is_ping and left and failed.code != -32601:
+                who = ""  # The one has no ping, and the other takes its answer for none.
             claim = Claim(title=title, next_step=next_step, symptoms=symptoms, side=who)
             claim.is_observation = is_early and failed.method in _OPTIONAL and not left
             is_exact = is_ping or is_no_method or (is_declared and failed.method != "tools/call")

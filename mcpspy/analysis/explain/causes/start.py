@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from mcpspy.analysis.explain.causes import examples as ex
 from mcpspy.analysis.explain.causes.framing import text_of
+from mcpspy.analysis.explain.causes.requests import SHORT_WAIT
 from mcpspy.analysis.explain.causes.troubles import trouble_of
-from mcpspy.analysis.explain.causes.waiting import QUIET_SECONDS, SHORT_WAIT, had_read_nothing
+from mcpspy.analysis.explain.causes.waiting import QUIET_SECONDS, had_read_nothing
 from mcpspy.analysis.explain.claims import Claim, Level, cause
 from mcpspy.analysis.explain.evidence import BUG, NamedError, PrintedLine, clause, evidence, is_error, quote
 from mcpspy.analysis.explain.facts import Facts

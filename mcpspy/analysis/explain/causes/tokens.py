@@ -37,6 +37,9 @@ _AS_IF_NONE = re.compile(
 )
 """A server that has found no token in the request."""
 
+_EITHER = re.compile(r"(?i)\b(?:invalid or (?:missing|no)|(?:missing|no) or invalid)\b")
+"""A server that does not tell whether it has found a token."""
+
 _NOT_EXPIRED = re.compile(
     r"(?i)\bsignatur|\bissuer|\biss\b|\bmalformed|\bsegments?\b|\bkid\b|\balg\w*\b|\bclaims?\b|\bdecod|\bformat\b|\bparse"
 )
@@ -144,13 +147,16 @@ def _refusal(facts: Facts, exchange: RefusedExchange, words: str) -> tuple[str, 
         return found
     if not has_token:
         return _without_token(exchange, words)
-    if _AS_IF_NONE.search(words) and not _UNSURE.search(words) and "invalid_token" not in challenge:
+    is_one_or_other = _EITHER.search(words) is not None  # "Invalid or missing token"
+    is_as_if_none = _AS_IF_NONE.search(words) is not None and not _UNSURE.search(words)
+    if (is_as_if_none or is_one_or_other) and "invalid_token" not in challenge:
         next_step = (
             "try the same token with another program (mcpspy call, with --url): if the server takes it in no way, something "
             "between mcpspy and the code that checks it drops the header Authorization (Apache gives it to PHP and CGI only "
             "with CGIPassAuth On); if it takes it there, correct it in the host's configuration"
         )
-        return "the request has a token, and the server answers as if it had none", next_step, ""
+        got = "as if it had none" if is_as_if_none else "that it is missing or invalid"
+        return f"the request has a token, and the server answers {got}", next_step, ""
     next_step = "send a valid token: sign in again, or correct Authorization in the host's configuration"
     accepted_at = facts.http.token_accepted_at
     if exchange.status == 401 and not words and accepted_at is not None and accepted_at < exchange.at:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
 from mcpspy.analysis.explain.causes import examples as ex
@@ -485,6 +485,15 @@ _ABSENT = re.compile(
 """Validators, and what programs print that use a value without a look."""
 
 
+_WANTS_VALUE = re.compile(r"is not of types? .*\"(?:array|object)\"")
+
+
+def _is_other_type(failed: FailedRequest, names: Iterable[str]) -> bool:
+    """Return whether the schema wants an array or an object where one of these arguments is a text."""
+    found = [each.message for each in failed.findings if each.code == "DATA301"]
+    return any(f"/{name}: " in text and _WANTS_VALUE.search(text) for text in found for name in names)
+
+
 @cause(
     "argument-as-text",
     "an argument is the JSON text of a value, and not the value",
@@ -513,7 +522,7 @@ def argument_as_text(facts: Facts) -> Iterator[Claim]:
     for failed in errors(facts):
         texts = facts.listed.text_arguments.get(failed.subject, frozenset())  # There, the text is right.
         sent = [name for name in failed.json_arguments if name not in texts]
-        if sent and _TYPED.search(failed.words[:400]):
+        if sent and (_TYPED.search(failed.words[:400]) or _is_other_type(failed, sent)):
             names = ", ".join(quote(name, 40) for name in sent[:3])
             title = (
                 f"{failed.about}: the client sent {names} as a string that holds JSON, and not as a "

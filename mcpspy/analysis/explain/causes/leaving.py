@@ -1,0 +1,384 @@
+"""The client that ends a session: what it did not accept, and a server that does not end then."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.requests import without_response
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import evidence, named_error, of_finding, quote
+from mcpspy.analysis.explain.facts import PATIENCE, Facts
+from mcpspy.analysis.explain.symptoms import ClientLeft, FailedRequest, RefusedExchange, ServerEnd
+from mcpspy.core.counted import duration
+from mcpspy.core.protocol.spec import CLIENT, SERVER
+from mcpspy.core.recording.origin import CLIENTS
+from mcpspy.core.session.exchange import State
+
+REJECTED = frozenset(
+    """ENV101 ENV102 ENV104 ENV105 ENV106 ENV108 ENV110 ENV111 ENV117 ENV118 ENV201 ENV204 ENV205 ENV206
+    ENV207 DATA101 DATA102 DATA103 DATA201 DATA202 DATA206 DATA302 DATA303 DATA304 DATA401 DATA402
+    DATA403 DATA406 DATA503 LIFE114 LIFE302 LIFE303 MOD201 HTTP302 HTTP303""".split()
+)
+"""Rules whose findings make clients reject a message: their parsers check its form."""
+
+
+SECONDS_TO_LEAVE = 1.0
+"""Seconds after a message within which a client leaves that does not accept it."""
+
+
+def _event_form(facts: Facts) -> str:
+    """Return what is unusual in the form of the event that had the server's last message; empty if nothing is."""
+    frame = None if facts.server.last is None else facts.server.last[0].frame
+    if frame is None or facts.is_stdio:
+        return ""
+    if not frame.has_data_space:
+        return 'an event with "data:" and no space after the colon'
+    # Servers on the Python SDK end their lines with CR LF, and nearly every reader accepts that.
+    ends = (frame.event_end or "").replace("\r\n", "")
+    return "an event whose lines end with CR alone" if "\r" in ends else ""
+
+
+_NOTIFICATION = re.compile(r"notifications/[\w/]+")
+
+
+def _came_before(facts: Facts, left: ClientLeft) -> bool:
+    """Return whether the server sent requests or notifications before the response to initialize, as far as is known."""
+    return not facts.answered[CLIENT, "initialize"] or left.message == "the result of initialize"
+
+
+@cause(
+    "client-left",
+    "the client left right after a message that it does not accept",
+    Level.EXACT,
+    rules=REJECTED,
+    positive=ex.session(
+        "+ 0.01",
+        ex.listed({"name": "a", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": None}}),
+        ex.END,
+    ),
+    negative=ex.session("+ 0.01", ex.request("tools/list"), ex.result(tools=[]), ex.END),
+)
+def client_left(facts: Facts) -> Iterator[Claim]:
+    """A parser that rejects a message often ends the session without a word: what lint finds in it
+    is the suspect.
+    """
+    refused = [each.at for each in facts.symptoms if isinstance(each, RefusedExchange | FailedRequest)]
+    findings = [each for violation in facts.findings.values() for each in violation.findings]
+    for left in facts.of(ClientLeft):
+        if any(at > left.at for at in refused):
+            continue  # What was refused after the message is why it left.
+        recent = [each for each in findings if each.side == SERVER and left.at - 2.0 <= each.at <= left.at]
+        suspects = sorted((each for each in recent if each.code in REJECTED), key=lambda each: -each.at)
+        if facts.is_stdio and suspects and all(each.code in ("ENV101", "ENV102") for each in suspects):
+            continue  # Text in place of messages: `stdout-noise`.
+        is_silent = not left.is_initialized and not facts.session.is_modern
+        after = f"{duration(left.after)} after {left.message}"
+        if suspects:
+            first = suspects[0]
+            after = after if first.place == left.place else f"soon after {first.about or left.message}"
+            title = f"the client left {after}: {quote(first.message)}"
+            next_step = f"correct the form of this message: {first.code} (mcpspy lint explains it)"
+            named = _NOTIFICATION.search(first.error or "")
+            if named is not None and facts.client.methods[named[0]]:
+                title = (
+                    f"the client left after the server had answered {named[0]} with an error, under an "
+                    f"id that is not its own: {quote(first.message)}"
+                )
+                next_step = _NOT_TO_NOTIFICATIONS
+            elif first.code == "ENV206":
+                next_step = _NOT_TO_NOTIFICATIONS
+            symptoms = [left, *facts.violations(*{each.code for each in suspects}, side=SERVER)]
+            lines = [of_finding(each) for each in suspects[:3]]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=SERVER)
+        elif is_silent and facts.server.methods and _came_before(facts, left):
+            # The client may leave before the response has come: that is not a second failure.
+            open_then = [
+                each
+                for each in facts.failed(State.UNANSWERED)
+                if (each.method == "initialize" or each.side == SERVER) and left.after <= SECONDS_TO_LEAVE
+            ]
+            title = (
+                f"the client left {after}, without notifications/initialized: the server had sent "
+                f"{', '.join(sorted(facts.server.methods))} before the response to initialize"
+            )
+            next_step = (
+                "let the first message of the server be the response to initialize, and log to stderr until then: "
+                "some clients take the first message for the response"
+            )
+            symptoms = [left, *open_then]
+            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER)
+        elif is_silent and facts.answered[CLIENT, "initialize"]:
+            last = facts.server.last
+            is_crlf = facts.server.carriage_returns or (
+                last is not None and "\r\n" in (last[0].frame.event_end or "")
+            )
+            how = " (its lines end with CR LF)" if is_crlf else ""
+            if form := _event_form(facts):
+                title = (
+                    f"the client did not continue after {left.message}, which came as {form}: a valid event (HTML, 9.2.6), "
+                    f"which not every reader of events accepts"
+                )
+                next_step = (
+                    "look into the client's log at this time, and let its reader of events accept this form; until then let "
+                    'the server write "data: " with a space, and lines that end with LF'
+                )
+                yield Claim(
+                    title=title, next_step=next_step, symptoms=[left], side=CLIENT, level=Level.SPECIFIC
+                )
+                continue
+            title = (
+                f"the client did not continue after {left.message}: no notifications/initialized, no "
+                f"request{how}"
+            )
+            next_step = (
+                "the client did not understand or accept this response: look into its log at this time; "
+                "compare the revision, capabilities and line ends of the response with what the client "
+                "expects"
+            )
+            yield Claim(title=title, next_step=next_step, symptoms=[left], level=Level.GENERAL)
+
+
+_NOT_TO_NOTIFICATIONS = (
+    "let the server answer only messages with an id: a notification gets no response, not even an error"
+)
+
+IDLE_AFTER_HANDSHAKE = 10.0
+"""Seconds without a request after the handshake after which it is worth knowing."""
+
+
+@cause(
+    "client-idle",
+    "the client asked for nothing after the handshake",
+    Level.GENERAL,
+    positive=ex.session(
+        "@ bare", ex.initialize(), ex.welcome(), ex.INITIALIZED, "+ 30", ex.CLIENT_CLOSED, ex.exited(0)
+    ),
+    negative=ex.session(
+        ex.request("tools/list"), ex.result(tools=[]), "+ 30", ex.CLIENT_CLOSED, ex.exited(0)
+    ),
+)
+def client_idle(facts: Facts) -> Iterator[Claim]:
+    """Hosts list the tools at once. A client that does not may wait for something that never comes, such as a response to
+    notifications/initialized; or its user asked for nothing.
+    """
+    has_asked = facts.client.methods.keys() - {"initialize", "notifications/initialized"}
+    ends = [note.at for note, _ in facts.notes.get("signal", [])]
+    ends += [] if facts.client.closed_at is None else [facts.client.closed_at]
+    is_open = not facts.is_stdio or not ends or facts.client.last_at is None
+    if (
+        has_asked
+        or is_open
+        or not facts.client.methods["notifications/initialized"]
+        or facts.header.origin in CLIENTS
+    ):
+        return
+    idle = min(ends) - (facts.client.last_at or 0.0)
+    if idle < IDLE_AFTER_HANDSHAKE:
+        return
+    title = f"the client asked for nothing after the handshake, and ended the session {duration(idle)} later"
+    next_step = (
+        "if its tools did not appear, look in the client what it waits for there: a notification, such as "
+        "notifications/initialized, gets no response"
+    )
+    declared = facts.session.server_capabilities
+    if not declared.keys() & {"tools", "resources", "prompts", "completions"}:
+        title += f"; the server had declared {_what(declared)}, so there was nothing to ask for"
+        next_step = (
+            'let the server declare in the result of initialize what it has ("tools": {}), also before the first tool is registered: '
+            "clients do not list what is not declared"
+        )
+    elif declared.get("tools") == {}:
+        next_step += '; and some clients take "tools": {} for a server without tools: {"listChanged": false} means the same, and they understand it'
+    yield Claim(title=title, next_step=next_step, symptoms=[], side="", is_observation=True)
+
+
+def _what(declared: dict[str, object]) -> str:
+    """Return the names of what a server has declared."""
+    return f"only {quote(', '.join(sorted(declared)), 60)}" if declared else "nothing"
+
+
+@cause(
+    "client-sent-nothing",
+    "the client closed the server's stdin and had sent nothing",
+    Level.EXACT,
+    positive=(
+        ex.session("@ bare", ex.END),
+        ex.session("@ bare", ex.CLIENT_CLOSED, ex.stderr("Error: no token"), ex.exited(1)),
+    ),
+    negative=(
+        ex.session("@ bare", ex.exited(0)),
+        ex.session("@ bare", '* eof {"from":"server"}', ex.CLIENT_CLOSED, ex.exited(0)),
+        ex.session("@ bare", ">> hello", ex.END),
+    ),
+)
+def client_sent_nothing(facts: Facts) -> Iterator[Claim]:
+    """A host that starts a server sends initialize first. One that closes the pipe has a bug, or has started the server
+    only to look whether it starts.
+    """
+    client, server = facts.client, facts.server
+    is_silent = not client.messages and not client.odd_count and not server.messages and not facts.symptoms
+    is_first = client.closed_at is not None and client.closed_at <= min(
+        server.closed_at or client.closed_at, facts.last_at
+    )
+    if not facts.is_stdio or facts.header.origin in CLIENTS or not is_silent or not is_first:
+        return
+    after = duration(client.closed_at or 0.0)
+    title = f"the client closed the server's stdin {after} after the start, and had sent nothing, not even initialize"
+    code = None if facts.exit is None else facts.exit.fields.get("code")
+    if code == 0:
+        title += ": the server then ended, as it should"
+    elif error := named_error(facts.stderr, certain=True):
+        title += f"; the server then ended with exit code {code}: {quote(error.text, 100)}"
+    next_step = (
+        "look into the host's log and for an update of the host: it must keep stdin open and send initialize; with "
+        "mcpspy call, or in another host, the server can be tried without it"
+    )
+    lines = [evidence(client.closed_place, "the client closed stdin")]
+    yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=CLIENT)
+
+
+LINE_LIMIT = 65_536
+"""Bytes of a line that some readers do not exceed (asyncio, Go's bufio.Scanner)."""
+
+
+REACTION = 0.1
+"""Seconds within which a client that fails at a line ends the session."""
+
+
+@cause(
+    "ended-after-long-line",
+    "the client ended the session at a long line",
+    Level.EXACT,
+    positive=ex.session(
+        ex.call(),
+        "+ 0.05",
+        ex.done(2, "x" * 70_000),
+        ex.note("signal", signal="SIGTERM"),
+        ex.note("exit", code=None, signal="SIGTERM"),
+    ),
+    negative=ex.session(
+        ex.call(),
+        "+ 0.05",
+        ex.done(2, "x"),
+        ex.note("signal", signal="SIGTERM"),
+        ex.note("exit", code=None, signal="SIGTERM"),
+    ),
+)
+def ended_after_long_line(facts: Facts) -> Iterator[Claim]:
+    """Readers with a limit for a line (64 KiB in asyncio and in Go's bufio.Scanner, 10 MiB in some
+    hosts) fail at a longer one, and the client ends.
+    """
+    server, closed_at = facts.server, facts.client.closed_at
+    for note, place in facts.notes.get("oversized", []):
+        size = f"{note.fields.get('size'):,} bytes"
+        if note.fields.get("from") == SERVER and closed_at is not None and closed_at <= note.at + REACTION:
+            title = f"the client closed the session while a line of {size} came from the server"
+            next_step = (
+                "let the server send less in one result (an image of lower resolution, pages, a link to "
+                "a resource): this client reads no line as long as that"
+            )
+            symptoms, lines = facts.of(ServerEnd), [evidence(place, f"a line of {size}")]
+            yield Claim(title=title, next_step=next_step, symptoms=[*symptoms], evidence=lines, side=SERVER)
+            return
+    for sent, place in facts.notes.get("signal", [])[:1]:
+        after = sent.at - (server.last_at or sent.at)
+        if facts.is_stdio and server.last_size > LINE_LIMIT and 0 <= after <= REACTION:
+            size = f"{server.last_size:,} bytes"
+            title = (
+                f"the client ended the server {duration(after)} after a line of {size}, without a "
+                f"further request"
+            )
+            next_step = "if the host failed there: its reader may have a limit for a line; raise it"
+            lines = [evidence(server.last_place, f"{server.last_message}: {size}")]
+            lines += [evidence(place, f"signal {sent.fields.get('signal')}")]
+            claim = Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=CLIENT)
+            claim.is_observation = True
+            yield claim
+
+
+_UNDELIVERED = ex.note("closed", by="client", pipe="stdout", undelivered=65_536)
+
+
+@cause(
+    "line-not-read",
+    "the client stopped reading in a long line",
+    Level.EXACT,
+    rules="ENV101 ENV113 ENV119 LIFE202",
+    positive=ex.session(
+        ex.call(), f'<< {{"result":{"x" * 70_000}\\x04', "+ 9", ex.CLIENT_CLOSED, _UNDELIVERED, ex.exited(0)
+    ),
+    negative=ex.session(
+        ex.call(), f'<< {{"result":{"x" * 70_000}\\x04', "+ 9", ex.CLIENT_CLOSED, ex.exited(0)
+    ),
+)
+def line_not_read(facts: Facts) -> Iterator[Claim]:
+    """A reader with a limit (64 KiB in Go's bufio.Scanner) ends at a longer line, and the rest of the client does not
+    notice: each later request waits in vain.
+    """
+    lost = [
+        note
+        for note, _ in facts.notes.get("closed", [])
+        if note.fields.get("by") == CLIENT
+        and note.fields.get("pipe") == "stdout"
+        and note.fields.get("undelivered")
+    ]
+    cut = [each for each in facts.server.odd if not each.is_whole and each.size > LINE_LIMIT]
+    if not (facts.is_stdio and lost and cut and facts.client.closed_at is not None):
+        return
+    line = cut[0]
+    waited = facts.client.closed_at - line.at
+    if waited < REACTION:
+        return
+    waiting = [
+        each for each in without_response(facts, CLIENT) if each.asked_at + max(each.took, 0.0) >= line.at
+    ]
+    about = f", probably the response to {waiting[0].about}," if waiting else ""
+    title = (
+        f"the client stopped reading in a line of more than {line.size:,} bytes{about} and kept the session open for "
+        f"{duration(waited)}: it took nothing more from the server"
+    )
+    next_step = (
+        "raise the limit of the client's reader for a line (Go: Scanner.Buffer or bufio.Reader; Python asyncio: limit=); "
+        "until then let the server send less in one result"
+    )
+    symptoms = [*waiting, *facts.violations("ENV101", "ENV113", "ENV119", "LIFE202", side=SERVER)]
+    lines = [evidence(line.place, f"a line of {line.size:,} bytes, of which the client did not read the end")]
+    yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=CLIENT)
+
+
+SLOW_SECONDS = 4.0
+"""Seconds after the end of stdin within which a busy server may still be ending itself."""
+
+
+_END_AT_EOF = "end the server at the end of stdin, also its threads, timers and child processes"
+
+
+@cause(
+    "server-did-not-end",
+    "the server did not end when the client closed its stdin",
+    Level.GENERAL,
+    rules="LIFE402",
+    positive=ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.note("signal", signal="SIGTERM")),
+)
+def server_did_not_end(facts: Facts) -> Iterator[Claim]:
+    """Threads, timers, child processes or an HTTP listener keep it running; hosts then kill it, or
+    leave it behind.
+    """
+    left_at, exit_, violations = facts.client.closed_at, facts.exit, facts.violations("LIFE402")
+    if left_at is not None and not violations and exit_ is None:
+        signals = [each for each in facts.notes.get("signal", []) if each[0].at - left_at > PATIENCE]
+        for sent, place in signals[:1]:
+            name, after = sent.fields.get("signal"), duration(sent.at - left_at)
+            title = f"the server still ran {after} after the client had closed its stdin; then came {name}"
+            lines = [evidence(place, f"signal: {name}")]
+            yield Claim(title=title, next_step=_END_AT_EOF, symptoms=[], evidence=lines, side=SERVER)
+    for violation in violations:
+        # Hosts close stdin, wait about 2 s and send SIGTERM: a server that then ends at once has only been slow.
+        waited = 0.0 if exit_ is None or left_at is None else exit_.at - left_at
+        was_killed = exit_ is not None and exit_.fields.get("signal") == "SIGKILL"
+        title = violation.findings[0].message
+        claim = Claim(title=title, next_step=_END_AT_EOF, symptoms=[violation], side=SERVER)
+        claim.is_observation = (waited < SLOW_SECONDS and not was_killed) or bool(facts.failed())
+        yield claim

@@ -1,0 +1,198 @@
+"""Requests that were given up, or that never got a response, and responses that were ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mcpspy.analysis.explain.causes import examples as ex
+from mcpspy.analysis.explain.causes.requests import LONG_WAIT, SHORT_WAIT, without_response
+from mcpspy.analysis.explain.causes.waiting import OF_MEANING
+from mcpspy.analysis.explain.claims import Claim, Level, cause
+from mcpspy.analysis.explain.evidence import (
+    NamedError,
+    clause,
+    named_error,
+    of_finding,
+    quote,
+)
+from mcpspy.analysis.explain.facts import PATIENCE, Facts
+from mcpspy.analysis.explain.symptoms import FailedRequest, IgnoredResponse, ServerEnd
+from mcpspy.core.counted import duration
+from mcpspy.core.protocol.spec import CLIENT, SERVER, other
+from mcpspy.core.session.exchange import State
+
+
+@cause(
+    "response-ignored",
+    "the client did not accept a response that had arrived",
+    Level.SPECIFIC,
+    positive=ex.session(ex.request("ping"), '< {"id":2,"result":[]}', ex.cancelled()),
+)
+def response_ignored(facts: Facts) -> Iterator[Claim]:
+    """The client waited on after the response, so it did not take it for one: its form is wrong for
+    the client's parser.
+    """
+    for ignored in facts.of(IgnoredResponse):
+        sender = other(ignored.side)
+        rejecting = [
+            each
+            for each in ignored.findings
+            if each.side != ignored.side and not each.code.startswith(OF_MEANING)
+        ]
+        why = f": {rejecting[0].message}" if rejecting else ""
+        look = f"look into the {ignored.side}'s log at this time: it got the response"
+        title = (
+            f"the {ignored.side} did not accept the response to {ignored.about}, and waited "
+            f"{duration(ignored.waited)} more{why}"
+        )
+        next_step = "correct this form of the response" if rejecting else look
+        symptoms = [ignored, *facts.violations(*{each.code for each in rejecting}, side=sender)]
+        lines = [of_finding(each) for each in rejecting[:2]]
+        side = sender if rejecting else ignored.side
+        yield Claim(title=title, next_step=next_step, symptoms=symptoms, evidence=lines, side=side)
+
+
+def _waited(failed: FailedRequest, title: str, next_step: str, error: NamedError | None) -> Claim:
+    """Return a claim of a request without a response; an error on stderr meanwhile is what to correct."""
+    if error is None:
+        return Claim(title=title, next_step=next_step, symptoms=[failed])
+    level, lines = Level.SPECIFIC, [error.evidence]
+    return Claim(title=title, next_step=error.next_step, symptoms=[failed], evidence=lines, level=level)
+
+
+@cause(
+    "timeout",
+    "a request was given up before its response",
+    Level.GENERAL,
+    positive=(
+        ex.session(ex.call(), ex.cancelled()),
+        ex.session(ex.call(), "+ 60", ex.cancelled()),
+        ex.session(ex.call(), ex.cancelled(), ex.done()),
+        ex.session(ex.request("ping"), "+ 30", ex.cancelled()),
+    ),
+)
+def timeout(facts: Facts) -> Iterator[Claim]:
+    """The work took longer than the requester waits, or hangs. Progress keeps some requesters
+    waiting, if they asked for it.
+    """
+    for failed in without_response(facts):
+        if failed.state is State.UNANSWERED:
+            continue
+        title = (
+            f"the {failed.cancelled_by or failed.side} gave up {failed.about} after {failed.waited}, "
+            f"before a response"
+        )
+        if failed.answer_at is not None:
+            after = duration(failed.answer_at - failed.asked_at)
+            title += f"; the response came {after} after the request{clause(failed.words)}"
+        closed_at, gave_up_at = facts.client.closed_at, failed.gave_up_at
+        if closed_at is not None and gave_up_at is not None and 0 <= closed_at - gave_up_at < 0.5:
+            title += f", and closed the session {duration(closed_at - gave_up_at)} later"
+        limit = f"the {failed.side}'s timeout"
+        if error := named_error(failed.stderr, certain=True):
+            title += f"; meanwhile the server printed {quote(error.text, 100)!r}"
+        if not failed.has_token:
+            next_step = (
+                f"make the work faster, answer with a task, or raise {limit} of {failed.waited}: the "
+                f"request had no progressToken, so progress cannot be reported"
+            )
+        elif not failed.progress:
+            next_step = (
+                f"the request asked for progress: let the {other(failed.side)} report it, make the work "
+                f"faster, or raise {limit}"
+            )
+        else:
+            next_step = f"it reported progress {failed.progress} times: raise {limit} of {failed.waited}"
+        if failed.method == "ping":
+            next_step = f"let the {other(failed.side)} answer ping with an empty result at once, also while it works on a request"
+        claim = _waited(failed, title, next_step, error)
+        # Without a reason, the user may have stopped a call that worked.
+        is_open = failed.progress or (
+            failed.method == "tools/call" and failed.gave_up_at is not None and not failed.reason
+        )
+        long = SHORT_WAIT if failed.method == "ping" else LONG_WAIT
+        if failed.answer_at is None and failed.took >= long and not is_open:
+            claim.side = other(failed.side)
+        elif failed.answer_at is not None and failed.took < SHORT_WAIT:
+            claim.side = failed.side
+        yield claim
+
+
+_BATCH = '>> [{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","id":4,"method":"ping"}]'
+
+
+def _has_hung_up(failed: FailedRequest) -> bool:
+    """Return whether the client closed the connection of its request after a while."""
+    return failed.side == CLIENT and "the client disconnected" in failed.why and failed.took >= SHORT_WAIT
+
+
+def _gave_up_progress(facts: Facts, failed: FailedRequest) -> Claim | None:
+    """Return a claim of a call whose connection the client closed although the server reported progress; else None."""
+    until = failed.asked_at + failed.took
+    unknown = [
+        violation
+        for violation in facts.violations("LIFE303", side=SERVER)
+        if any(failed.asked_at <= finding.at <= until for finding in violation.findings)
+    ]
+    if not _has_hung_up(failed) or not (failed.progress or unknown):
+        return None
+    title = (
+        f"the client disconnected {failed.waited} after {failed.about}, before a response, although the server reported "
+        f"progress until then"
+    )
+    next_step = "let the client start its timeout again at each progress, as it may (2025-11-25, Lifecycle: timeouts), or raise it"
+    return Claim(title=title, next_step=next_step, symptoms=[failed, *unknown], side=CLIENT)
+
+
+@cause(
+    "no-response",
+    "a request got no response before the session ended",
+    Level.GENERAL,
+    rules="LIFE303",
+    positive=(ex.session(ex.request("ping"), ex.END), ex.session("@ 2025-03-26", _BATCH, ex.END)),
+)
+def no_response(facts: Facts) -> Iterator[Claim]:
+    """The receiver still works on it, hangs, or has forgotten it."""
+    ended = [failed for end in facts.of(ServerEnd) for failed in end.during]
+    for failed in without_response(facts):
+        if failed.state is not State.UNANSWERED or failed in ended:
+            continue
+        receiver = other(failed.side)
+        if (given_up := _gave_up_progress(facts, failed)) is not None:
+            yield given_up
+            continue
+        until = "the client disconnected" if _has_hung_up(failed) else "the session ended"
+        title = f"the {receiver} did not respond to {failed.about} for {failed.waited}, until {until}"
+        next_step = f"look where the {receiver} waits at this request, with a debugger or py-spy dump"
+        next_step += "; mcpspy send repeats it alone" if failed.side == CLIENT else ""
+        can_be_asked = facts.session.client_capabilities and not facts.session.is_modern
+        if failed.side == CLIENT and can_be_asked and not facts.is_stdio and not facts.http.session_ids:
+            next_step += (
+                "; the server assigned no session id: so it cannot ask the client for roots, sampling or "
+                "input meanwhile"
+            )
+        closed_at = facts.client.closed_at if facts.is_stdio and failed.side == CLIENT else None
+        is_cut_off = closed_at is not None and 0 <= closed_at - failed.asked_at < PATIENCE
+        if closed_at is not None and is_cut_off:
+            title = (
+                f"the client closed stdin {duration(closed_at - failed.asked_at)} after {failed.about}, "
+                f"and the server ended without a response to it"
+            )
+            next_step = (
+                "let the server answer what it has read before it ends; the client should wait for "
+                "responses before it closes stdin"
+            )
+        elif failed.batch is not None:
+            title += ": it was sent in a batch"
+            next_step = (
+                f"send each message on its own: only 2025-03-26 has batches, and the {receiver} may not "
+                f"know them"
+            )
+        if error := named_error(failed.stderr, certain=True):
+            title += f"; on stderr: {quote(error.text)}"
+        claim = _waited(failed, title, next_step, error)
+        # A call may need some seconds, and its user may end the session meanwhile.
+        patience = SHORT_WAIT if failed.method == "tools/call" else PATIENCE
+        is_silent = failed.took >= patience or failed.batch is not None or is_cut_off
+        claim.side = receiver if is_silent else ""
+        yield claim
