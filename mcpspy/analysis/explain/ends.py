@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from mcpspy.analysis.explain.evidence import PrintedLine, evidence, named_error
 from mcpspy.analysis.explain.facts import Facts
+from mcpspy.analysis.explain.side_facts import about_message
 from mcpspy.analysis.explain.symptoms import ClientLeft, ServerEnd
+from mcpspy.core.protocol.message import Failure, Message, Result
 from mcpspy.core.protocol.spec import CLIENT
 from mcpspy.core.recording.origin import CLIENTS
 from mcpspy.core.session.exchange import State
@@ -66,6 +68,14 @@ def server_end(facts: Facts) -> ServerEnd | None:
     return end
 
 
+def _left_at_first(facts: Facts, first: Message) -> bool:
+    """Return whether the client left at the first message of the server, which came before the response to initialize."""
+    server, client = facts.server, facts.client
+    is_alone = client.messages == 1 and facts.answered[CLIENT, "initialize"] == 1 and server.messages == 2
+    is_at_once = client.closed_at is not None and first.at <= client.closed_at < first.at + 1.0
+    return is_alone and is_at_once and not isinstance(first, Result | Failure)
+
+
 def _last_words(facts: Facts, at: float, *, has_answered: bool) -> list[PrintedLine]:
     """Return what the server printed before its end: on stderr, and on stdout if it had not answered."""
     if has_answered:
@@ -88,6 +98,17 @@ def client_left(facts: Facts) -> ClientLeft | None:
     has_asked_more = client.last_request_at > server.last_at
     has_called = client.methods["tools/call"]
     has_left_before = client.closed_at is not None and client.closed_at <= server.last_at
+    if has_left_before and server.before is not None and _left_at_first(facts, server.before):
+        left = ClientLeft(
+            at=left_at,
+            place=client.closed_place,
+            after=left_at - server.before.at,
+            message=about_message(server.before, None),
+            is_initialized=False,
+            is_before_answer=True,
+        )
+        left.add_line(evidence(client.closed_place, "the client closed stdin"))
+        return left
     if has_called or has_asked_more or has_left_before or not client.messages or server.ends_refused:
         return None
     left = ClientLeft(

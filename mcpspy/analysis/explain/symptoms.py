@@ -201,6 +201,8 @@ class ClientLeft(Symptom, eq=False, kw_only=True):
     """The message in words."""
     is_initialized: bool
     """True if it had accepted the result of `initialize`."""
+    is_before_answer: bool = False
+    """True if the result of `initialize` came only after it had left."""
     findings: list[Finding] = field(default_factory=list)
     """Findings of lint on the message."""
 

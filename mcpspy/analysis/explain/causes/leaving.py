@@ -45,7 +45,8 @@ _NOTIFICATION = re.compile(r"notifications/[\w/]+")
 
 def _came_before(facts: Facts, left: ClientLeft) -> bool:
     """Return whether the server sent requests or notifications before the response to initialize, as far as is known."""
-    return not facts.answered[CLIENT, "initialize"] or left.message == "the result of initialize"
+    is_told = left.is_before_answer or left.message == "the result of initialize"
+    return is_told or not facts.answered[CLIENT, "initialize"]
 
 
 @cause(
@@ -53,10 +54,23 @@ def _came_before(facts: Facts, left: ClientLeft) -> bool:
     "the client left right after a message that it does not accept",
     Level.EXACT,
     rules=REJECTED,
-    positive=ex.session(
-        "+ 0.01",
-        ex.listed({"name": "a", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": None}}),
-        ex.END,
+    positive=(
+        ex.session(
+            "+ 0.01",
+            ex.listed(
+                {"name": "a", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": None}}
+            ),
+            ex.END,
+        ),
+        ex.session(
+            *(
+                "@ bare",
+                "+ 0.01",
+                ex.initialize(),
+                ex.notified("<", "notifications/message", level="info", data="b"),
+            ),
+            *(ex.CLIENT_CLOSED, ex.welcome(), ex.exited(0)),
+        ),
     ),
     negative=ex.session("+ 0.01", ex.request("tools/list"), ex.result(tools=[]), ex.END),
 )

@@ -472,7 +472,7 @@ def _without_a_sign(asking: FailedRequest, printed: Sequence[PrintedLine]) -> tu
             "its arguments; mcpspy http --upstream URL records that connection"
         )
         return title, next_step, ""
-    if after:
+    if after and not _STARTED.search(after[-1].text):
         title += (
             f": the server still works before it answers, or hangs there; its last words on stderr, "
             f"{duration(after[-1].at - asking.asked_at)} after the request: {quote(after[-1].text, 100)}"
