@@ -307,7 +307,7 @@ class Linter:
         elif kind in ("http", "http-end") and isinstance(number := fields.get("http"), int):
             exchange = change.exchange
             if exchange is not None and exchange.state is not State.REDIRECTED:
-                # Refused, or cancelled by disconnecting: there is no response.
+                # Refused, or cancelled by disconnecting: a response will not come.
                 self._known.open.pop(id(exchange), None)
             if kind == "http":
                 post = self._known.post(number, place, change.number, note.at)

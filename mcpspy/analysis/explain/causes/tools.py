@@ -83,7 +83,7 @@ _NO_SUCH = (
 
 
 def _denies(failed: FailedRequest) -> bool:
-    """Return whether an error states that there is no tool of the called name: not a file, nor a program that the tool runs."""
+    """Return whether an error states that the called tool is unknown: not a file, and not a program that the tool runs."""
     words = _RAN.sub("", failed.words[:300])
     # A gateway that has put a prefix before the name may pass on the error of the server behind it.
     names = {failed.subject, *re.split(r"__|[./:]", failed.subject)[-1:]} - {""}

@@ -546,7 +546,7 @@ TROUBLES = (
         r"|Looks like Playwright|exec: \"[\w.-]+\": executable file not found"
         r"|no such file or directory: '(?:npx|uvx|uv|node|git|gh|ffmpeg|docker|python3?|bash|java|adb|tesseract|pandoc)'",
         errors=(
-            "browserType.launch: Executable doesn't exist at /root/.cache/ms-playwright/chromium-1/chrome",
+            "browserType.launch: Executable doesn't exist at /home/ada/.cache/ms-playwright/chromium-1/chrome",
         ),
     ),
     Trouble(
@@ -556,7 +556,7 @@ TROUBLES = (
             (
                 r"x ?server|\$?DISPLAY\b",
                 (
-                    "there is no screen where the server runs: start the browser without a window (an option such as --headless in args), or "
+                    "the machine of the server has no screen: start the browser without a window (an option such as --headless in args), or "
                     "give it a screen (xvfb-run)"
                 ),
             ),
@@ -573,7 +573,7 @@ TROUBLES = (
         r"|browser is already (?:in use|running) for|opening in existing browser session|user data director(?:y|ies) .{0,60}already in use|SingletonLock",
         errors=(
             "Error: Looks like you launched a headed browser without having a XServer running.",
-            "Error: Browser is already in use for /root/.cache/ms-playwright/mcp-chrome, use --isolated to run multiple instances",
+            "Error: Browser is already in use for /home/ada/.cache/ms-playwright/mcp-chrome, use --isolated to run multiple instances",
         ),
     ),
     Trouble(

@@ -44,7 +44,7 @@ def _sign_in_page(facts: Facts, redirects: str) -> str:
 _GATEWAY = re.compile(
     r"(?i)cloudflareaccess\.com|/cdn-cgi/access/|/oauth2/(?:start|sign_in)|/\.auth/login|/outpost\.goauthentik|authelia|vercel\.com/sso"
 )
-"""Pages for signing in of what stands in front of a site, and not of the site itself."""
+"""Pages for signing in of gateways and protections before a site, and not of the site itself."""
 
 _TO_LOGIN = ex.answered(307, {}, {"location": "http://127.0.0.1:3001/login/visitor"})
 
@@ -264,7 +264,7 @@ define(
     __name__,
     FailureRow(
         "web-sign-in",
-        "a page for signing in with a browser stands in front of the server",
+        "a page for signing in with a browser precedes the server",
         Level.EXACT,
         why="Platforms protect deployments (Vercel, Cloudflare Access, Azure App Service, Google IAP), and proxies do "
         "(oauth2-proxy, Authelia): to a program they answer 401 or 403 with a page, whatever token it has.",
