@@ -150,8 +150,8 @@ class RestartMachine:
             return [*commands, ToServer(self._request(DISCOVER, {}), is_own=True)]
         return commands + self._serve()
 
-    def ended(self, why: str, words: Iterable[str] = (), **outcome: Any) -> list[Command]:
-        """The process has ended, or could not be started; `words` are the last lines of its stderr.
+    def ended(self, why: str, error: str = "", **outcome: Any) -> list[Command]:
+        """The process has ended, or could not be started; `error` is the line of its stderr that names the error.
 
         `outcome` are further fields of the note: the exit code or signal.
         """
@@ -159,8 +159,7 @@ class RestartMachine:
         commands: list[Command] = []
         if not is_restart:
             why = self._down_after or why
-            last = " | ".join(line for line in (word.strip() for word in words) if line)
-            self.why = why + (f"; its last lines on stderr: {last}" if last else "")
+            self.why = why + (f"; on stderr: {error}" if error else "")
             commands.append(RestartNote({"did": "failed", "text": self.why, **outcome}))
         commands += self._expire("the server has ended")
         pending, self._pending = self._pending, {}

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 MAX_QUEUED = 1 << 20
 """Bytes that may be queued before the server has to wait."""
 
-LAST_WORDS = 10
-"""Number of stderr lines that are kept for the user."""
+LAST_WORDS = 40
+"""Number of stderr lines that are kept for the user: below the error that they name, Node.js prints up to fifteen."""
 
 INITIALIZE_ID = '"mcpspy-initialize"'
 """JSON text of the id of an injected `initialize`. No client uses it."""
@@ -215,6 +215,16 @@ class ServerConnection(ABC):
         """The last event, once known; `hear` may not have returned it yet."""
         self._recorder = recorder
         self._inbox = Inbound()
+
+    @property
+    def last_error(self) -> str:
+        """The line of the server's stderr that names its error, or the last one; empty if there is none."""
+        # The causes of explain are many, and few servers fail.
+        from mcpspy.analysis.explain.evidence import PrintedLine, named_error
+        from mcpspy.analysis.lint.finding import EntryPosition
+
+        named = named_error([PrintedLine(0.0, EntryPosition(), line) for line in self.last_words])
+        return named.framed if named is not None else ""
 
     @abstractmethod
     async def send(self, data: bytes) -> None:

@@ -49,9 +49,6 @@ PROBE = 3.0
 """Seconds that a server has to answer `server/discover`. Servers that never answer an unknown method before
 `initialize` exist; the SDKs wait as long."""
 
-SHOWN = 3
-"""Last lines of the stderr of a server that ended, for the user."""
-
 QUESTIONS = 20
 """Results `input_required` for one request after which no more are answered."""
 
@@ -330,8 +327,9 @@ class Conversation:
                 limit.reschedule(asyncio.get_running_loop().time() + seconds)
             if event.request == number and event.status >= 400:  # It answers the request, whatever its id.
                 raise RequestRefused(f"HTTP {event.status}: {excerpt(event.data)}", event.status)
-        words = "; ".join(line.strip() for line in [*self._connection.last_words][-SHOWN:])
-        raise CannotStart(f"{self.name}: the server ended before it answered {method}", words)
+        raise CannotStart(
+            f"{self.name}: the server ended before it answered {method}", self._connection.last_error
+        )
 
     def _meta(self, number: int, method: str) -> dict[str, Any]:
         found: dict[str, Any] = {}

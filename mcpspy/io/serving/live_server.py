@@ -170,7 +170,7 @@ class LiveServerConnection:
 
 
 def _last_output(connection: ServerConnection) -> str:
-    return f"; its last output: {connection.last_words[-1]}" if connection.last_words else ""
+    return f"; its last output: {error}" if (error := connection.last_error) else ""
 
 
 class LiveServerThread:

@@ -23,9 +23,6 @@ from mcpspy.io.client.stdio import PATIENCE, StdioConnection, start
 MAX_QUEUED = 1 << 20
 """Bytes that may be queued for the host before the server has to wait, and for the server before the host has to."""
 
-SHOWN = 3
-"""Last lines of the stderr of a server that ended, for the client."""
-
 
 class ServerOwner(Protocol):
     """The session to which the servers belong."""
@@ -202,11 +199,11 @@ class RestartableServer:
         if self.is_closing:
             self._start_task(self._end(connection))
             return
-        words = [redacted_text(word) for word in list(connection.last_words)[-SHOWN:]]
+        error = redacted_text(connection.last_error)
         outcome = {"code": event.code, "signal": event.signal}
         if self.machine.phase is not ServerPhase.STOPPING:
             self._start_task(connection.close())  # Children that it left behind.
-        self.run(self.machine.ended(f"it {event.why}", words, **outcome))
+        self.run(self.machine.ended(f"it {event.why}", error, **outcome))
 
     async def _end(self, connection: StdioConnection) -> None:
         """End what the last server left behind."""

@@ -105,8 +105,8 @@ class Session:
         self.end()
         self.run(self.machine.started())
 
-    def end(self, *words: str) -> None:
-        self.run(self.machine.ended("it ended with exit code 1", words))
+    def end(self, error: str = "") -> None:
+        self.run(self.machine.ended("it ended with exit code 1", error))
 
     def forget(self) -> None:
         self.to_server.clear()
@@ -355,14 +355,14 @@ def test_a_server_that_does_not_start_answers_requests_with_its_last_words_until
     session.end()
     session.run(session.machine.started())
     session.forget()
-    session.end("Traceback …", "", "SyntaxError: invalid syntax")
+    session.end("SyntaxError: invalid syntax")
     session.client(request(6, "tools/call"))
     session.client(notification("notifications/roots/list_changed"))
     assert [message["id"] for message in session.to_host] == [5, 6]
     for message in session.to_host:
         assert message["error"]["message"] == (
-            "mcpspy: no server: it ended with exit code 1; its last lines on stderr: Traceback … | "
-            "SyntaxError: invalid syntax. It is started again when a watched file changes"
+            "mcpspy: no server: it ended with exit code 1; on stderr: SyntaxError: invalid syntax. "
+            "It is started again when a watched file changes"
         )
     assert session.machine.phase is ServerPhase.DOWN
     session.run(session.machine.restart(CHANGED))

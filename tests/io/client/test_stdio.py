@@ -67,15 +67,15 @@ async def test_a_command_that_cannot_be_started_is_named_in_the_error(command: l
 
 
 async def test_a_server_that_dies_at_once_leaves_its_last_words() -> None:
-    code = "import sys; [print('line', n, file=sys.stderr) for n in range(12)]; print('out', end=''); sys.exit(7)"
+    code = "import sys; [print('line', n, file=sys.stderr) for n in range(42)]; print('out', end=''); sys.exit(7)"
     async with await connect(ServerCommand([sys.executable, "-c", code])) as connection:
         events = await rest_of(connection)
         await connection.send(b'{"nobody":"there"}')
 
     assert is_last(events)
-    assert sum(isinstance(event, StderrLine) for event in events) == 12
+    assert sum(isinstance(event, StderrLine) for event in events) == 42
     assert [event.data for event in events if isinstance(event, ReceivedMessage)] == [b"out"]
-    assert list(connection.last_words) == [f"line {n}" for n in range(2, 12)]
+    assert list(connection.last_words) == [f"line {n}" for n in range(2, 42)]
     assert connection.ended is not None
     assert connection.ended.code == 7
 

@@ -124,8 +124,8 @@ REFUSED = '{"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "uns
     ("program", "problem"),
     [
         (
-            r"sys.exit('\x1b[31mno API key')",
-            r"the server ended before it answered initialize (\x1b[31mno API key)",
+            r"sys.exit('\x07no API key')",
+            r"the server ended before it answered initialize (\x07no API key)",
         ),
         (f"print('''{ANSWERED}''')", "the server ended before it answered tools/list"),
         (f"print('''{REFUSED}''')", "initialize failed: unsupported protocol version (record a session with"),
