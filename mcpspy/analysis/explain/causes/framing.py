@@ -164,6 +164,29 @@ def text_misread(facts: Facts) -> Iterator[Claim]:
         yield Claim(title=title, next_step=next_step, symptoms=[], evidence=lines, side=SERVER)
 
 
+_OPENS = re.compile(rb"^\s*[{\[]\s*$|^\s*\{\s*\"\w+\"\s*:[^}]*,\s*$")
+_MEMBER = re.compile(rb"^\s*\"(?:jsonrpc|id|method|result|error)\"\s*:")
+_PRETTY = ex.session(
+    *("<< {", '<<   "jsonrpc": "2.0",', '<<   "id": 2,', '<<   "result": {}', "<< }"),
+)
+
+
+def _over_lines(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim for each side that writes a message over several lines: on stdio each line is one message."""
+    for side in _SIDES if facts.is_stdio else ():
+        odd = facts.sides[side].odd
+        for number, line in enumerate(odd):
+            after = odd[number + 1 : number + 4]
+            if _OPENS.search(line.data) and any(_MEMBER.search(each.data) for each in after):
+                title = (
+                    f"the {side} writes a message over several lines, and on stdio each line is one: "
+                    f"{quote(' '.join(text_of(each) for each in (line, *after)), 80)}"
+                )
+                next_step = f"let the {side} write JSON without line breaks (no indentation, no pretty printing), and one at its end"
+                yield _claim(facts, side, [line], title, next_step)
+                break
+
+
 def _is_broken(line: OddLine) -> bool:
     is_json = line.why.startswith(("neither", "not an object"))
     return bool(_BEGUN.search(line.data)) and not is_json and "never completed" not in line.why
@@ -171,15 +194,22 @@ def _is_broken(line: OddLine) -> bool:
 
 @cause(
     "message-broken",
-    "a message is cut or broken, so its receiver cannot read it",
+    "a message is cut, broken or written over several lines, so its receiver cannot read it",
     Level.EXACT,
     rules=_UNREADABLE,
-    positive=ex.session(ex.request("ping"), '<< {"jsonrpc":"2.0","id":2,"result":{"x":\\x04'),
-    negative=ex.session(ex.request("ping"), "<< DEBUG: start", ex.result()),
+    positive=(
+        ex.session(ex.request("ping"), '<< {"jsonrpc":"2.0","id":2,"result":{"x":\\x04'),
+        ex.session(ex.request("ping"), _PRETTY, "+ 30", ex.cancelled()),
+        ex.session("@ bare", _PRETTY.replace("<<", ">>").replace("result", "params"), "+ 30", ex.END),
+    ),
+    negative=(
+        ex.session(ex.request("ping"), "<< DEBUG: start", ex.result()),
+        ex.session(ex.request("ping"), "<< {", "<<   level: info", "<< }", ex.result()),
+    ),
 )
 def message_broken(facts: Facts) -> Iterator[Claim]:
-    """The line begins like a message, but its end is missing, or a line break or the text of
-    another thread is inside.
+    """The line begins like a message, but its end is missing, or a line break or the text of another thread is inside.
+    Serializers with indentation (json.dumps(…, indent=2), WriteIndented) break lines, too.
     """
     for side in _SIDES:
         line = next((each for each in facts.sides[side].odd if _is_broken(each)), None)
@@ -202,42 +232,7 @@ def message_broken(facts: Facts) -> Iterator[Claim]:
         claim = _claim(facts, side, [line], title, next_step)
         claim.evidence = [*(line for violation in cut for line in violation.lines[:1]), *claim.evidence]
         yield claim
-
-
-_OPENS = re.compile(rb"^\s*[{\[]\s*$|^\s*\{\s*\"\w+\"\s*:[^}]*,\s*$")
-_MEMBER = re.compile(rb"^\s*\"(?:jsonrpc|id|method|result|error)\"\s*:")
-_PRETTY = ex.session(
-    *("<< {", '<<   "jsonrpc": "2.0",', '<<   "id": 2,', '<<   "result": {}', "<< }"),
-)
-
-
-@cause(
-    "message-over-lines",
-    "one side writes a message over several lines",
-    Level.EXACT,
-    rules=_UNREADABLE,
-    positive=(
-        ex.session(ex.request("ping"), _PRETTY, "+ 30", ex.cancelled()),
-        ex.session("@ bare", _PRETTY.replace("<<", ">>").replace("result", "params"), "+ 30", ex.END),
-    ),
-    negative=ex.session(ex.request("ping"), "<< {", "<<   level: info", "<< }", ex.result()),
-)
-def message_over_lines(facts: Facts) -> Iterator[Claim]:
-    """A serializer with indentation (json.dumps(…, indent=2), WriteIndented), or a message that is copied from a
-    document. On stdio each line is one message.
-    """
-    for side in _SIDES if facts.is_stdio else ():
-        odd = facts.sides[side].odd
-        for number, line in enumerate(odd):
-            after = odd[number + 1 : number + 4]
-            if _OPENS.search(line.data) and any(_MEMBER.search(each.data) for each in after):
-                title = (
-                    f"the {side} writes a message over several lines, and on stdio each line is one: "
-                    f"{quote(' '.join(text_of(each) for each in (line, *after)), 80)}"
-                )
-                next_step = f"let the {side} write JSON without line breaks (no indentation, no pretty printing), and one at its end"
-                yield _claim(facts, side, [line], title, next_step)
-                break
+    yield from _over_lines(facts)
 
 
 @cause(

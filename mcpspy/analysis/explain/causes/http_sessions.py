@@ -362,7 +362,7 @@ def _unknown_to_its_stream(facts: Facts) -> Iterator[Claim]:
         if any(get.ended_at is not None and get.ended_at < exchange.at for get in facts.http.gets):
             continue  # `sse-stream-ended`
         if lost_query(facts, exchange):
-            continue  # `sse-query-lost`
+            continue  # `posted-elsewhere`
         title = (
             f"{about(exchange)}: the server does not know the session of this address (HTTP {exchange.status}{clause(words)}), "
             f"although the SSE stream that named it is open: another copy or process of the server answered"

@@ -87,39 +87,6 @@ def lost_query(facts: Facts, exchange: RefusedExchange) -> str:
 
 
 @cause(
-    "sse-query-lost",
-    "messages are posted without the session of the address that the SSE stream names",
-    Level.EXACT,
-    positive=ex.session(
-        "@ sse bare 2024-11-05", ex.initialize(), ex.answered(400, {":path": "/messages"}, "No session id")
-    ),
-    negative=(
-        ex.session("@ sse bare 2024-11-05", ex.initialize(), ex.answered(400, "No session id")),
-        ex.session(
-            "@ sse bare 2024-11-05", ex.initialize(), ex.answered(400, {":path": "/messages"}, "No key")
-        ),
-    ),
-)
-def sse_query_lost(facts: Facts) -> Iterator[Claim]:
-    """In HTTP+SSE, the session is in the query of the address that the stream names in its event endpoint."""
-    for exchange, symptom in exchanges(facts, 400, 404, 422):
-        words = said(exchange, symptom)
-        query = lost_query(facts, exchange)
-        if exchange.method != "POST" or not query or not re.search(r"(?i)\bsession", words):
-            continue
-        title = (
-            f"{exchange.asked or 'a message'} was posted to {quote(exchange.path, 80)}, without the session of the address that the "
-            f"SSE stream had named ({quote(query, 60)}): HTTP {exchange.status}{clause(words)}"
-        )
-        next_step = (
-            "let the client post to the whole address of the event endpoint, with its query; look whether a proxy between client "
-            "and mcpspy drops it"
-        )
-        yield Claim(title=title, next_step=next_step, symptoms=alike(facts, exchange), side=CLIENT)
-        break
-
-
-@cause(
     "sse-endpoint-missing",
     "the SSE stream does not begin with the event endpoint",
     Level.SPECIFIC,

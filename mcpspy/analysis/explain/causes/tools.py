@@ -102,51 +102,6 @@ _DISABLED = re.compile(r"(?i)\btool \S{1,80} (?:is )?(?:currently )?(?:disabled|
 """The SDK for TypeScript, and servers with settings for each tool."""
 
 
-@cause(
-    "listed-tool-unknown",
-    "the server does not know a tool that it lists",
-    Level.EXACT,
-    positive=(
-        ex.session(ex.listed("a", "b"), ex.call(3, "b"), ex.error("Unknown tool: b", -32602, 3)),
-        ex.session(
-            *(ex.listed("a", "b"), ex.call(3), ex.done(3), ex.call(4, "b")),
-            ex.error("Tool b not found", -32601, 4),
-        ),
-        ex.session(ex.listed("a", "b"), ex.call(3, "b"), ex.error("Tool b disabled", -32602, 3)),
-        ex.session(ex.listed("a__b"), ex.call(3, "a__b"), ex.error("Tool b not found", -32602, 3)),
-    ),
-    negative=(
-        ex.session(ex.listed("a"), ex.call(3, "b"), ex.error("Unknown tool: b", -32602, 3)),
-        ex.session(ex.listed("a"), ex.call(3), ex.done(3, "file a.txt not found", isError=True)),
-        ex.session(ex.listed("a"), ex.call(3), ex.done(3, "Tool 'a' failed: file not found", isError=True)),
-        ex.session(ex.listed("a"), ex.call(3), ex.done(3, "Unknown tool option: b", isError=True)),
-    ),
-)
-def listed_tool_unknown(facts: Facts) -> Iterator[Claim]:
-    """The list of tools and the calls go by different names: a prefix of a gateway, a table that was not
-    extended, tools that are registered or switched off for each session.
-    """
-    for failed in errors(facts):
-        is_off = _DISABLED.search(failed.words[:300]) is not None
-        if failed.method != "tools/call" or failed.subject not in facts.listed.tools:
-            continue
-        if not is_off and not _denies(failed):
-            continue
-        title = f"the server has listed the tool {quote(failed.subject)!r}, and does not know it in a call: {quote(failed.words)}"
-        next_step = (
-            "compare the names in tools/list with those by which the server (or the gateway) finds a tool: a prefix, "
-            "another case, a tool that is registered only for some sessions"
-        )
-        if is_off:
-            title = f"the server has listed the tool {quote(failed.subject)!r}, and refuses it as switched off: {quote(failed.words)}"
-            next_step = (
-                "let tools/list have only tools that can be called; a setting of the server may switch it on"
-            )
-        # After a change of the list, it may be the host that has an old one.
-        side = "" if facts.server.methods["notifications/tools/list_changed"] else SERVER
-        yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
-
-
 _NO_RESOURCE = re.compile(
     r"(?i)\b(?:unknown|no such|unsupported|unrecognized|unhandled) (?:resource|uri)|\bno (?:resource )?handler\b|\bresource\b.{0,200}\b(?:not (?:found|registered|supported)"
     r"|is unknown|does not exist)"
@@ -167,37 +122,8 @@ def _template_of(facts: Facts, uri: str) -> str:
     return ""
 
 
-@cause(
-    "listed-resource-unknown",
-    "the server does not know a resource that it lists",
-    Level.EXACT,
-    positive=ex.session(
-        *(ex.request("resources/list"), ex.result(resources=[{"name": "a", "uri": "notes://a"}])),
-        *(
-            ex.request("resources/read", 3, uri="notes://a"),
-            ex.error("Unknown resource: notes://a", -32602, 3),
-        ),
-    ),
-    negative=(
-        ex.session(
-            *(ex.request("resources/list"), ex.result(resources=[{"name": "a", "uri": "notes://a"}])),
-            *(
-                ex.request("resources/read", 3, uri="notes://b"),
-                ex.error("Unknown resource: notes://b", -32602, 3),
-            ),
-        ),
-        ex.session(
-            ex.request("resources/templates/list"),
-            ex.result(resourceTemplates=[{"name": "a", "uriTemplate": "notes://{name}"}]),
-            *(
-                ex.request("resources/read", 3, uri="notes://b"),
-                ex.error("No note has the name b", -32002, 3),
-            ),
-        ),
-    ),
-)
-def listed_resource_unknown(facts: Facts) -> Iterator[Claim]:
-    """The lists of resources and the code that reads them go by different URIs, or the server tries only its first template."""
+def _unknown_resources(facts: Facts) -> Iterator[Claim]:
+    """Yield a claim for each resource that was listed, or fits a listed template, and cannot be read."""
     for failed in errors(facts):
         if failed.method != "resources/read" or not _NO_RESOURCE.search(failed.words[:300]):
             continue
@@ -210,6 +136,68 @@ def listed_resource_unknown(facts: Facts) -> Iterator[Claim]:
             # What a URI names by a template may not exist.
             is_open = "{" in listed and re.search(r"(?i)not found|does not exist", failed.words) is not None
             yield Claim(title=title, next_step=next_step, symptoms=[failed], side="" if is_open else SERVER)
+
+
+def _read_after(listed: str, uri: str, words: str) -> str:
+    return ex.session(listed, ex.request("resources/read", 3, uri=uri), ex.error(words, -32602, 3))
+
+
+_RESOURCES = ex.session(
+    ex.request("resources/list"), ex.result(resources=[{"name": "a", "uri": "notes://a"}])
+)
+_TEMPLATES = ex.session(
+    ex.request("resources/templates/list"),
+    ex.result(resourceTemplates=[{"name": "a", "uriTemplate": "notes://{name}"}]),
+)
+
+
+@cause(
+    "listed-unknown",
+    "the server does not know a tool or a resource that it lists",
+    Level.EXACT,
+    positive=(
+        ex.session(ex.listed("a", "b"), ex.call(3, "b"), ex.error("Unknown tool: b", -32602, 3)),
+        ex.session(
+            *(ex.listed("a", "b"), ex.call(3), ex.done(3), ex.call(4, "b")),
+            ex.error("Tool b not found", -32601, 4),
+        ),
+        ex.session(ex.listed("a", "b"), ex.call(3, "b"), ex.error("Tool b disabled", -32602, 3)),
+        ex.session(ex.listed("a__b"), ex.call(3, "a__b"), ex.error("Tool b not found", -32602, 3)),
+        _read_after(_RESOURCES, "notes://a", "Unknown resource: notes://a"),
+    ),
+    negative=(
+        ex.session(ex.listed("a"), ex.call(3, "b"), ex.error("Unknown tool: b", -32602, 3)),
+        ex.session(ex.listed("a"), ex.call(3), ex.done(3, "file a.txt not found", isError=True)),
+        ex.session(ex.listed("a"), ex.call(3), ex.done(3, "Tool 'a' failed: file not found", isError=True)),
+        ex.session(ex.listed("a"), ex.call(3), ex.done(3, "Unknown tool option: b", isError=True)),
+        _read_after(_RESOURCES, "notes://b", "Unknown resource: notes://b"),
+        _read_after(_TEMPLATES, "notes://b", "No note has the name b"),
+    ),
+)
+def listed_unknown(facts: Facts) -> Iterator[Claim]:
+    """The lists and the code behind them go by different names or URIs: a prefix of a gateway, a table that was not
+    extended, tools that are registered or switched off for each session, or only the first template is tried.
+    """
+    yield from _unknown_resources(facts)
+    for failed in errors(facts):
+        is_off = _DISABLED.search(failed.words[:300]) is not None
+        if failed.method != "tools/call" or failed.subject not in facts.listed.tools:
+            continue
+        if not is_off and not _denies(failed):
+            continue
+        title = f"the server has listed the tool {quote(failed.subject)!r}, and does not know it in a call: {quote(failed.words)}"
+        next_step = (
+            "compare the names in tools/list with those by which the server (or the gateway) finds a tool: a prefix, "
+            "another case, a tool that is registered only for some sessions"
+        )
+        if is_off:
+            title = f"the server has listed the tool {quote(failed.subject)!r}, and refuses it as switched off: {quote(failed.words)}"
+            next_step = (
+                "let tools/list have only tools that can be called; a setting of the server may switch it on"
+            )
+        # After a change of the list, it may be the host that has an old one.
+        side = "" if facts.server.methods["notifications/tools/list_changed"] else SERVER
+        yield Claim(title=title, next_step=next_step, symptoms=[failed], side=side)
 
 
 define(

@@ -32,19 +32,18 @@ _ASKS_PEOPLE = ("elicitation/create", "sampling/createMessage")
     "client-did-not-respond",
     "the server waited for a response of the client",
     Level.EXACT,
-    rules="LIFE106",
+    rules="LIFE106 LIFE405",
     positive=(
         ex.session(ex.call(), ex.asked("roots/list"), ex.END),
+        # An observation: the session was over.
+        ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.asked("roots/list"), ex.exited(0)),
         ex.session("@ client={}", ex.call(), ex.asked("roots/list"), "+ 60", ex.cancelled()),
         ex.session("@ bare", ex.initialize(), ex.asked("roots/list"), "+ 60", ex.cancelled(1)),
         ex.session(
             ex.call(), _ELICITED, "+ 60", _GIVEN_UP, ex.done(), '> {"id":7,"result":{"action":"cancel"}}'
         ),
     ),
-    negative=(
-        ex.session(ex.call(), ex.asked("roots/list"), '> {"id":7,"result":{"roots":[]}}', ex.done()),
-        ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.asked("roots/list"), ex.exited(0)),
-    ),
+    negative=ex.session(ex.call(), ex.asked("roots/list"), '> {"id":7,"result":{"roots":[]}}', ex.done()),
 )
 def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
     """A host that does not answer roots, sampling or elicitation requests holds up the call in
@@ -54,7 +53,8 @@ def client_did_not_respond(facts: Facts) -> Iterator[Claim]:
     for asking in without_response(facts, SERVER):
         if has_left and asking.took < PATIENCE:
             continue  # It left because of this message, or before it could answer.
-        if _is_after_close(facts, asking):
+        if facts.client.closed_at is not None and asking.asked_at >= facts.client.closed_at:
+            yield _asked_after_close(facts, asking)
             continue
         held = [failed for failed in without_response(facts, CLIENT) if failed.about in asking.waiting]
         held = [each for each in held if each.asked_at <= asking.asked_at <= each.asked_at + each.took]
@@ -108,28 +108,16 @@ PEOPLES_PATIENCE = 30.0
 """Seconds in which the user of a client may read a question, and answer it."""
 
 
-def _is_after_close(facts: Facts, asking: FailedRequest) -> bool:
-    return facts.client.closed_at is not None and asking.asked_at >= facts.client.closed_at
-
-
-@cause(
-    "asked-after-close",
-    "the server asked a client that had closed its stdin",
-    Level.GENERAL,
-    rules="LIFE405",
-    positive=ex.session(ex.call(), ex.done(), ex.CLIENT_CLOSED, ex.asked("roots/list"), ex.exited(0)),
-    negative=ex.session(ex.call(), ex.asked("roots/list"), ex.CLIENT_CLOSED, ex.exited(0)),
-)
-def asked_after_close(facts: Facts) -> Iterator[Claim]:
-    """Some servers ask for the roots a moment after the handshake, when a short session is already over. Nothing failed
-    for the client.
-    """
-    for asking in without_response(facts, SERVER):
-        if _is_after_close(facts, asking):
-            title = f"the server sent {asking.about} after the client had closed its stdin: no response is possible"
-            next_step = "let the server end with its stdin; the session itself is not affected"
-            symptoms = [asking, *facts.violations("LIFE405")]
-            yield Claim(title=title, next_step=next_step, symptoms=symptoms, side=SERVER, is_observation=True)
+def _asked_after_close(facts: Facts, asking: FailedRequest) -> Claim:
+    """Return the claim of a question, such as for the roots, after a short session was over: nothing failed for the client."""
+    return Claim(
+        title=f"the server sent {asking.about} after the client had closed its stdin: no response is possible",
+        next_step="let the server end with its stdin; the session itself is not affected",
+        symptoms=[asking, *facts.violations("LIFE405")],
+        side=SERVER,
+        level=Level.GENERAL,
+        is_observation=True,
+    )
 
 
 def _names(failed: list[FailedRequest]) -> str:

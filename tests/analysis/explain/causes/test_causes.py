@@ -372,7 +372,7 @@ SIDES = (
             ),
             ex.error("Unknown resource URI: 'notes://b/c'", -32602, 3),
         ),
-        "listed-resource-unknown",
+        "listed-unknown",
         "server",
     ),
     (
@@ -384,7 +384,7 @@ SIDES = (
             ),
             ex.error("Resource not found: notes://b/c", -32002, 3),
         ),
-        "listed-resource-unknown",
+        "listed-unknown",
         "",
     ),
     (

@@ -155,7 +155,7 @@ FAULTS = {
     "http-wrong-arguments": Fault("invalid-arguments", f"healthy@{MODERN}", PY2, "auto", HTTP, "wrong"),
     "http-unknown-tool": Fault("unknown-tool", "healthy", TS1, D2025_03, HTTP, "missing"),
     "http-unknown-tool-modern": Fault("unknown-tool", f"healthy@{MODERN}", TS2, MODERN, HTTP, "missing"),
-    "http-mismatch-modern": Fault("revision-not-supported", f"mismatch@{MODERN}", TS2, MODERN, HTTP),
+    "http-mismatch-modern": Fault("version-mismatch", f"mismatch@{MODERN}", TS2, MODERN, HTTP),
     "http-hang-modern": Fault("timeout", f"hang@{MODERN}", PY2, "auto", HTTP),
     "sse-tool-error": Fault("disk-full", f"tool-error@{D2024}", TS1, D2024, SSE),
     "sse-hang": Fault("server-stuck", f"hang@{D2024}", PY1, D2024, SSE),
